@@ -1,0 +1,163 @@
+"""The composition root: puts the service together, starts it, and lets go of it so that the next process can go on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from bot import events, logs
+from bot.engine.durable import DurableEngine
+from bot.git.cache import RepositoryCache
+from bot.github.client import GitHubApp
+from bot.handlers.desk import Desk
+from bot.handlers.errands import Errands
+from bot.handlers.intake import Intake
+from bot.live.board import LiveBoard
+from bot.live.folds import Folds
+from bot.live.page import Page
+from bot.models import TurnKey
+from bot.outbound import Outbound, Redactor
+from bot.sessions.admission import Admission
+from bot.sessions.flow import Flow
+from bot.sessions.services import Services
+from bot.sessions.signals import Signals
+from bot.settings import Settings
+from bot.store import spend
+from bot.store.base import Store
+from bot.store.lock import DataDirLock
+from bot.web.credentials import from_settings
+from bot.web.gateway import Ceilings, Gateway
+from bot.web.health import health_routes
+from bot.web.server import Server, tcp_socket
+from bot.web.webhooks import webhook_routes
+from sandbox.agents.claude import Claude
+from sandbox.choice import Choice, choose
+from sandbox.egress import EgressProxy
+
+log = logging.getLogger(__name__)
+
+OpenStore = Callable[[Path], Awaitable[Store]]
+
+
+@dataclass(frozen=True)
+class Running:
+    """The service as its caller sees it."""
+
+    url: str
+    isolation: str
+    """What environments are made of, in words for the operator."""
+
+
+@asynccontextmanager
+async def running(settings: Settings, open_store: OpenStore = Store.open) -> AsyncIterator[Running]:
+    """Serve until the block ends; sessions under way are left as they are for the next process."""
+    redactor = Redactor(secret.reveal() for secret in settings.secrets())
+    logs.configure(redactor.redact)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(DataDirLock(settings.data_dir))
+        store = await open_store(settings.data_dir / "state.db")
+        stack.push_async_callback(store.close)
+        await spend.abandon_open(store)
+        gateway = Gateway(store, from_settings(settings.model), settings.model.upstream, ceilings=_ceilings(settings))
+        stack.push_async_callback(gateway.close)
+        wakes = asyncio.Event()
+        server = await stack.enter_async_context(_edge(settings, store, gateway, wakes.set))
+        choice = await choose(settings.data_dir / "environments")
+        stack.push_async_callback(choice.provider.close)
+        await _open_sockets(stack, settings, gateway, choice)
+        await _work(stack, await _assemble(stack, settings, store, redactor, choice), wakes)
+        yield Running(server.url, choice.words)
+
+
+def _ceilings(settings: Settings) -> Ceilings:
+    return Ceilings(day_usd=settings.limits.day_budget_usd, month_usd=settings.limits.month_budget_usd)
+
+
+def _edge(settings: Settings, store: Store, gateway: Gateway, on_stored: Callable[[], None]) -> Server:
+    """First of all: what arrives is stored, whatever else is still starting."""
+    routes = [
+        *webhook_routes(store, settings.github.webhook_secrets, handled=events.HANDLED_EVENTS, on_stored=on_stored),
+        *health_routes({}),
+        Mount("/gateway", app=gateway),
+    ]
+    return Server(Starlette(routes=routes), tcp_socket(settings.host, settings.port))
+
+
+async def _open_sockets(stack: AsyncExitStack, settings: Settings, gateway: Gateway, choice: Choice) -> None:
+    """The two ways out of a local environment: to the model's gateway, and to the hosts that the operator allows."""
+    await stack.enter_async_context(Server(gateway, choice.sockets / "gateway.sock"))
+    egress = EgressProxy(choice.sockets / "egress.sock", lambda host: host.lower() in settings.egress)
+    await egress.start()
+    stack.push_async_callback(egress.close)
+
+
+async def _assemble(
+    stack: AsyncExitStack, settings: Settings, store: Store, redactor: Redactor, choice: Choice
+) -> Services:
+    github = GitHubApp(settings.github, on_secret=redactor.register, on_retired=redactor.forget)
+    stack.push_async_callback(github.close)
+    outbound = Outbound(github, redactor)
+    folds = Folds(store, Claude())
+    page = Page(store, folds, command=settings.command, public_url=settings.public_url)
+    board = LiveBoard(store, outbound, folds, page)
+    stack.push_async_callback(board.stop)
+    cache = RepositoryCache(settings.data_dir / "repositories")
+    await cache.sweep()
+    return Services(
+        settings=settings,
+        store=store,
+        github=github,
+        outbound=outbound,
+        redactor=redactor,
+        cache=cache,
+        environments=choice.provider,
+        agent=Claude(),
+        board=board,
+        signals=Signals(),
+    )
+
+
+async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event) -> None:
+    """The loops, in the order in which they must end: nothing new is taken before what runs is let go."""
+    flow = Flow(services)
+    admission: Admission | None = None
+
+    async def advance(key: TurnKey) -> None:
+        await flow.advance(key)
+        assert admission is not None
+        admission.wake()
+
+    engine = DurableEngine(services.settings.data_dir / "engine.db", advance)
+    admission = Admission(services.store, engine, services.board, services.settings.limits)
+    await engine.start()
+    stack.push_async_callback(engine.drain)
+    desk = Desk(
+        settings=services.settings,
+        store=services.store,
+        github=services.github,
+        outbound=services.outbound,
+        board=services.board,
+        admit=admission.wake,
+        poke=services.signals.poke,
+    )
+    await services.board.start()
+    for loop in (admission.run(), Intake(desk, wakes).run(), Errands(desk).run()):
+        await stack.enter_async_context(_background(loop))
+
+
+@asynccontextmanager
+async def _background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

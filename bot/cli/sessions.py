@@ -1,0 +1,139 @@
+"""`forgehand sessions …`: what the store knows of sessions, and a way to stop one."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bot import settings
+from bot.cli import console
+from bot.errors import StoreError
+from bot.models import SessionId
+
+app = typer.Typer(no_args_is_help=True, help="List, show, read and stop sessions.")
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Config = Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")]
+ANSWER_SECONDS = 10.0
+PAGE = 1000
+
+
+def _database(config: Path | None) -> Path:
+    return settings.data_dir(settings.from_environment(config)) / "state.db"
+
+
+@app.command("list")
+def list_(as_json: AsJson = False, config: Config = None) -> None:
+    """All sessions, newest first."""
+    rows = console.run(_list(_database(config)))
+    if as_json:
+        console.print_json(rows)
+        return
+    if not rows:
+        typer.echo("No sessions yet.")
+    for row in rows:
+        ended = row["outcome"] or row["state"]
+        typer.echo(f"{row['id']}  {row['repo']}#{row['number']}  {ended}  ${row['cost_usd']:.2f}")
+
+
+async def _list(path: Path) -> list[dict[str, Any]]:
+    from bot.store import sessions
+    from bot.store.base import Store
+
+    store = await Store.open_reader(path)
+    try:
+        return [dataclasses.asdict(row) for row in await sessions.listing(store)]
+    finally:
+        await store.close()
+
+
+@app.command()
+def show(session: str, as_json: AsJson = False, config: Config = None) -> None:
+    """One session with its turns."""
+    found = console.run(_show(_database(config), SessionId(session)))
+    if as_json:
+        console.print_json(found)
+        return
+    for name, value in found.items():
+        if name != "turns" and value is not None:
+            typer.echo(f"{name}: {value}")
+    for turn in found["turns"]:
+        typer.echo(
+            f"turn {turn['n']}: {turn['state']} {turn['outcome'] or turn['step']}  {turn['detail'] or ''}".rstrip()
+        )
+
+
+async def _show(path: Path, session_id: SessionId) -> dict[str, Any]:
+    from bot.store import sessions
+    from bot.store.base import Store
+
+    store = await Store.open_reader(path)
+    try:
+        session = dataclasses.asdict(await sessions.session(store, session_id))
+        turns = [dataclasses.asdict(turn) for turn in await sessions.turns_of(store, session_id)]
+        return {**session, "turns": turns}
+    finally:
+        await store.close()
+
+
+@app.command()
+def logs(session: str, as_json: AsJson = False, config: Config = None) -> None:
+    """Every line of the agent's output, in order."""
+    for row in console.run(_logs(_database(config), SessionId(session))):
+        if as_json:
+            console.print_json(row)
+        else:
+            typer.echo(row["text"])
+
+
+async def _logs(path: Path, session_id: SessionId) -> list[dict[str, Any]]:
+    from bot.store import events, sessions
+    from bot.store.base import Store
+
+    store = await Store.open_reader(path)
+    rows: list[dict[str, Any]] = []
+    try:
+        await sessions.session(store, session_id)
+        for turn in await sessions.turns_of(store, session_id):
+            after = 0
+            while page := await events.of_turn(store, turn.key, after, PAGE):
+                rows += [{"seq": row.seq, "turn": turn.n, "at": row.at, "text": row.line} for row in page]
+                after = page[-1].seq
+        return rows
+    finally:
+        await store.close()
+
+
+@app.command()
+def stop(session: str, as_json: AsJson = False, config: Config = None) -> None:
+    """End the turn that runs; its work so far is kept."""
+    done, answer = console.run(_ask(_database(config), "stop", {"session": session}))
+    if as_json:
+        console.print_json({"stopped": done, "message": answer})
+    elif done:
+        typer.echo(answer)
+    if not done:
+        console.fail(answer)
+
+
+async def _ask(path: Path, kind: str, body: dict[str, str]) -> tuple[bool, str]:
+    """Leave a request for the running service and wait for its answer."""
+    from bot.store import requests
+    from bot.store.base import Store
+
+    if not path.exists():
+        raise StoreError(f"There is no {path}: nothing has run here yet.")
+    store = await Store.open(path, migrate=False)
+    try:
+        request_id = await requests.leave(store, kind, body)
+        async with asyncio.timeout(ANSWER_SECONDS):
+            while (answer := await requests.answered(store, request_id)) is None:
+                await asyncio.sleep(0.2)
+        return answer
+    except TimeoutError:
+        return False, "Forgehand does not seem to run: nobody answered. The request waits for the next start."
+    finally:
+        await store.close()

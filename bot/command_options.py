@@ -1,0 +1,162 @@
+"""Knows the options of a command: their names, what their values may be, and where on the line they may stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bot.errors import CommandError
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the person set for this one turn; None where they left it to the repository or the operator."""
+
+    model: str | None = None
+    budget_usd: float | None = None
+    timeout_seconds: float | None = None
+    base: str | None = None
+    turns: int | None = None
+
+
+NO_OPTIONS = Options()
+USAGE = {
+    "model": "--model NAME",
+    "budget": "--budget 5",
+    "timeout": "--timeout 30m",
+    "base": "--base branch",
+    "turns": "--turns 20",
+}
+
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,99}\Z")
+_REF = re.compile(r"(?!.*(?:\.\.|//|@\{|/\.))[A-Za-z0-9_@][A-Za-z0-9/_.#+,@-]{0,199}(?<![./])(?<!\.lock)\Z")
+_DOLLARS = re.compile(r"\$?(\d{1,6}(?:\.\d{1,4})?|\.\d{1,4})\Z")
+_SPAN = re.compile(r"(?:(\d{1,3})h)?(?:(\d{1,5})m(?:in)?)?(?:(\d{1,6})s)?\Z")
+_LEADING = re.compile(r"(?:--|—|–)([A-Za-z][\w-]*)(?:=|[ \t]+|(?=[\r\n]|\Z))")
+_VALUE = re.compile(r"\S+")
+
+
+def shown(text: str, limit: int = 40) -> str:
+    """A word of the comment as inline code that cannot break out of its backticks."""
+    clean = "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in " ".join(text.split()))
+    return f"`{clean[:limit]}{'…' if len(clean) > limit else ''}`"
+
+
+def dollars(text: str) -> float | None:
+    """An amount such as `5`, `$5` or `0.50`; None if it is not one, or nothing."""
+    match = _DOLLARS.match(text)
+    return (float(match[1]) or None) if match else None
+
+
+def _model(text: str) -> str:
+    if not _MODEL.match(text):
+        raise CommandError(f"{shown(text)} is not the name of a model: `--model claude-opus-5-5`, for example.")
+    return text
+
+
+def _budget(text: str) -> float:
+    amount = dollars(text)
+    if amount is None:
+        raise CommandError(
+            f"`--budget` takes an amount in US dollars above zero, such as `--budget 5`, not {shown(text)}."
+        )
+    return amount
+
+
+def _timeout(text: str) -> float:
+    match = _SPAN.match(text)
+    if text.isascii() and text.isdigit() and len(text) <= 5:
+        seconds = int(text) * 60
+    elif match:
+        hours, minutes, rest = (int(part or 0) for part in match.groups())
+        seconds = hours * 3600 + minutes * 60 + rest
+    else:
+        seconds = 0
+    if not 0 < seconds <= 24 * 3600:
+        raise CommandError(
+            f"`--timeout` takes a time of at most a day, such as `30m`, `90s` or `1h30m`, not {shown(text)}."
+        )
+    return float(seconds)
+
+
+def _base(text: str) -> str:
+    if not _REF.match(text):
+        raise CommandError(f"{shown(text)} cannot be the name of a branch: `--base main`, for example.")
+    return text
+
+
+def _turns(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 4 and int(text) > 0):
+        raise CommandError(f"`--turns` takes a whole number from 1 to 9999, not {shown(text)}.")
+    return int(text)
+
+
+_READERS: dict[str, tuple[str, Callable[[str], object]]] = {
+    "model": ("model", _model),
+    "budget": ("budget_usd", _budget),
+    "timeout": ("timeout_seconds", _timeout),
+    "base": ("base", _base),
+    "turns": ("turns", _turns),
+}
+
+
+def take(text: str, options: Options = NO_OPTIONS) -> tuple[str, Options]:
+    """The text without the options that lead it or end its first line, and those options over the given ones."""
+    text, options = _take_leading(text, options)
+    return _take_trailing(text, options)
+
+
+def _set(options: Options, name: str, value: str) -> Options:
+    field, read = _READERS[name]
+    if getattr(options, field) is not None:
+        raise CommandError(f"`--{name}` stands there twice; once is enough.")
+    changed: dict[str, Any] = {field: read(value)}
+    return replace(options, **changed)
+
+
+def _take_leading(text: str, options: Options) -> tuple[str, Options]:
+    while match := _LEADING.match(text):
+        name = match[1].lower()
+        if name not in _READERS:
+            known = ", ".join(f"`{usage}`" for usage in USAGE.values())
+            raise CommandError(f"I don't know the option {shown('--' + match[1])}. There are {known}.")
+        value = _VALUE.match(text, match.end())
+        if value is None:
+            raise CommandError(f"`--{name}` needs a value: `{USAGE[name]}`.")
+        options = _set(options, name, value.group())
+        text = text[value.end() :].lstrip(" \t")
+    return text, options
+
+
+def _take_trailing(text: str, options: Options) -> tuple[str, Options]:
+    end = min((at for at in (text.find("\n"), text.find("\r")) if at >= 0), default=len(text))
+    line, below = text[:end], text[end:]
+    while found := _last_option(line):
+        line, name, value = found
+        try:
+            options = _set(options, name, value)
+        except CommandError as error:
+            raise CommandError(f"{error} (If this belongs to the task itself, put it in backticks.)") from None
+    return line + below, options
+
+
+def _last_option(line: str) -> tuple[str, str, str] | None:
+    words = line.rsplit(None, 2)
+    if not words:
+        return None
+    name, equals, value = words[-1].partition("=")
+    if equals and value and _known(name):
+        return line.rstrip()[: -len(words[-1])].rstrip(" \t"), _known(name), value
+    if len(words) >= 2 and _known(words[-2]):
+        before = line.rstrip()[: -len(words[-1])].rstrip()[: -len(words[-2])]
+        return before.rstrip(" \t"), _known(words[-2]), words[-1]
+    return None
+
+
+def _known(word: str) -> str:
+    for dash in ("--", "—", "–"):
+        if word.startswith(dash) and word.removeprefix(dash).lower() in _READERS:
+            return word.removeprefix(dash).lower()
+    return ""

@@ -1,0 +1,108 @@
+"""Knows where in a comment a command may stand: at the start of a line that the page shows as the author's own text."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bot.markdown import Block, Kind, blocks
+from bot.markup import Mark, Piece, pieces
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """A line that begins with our word; `rest` is the offset right after the word."""
+
+    start: int
+    rest: int
+
+
+_NOT_OWN_WORDS = ("pre", "code", "blockquote", "script", "style", "textarea", "template", "samp", "kbd", "xmp")
+_ELEMENT = re.compile(r"<(/?)(" + "|".join(_NOT_OWN_WORDS) + r")(?=[\s/>])", re.IGNORECASE)
+_MAIL = re.compile(
+    r"""^(?:
+      (?:On|Am|Le|El|Il|Em|Op|Den|På)\ (?=[^\n]*\d)[^\n]{4,200}(?:\r?\n[^\n]{1,200})?
+        \ (?:wrote|schrieb|a\ écrit|escribió|ha\ scritto|escreveu|schreef|skrev)[^\n]{0,100}:[ \t\r]*$
+    | -{2,}[ ]?(?:Original|Forwarded)\ [Mm]essage[ ]?-{2,}
+    | From:\ [^\n]+\n(?:Sent|Date|To):[ ]
+    | (?:—|--)[ \t]*\r?\nReply\ to\ this\ email\ directly
+    | Reply\ to\ this\ email\ directly
+    )""",
+    re.MULTILINE | re.VERBOSE,
+)
+_QUOTED_NEXT = re.compile(r"\s*+>")
+_SIGNATURE = re.compile(r"^-- ?\r?$", re.MULTILINE)
+
+
+def command_lines(body: str, words: Sequence[str]) -> list[CommandLine]:
+    """Every line that is a command; linear in the length of the body."""
+    exact = "|".join(re.escape(word) for word in words)
+    candidates = list(re.finditer(rf"^ {{0,3}}(?:{exact})(?=[ \t\r\n]|\Z)", body, re.MULTILINE))
+    if not candidates:
+        return []
+    divided = blocks(body)
+    starts = [block.start for block in divided]
+    closed = list(_closed(body, divided))
+    tail = _mail_tail(body, divided, starts)
+    return [
+        CommandLine(match.start(), match.end())
+        for match in candidates
+        if match.start() < tail
+        and _is_own(divided[bisect_right(starts, match.start()) - 1])
+        and not _within(match.start(), closed)
+    ]
+
+
+def before_tail(text: str) -> str:
+    """The text without the signature and the quoted mail that a reply by e-mail drags along."""
+    ends = [match.start() for match in (_MAIL.search(text), _SIGNATURE.search(text)) if match]
+    return text[: min(ends)] if ends else text
+
+
+def _is_own(block: Block) -> bool:
+    return block.kind in (Kind.TEXT, Kind.HTML) and not block.quoted
+
+
+def _within(offset: int, ranges: Sequence[tuple[int, int]]) -> bool:
+    index = bisect_right(ranges, (offset, offset)) - 1
+    return index >= 0 and offset < ranges[index][1]
+
+
+def _mail_tail(body: str, divided: Sequence[Block], starts: Sequence[int]) -> int:
+    """Where mail begins that is copied without marks of quotation; where it has them, they end it."""
+    for match in _MAIL.finditer(body):
+        if _QUOTED_NEXT.match(body, match.end()):
+            continue
+        if _is_own(divided[bisect_right(starts, match.start()) - 1]):
+            return match.start()
+    return len(body)
+
+
+def _closed(body: str, divided: Sequence[Block]) -> Iterator[tuple[int, int]]:
+    """Ranges in which no line is a command: spans of code, comments, tags, and elements of code or quotation."""
+    opened: list[tuple[str, int]] = []
+    for piece in _all_pieces(body, divided):
+        if piece.mark is Mark.TEXT:
+            continue
+        if piece.unclosed:
+            yield (opened[0][1] if opened else piece.start), len(body)
+            return
+        element = _ELEMENT.match(body, piece.start) if piece.mark is Mark.TAG else None
+        if element and not element[1]:
+            opened.append((element[2].lower(), piece.start))
+        elif element and opened and opened[-1][0] == element[2].lower():
+            _, start = opened.pop()
+            if not opened:
+                yield start, piece.end
+        elif not opened:
+            yield piece.start, piece.end
+    if opened:
+        yield opened[0][1], len(body)
+
+
+def _all_pieces(body: str, divided: Sequence[Block]) -> Iterator[Piece]:
+    for block in divided:
+        if block.kind in (Kind.TEXT, Kind.HTML):
+            yield from pieces(body, block)

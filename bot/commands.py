@@ -1,0 +1,303 @@
+"""Knows what can be asked of us: the one list of commands, and how a comment's text becomes one of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bot.command_options import NO_OPTIONS, Options, dollars, shown, take
+from bot.command_text import before_tail, command_lines
+from bot.errors import CommandError
+
+
+@dataclass(frozen=True)
+class Run:
+    """Free text: work. An empty prompt means the thread itself."""
+
+    prompt: str
+    options: Options = NO_OPTIONS
+
+
+@dataclass(frozen=True)
+class Ask:
+    prompt: str
+    options: Options = NO_OPTIONS
+
+
+@dataclass(frozen=True)
+class Plan:
+    prompt: str
+    options: Options = NO_OPTIONS
+
+
+@dataclass(frozen=True)
+class Review:
+    prompt: str
+    options: Options = NO_OPTIONS
+
+
+@dataclass(frozen=True)
+class Resolve:
+    prompt: str
+    options: Options = NO_OPTIONS
+
+
+@dataclass(frozen=True)
+class Continue:
+    prompt: str
+    extra_usd: float | None = None
+    options: Options = NO_OPTIONS
+
+
+@dataclass(frozen=True)
+class Retry:
+    options: Options = NO_OPTIONS
+
+
+@dataclass(frozen=True)
+class Stop:
+    pass
+
+
+@dataclass(frozen=True)
+class Status:
+    pass
+
+
+@dataclass(frozen=True)
+class Approve:
+    plan: str = ""
+    """The plan as the person edited it; empty: as it stands."""
+
+
+@dataclass(frozen=True)
+class Deny:
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Undo:
+    pass
+
+
+@dataclass(frozen=True)
+class Why:
+    pass
+
+
+@dataclass(frozen=True)
+class Cost:
+    pass
+
+
+@dataclass(frozen=True)
+class Help:
+    pass
+
+
+Command = (
+    Run | Ask | Plan | Review | Resolve | Continue | Retry | Stop | Status | Approve | Deny | Undo | Why | Cost | Help
+)
+
+
+@dataclass(frozen=True)
+class Form:
+    """One command as people read of it."""
+
+    word: str
+    usage: str
+    what: str
+    ready: bool = False
+    """False: it is understood, and answered with a sentence that it is not there yet."""
+
+
+FORMS = (
+    Form("", "fix this …", "any free text is work: it ends in a pull request, or continues the one it has", ready=True),
+    Form("ask", "ask …", "answers a question and changes nothing", ready=True),
+    Form("plan", "plan …", "writes a plan and waits for `approve`"),
+    Form("review", "review …", "reviews the pull request"),
+    Form("resolve", "resolve", "merges the base branch in and solves the conflicts"),
+    Form("continue", "continue +3 …", "goes on where the last turn ended, here with 3 dollars more"),
+    Form("retry", "retry", "runs the last turn again"),
+    Form("stop", "stop", "stops the turn that runs and keeps its work", ready=True),
+    Form("status", "status", "says what is going on", ready=True),
+    Form("approve", "approve", "approves what was asked; an edited plan may stand on the lines below"),
+    Form("deny", "deny", "refuses what was asked"),
+    Form("undo", "undo", "takes the last push back by a new commit"),
+    Form("why", "why", "says why something was ignored or refused"),
+    Form("cost", "cost", "says what this thread has cost"),
+    Form("help", "help", "shows this list", ready=True),
+)
+
+
+def word_of(command: Command) -> str:
+    """The command's own word, as it is stored and shown: `run`, `ask`, …"""
+    return type(command).__name__.lower()
+
+
+def parse(body: str, *, word: str = "/claude", app_slug: str = "") -> Command | None:
+    """The command in a comment, or None; a CommandError's text says what to write instead."""
+    words = (word, f"@{app_slug}") if app_slug else (word,)
+    if not any(one in body for one in words):
+        return None
+    lines = command_lines(body, words)
+    if not lines:
+        return None
+    if len(lines) > 1:
+        raise CommandError(
+            f"This comment holds {len(lines)} commands, so I did none of them. "
+            "One command for each comment, please; the text may be as long as it needs to be."
+        )
+    return _read(_Text(body[lines[0].rest :], word))
+
+
+_VERB = re.compile(r"([A-Za-z]+)(?=\s|\Z)[ \t]*")
+_BLANK_LINES = re.compile(r"[ \t]*(?:\r?\n[ \t]*(?=\r?\n))*\r?\n")
+_CONFLICTS = re.compile(r"(?:the\s+)?(?:merge\s+)?conflicts?\b", re.IGNORECASE)
+_EXTRA = re.compile(r"\+(\S*)[ \t]*")
+
+
+def _trim(text: str) -> str:
+    """Without the blanks around it; the first line of text keeps its indentation, which may mean code."""
+    match = _BLANK_LINES.match(text)
+    return (text[match.end() :] if match else text.lstrip(" \t")).rstrip()
+
+
+class _Text:
+    """What stands after our word: the options before the verb, the verb, and what follows it."""
+
+    def __init__(self, rest: str, command_word: str) -> None:
+        self.command_word = command_word
+        self.asks_help = rest.strip() == "--help"
+        self.all, self.options = (rest, NO_OPTIONS) if self.asks_help else take(rest.lstrip(" \t"))
+        match = _VERB.match(self.all)
+        self.verb = match[1].lower() if match else ""
+        self.after = self.all[match.end() :] if match else self.all
+
+    @property
+    def line_is_verb(self) -> bool:
+        return self.after[:1] in ("", "\r", "\n")
+
+    @property
+    def stands_alone(self) -> bool:
+        return self.line_is_verb and not before_tail(self.after).strip()
+
+    def free(self) -> Run:
+        return Run(_trim(self.all), self.options)
+
+    def taken(self) -> tuple[str, Options]:
+        text, options = take(self.after, self.options)
+        return _trim(text), options
+
+    def without_options(self, command: Command) -> Command:
+        if self.options != NO_OPTIONS:
+            raise CommandError(f"`{self.command_word} {self.verb}` takes no options.")
+        return command
+
+
+def _read(text: _Text) -> Command:
+    if text.asks_help:
+        return Help()
+    if text.verb == "stop" and text.line_is_verb:  # words below it must not keep a stop from being one
+        return text.without_options(Stop())
+    if text.verb in _ALONE and text.stands_alone:
+        return _ALONE[text.verb](text)
+    reader = _WITH_TEXT.get(text.verb)
+    command = reader(text) if reader else None
+    if command is not None:
+        return command
+    _refuse_misspelt(text)
+    return text.free()
+
+
+def _bare(command: Command) -> Callable[[_Text], Command]:
+    return lambda text: text.without_options(command)
+
+
+_ALONE: dict[str, Callable[[_Text], Command]] = {
+    "status": _bare(Status()),
+    "why": _bare(Why()),
+    "cost": _bare(Cost()),
+    "help": _bare(Help()),
+    "undo": _bare(Undo()),
+    "retry": lambda text: Retry(text.options),
+}
+
+
+def _ask(text: _Text) -> Command:
+    prompt, options = text.taken()
+    if not prompt:
+        raise CommandError(
+            f"What is the question? `{text.command_word} ask how is the cache invalidated?`, for example."
+        )
+    return Ask(prompt, options)
+
+
+def _resolve(text: _Text) -> Command | None:
+    prompt, options = text.taken()
+    alone = text.stands_alone or not prompt
+    return Resolve(prompt, options) if alone or _CONFLICTS.match(prompt) else None
+
+
+def _continue(text: _Text) -> Command:
+    after, options = take(text.after, text.options)
+    match = _EXTRA.match(after)
+    if match is None:
+        return Continue(_trim(after), None, options)
+    extra = dollars(match[1])
+    if extra is None:
+        raise CommandError(
+            f"{shown(match.group().strip())} is not an amount: `{text.command_word} continue +3` adds three dollars."
+        )
+    prompt, options = take(after[match.end() :], options)
+    return Continue(_trim(prompt), extra, options)
+
+
+def _approve(text: _Text) -> Command | None:
+    return text.without_options(Approve(_trim(text.after))) if text.line_is_verb else None
+
+
+def _deny(text: _Text) -> Command | None:
+    return text.without_options(Deny(_trim(text.after))) if text.line_is_verb else None
+
+
+_WITH_TEXT: dict[str, Callable[[_Text], Command | None]] = {
+    "ask": _ask,
+    "plan": lambda text: Plan(*text.taken()),
+    "review": lambda text: Review(*text.taken()),
+    "resolve": _resolve,
+    "continue": _continue,
+    "approve": _approve,
+    "deny": _deny,
+}
+_MEANT = {"abort": "stop", "cancel": "stop", "halt": "stop", "quit": "stop", "reject": "deny", "resume": "continue"}
+
+
+def _refuse_misspelt(text: _Text) -> None:
+    lone = before_tail(text.all).strip()
+    if not lone or len(lone) > 20 or lone.split() != [lone]:
+        return
+    meant = _suggestion(lone.rstrip(".!?,").lower())
+    if meant:
+        raise CommandError(
+            f"I don't know {shown(lone)}. Did you mean `{text.command_word} {meant}`? "
+            f"`{text.command_word} help` lists the commands; for work, say a few words more."
+        )
+
+
+def _suggestion(word: str) -> str | None:
+    if word in _MEANT:
+        return _MEANT[word]
+    known = [form.word for form in FORMS if form.word]
+    return next((one for one in known if _is_near(word, one)), None)
+
+
+def _is_near(word: str, known: str) -> bool:
+    """The same, or one letter added, lost, changed or swapped with its neighbour."""
+    if abs(len(word) - len(known)) > 1:
+        return False
+    at = next((i for i, (a, b) in enumerate(zip(word, known, strict=False)) if a != b), min(len(word), len(known)))
+    left, right = word[at:], known[at:]
+    swapped = left[1::-1] + left[2:] if len(left) > 1 else left
+    return right in (left, left[1:], swapped) or left[1:] == right[1:] or left == right[1:]

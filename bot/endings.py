@@ -1,0 +1,147 @@
+"""Every sentence that says why a turn ended as it did; the outcome's own headline and advice stand in `replies`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from bot.command_options import shown
+from bot.models import Step
+
+STEP_WORDS = {
+    Step.PREPARE: "reading the thread and pinning the commit",
+    Step.FURNISH: "setting up the environment",
+    Step.WORK: "working",
+    Step.COLLECT: "bringing the work home",
+    Step.VERIFY: "running the checks",
+    Step.PUBLISH: "publishing",
+    Step.SETTLE: "cleaning up",
+}
+
+
+def stopped_by(login: str) -> str:
+    return f"{login} asked to stop."
+
+
+def timed_out(seconds: float) -> str:
+    return f"The time limit of {_minutes(seconds)} was reached."
+
+
+def over_budget(budget_usd: float) -> str:
+    return f"The budget of ${budget_usd:.2f} for this turn was used up."
+
+
+def environment_lost() -> str:
+    return "The environment disappeared while the agent was in it."
+
+
+def agent_killed() -> str:
+    return "The agent's process was killed before it could finish."
+
+
+def agent_failed(reason: str) -> str:
+    known = {
+        "max_turns": "The agent used up the number of steps it may take.",
+        "api_error": "The model's provider answered with an error again and again.",
+    }
+    return known.get(reason, f"The agent ended early ({reason}).")
+
+
+def agent_left_no_result(exit_code: int | None) -> str:
+    code = "" if exit_code is None else f" (exit code {exit_code})"
+    return f"The agent's process ended without a result{code}."
+
+
+def provider_refused() -> str:
+    return "The model's provider does not accept the credential in use. The operator has been told in the log."
+
+
+def provider_out_of_credit() -> str:
+    return "The account at the model's provider is out of credit. The operator has been told in the log."
+
+
+def branch_missing(branch: str) -> str:
+    return f"The branch `{branch}` does not exist in this repository, so there is nothing to start from."
+
+
+def repository_empty() -> str:
+    return "This repository has no commit yet. Push a first commit, then ask again."
+
+
+def pull_closed(number: int) -> str:
+    return f"The pull request #{number} is no longer open, so there is no branch to work on."
+
+
+def default_branch_is_head(branch: str) -> str:
+    return f"This pull request's branch `{branch}` is the default branch, which Forgehand never pushes to."
+
+
+def setup_failed(command: str, exit_code: int, tail: str) -> str:
+    return (
+        f"The setup command `{command}` of `.github/forgehand.yml` failed with exit code {exit_code}:\n\n{fenced(tail)}"
+    )
+
+
+def work_refused(reason: str) -> str:
+    return f"What came out of the environment was not accepted: {reason}"
+
+
+def held(paths: Iterable[tuple[str, str]]) -> str:
+    """(path, why) pairs; an empty path means the change as a whole."""
+    rows = [f"- {shown(path, 200)}: {why}" if path else f"- {why}" for path, why in paths]
+    more = [f"- and {len(rows) - 20} more"] if len(rows) > 20 else []
+    return "\n".join(["Nothing was pushed, because policy holds these changes:", "", *rows[:20], *more])
+
+
+def secret_in_work(paths: Sequence[str]) -> str:
+    named = ", ".join(shown(path, 200) for path in paths[:10])
+    return f"Nothing was pushed, because these files hold what looks like a secret: {named}. Remove it and ask again."
+
+
+def branch_moved(branch: str) -> str:
+    return f"The branch `{branch}` was moved by somebody else meanwhile, so nothing was pushed to it."
+
+
+def permission_gone(login: str) -> str:
+    return f"Nothing was pushed, because {login} no longer has write access to this repository."
+
+
+def push_refused(words: str) -> str:
+    return f"GitHub refused the push:\n\n{fenced(words)}"
+
+
+def pull_not_opened(branch: str, words: str) -> str:
+    return f"The work is on the branch `{branch}`, but GitHub did not open a pull request for it: {words}"
+
+
+def gave_up(step: Step, words: str) -> str:
+    return f"After several tries, {STEP_WORDS[step]} still failed: {words}."
+
+
+def step_failed(step: Step, words: str) -> str:
+    return f"Something failed while {STEP_WORDS[step]}: {words}."
+
+
+def something_broke(reference: str) -> str:
+    return f"Something broke on our side. The operator finds it in the log under `{reference}`."
+
+
+def kept_on_host(name: str) -> str:
+    return f"The work so far could not be pushed and is kept by the operator for 30 days as `{name}`."
+
+
+def rescued(ref: str) -> str:
+    return f"The work so far is saved as `{ref}`: `git fetch origin {ref}` brings it to your clone."
+
+
+def fenced(text: str) -> str:
+    """A code block that its own content cannot close."""
+    longest = run = 0
+    for character in text:
+        run = run + 1 if character == "`" else 0
+        longest = max(longest, run)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{text.strip()}\n{fence}"
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:g} min" if seconds >= 60 else f"{seconds:g} s"

@@ -1,0 +1,181 @@
+"""The engine on DBOS, embedded on its own SQLite file; this package alone knows DBOS and SQLAlchemy.
+
+Only ids travel through it, never a token: its arguments are pickled to disk. Progress lives in our store, so
+`engine.db` can be lost: `adopt` submits again what the store says is unfinished.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bot.engine.protocol import Advance, EngineStatus
+from bot.models import SessionId, TurnKey
+
+if TYPE_CHECKING:
+    from dbos import DBOS
+    from sqlalchemy import Engine as SqlEngine
+
+log = logging.getLogger(__name__)
+
+QUEUE = "turns"
+POLL_SECONDS = 0.1
+_LIVE = {"ENQUEUED": EngineStatus.WAITING, "DELAYED": EngineStatus.WAITING, "PENDING": EngineStatus.RUNNING}
+
+
+class DurableEngine:
+    """One workflow a turn, holding one preemptible step that advances it."""
+
+    def __init__(self, path: Path, advance: Advance) -> None:
+        self._path = path
+        self._advance = advance
+        self._running: dict[TurnKey, asyncio.Task[None]] = {}
+        self._draining = False
+        self._dbos: type[DBOS] | None = None
+        self._workflow: Any = None
+        self._sql: SqlEngine | None = None
+
+    async def start(self) -> None:
+        """Launch, and take up again what a former process left running."""
+        self._loop = asyncio.get_running_loop()
+        dbos = await asyncio.to_thread(_import_dbos)
+        dbos.destroy(destroy_registry=True)
+        self._sql = _sqlite_engine(self._path)
+        dbos(
+            config={
+                "name": "forgehand",
+                "system_database_engine": self._sql,
+                "application_version": "forgehand-1",
+                "executor_id": "local",
+                "max_executor_threads": 32,
+                "log_level": "ERROR",
+                "enable_otlp": False,
+                "notification_listener_polling_interval_sec": 1.0,
+            }
+        )
+        self._workflow = self._define(dbos)
+        self._dbos = dbos
+        await asyncio.to_thread(self._launch, dbos)
+
+    @staticmethod
+    def _launch(dbos: type[DBOS]) -> None:
+        # Only DBOS' blocking calls, each from a thread: its async ones put its own pool, which dies with it, in the
+        # place of our loop's default executor.
+        dbos.launch()
+        dbos.register_queue(
+            QUEUE, partition_concurrency=1, polling_interval_sec=POLL_SECONDS, on_conflict="always_update"
+        )
+
+    def _define(self, dbos: type[DBOS]) -> Any:
+        @dbos.step(name="advance", preemptible=True)
+        async def advance(session: str, n: int) -> None:
+            # DBOS runs queued coroutines on a loop of its own; the turn's clients and locks live on ours.
+            key = TurnKey(SessionId(session), n)
+            future = asyncio.run_coroutine_threadsafe(self._run(key), self._loop)
+            await asyncio.wrap_future(future)
+
+        @dbos.workflow(name="turn")
+        async def turn(session: str, n: int) -> None:
+            await advance(session, n)
+
+        return turn
+
+    async def _run(self, key: TurnKey) -> None:
+        task = asyncio.ensure_future(self._advance(key))
+        self._running[key] = task
+        try:
+            if not self._draining:
+                await asyncio.wait({task})
+            if self._draining:
+                task.cancel()
+                await asyncio.wait({task})
+                # Never returning leaves the workflow pending in engine.db, which is what the next process recovers.
+                await asyncio.Event().wait()
+            task.result()
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        finally:
+            self._running.pop(key, None)
+
+    async def submit(self, key: TurnKey, thread: str) -> None:
+        await asyncio.to_thread(self._enqueue, key, thread)
+
+    def _enqueue(self, key: TurnKey, thread: str) -> None:
+        from dbos import SetEnqueueOptions, SetWorkflowID
+
+        dbos = self._launched()
+        if self._look_up(key) is EngineStatus.ENDED:
+            dbos.delete_workflow(key.workflow_id)
+        with SetWorkflowID(key.workflow_id), SetEnqueueOptions(queue_partition_key=thread):
+            dbos.enqueue_workflow(QUEUE, self._workflow, str(key.session), key.n)
+
+    async def cancel(self, key: TurnKey) -> None:
+        task = self._running.get(key)
+        await asyncio.to_thread(self._launched().cancel_workflow, key.workflow_id)
+        if task is not None:
+            task.cancel()
+
+    async def status(self, key: TurnKey) -> EngineStatus:
+        return await asyncio.to_thread(self._look_up, key)
+
+    def _look_up(self, key: TurnKey) -> EngineStatus:
+        found = self._launched().get_workflow_status(key.workflow_id)
+        if found is None:
+            return EngineStatus.ABSENT
+        return _LIVE.get(found.status, EngineStatus.ENDED)
+
+    async def adopt(self, turns: list[tuple[TurnKey, str]]) -> int:
+        adopted = 0
+        for key, thread in turns:
+            if await self.status(key) in (EngineStatus.ABSENT, EngineStatus.ENDED):
+                await self.submit(key, thread)
+                adopted += 1
+        return adopted
+
+    async def drain(self) -> None:
+        self._draining = True
+        tasks = list(self._running.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=5)
+        if self._dbos is not None:
+            await asyncio.to_thread(self._dbos.destroy, workflow_completion_timeout_sec=0)
+            self._dbos = None
+        if self._sql is not None:
+            await asyncio.to_thread(self._sql.dispose)
+
+    def _launched(self) -> type[DBOS]:
+        assert self._dbos is not None, "the engine was not started"
+        return self._dbos
+
+
+def _import_dbos() -> type[DBOS]:
+    from dbos import DBOS
+
+    return DBOS
+
+
+def _sqlite_engine(path: Path) -> SqlEngine:
+    import sqlalchemy
+
+    path.touch(mode=0o600)
+    engine = sqlalchemy.create_engine(f"sqlite:///{path}", pool_size=8, max_overflow=8)
+
+    @sqlalchemy.event.listens_for(engine, "connect")
+    def configure(connection: sqlite3.Connection, _record: object) -> None:
+        connection.isolation_level = "IMMEDIATE"
+        connection.execute("PRAGMA busy_timeout=30000")
+        connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+        if sqlite3.sqlite_version_info < (3, 42):
+            # DBOS stamps its rows with unixepoch('subsec'), which older SQLite answers with NULL.
+            connection.create_function("unixepoch", -1, lambda *_: time.time())
+
+    return engine

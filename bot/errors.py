@@ -1,0 +1,63 @@
+"""The whole tree of our errors; anything outside it is a bug and is shown to people only as a reference."""
+
+from __future__ import annotations
+
+
+class BotError(Exception):
+    """Root of all errors that we raise on purpose."""
+
+
+class UserError(BotError):
+    """The person can mend it; the text is markdown for them, posted as it stands, never retried."""
+
+
+class CommandError(UserError):
+    """The command was malformed."""
+
+
+class NotAllowed(UserError):
+    """The person, the repository or the policy does not permit it."""
+
+
+class BadRepoConfig(UserError):
+    """`.github/forgehand.yml` cannot be understood."""
+
+
+class TransientError(BotError):
+    """May pass by itself: the turn goes back with `retry_after` seconds (None: the usual back-off)."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class GitHubUnavailable(TransientError):
+    """GitHub did not answer, or asked us to wait."""
+
+
+class EnvironmentUnavailable(TransientError):
+    """No environment could be had, or it did not answer."""
+
+
+class GitHubRefused(BotError):
+    """GitHub answered and said no (4xx that is neither a rate limit nor a missing thing)."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"GitHub answered {status}: {message}")
+        self.status = status
+        self.message = message
+
+
+class NotFound(GitHubRefused):
+    """The thing is not there, or the App may not see it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(404, message)
+
+
+class SettingsError(BotError):
+    """A setting is missing or wrong: the text names it and says what to do; `serve` does not start."""
+
+
+class StoreError(BotError):
+    """The data directory cannot be used as it is; the text says what to do."""

@@ -1,0 +1,299 @@
+"""Knows GitHub's webhook payloads and turns each into an event of ours; nothing else in the bot sees their JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import chain
+from typing import cast
+
+import msgspec
+
+from bot import payloads
+from bot.models import DeliveryId, InstallationId, Person, Repo, RepoId, Thread
+
+SUBSCRIBED_EVENTS = frozenset(
+    ("issue_comment", "issues", "pull_request", "pull_request_review", "pull_request_review_comment")
+)
+"""The same list as in app.yml."""
+AUTOMATIC_EVENTS = frozenset(("installation", "installation_repositories"))
+"""GitHub sends these to every App; a manifest that names them is refused."""
+HANDLED_EVENTS = SUBSCRIBED_EVENTS | AUTOMATIC_EVENTS
+MAX_AGE_SECONDS = 4 * 24 * 3600.0
+"""GitHub's own log goes back three days: what is older than this is a replay, or nobody waits for it."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The facts of the delivery that an event came by."""
+
+    delivery: DeliveryId
+    name: str
+    action: str
+    sender: Person
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Somebody's text on a thread: what comments, bodies and reviews have in common."""
+
+    origin: Origin
+    thread: Thread
+    author: Person
+    body: str
+    created_at: float
+    comment_id: int | None
+    """None for the body of the thread itself."""
+    via_app: int | None
+    """The App through which it was written in the person's name."""
+
+    @property
+    def is_bot(self) -> bool:
+        return not self.author.is_human
+
+    @property
+    def source(self) -> str:
+        """Names the text itself, whatever number of deliveries tell of it."""
+        kind = _SOURCES[type(self)]
+        return f"{kind}:{self.thread.repo.id}:{self.comment_id or self.thread.number}"
+
+
+class CommentCreated(Remark):
+    """A comment on an issue or on the conversation of a pull request."""
+
+
+class CommentEdited(Remark):
+    """Never a command; the live comment is rendered anew when it was ours."""
+
+
+class CommentDeleted(Remark):
+    """The text as it was."""
+
+
+class IssueOpened(Remark):
+    """`body` is that of the issue."""
+
+
+class PullOpened(Remark):
+    """Opened or made ready for review; `body` is that of the pull request."""
+
+
+class ReviewSubmitted(Remark):
+    """The words of a review as a whole."""
+
+
+class ReviewCommentCreated(Remark):
+    """A comment on a line of the diff."""
+
+
+_SOURCES: dict[type[Remark], str] = {
+    CommentCreated: "comment",
+    CommentEdited: "comment",
+    CommentDeleted: "comment",
+    IssueOpened: "issue",
+    PullOpened: "pull",
+    ReviewSubmitted: "review",
+    ReviewCommentCreated: "review_comment",
+}
+
+
+@dataclass(frozen=True)
+class Labeled:
+    """A label was put on an issue or a pull request."""
+
+    origin: Origin
+    thread: Thread
+    label: str
+
+
+@dataclass(frozen=True)
+class InstalledRepo:
+    id: RepoId
+    owner: str
+    name: str
+    private: bool
+
+
+@dataclass(frozen=True)
+class InstallationChanged:
+    """The App was installed, removed, suspended or given other repositories; idempotent, whatever the order."""
+
+    origin: Origin
+    installation: InstallationId
+    account: Person
+    state: str
+    """active, suspended or deleted."""
+    added: tuple[InstalledRepo, ...] = ()
+    removed: tuple[InstalledRepo, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """Stored and not acted upon; the reason is what `why` says."""
+
+    delivery: DeliveryId
+    reason: str
+
+
+Event = (
+    CommentCreated
+    | CommentEdited
+    | CommentDeleted
+    | IssueOpened
+    | PullOpened
+    | ReviewSubmitted
+    | ReviewCommentCreated
+    | Labeled
+    | InstallationChanged
+    | Ignored
+)
+
+
+def decode(name: str, body: bytes | str, *, delivery: DeliveryId, now: float) -> Event:
+    """The event in a delivery whose signature was checked; never raises for what GitHub, or anyone, may send."""
+    try:
+        if name in AUTOMATIC_EVENTS:
+            return _installation(name, body, delivery)
+        if name in SUBSCRIBED_EVENTS:
+            return _of_thread(name, body, delivery, now)
+    except msgspec.ValidationError as error:
+        return Ignored(delivery, f"the payload of `{name}` lacks something that we need: {error}"[:300])
+    except (ValueError, RecursionError, OverflowError):  # not JSON; msgspec's errors are ValueErrors
+        return Ignored(delivery, f"the payload of `{name}` cannot be read as JSON")
+    return Ignored(delivery, f"we have no use for `{_short(name)}` events")
+
+
+def _short(text: str) -> str:
+    return "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in text[:60])
+
+
+def _person(user: payloads.User | None) -> Person:
+    if user is None:
+        raise msgspec.ValidationError("there is no account behind it")
+    return Person(user.id, user.login, user.type)
+
+
+def _of_thread(name: str, body: bytes | str, delivery: DeliveryId, now: float) -> Event:
+    payload = msgspec.json.decode(body, type=payloads.OfThread)
+    wanted = _WANTED.get((name, payload.action))
+    if wanted is None:
+        return Ignored(delivery, f"we have no use for `{name}` with the action `{_short(payload.action)}`")
+    if payload.installation is None:
+        return Ignored(delivery, "it was not sent for an installation of the App (a webhook of the repository?)")
+    origin = Origin(delivery, name, payload.action, _person(payload.sender))
+    if wanted is Labeled:
+        return _labeled(origin, payload)
+    return _remark(cast("type[Remark]", wanted), origin, payload, now)
+
+
+_WANTED: dict[tuple[str, str], type[Remark] | type[Labeled]] = {
+    ("issue_comment", "created"): CommentCreated,
+    ("issue_comment", "edited"): CommentEdited,
+    ("issue_comment", "deleted"): CommentDeleted,
+    ("issues", "opened"): IssueOpened,
+    ("issues", "labeled"): Labeled,
+    ("pull_request", "opened"): PullOpened,
+    ("pull_request", "ready_for_review"): PullOpened,
+    ("pull_request", "labeled"): Labeled,
+    ("pull_request_review", "submitted"): ReviewSubmitted,
+    ("pull_request_review_comment", "created"): ReviewCommentCreated,
+}
+
+
+def _thread(payload: payloads.OfThread) -> Thread:
+    subject = payload.subject()
+    assert payload.installation is not None
+    repo = payload.repository
+    return Thread(
+        repo=Repo(RepoId(repo.id), repo.owner.login, repo.name, repo.private, repo.default_branch),
+        installation=InstallationId(payload.installation.id),
+        number=subject.number,
+        is_pull=payload.pull_request is not None or subject.pull_request is not None,
+    )
+
+
+def _labeled(origin: Origin, payload: payloads.OfThread) -> Event:
+    if payload.label is None:
+        raise msgspec.ValidationError("there is no label")
+    return Labeled(origin, _thread(payload), payload.label.name)
+
+
+def _remark(kind: type[Remark], origin: Origin, payload: payloads.OfThread, now: float) -> Event:
+    text = payload.text(origin.name)
+    created_at, age = _times(kind, origin, text, now)
+    if age > MAX_AGE_SECONDS:
+        return Ignored(origin.delivery, "what it tells of is more than 4 days old")
+    author = _person(text.user)
+    if kind in _BY_AUTHOR and author.id != origin.sender.id:
+        return Ignored(origin.delivery, "the account that sent it is not the author of the text")
+    return cast(
+        "Event",
+        kind(
+            origin=origin,
+            thread=_thread(payload),
+            author=author,
+            body=text.body or "",
+            created_at=created_at,
+            comment_id=text.id if isinstance(text, payloads.Text) else None,
+            via_app=text.performed_via_github_app.id if text.performed_via_github_app else None,
+        ),
+    )
+
+
+_BY_AUTHOR = frozenset((CommentCreated, IssueOpened, ReviewSubmitted, ReviewCommentCreated))
+
+
+def _times(
+    kind: type[Remark], origin: Origin, text: payloads.Text | payloads.Subject, now: float
+) -> tuple[float, float]:
+    """When it was written, and how long ago it happened: an old text may be edited, or become ready, today."""
+    written = text.created_at or text.submitted_at
+    if written is None:
+        raise msgspec.ValidationError("there is no `created_at`")
+    happened = written
+    if kind is CommentEdited or origin.action == "ready_for_review":
+        happened = text.updated_at or written
+    age = 0.0 if kind is CommentDeleted else now - _epoch(happened)
+    return _epoch(written), age
+
+
+def _epoch(at: datetime) -> float:
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+def _installation(name: str, body: bytes | str, delivery: DeliveryId) -> Event:
+    payload = msgspec.json.decode(body, type=payloads.OfInstallation)
+    origin = Origin(delivery, name, payload.action, _person(payload.sender))
+    known = _INSTALLATION_STATES.get((name, payload.action))
+    if known is None:
+        return Ignored(delivery, f"we have no use for `{name}` with the action `{_short(payload.action)}`")
+    account = payload.installation.account
+    suspended = known == "active" and payload.installation.suspended_at is not None
+    return InstallationChanged(
+        origin=origin,
+        installation=InstallationId(payload.installation.id),
+        account=_person(account),
+        state="suspended" if suspended else known,
+        added=_repos(payload.repositories, payload.repositories_added),
+        removed=_repos(payload.repositories_removed),
+    )
+
+
+_INSTALLATION_STATES = {
+    ("installation", "created"): "active",
+    ("installation", "new_permissions_accepted"): "active",
+    ("installation", "unsuspend"): "active",
+    ("installation", "suspend"): "suspended",
+    ("installation", "deleted"): "deleted",
+    ("installation_repositories", "added"): "active",
+    ("installation_repositories", "removed"): "active",
+}
+
+
+def _repos(*found: tuple[payloads.ShortRepo, ...] | None) -> tuple[InstalledRepo, ...]:
+    repos = []
+    for repo in chain.from_iterable(filter(None, found)):
+        owner, slash, name = repo.full_name.partition("/")
+        if slash and owner and name:
+            repos.append(InstalledRepo(RepoId(repo.id), owner, name, repo.private))
+    return tuple(repos)

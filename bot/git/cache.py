@@ -1,0 +1,160 @@
+"""The cached repositories: one bare mirror per repo id, fetched in order, remade when found broken."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import secrets
+import shutil
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from bot.errors import BotError, GitHubUnavailable
+from bot.git import names, pack, reading, remote
+from bot.git.access import RemoteAccess
+from bot.git.errors import GitFailed, GitTimedOut, MirrorLost, RefMissing, RepositoryUnsupported
+from bot.git.pack import RepositoryPack
+from bot.git.quarantine import Quarantine
+from bot.git.run import Io, run_git
+from bot.models import RepoId
+
+FETCH_SECONDS = 600.0
+MAX_PACKS = 20
+MAX_REPOSITORY_BYTES = 4 << 30
+
+
+class RepositoryCache:
+    """Everything that sessions read of repositories, under one folder that nobody else writes to."""
+
+    def __init__(self, root: Path, *, max_bytes: int = MAX_REPOSITORY_BYTES) -> None:
+        self._root = root
+        self._max_bytes = max_bytes
+        self._locks: dict[RepoId, asyncio.Lock] = {}
+        self._quarantines: Counter[RepoId] = Counter()
+
+    async def sweep(self) -> None:
+        """Remove what a killed process left: quarantines and half-removed mirrors."""
+        await asyncio.to_thread(_remove_all, [*self._root.glob("quarantine-*"), *self._root.glob("trash-*")])
+
+    async def fetch(self, repo_id: RepoId, access: RemoteAccess, ref: str, *, depth: int = 50) -> str:
+        """Bring home the last `depth` commits of a branch, ref or commit, and say where it stands.
+
+        A broken mirror is removed and fetched anew, once; what the remote says no to is raised as it is.
+        """
+        wanted = names.fetchable(ref)
+        async with self._lock(repo_id):
+            mirror = self._mirror(repo_id)
+            if names.is_sha(wanted) and mirror.is_dir() and await self._has(mirror, wanted):
+                return wanted
+            for _ in range(2 if mirror.is_dir() else 1):
+                try:
+                    return await self._fetch(repo_id, access, wanted, depth)
+                except GitFailed:
+                    await self._discard(repo_id)
+        raise GitHubUnavailable("the repository could not be fetched, for a reason that git did not make clear")
+
+    async def pack(self, repo_id: RepoId, sha: str, target: Path, *, depth: int = 50) -> RepositoryPack:
+        async with self._lock(repo_id):
+            mirror = self._mirror(repo_id)
+            try:
+                return await pack.write(mirror, sha, target, depth=depth, max_bytes=self._max_bytes)
+            except MirrorLost:
+                await self._discard(repo_id)
+                raise
+
+    @contextlib.asynccontextmanager
+    async def quarantine(self, repo_id: RepoId) -> AsyncIterator[Quarantine]:
+        """A private repository that borrows the mirror's objects; gone with all that came into it at exit."""
+        mirror = self._mirror(repo_id)
+        if not mirror.is_dir():
+            raise MirrorLost("the repository is not in the cache")
+        place = self._root / f"quarantine-{repo_id}-{secrets.token_hex(8)}"
+        self._quarantines[repo_id] += 1
+        try:
+            yield await Quarantine.create(place, mirror)
+        finally:
+            self._quarantines[repo_id] -= 1
+            await asyncio.to_thread(_remove_all, [place])
+
+    async def file(self, repo_id: RepoId, sha: str, path: str, *, max_bytes: int = 1 << 20) -> bytes | None:
+        """A regular file as it stands in a commit that was fetched; None when it is not there or too large."""
+        return await asyncio.to_thread(reading.read_file, self._mirror(repo_id), sha, path, max_bytes)
+
+    async def describe(self, repo_id: RepoId, sha: str) -> reading.CommitFacts:
+        return await asyncio.to_thread(reading.describe, self._mirror(repo_id), sha)
+
+    async def remove(self, repo_id: RepoId) -> None:
+        async with self._lock(repo_id):
+            await self._discard(repo_id)
+
+    def _lock(self, repo_id: RepoId) -> asyncio.Lock:
+        return self._locks.setdefault(repo_id, asyncio.Lock())
+
+    def _mirror(self, repo_id: RepoId) -> Path:
+        return self._root / f"{int(repo_id)}.git"
+
+    async def _has(self, mirror: Path, sha: str) -> bool:
+        argv = ["rev-parse", "--quiet", "--verify", "--end-of-options", f"{sha}^{{tree}}"]
+        return (await run_git(argv, mirror, accept=(0, 1, 128))).exit_code == 0
+
+    async def _fetch(self, repo_id: RepoId, access: RemoteAccess, ref: str, depth: int) -> str:
+        mirror = await self._made(repo_id)
+        # One ref of our own per remote ref: names of branches cannot collide, and a moved one keeps its old objects.
+        anchor = f"refs/forgehand/{hashlib.sha256(ref.encode()).hexdigest()[:16]}"
+        flags = ["--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-show-forced-updates"]
+        argv = ["fetch", *flags, f"--depth={depth}", "--end-of-options", access.url, f"+{ref}:{anchor}"]
+        try:
+            io = Io(max_file_bytes=self._max_bytes)
+            await run_git(argv, mirror, access=access, io=io, timeout=FETCH_SECONDS)
+        except (GitFailed, GitTimedOut) as error:
+            raise await self._explained(error, mirror, access, ref) from None
+        await self._tidy(repo_id, mirror)
+        return (await run_git(["rev-parse", "--verify", f"{anchor}^{{commit}}"], mirror)).text
+
+    async def _made(self, repo_id: RepoId) -> Path:
+        mirror = self._mirror(repo_id)
+        if not mirror.is_dir():
+            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            await run_git(["init", "--quiet", "--bare", "--template=", "--object-format=sha1", str(mirror)])
+        return mirror
+
+    async def _explained(
+        self, error: GitFailed | GitTimedOut, mirror: Path, access: RemoteAccess, ref: str
+    ) -> BotError:
+        if await asyncio.to_thread(_drop_partial, mirror) >= self._max_bytes:
+            limit = self._max_bytes >> 20
+            return RepositoryUnsupported(f"The repository is too large: {limit} MiB are the most that is fetched.")
+        known = remote.failure(error)
+        if isinstance(known, RefMissing):
+            return remote.missing(ref, empty=await remote.is_empty(mirror, access))
+        return known
+
+    async def _tidy(self, repo_id: RepoId, mirror: Path) -> None:
+        """Many small packs slow every command; none is removed while a quarantine may be reading it."""
+        packs = await asyncio.to_thread(lambda: len(list((mirror / "objects" / "pack").glob("*.pack"))))
+        if packs > MAX_PACKS and not self._quarantines[repo_id]:
+            await run_git(["repack", "--geometric=2", "-d", "--quiet"], mirror, timeout=FETCH_SECONDS)
+
+    async def _discard(self, repo_id: RepoId) -> None:
+        """Out of the way first: a command that still writes there writes into what is being removed."""
+        mirror = self._mirror(repo_id)
+        trash = self._root / f"trash-{secrets.token_hex(8)}"
+        with contextlib.suppress(FileNotFoundError):
+            mirror.rename(trash)
+        await asyncio.to_thread(_remove_all, [trash])
+
+
+def _remove_all(folders: list[Path]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _drop_partial(mirror: Path) -> int:
+    """Remove what a fetch did not finish, and say how large the largest of it was."""
+    largest = 0
+    for leftover in (mirror / "objects").glob("*/tmp_*"):
+        largest = max(largest, leftover.stat().st_size)
+        leftover.unlink()
+    return largest

@@ -1,0 +1,114 @@
+"""Looks at trees and files in a quarantine: what changed, what is in it, as a patch; all of it bounded."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from pathlib import Path
+
+from bot.git.changes import SYMLINK, Change, RawChange, decode, parse
+from bot.git.errors import BundleRefused, GitFailed
+from bot.git.run import Io, run_git
+
+LOOK_SECONDS = 120.0
+BYTES_PER_PATH = 512
+MAX_TARGET = 4096
+BATCH_BYTES = 8 << 20
+_PLAIN_DIFF = ["--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index"]
+
+
+async def require_bounded(git_dir: Path, tree: str, max_paths: int) -> None:
+    """Refuse a tree that is small in git and endless when written out."""
+    await paths(git_dir, tree, max_paths=max_paths)
+
+
+async def paths(git_dir: Path, tree: str, *, max_paths: int = 1_000_000) -> list[str]:
+    argv = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", tree]
+    result = await run_git(argv, git_dir, io=Io(cap=max_paths * BYTES_PER_PATH), timeout=LOOK_SECONDS)
+    if result.truncated or result.stdout.count(b"\0") > max_paths:
+        raise BundleRefused(f"The work holds more than {max_paths} files.")
+    return [decode(path) for path in result.stdout.split(b"\0")[:-1]]
+
+
+async def changes(git_dir: Path, base: str, tree: str, *, max_files: int) -> list[Change]:
+    argv = ["diff-tree", "-r", "-z", "--raw", "--numstat", *_PLAIN_DIFF, f"{base}^{{tree}}", tree]
+    io = Io(cap=max_files * BYTES_PER_PATH)
+    result = await run_git(argv, git_dir, io=io, timeout=LOOK_SECONDS)
+    if result.truncated:
+        raise BundleRefused(f"The work changes more than {max_files} files.")
+    raw, counts = parse(result.stdout)
+    if len(raw) > max_files:
+        raise BundleRefused(f"The work changes more than {max_files} files.")
+    sizes = await _sizes(git_dir, {entry.sha for entry in raw if _has_blob(entry)})
+    return [await _change(git_dir, entry, counts.get(entry.path, (0, 0, False)), sizes) for entry in raw]
+
+
+def _has_blob(entry: RawChange) -> bool:
+    return entry.new_mode not in ("160000", "000000")
+
+
+async def _change(git_dir: Path, entry: RawChange, counted: tuple[int, int, bool], sizes: dict[str, int]) -> Change:
+    size = sizes.get(entry.sha, 0)
+    target = None
+    if entry.new_mode == SYMLINK:
+        content = await blob(git_dir, entry.sha, MAX_TARGET)
+        target = "\0" if content is None else decode(content)
+    added, removed, binary = counted
+    return Change(
+        entry.path, entry.status, entry.old_mode, entry.new_mode, entry.sha,
+        size=size, added=added, removed=removed, binary=binary, target=target,
+    )  # fmt: skip
+
+
+async def _sizes(git_dir: Path, shas: Iterable[str]) -> dict[str, int]:
+    wanted = sorted(shas)
+    if not wanted:
+        return {}
+    io = Io(stdin="\n".join([*wanted, ""]).encode(), cap=len(wanted) * 80 + 1024)
+    argv = ["cat-file", "--batch-check=%(objectname) %(objectsize)"]
+    rows = (await run_git(argv, git_dir, io=io, timeout=LOOK_SECONDS)).text.splitlines()
+    return {sha: int(size) for sha, size in (row.split(" ") for row in rows)}
+
+
+async def blob(git_dir: Path, sha: str, max_bytes: int) -> bytes | None:
+    result = await run_git(["cat-file", "blob", sha], git_dir, io=Io(cap=max_bytes), timeout=LOOK_SECONDS)
+    return None if result.truncated else result.stdout
+
+
+async def blobs(git_dir: Path, changed: Sequence[Change], max_bytes: int) -> AsyncIterator[tuple[Change, bytes]]:
+    for batch in _batches([change for change in changed if change.has_blob and change.size <= max_bytes]):
+        shas = "".join(f"{change.sha}\n" for change in batch)
+        io = Io(stdin=shas.encode(), cap=sum(change.size + 128 for change in batch))
+        result = await run_git(["cat-file", "--batch"], git_dir, io=io, timeout=LOOK_SECONDS)
+        for change, content in zip(batch, _contents(result.stdout), strict=True):
+            yield change, content
+
+
+def _batches(changed: Sequence[Change]) -> list[list[Change]]:
+    batches: list[list[Change]] = []
+    room = 0
+    for change in changed:
+        if room < change.size or not batches:
+            batches.append([])
+            room = BATCH_BYTES
+        batches[-1].append(change)
+        room -= change.size + 128
+    return batches
+
+
+def _contents(output: bytes) -> list[bytes]:
+    found, position = [], 0
+    while position < len(output):
+        end = output.index(b"\n", position)
+        header = output[position:end].split(b" ")
+        if len(header) != 3:
+            raise GitFailed("cat-file", 0, "an object is missing")
+        size = int(header[2])
+        found.append(output[end + 1 : end + 1 + size])
+        position = end + size + 2
+    return found
+
+
+async def patch(git_dir: Path, base: str, tree: str, max_bytes: int) -> bytes:
+    argv = ["diff-tree", "-r", "-p", "--binary", *_PLAIN_DIFF, f"{base}^{{tree}}", tree]
+    result = await run_git(argv, git_dir, io=Io(cap=max_bytes), timeout=LOOK_SECONDS)
+    return result.stdout[: result.stdout.rfind(b"\n") + 1] if result.truncated else result.stdout

@@ -1,0 +1,81 @@
+"""Writes the objects of the last commits before one to a pack that an environment can start from without any token."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.git.errors import GitFailed, MirrorLost, RepositoryUnsupported
+from bot.git.run import Io, run_git
+
+PACK_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class RepositoryPack:
+    path: Path
+    sha: str
+    shallow: tuple[str, ...]
+    """Commits whose parents are not in the pack: the content of the `shallow` file on the other side."""
+    size: int
+
+
+async def write(mirror: Path, sha: str, target: Path, *, depth: int, max_bytes: int) -> RepositoryPack:
+    history = await _history(mirror, sha, depth)
+    shallow = boundary(sha, history, await asyncio.to_thread(read_shallow, mirror))
+    wanted = "".join(f"--shallow {commit}\n" for commit in shallow) + f"{sha}\n"
+    try:
+        size = await _pack_objects(mirror, wanted.encode(), target, max_bytes)
+    except BaseException:
+        await asyncio.to_thread(target.unlink, missing_ok=True)
+        raise
+    return RepositoryPack(target, sha, shallow, size)
+
+
+async def _history(mirror: Path, sha: str, depth: int) -> dict[str, tuple[str, ...]]:
+    argv = ["rev-list", "--parents", f"--max-count={depth}", "--end-of-options", sha]
+    try:
+        result = await run_git(argv, mirror, io=Io(cap=256 << 20), timeout=PACK_SECONDS)
+    except GitFailed as error:
+        raise MirrorLost(f"the cached repository does not give out the commit ({error.exit_code})") from None
+    rows = (line.split() for line in result.text.splitlines())
+    return {commit: tuple(parents) for commit, *parents in rows}
+
+
+def boundary(sha: str, history: dict[str, tuple[str, ...]], cut: frozenset[str]) -> tuple[str, ...]:
+    """The commits at which history ends on the other side, among those that are reached at all from `sha`."""
+    ends = {commit for commit, parents in history.items() if commit in cut or not history.keys() >= set(parents)}
+    seen, waiting = {sha}, [sha]
+    while waiting:
+        commit = waiting.pop()
+        parents = () if commit in ends else history[commit]
+        fresh = set(parents) - seen
+        seen |= fresh
+        waiting.extend(fresh)
+    return tuple(sorted(ends & seen))
+
+
+def read_shallow(git_dir: Path) -> frozenset[str]:
+    try:
+        return frozenset((git_dir / "shallow").read_text(encoding="ascii").split())
+    except FileNotFoundError:
+        return frozenset()
+
+
+async def _pack_objects(mirror: Path, wanted: bytes, target: Path, max_bytes: int) -> int:
+    argv = ["pack-objects", "--revs", "--stdout", "--delta-base-offset", "--quiet"]
+    output = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    try:
+        io = Io(stdin=wanted, stdout=output, max_file_bytes=max_bytes)
+        await run_git(argv, mirror, io=io, timeout=PACK_SECONDS)
+        return os.fstat(output).st_size
+    except GitFailed as error:
+        if os.fstat(output).st_size >= max_bytes:
+            raise RepositoryUnsupported(
+                f"The repository is too large: its last commits take more than {max_bytes >> 20} MiB packed."
+            ) from None
+        raise MirrorLost(f"the cached repository could not be packed ({error.exit_code})") from None
+    finally:
+        os.close(output)

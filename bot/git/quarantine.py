@@ -1,0 +1,75 @@
+"""A private repository in which what came out of an environment is judged, committed and pushed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+from bot.git import admission, commits, inspection, remote
+from bot.git.access import RemoteAccess
+from bot.git.changes import Change
+from bot.git.commits import Author
+from bot.git.measure import ImportLimits
+from bot.git.push import Push, PushResult
+from bot.git.run import run_git
+
+
+class Quarantine:
+    """Made by `RepositoryCache.quarantine`; objects of the mirror are visible in it, nothing of it is in the mirror."""
+
+    def __init__(self, place: Path) -> None:
+        self._dir = place
+
+    @classmethod
+    async def create(cls, place: Path, mirror: Path) -> Quarantine:
+        await run_git(["init", "--quiet", "--bare", "--template=", "--object-format=sha1", str(place)])
+        await asyncio.to_thread(_borrow, place, mirror)
+        return cls(place)
+
+    async def admit(self, bundle: Path, *, base: str, limits: ImportLimits | None = None) -> str:
+        """Take in a bundle and say which tree its one commit has; BundleRefused with a sentence otherwise."""
+        return await admission.admit(self._dir, bundle, base, limits or ImportLimits())
+
+    async def changes(self, base: str, tree: str, *, max_files: int = 100_000) -> list[Change]:
+        return await inspection.changes(self._dir, base, tree, max_files=max_files)
+
+    async def paths(self, tree: str) -> list[str]:
+        """All files of a tree, for a look at names that could be mistaken for each other."""
+        return await inspection.paths(self._dir, tree)
+
+    async def blob(self, sha: str, *, max_bytes: int = 1 << 20) -> bytes | None:
+        """A file's content; None when it is larger than the cap."""
+        return await inspection.blob(self._dir, sha, max_bytes)
+
+    def blobs(self, changes: Sequence[Change], *, max_bytes: int = 1 << 20) -> AsyncIterator[tuple[Change, bytes]]:
+        """The new contents of all changed files up to the cap each, for the secret scan."""
+        return inspection.blobs(self._dir, changes, max_bytes)
+
+    async def patch(self, base: str, tree: str, max_bytes: int) -> bytes:
+        """The change as a patch that `git apply` takes; cut at a line end when it is larger."""
+        return await inspection.patch(self._dir, base, tree, max_bytes)
+
+    async def commit(self, tree: str, parents: Sequence[str], message: str, author: Author, when: int) -> str:
+        """Our own commit over a tree: the same inputs make the same commit, whoever runs it and whenever."""
+        return await commits.make(self._dir, tree, parents, message, author=author, when=when)
+
+    async def push(self, access: RemoteAccess, commit: str, branch: str, *, expect: str | None) -> PushResult:
+        return await Push(self._dir, access, commit, branch, expect).run()
+
+    async def remote_sha(self, access: RemoteAccess, branch: str) -> str | None:
+        return await remote.branch_sha(self._dir, access, branch)
+
+    async def keep(self, commit: str, target: Path) -> None:
+        """Write a bundle of one commit on top of its parents, which the operator's own clone has."""
+        await commits.keep(self._dir, commit, target)
+
+
+def _borrow(place: Path, mirror: Path) -> None:
+    (place / "objects" / "info").mkdir(exist_ok=True)
+    (place / "objects" / "info" / "alternates").write_text(f"{os.fspath(mirror.resolve())}/objects\n", "utf-8")
+    # Alternates lend objects, not the knowledge of where the mirror's history was cut off.
+    if (mirror / "shallow").exists():
+        shutil.copyfile(mirror / "shallow", place / "shallow")

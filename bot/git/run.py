@@ -1,0 +1,225 @@
+"""The one place that starts git: a bare environment, safe configuration, time and size limits, no token in sight."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import resource
+import signal
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bot.git.access import RemoteAccess
+from bot.git.errors import GitFailed, GitTimedOut, HostFull
+
+STDERR_BYTES = 32 * 1024
+PASSED_ON = (
+    *("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH"),
+)
+"""How the operator's network is left: kept for commands that talk to a remote, nothing else of the environment is."""
+
+SAFE = {
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.useReplaceRefs": "false",
+    "core.attributesFile": "/dev/null",
+    "core.excludesFile": "/dev/null",
+    "core.bigFileThreshold": "8m",  # larger blobs are streamed and not diffed: memory stays bounded
+    "core.logAllRefUpdates": "false",
+    "credential.helper": "",
+    "diff.external": "",
+    "fetch.recurseSubmodules": "false",
+    "fetch.unpackLimit": "1",  # a fetch is one file: a size limit holds for the whole of it
+    "gc.auto": "0",
+    "http.followRedirects": "false",  # git would send the header to wherever it is sent
+    "http.lowSpeedLimit": "100",
+    "http.lowSpeedTime": "60",
+    "maintenance.auto": "false",
+    "pack.threads": "1",
+    "protocol.allow": "never",
+    "protocol.version": "2",
+    "push.recurseSubmodules": "no",
+    "submodule.recurse": "false",
+    "transfer.bundleURI": "false",
+}
+
+
+@dataclass(frozen=True)
+class Io:
+    """What goes into a command and where its output goes."""
+
+    stdin: bytes | int = b""
+    """Bytes, or an open file descriptor that is read from where it stands."""
+    stdout: int | None = None
+    """A file descriptor to write to; None: captured up to `cap`."""
+    cap: int = 1 << 20
+    """Captured output beyond it ends the command and marks the result as truncated."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    max_file_bytes: int | None = None
+    """No file that the command writes grows larger."""
+
+
+@dataclass(frozen=True)
+class GitResult:
+    exit_code: int
+    stdout: bytes
+    stderr: str
+    truncated: bool = False
+
+    @property
+    def text(self) -> str:
+        return self.stdout.decode("utf-8", "replace").strip()
+
+
+def environment(git_dir: Path | None, access: RemoteAccess | None, extra: Mapping[str, str]) -> dict[str, str]:
+    """Everything that git sees of the world: nothing is inherited but the PATH and, for remotes, the way out."""
+    config = dict(SAFE)
+    env = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": "/nonexistent",
+        "LC_ALL": "C",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_PROTOCOL_FROM_USER": "0",
+    }
+    if git_dir is not None:
+        env["GIT_DIR"] = str(git_dir)
+    if access is not None:
+        env.update({name: os.environ[name] for name in PASSED_ON if name in os.environ})
+        config[f"protocol.{access.scheme}.allow"] = "always"
+        if access.scheme != "file":
+            config["http.extraHeader"] = access.header()
+    env["GIT_CONFIG_COUNT"] = str(len(config))
+    for number, (key, value) in enumerate(config.items()):
+        env[f"GIT_CONFIG_KEY_{number}"], env[f"GIT_CONFIG_VALUE_{number}"] = key, value
+    return {**env, **extra}
+
+
+async def run_git(
+    argv: Sequence[str],
+    git_dir: Path | None = None,
+    *,
+    access: RemoteAccess | None = None,
+    io: Io | None = None,
+    timeout: float = 60.0,
+    accept: Sequence[int] = (0,),
+) -> GitResult:
+    """Run one command; an exit code that is not in `accept` raises, a truncated output never does."""
+    io = io or Io()
+    process = await _start(argv, git_dir, access, io)
+    try:
+        async with asyncio.timeout(timeout):
+            result = await _converse(process, io)
+    except TimeoutError:
+        raise GitTimedOut(argv[0], timeout) from None
+    finally:
+        await _end(process)
+    words = access.redact(result.stderr) if access else result.stderr
+    result = GitResult(result.exit_code, result.stdout, words, result.truncated)
+    if result.exit_code in accept or result.truncated:
+        return result
+    if "No space left on device" in words or "Disk quota exceeded" in words:
+        raise HostFull("the host's disk has no room left for a git repository")
+    raise GitFailed(argv[0], result.exit_code, words)
+
+
+async def _start(
+    argv: Sequence[str], git_dir: Path | None, access: RemoteAccess | None, io: Io
+) -> asyncio.subprocess.Process:
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            "git",
+            *argv,
+            stdin=asyncio.subprocess.PIPE if isinstance(io.stdin, bytes) else io.stdin,
+            stdout=asyncio.subprocess.PIPE if io.stdout is None else io.stdout,
+            stderr=asyncio.subprocess.PIPE,
+            cwd="/",
+            env=environment(git_dir, access, io.env),
+            start_new_session=True,
+        )
+    )
+    try:
+        process = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # A start that is cancelled half-way may never end in asyncio of 3.11: let it come up, then stop it.
+        await _end(await starting)
+        raise
+    except OSError as error:
+        # From None: the frames of the original hold the environment, and with it the token.
+        raise GitFailed(argv[0], 127, f"git could not be started: {error.strerror}") from None
+    if io.max_file_bytes is not None:
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (io.max_file_bytes, io.max_file_bytes))
+    return process
+
+
+async def _converse(process: asyncio.subprocess.Process, io: Io) -> GitResult:
+    async with asyncio.TaskGroup() as tasks:
+        out = tasks.create_task(_capture(process, io.cap))
+        err = tasks.create_task(_tail(process.stderr))
+        if process.stdin is not None:
+            assert isinstance(io.stdin, bytes)
+            tasks.create_task(_feed(process.stdin, io.stdin))
+    data, truncated = out.result()
+    return GitResult(await process.wait(), data, err.result(), truncated)
+
+
+async def _feed(stdin: asyncio.StreamWriter, data: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        stdin.write(data)
+        await stdin.drain()
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        stdin.close()
+        await stdin.wait_closed()
+
+
+async def _capture(process: asyncio.subprocess.Process, cap: int) -> tuple[bytes, bool]:
+    parts: list[bytes] = []
+    size = 0
+    while process.stdout is not None and (part := await process.stdout.read(1 << 16)):
+        parts.append(part)
+        size += len(part)
+        if size > cap:
+            _kill(process)
+            await _drop(process.stdout)
+            return b"".join(parts)[:cap], True
+    return b"".join(parts), False
+
+
+async def _drop(stream: asyncio.StreamReader) -> None:
+    """To its end: a reader that stands still would keep the process from being reaped."""
+    while await stream.read(1 << 16):
+        pass
+
+
+async def _tail(stream: asyncio.StreamReader | None) -> str:
+    parts: deque[bytes] = deque()
+    size = 0
+    while stream is not None and (part := await stream.read(1 << 14)):
+        parts.append(part)
+        size += len(part)
+        while size - len(parts[0]) >= STDERR_BYTES:
+            size -= len(parts.popleft())
+    return b"".join(parts)[-STDERR_BYTES:].decode("utf-8", "replace")
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Leave nothing behind: on a time-out or a cancelled task the helpers of git go with it."""
+    if process.returncode is None:
+        _kill(process)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.communicate(), 5.0)

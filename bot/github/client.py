@@ -1,0 +1,124 @@
+"""The App and its installations at GitHub: who we are, and calls that carry the right token."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from urllib.parse import quote
+
+from bot.errors import GitHubRefused, NotFound
+from bot.github import wire
+from bot.github.api import REPEAT_AFTER_SECONDS, Answer, Api, Call, require
+from bot.github.reads import Reads
+from bot.github.tokens import Clock, Signer, Tokens
+from bot.github.types import AppIdentity, DeliveryPage, Purpose
+from bot.models import InstallationId, RepoId
+from bot.settings import GitHubSettings, Secret
+
+
+def _ignore(_: str) -> None:
+    return
+
+
+class GitHubApp:
+    """One per process. `on_secret` hears of every token before its first use, `on_retired` once it is dead."""
+
+    def __init__(
+        self,
+        settings: GitHubSettings,
+        *,
+        clock: Clock = time.time,
+        on_secret: Callable[[str], None] = _ignore,
+        on_retired: Callable[[str], None] = _ignore,
+        repeat_after: Sequence[float] = REPEAT_AFTER_SECONDS,
+    ) -> None:
+        self._clock = clock
+        self._on_secret = on_secret
+        self._on_retired = on_retired
+        self._api = Api(settings.api_url, repeat_after)
+        self._signer = Signer(settings.app_id, settings.private_key, clock)
+        self._installations: dict[InstallationId, Installation] = {}
+        self._identity: AppIdentity | None = None
+        self._asking = asyncio.Lock()
+
+    async def identity(self) -> AppIdentity:
+        """Asked once."""
+        async with self._asking:
+            if self._identity is None:
+                app = require(await self.call(Call("GET", "/app"))).decode(wire.App)
+                self._identity = app.identity(await self._bot(app.slug))
+            return self._identity
+
+    async def _bot(self, slug: str) -> wire.User:
+        """The bot's account is public, but asking for it takes an installation's token or nobody's: not the App's."""
+        call = Call("GET", f"/users/{quote(slug, safe='')}%5Bbot%5D")
+        try:
+            answer = await self._as_any_installation(call)
+        except GitHubRefused:
+            answer = require(await self._api.send(call, None))
+        return answer.decode(wire.User)
+
+    async def _as_any_installation(self, call: Call) -> Answer:
+        listed = require(await self.call(Call("GET", "/app/installations", {"per_page": 100})))
+        for one in listed.decode(list[wire.InstallationJson]):
+            if one.suspended_at is None:
+                return await self.installation(InstallationId(one.id)).call(call, Purpose.METADATA, None)
+        raise NotFound("the App is installed nowhere yet.")
+
+    def installation(self, installation_id: InstallationId) -> Installation:
+        if installation_id not in self._installations:
+            tokens = Tokens(
+                installation_id, self.call, clock=self._clock, on_secret=self._on_secret, on_retired=self._on_retired
+            )
+            self._installations[installation_id] = Installation(installation_id, self._api, tokens)
+        return self._installations[installation_id]
+
+    async def call(self, call: Call) -> Answer:
+        """As the App itself; a refusal because our clock is wrong is healed once, by GitHub's clock."""
+        answer = await self._api.send(call, self._signer.authorization())
+        if answer.status == 401 and self._signer.learn(answer):
+            answer = await self._api.send(call, self._signer.authorization())
+        return answer
+
+    async def deliveries(self, cursor: str | None = None, *, status: str | None = None) -> DeliveryPage:
+        """A page of the App's delivery log, newest first."""
+        params: dict[str, str | int] = {"per_page": 100}
+        if cursor is not None:
+            params["cursor"] = cursor
+        if status is not None:
+            params["status"] = status
+        answer = require(await self.call(Call("GET", "/app/hook/deliveries", params)))
+        items = tuple(one.delivery() for one in answer.decode(list[wire.DeliveryJson]))
+        return DeliveryPage(items, answer.next_cursor())
+
+    async def delivery_payload(self, delivery_id: int) -> bytes:
+        """The JSON that was, or should have been, delivered; trusted for the connection that it came over."""
+        answer = require(await self.call(Call("GET", f"/app/hook/deliveries/{delivery_id}")))
+        return bytes(answer.decode(wire.DeliveryDetail).request.payload)
+
+    async def close(self) -> None:
+        await self._api.close()
+
+
+class Installation(Reads):
+    """One account's installation: its tokens, and calls made with them."""
+
+    def __init__(self, installation_id: InstallationId, api: Api, tokens: Tokens) -> None:
+        self.id = installation_id
+        self._api = api
+        self._tokens = tokens
+
+    async def token(self, purpose: Purpose, repo: RepoId | None, *, fresh: bool = False) -> Secret:
+        """Scoped to the repository and to what the purpose needs; `fresh` lives its full time from now."""
+        return await self._tokens.get(purpose, repo, fresh=fresh)
+
+    async def call(self, call: Call, purpose: Purpose, repo: RepoId | None) -> Answer:
+        """A success, or the error that the answer means; a dead token is replaced once."""
+        for _ in range(2):
+            token = await self._tokens.get(purpose, repo)
+            answer = await self._api.send(call, Secret(f"token {token.reveal()}"))
+            if answer.status != 401:  # a 401 was not acted upon: sending again is safe for every method
+                break
+            self._tokens.discard(purpose, repo, token)
+        return require(answer)

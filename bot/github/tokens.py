@@ -1,0 +1,159 @@
+"""The App's own credentials: its signed JWT, and installation tokens per purpose and repository, minted late."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from bot.errors import GitHubUnavailable, SettingsError
+from bot.github.api import Answer, Call, require, server_time
+from bot.github.types import Purpose
+from bot.models import InstallationId, RepoId
+from bot.settings import Secret
+
+Clock = Callable[[], float]
+
+PERMISSIONS: Mapping[Purpose, Mapping[str, str]] = {
+    Purpose.METADATA: {"metadata": "read"},
+    Purpose.READ_REPOSITORY: {"contents": "read", "metadata": "read"},
+    Purpose.PUSH: {"contents": "write", "metadata": "read"},
+    Purpose.THREAD: {"issues": "write", "pull_requests": "write", "contents": "read", "metadata": "read"},
+    Purpose.CHECKS: {"checks": "write", "metadata": "read"},
+}
+
+_BACKDATED_SECONDS = 60  # GitHub refuses a JWT from the future
+_JWT_SECONDS = 480  # at most 600 ahead of GitHub's clock, which may be behind ours
+_SKEW_SECONDS = 30
+_SPARE_SECONDS = 300
+_SPARE_SHARE = 0.2  # of a token that lives shorter than usual
+
+
+class Signer:
+    """Signs the JWT that proves who we are; keeps to GitHub's clock once ours was found wrong."""
+
+    def __init__(self, app_id: int, private_key: Secret, clock: Clock = time.time) -> None:
+        self._app_id = app_id
+        self._private_key = private_key
+        self._clock = clock
+        self._offset = 0.0
+
+    def now(self) -> float:
+        return self._clock() + self._offset
+
+    def authorization(self) -> Secret:
+        import jwt
+
+        now = int(self.now())
+        claims = {"iat": now - _BACKDATED_SECONDS, "exp": now + _JWT_SECONDS, "iss": str(self._app_id)}
+        try:
+            return Secret(f"Bearer {jwt.encode(claims, self._private_key.reveal(), algorithm='RS256')}")
+        except (ValueError, TypeError, jwt.PyJWTError):
+            wrong = True
+        assert wrong
+        raise SettingsError(
+            "FORGEHAND_PRIVATE_KEY cannot be read as an RSA key; download a new one from the App's page."
+        )
+
+    def learn(self, answer: Answer) -> bool:
+        """Take GitHub's time from its refusal; False when the clocks agree, so that time was not the reason."""
+        offset = server_time(answer.headers, self.now()) - self._clock()
+        if abs(offset - self._offset) < _SKEW_SECONDS:
+            return False
+        self._offset = offset
+        return True
+
+
+class _Minted(msgspec.Struct):
+    token: str
+    expires_at: str
+
+
+@dataclass(frozen=True)
+class _Held:
+    token: Secret
+    mint_anew_at: float
+    dead_at: float
+
+
+Scope = tuple[Purpose, RepoId | None]
+
+
+class Tokens:
+    """The tokens of one installation. Each new value is announced before anybody can use it."""
+
+    def __init__(
+        self,
+        installation: InstallationId,
+        send: Callable[[Call], Awaitable[Answer]],
+        *,
+        clock: Clock,
+        on_secret: Callable[[str], None],
+        on_retired: Callable[[str], None],
+    ) -> None:
+        self._installation = installation
+        self._send = send
+        self._clock = clock
+        self._on_secret = on_secret
+        self._on_retired = on_retired
+        self._held: dict[Scope, _Held] = {}
+        self._locks: dict[Scope, asyncio.Lock] = {}
+        self._replaced: list[_Held] = []
+
+    async def get(self, purpose: Purpose, repo: RepoId | None, *, fresh: bool = False) -> Secret:
+        """A token that is good for minutes; one mint at a time for each scope, whoever asks."""
+        scope = (purpose, repo)
+        before = self._held.get(scope)
+        if not fresh and before is not None and self._clock() < before.mint_anew_at:
+            return before.token
+        async with self._locks.setdefault(scope, asyncio.Lock()):
+            now = self._held.get(scope)
+            if now is not None and now is not before and self._clock() < now.mint_anew_at:
+                return now.token
+            held = await self._mint(purpose, repo)
+            if now is not None:
+                self._replaced.append(now)
+            self._held[scope] = held
+        self._retire()
+        return held.token
+
+    def discard(self, purpose: Purpose, repo: RepoId | None, token: Secret) -> None:
+        """Forget a token that GitHub no longer takes, unless another caller has replaced it already."""
+        held = self._held.get((purpose, repo))
+        if held is not None and held.token is token:
+            self._replaced.append(self._held.pop((purpose, repo)))
+
+    async def _mint(self, purpose: Purpose, repo: RepoId | None) -> _Held:
+        body: dict[str, object] = {"permissions": dict(PERMISSIONS[purpose])}
+        if repo is not None:
+            body["repository_ids"] = [repo]
+        # A second token does no harm, so a mint whose answer was lost may be sent again.
+        call = Call("POST", f"/app/installations/{self._installation}/access_tokens", body=body, repeatable=True)
+        asked_at = self._clock()
+        answer = require(await self._send(call))
+        minted = answer.decode(_Minted)
+        if not minted.token or any(not "!" <= char <= "~" for char in minted.token):
+            raise GitHubUnavailable(f"{call}: the answer holds no usable token.")
+        self._on_secret(minted.token)
+        lifetime = _lifetime(minted.expires_at, server_time(answer.headers, asked_at))
+        spare = min(_SPARE_SECONDS, lifetime * _SPARE_SHARE)
+        return _Held(Secret(minted.token), asked_at + lifetime - spare, asked_at + lifetime)
+
+    def _retire(self) -> None:
+        """A replaced token is dead at its expiry; until then it must stay redacted."""
+        now = self._clock()
+        for held in [one for one in self._replaced if one.dead_at <= now]:
+            self._replaced.remove(held)
+            self._on_retired(held.token.reveal())
+
+
+def _lifetime(expires_at: str, server_now: float) -> float:
+    """Seconds by GitHub's clock, so that ours may be wrong."""
+    try:
+        return max(0.0, datetime.fromisoformat(expires_at).timestamp() - server_now)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,136 @@
+"""What GitHub tells us, as frozen values; the JSON that they come from is known in `wire` only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bot.models import Person, Repo
+
+
+class Purpose(StrEnum):
+    """What a token is for: it decides which of the App's permissions the token carries."""
+
+    METADATA = "metadata"
+    READ_REPOSITORY = "read_repository"
+    PUSH = "push"
+    THREAD = "thread"
+    CHECKS = "checks"
+
+
+@dataclass(frozen=True)
+class AppIdentity:
+    """Who we are on GitHub: the App, and the bot user that its comments are written by."""
+
+    app_id: int
+    slug: str
+    name: str
+    owner: str
+    bot_login: str
+    bot_id: int
+
+    @property
+    def bot_email(self) -> str:
+        """The address by which GitHub links a commit to the bot."""
+        return f"{self.bot_id}+{self.bot_login}@users.noreply.github.com"
+
+
+@dataclass(frozen=True)
+class RepoView(Repo):
+    """A repository as it is now."""
+
+    archived: bool = False
+    disabled: bool = False
+    is_fork: bool = False
+
+
+@dataclass(frozen=True)
+class Issue:
+    """An issue, or the conversation side of a pull request."""
+
+    number: int
+    title: str
+    body: str
+    body_text: str
+    """The body as GitHub renders it, without markup; empty where GitHub did not give it."""
+    author: Person
+    state: str
+    locked: bool
+    is_pull: bool
+    labels: tuple[str, ...]
+    created_at: str
+    updated_at: str
+
+
+@dataclass(frozen=True)
+class Comment:
+    """A comment on an issue or pull request."""
+
+    id: int
+    author: Person
+    body: str
+    body_text: str
+    created_at: str
+    updated_at: str
+
+
+@dataclass(frozen=True)
+class Pull:
+    """A pull request; `head_repo_id` is None when its fork was deleted."""
+
+    number: int
+    url: str
+    title: str
+    body: str
+    state: str
+    draft: bool
+    merged: bool
+    author: Person
+    head_branch: str
+    head_sha: str
+    head_repo_id: int | None
+    base_branch: str
+    base_sha: str
+
+
+@dataclass(frozen=True)
+class CheckRun:
+    """A check run of ours on a commit."""
+
+    id: int
+    external_id: str
+    status: str
+    conclusion: str | None
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A line of the App's own delivery log."""
+
+    id: int
+    guid: str
+    event: str
+    action: str | None
+    status_code: int
+    delivered_at: str
+    redelivery: bool
+    installation_id: int | None
+    repository_id: int | None
+
+
+@dataclass(frozen=True)
+class DeliveryPage:
+    """Newest first; `next_cursor` is None on the last page."""
+
+    items: tuple[Delivery, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True)
+class CheckOutput:
+    """What a check run shows; `conclusion` None while it is under way."""
+
+    title: str
+    summary: str
+    conclusion: str | None = None
+    details_url: str | None = None

@@ -1,0 +1,229 @@
+"""The shapes of GitHub's JSON, as far as we read them; unknown members are skipped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from bot.github.types import AppIdentity, CheckRun, Comment, Delivery, Issue, Pull, RepoView
+from bot.models import Person, RepoId
+
+GHOST = Person(10137, "ghost")
+
+
+class User(msgspec.Struct):
+    id: int
+    login: str
+    type: str = "User"
+
+    def person(self) -> Person:
+        return Person(self.id, self.login, self.type)
+
+
+def _person(user: User | None) -> Person:
+    """GitHub leaves the user out when the account is gone."""
+    return user.person() if user else GHOST
+
+
+class Owner(msgspec.Struct):
+    login: str = ""
+    slug: str = ""
+
+
+class App(msgspec.Struct):
+    id: int
+    slug: str
+    name: str
+    owner: Owner | None = None
+
+    def identity(self, bot: User) -> AppIdentity:
+        owner = self.owner or Owner()
+        return AppIdentity(self.id, self.slug, self.name, owner.login or owner.slug, bot.login, bot.id)
+
+
+class InstallationJson(msgspec.Struct):
+    id: int
+    suspended_at: str | None = None
+
+
+class Repository(msgspec.Struct):
+    id: int
+    name: str
+    full_name: str
+    private: bool
+    default_branch: str
+    archived: bool = False
+    disabled: bool = False
+    fork: bool = False
+
+    def view(self) -> RepoView:
+        return RepoView(
+            RepoId(self.id),
+            self.full_name.partition("/")[0],
+            self.name,
+            self.private,
+            self.default_branch,
+            archived=self.archived,
+            disabled=self.disabled,
+            is_fork=self.fork,
+        )
+
+
+class Collaborator(msgspec.Struct):
+    user: User
+    permission: str = "none"
+    role_name: str = ""
+
+
+class Label(msgspec.Struct):
+    name: str = ""
+
+
+class IssueJson(msgspec.Struct):
+    number: int
+    title: str
+    state: str
+    user: User | None = None
+    body: str | None = None
+    body_text: str | None = None
+    locked: bool = False
+    labels: list[Label | str] = msgspec.field(default_factory=list)
+    pull_request: Any = None
+    created_at: str = ""
+    updated_at: str = ""
+
+    def issue(self) -> Issue:
+        return Issue(
+            number=self.number,
+            title=self.title,
+            body=self.body or "",
+            body_text=self.body_text or "",
+            author=_person(self.user),
+            state=self.state,
+            locked=self.locked,
+            is_pull=self.pull_request is not None,
+            labels=tuple(label if isinstance(label, str) else label.name for label in self.labels),
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+        )
+
+
+class CommentJson(msgspec.Struct):
+    id: int
+    user: User | None = None
+    body: str | None = None
+    body_text: str | None = None
+    created_at: str = ""
+    updated_at: str = ""
+
+    def comment(self) -> Comment:
+        body, text = self.body or "", self.body_text or ""
+        return Comment(self.id, _person(self.user), body, text, self.created_at, self.updated_at)
+
+
+class HeadRepository(msgspec.Struct):
+    id: int
+
+
+class Branch(msgspec.Struct):
+    ref: str
+    sha: str
+    repo: HeadRepository | None = None
+
+
+class PullJson(msgspec.Struct):
+    number: int
+    html_url: str
+    title: str
+    state: str
+    head: Branch
+    base: Branch
+    user: User | None = None
+    body: str | None = None
+    draft: bool = False
+    merged_at: str | None = None
+
+    def pull(self) -> Pull:
+        return Pull(
+            number=self.number,
+            url=self.html_url,
+            title=self.title,
+            body=self.body or "",
+            state=self.state,
+            draft=self.draft,
+            merged=self.merged_at is not None,
+            author=_person(self.user),
+            head_branch=self.head.ref,
+            head_sha=self.head.sha,
+            head_repo_id=self.head.repo.id if self.head.repo else None,
+            base_branch=self.base.ref,
+            base_sha=self.base.sha,
+        )
+
+
+class Created(msgspec.Struct):
+    id: int
+
+
+class File(msgspec.Struct):
+    type: str
+    encoding: str = ""
+    content: str = ""
+    size: int = 0
+
+
+class RefTarget(msgspec.Struct):
+    sha: str
+
+
+class Ref(msgspec.Struct):
+    object: RefTarget
+
+
+class CheckRunJson(msgspec.Struct):
+    id: int
+    status: str
+    external_id: str | None = None
+    conclusion: str | None = None
+
+    def check_run(self) -> CheckRun:
+        return CheckRun(self.id, self.external_id or "", self.status, self.conclusion)
+
+
+class CheckRuns(msgspec.Struct):
+    check_runs: list[CheckRunJson]
+
+
+class DeliveryJson(msgspec.Struct):
+    id: int
+    guid: str
+    event: str
+    status_code: int = 0
+    delivered_at: str = ""
+    redelivery: bool = False
+    action: str | None = None
+    installation_id: int | None = None
+    repository_id: int | None = None
+
+    def delivery(self) -> Delivery:
+        return Delivery(
+            id=self.id,
+            guid=self.guid,
+            event=self.event,
+            action=self.action,
+            status_code=self.status_code,
+            delivered_at=self.delivered_at,
+            redelivery=self.redelivery,
+            installation_id=self.installation_id,
+            repository_id=self.repository_id,
+        )
+
+
+class DeliveryRequest(msgspec.Struct):
+    headers: dict[str, Any] = msgspec.field(default_factory=dict)
+    payload: msgspec.Raw = msgspec.field(default_factory=lambda: msgspec.Raw(b"{}"))
+
+
+class DeliveryDetail(msgspec.Struct):
+    request: DeliveryRequest

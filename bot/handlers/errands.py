@@ -1,0 +1,51 @@
+"""What the command line asks of the running service, and what is done every now and then."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from bot.handlers import stop
+from bot.handlers.desk import Desk
+from bot.models import SessionId, TurnState
+from bot.store import gateway, requests, sessions
+from bot.store.requests import Request
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.5
+SWEEP_EVERY = 120
+"""Looks between two sweeps."""
+
+
+class Errands:
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        looks = 0
+        while True:
+            try:
+                for request in await requests.waiting(self._desk.store):
+                    await self._one(request)
+                if looks % SWEEP_EVERY == 0:
+                    await gateway.revoke_all_dead(self._desk.store)
+            except Exception:  # an errand that fails must not end the others
+                log.exception("errand failed")
+            looks += 1
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _one(self, request: Request) -> None:
+        done, words = False, f"`{request.kind}` is not known to the running service: it may be of another version."
+        if request.kind == "stop":
+            done, words = await self._stop(SessionId(request.body.get("session", "")))
+        await requests.answer(self._desk.store, request.id, words, failed=not done)
+
+    async def _stop(self, session_id: SessionId) -> tuple[bool, str]:
+        turns = await sessions.turns_of(self._desk.store, session_id)
+        turn = next((one for one in reversed(turns) if one.state is not TurnState.DONE), None)
+        if turn is None:
+            return False, f"Nothing runs in session {session_id or '(none)'}."
+        await stop.ask(turn.key, "the operator", self._desk)
+        return True, f"Session {session_id} is being stopped; its work so far is kept."

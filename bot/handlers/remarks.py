@@ -1,0 +1,94 @@
+"""A text on a thread: is there a command in it, may its author give it, and who carries it out."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from bot import commands, policy, replies
+from bot.commands import (
+    Approve,
+    Ask,
+    Command,
+    Continue,
+    Cost,
+    Deny,
+    Help,
+    Plan,
+    Resolve,
+    Retry,
+    Review,
+    Run,
+    Status,
+    Stop,
+    Undo,
+    Why,
+)
+from bot.errors import CommandError, NotFound
+from bot.events import Remark
+from bot.handlers import start, stop, words
+from bot.handlers.desk import Desk
+from bot.handlers.verdicts import Noted, acted, ignored, refused
+from bot.policy import Answer, Decision
+from bot.store import threads
+
+
+async def handle(remark: Remark, desk: Desk) -> Noted:
+    identity = await desk.github.identity()
+    try:
+        command = commands.parse(remark.body, word=desk.settings.command, app_slug=identity.slug)
+        error = None
+    except CommandError as problem:
+        command, error = None, str(problem)
+    if command is None and error is None:
+        return ignored("there is no command in it")
+    decision = await judge(remark, desk)
+    if not decision.allowed:
+        return await _turn_away(remark, decision, desk)
+    if error is not None:
+        await desk.reply(remark, error)
+        return refused(error)
+    assert command is not None
+    return await _dispatch(command, remark, desk)
+
+
+async def judge(remark: Remark, desk: Desk) -> Decision:
+    """By what is known first; GitHub is asked only about somebody who could be allowed."""
+    identity = await desk.github.identity()
+    service = policy.Service(identity.bot_id, identity.owner, desk.settings.github.accounts)
+    decision = policy.screen(
+        remark.author, repo_owner=remark.thread.repo.owner, service=service, via_app=remark.via_app
+    )
+    if not decision.allowed:
+        return decision
+    reads = desk.github.installation(remark.thread.installation)
+    try:
+        answered_id, permission = await reads.permission(remark.thread.repo, remark.author.login)
+    except NotFound:
+        return policy.unverified(remark.author)
+    return policy.authorise(remark.author, answered_id=answered_id, permission=permission)
+
+
+async def _turn_away(remark: Remark, decision: Decision, desk: Desk) -> Noted:
+    if decision.answer is Answer.IGNORED:
+        return ignored(decision.reason)
+    if decision.sentence and await threads.tell_refused(desk.store, remark.thread):
+        await desk.reply(remark, decision.sentence)
+    return refused(decision.reason)
+
+
+async def _dispatch(command: Command, remark: Remark, desk: Desk) -> Noted:
+    match command:
+        case Run() | Ask():
+            return await start.handle(command, remark, desk)
+        case Stop():
+            return await stop.handle(remark, desk)
+        case Status():
+            return await words.status(remark, desk)
+        case Help():
+            return await words.help_(remark, desk)
+        case Plan() | Review() | Resolve() | Continue() | Retry() | Approve() | Deny() | Undo() | Why() | Cost():
+            word = commands.word_of(command)
+            await desk.reply(remark, replies.not_available(word, desk.settings.command))
+            return acted(reason=f"`{word}` is not available yet")
+        case _:
+            assert_never(command)

@@ -1,0 +1,142 @@
+"""Keeps every live comment true to the store: one serial writer an installation, the latest state only, finals first.
+
+What waits here may be lost with the process: at start every turn whose final form is not known to be on GitHub is
+touched again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections.abc import Callable
+
+from bot.errors import BotError, NotFound, TransientError
+from bot.live.due import DueList
+from bot.live.folds import Folds
+from bot.live.page import Page
+from bot.live.purse import Purse
+from bot.models import InstallationId, Thread, TurnKey
+from bot.outbound import Outbound
+from bot.store import comments, sessions
+from bot.store.base import Store
+
+log = logging.getLogger(__name__)
+
+
+class LiveBoard:
+    """`touch` says that a turn has changed; the rest follows from the store."""
+
+    def __init__(
+        self, store: Store, outbound: Outbound, folds: Folds, page: Page, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.folds = folds
+        self._store = store
+        self._outbound = outbound
+        self._page = page
+        self._clock = clock
+        self._purse = Purse(store, clock)
+        self._due: dict[InstallationId, DueList] = {}
+        self._threads: dict[TurnKey, Thread] = {}
+        self._writers: dict[InstallationId, asyncio.Task[None]] = {}
+        self._touches: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Whatever a former process left unsaid is said now."""
+        for comment in await comments.unsettled(self._store):
+            await self._touch(comment.key, final=True)
+
+    async def stop(self) -> None:
+        tasks = [*self._writers.values(), *self._touches]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def touch(self, key: TurnKey, *, final: bool = False) -> None:
+        task = asyncio.ensure_future(self._touch(key, final=final))
+        self._touches.add(task)
+        task.add_done_callback(self._touches.discard)
+
+    async def post(self, key: TurnKey) -> None:
+        """The first form of the comment, found or created, then the reaction: at once, outside the allowance."""
+        thread = await self._thread(key)
+        comment = await comments.get(self._store, key)
+        if comment is None or comment.comment_id is None:
+            body, final = await self._page.render(key)
+            comment_id = await self._outbound.comment(thread, body, self._page.marker(key))
+            await comments.made(self._store, key, comment_id)
+            await comments.shown(self._store, key, _digest(body), final=final)
+        if comment is None or not comment.reacted:
+            turn = await sessions.turn(self._store, key)
+            await self._outbound.react(thread, turn.source_comment, "eyes")
+            await comments.reacted(self._store, key)
+
+    async def _touch(self, key: TurnKey, *, final: bool) -> None:
+        installation = (await self._thread(key)).installation
+        self._due.setdefault(installation, DueList()).add(key, final=final)
+        writer = self._writers.get(installation)
+        if writer is None or writer.done():
+            self._writers[installation] = asyncio.create_task(self._write(installation))
+
+    async def _thread(self, key: TurnKey) -> Thread:
+        """Where the turn was asked for: that is where its comment lives."""
+        if key not in self._threads:
+            turn = await sessions.turn(self._store, key)
+            home = (await sessions.session(self._store, key.session)).thread
+            self._threads[key] = Thread(home.repo, home.installation, turn.number, home.is_pull)
+        return self._threads[key]
+
+    async def _write(self, installation: InstallationId) -> None:
+        due = self._due[installation]
+        while due:
+            now = self._clock()
+            key, pause = due.next(now, await self._purse.look(installation))
+            if pause > 0:
+                await due.wait(pause)
+                continue
+            entry = due.take(key)
+            try:
+                await self._edit(installation, key)
+            except TransientError as error:
+                await self._purse.refused(installation, error.retry_after)
+                due.put_back(key, entry, self._clock())
+            except BotError as error:
+                log.warning("live comment cannot be written", extra={"turn": key.workflow_id, "error": str(error)})
+            except Exception:  # one comment that cannot be rendered must not silence the others
+                log.exception("live comment failed", extra={"turn": key.workflow_id})
+            due.written(key, self._clock())
+
+    async def _edit(self, installation: InstallationId, key: TurnKey) -> None:
+        comment = await comments.get(self._store, key)
+        if comment is None or comment.final:
+            return
+        if comment.comment_id is None and not comment.remade:
+            await self.post(key)
+            return
+        body, final = await self._page.render(key)
+        if comment.comment_id is not None and _digest(body) != comment.body_sha256:
+            await self._purse.spend(installation)
+            if not await self._put(key, comment.comment_id, body):
+                return
+        await comments.shown(self._store, key, _digest(body), final=final)
+        if final:
+            self.folds.forget(key)
+            self._threads.pop(key, None)
+
+    async def _put(self, key: TurnKey, comment_id: int, body: str) -> bool:
+        thread = await self._thread(key)
+        try:
+            await self._outbound.edit_comment(thread, comment_id, body)
+        except NotFound:
+            if await comments.lost(self._store, key):
+                log.info("live comment was deleted; it is made again, once", extra={"turn": key.workflow_id})
+                made = await self._outbound.comment(thread, body, self._page.marker(key))
+                await comments.made(self._store, key, made)
+                return True
+            return False
+        return True
+
+
+def _digest(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()

@@ -1,0 +1,116 @@
+"""Knows the inline level of a comment: code spans, HTML tags, comments, and where they end on GitHub's page."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from bot.markdown import Block, Kind
+
+
+class Mark(Enum):
+    """What a piece of a block is."""
+
+    TEXT = "text"
+    CODE = "code"
+    TAG = "tag"
+    UNSEEN = "unseen"
+    """An HTML comment, CDATA, a processing instruction or a declaration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    mark: Mark
+    start: int
+    end: int
+    unclosed: bool = False
+    """It never ends: on the page it may swallow all that follows."""
+
+
+_TICKS = re.compile(r"`+")
+_NEXT = re.compile(r"\\[\\`<]|`+|<(?=[A-Za-z/!?])")
+_NEXT_IN_HTML = re.compile(r"<(?=[A-Za-z/!?])")
+_AUTOLINK = re.compile(r"<(?:[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*|[^\s<>@]+@[^\s<>@]+)>")
+# Possessive throughout: each tag is tried one way only, so that one without an end costs one pass.
+_TAG = re.compile(
+    r"""<(?:/[A-Za-z][A-Za-z0-9-]*+\s*+
+        |[A-Za-z][A-Za-z0-9-]*+
+         (?:\s++[A-Za-z_:][A-Za-z0-9_.:-]*+(?:\s*+=\s*+(?:[^\s"'=<>`]++|'[^']*+'|"[^"]*+"))?+)*+\s*+/?+)>""",
+    re.VERBOSE,
+)
+_TAG_IN_HTML = re.compile(r"""</?[A-Za-z](?:=\s*+(?:"[^"]*"|'[^']*'|(?!["']))|[^>=])*+>""")
+_ENDS = (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>"), ("<!", ">"))
+
+
+def pieces(text: str, block: Block) -> Iterator[Piece]:
+    """The pieces of a TEXT or HTML block, in order and without gaps."""
+    raw = block.kind is Kind.HTML
+    pattern = _NEXT_IN_HTML if raw else _NEXT
+    ticks = None if raw else _Ticks(text, block)
+    done = at = block.start
+    while match := pattern.search(text, at, block.end):
+        piece = _piece(text, block, match, ticks)
+        at = piece.end
+        if piece.mark is Mark.TEXT:
+            continue
+        if piece.start > done:
+            yield Piece(Mark.TEXT, done, piece.start)
+        yield piece
+        done = piece.end
+    if done < block.end:
+        yield Piece(Mark.TEXT, done, block.end)
+
+
+class _Ticks:
+    """Finds the end of a code span without looking twice."""
+
+    def __init__(self, text: str, block: Block) -> None:
+        self._runs: dict[int, list[int]] = {}
+        for match in _TICKS.finditer(text, block.start, block.end):
+            self._runs.setdefault(match.end() - match.start(), []).append(match.start())
+
+    def closing(self, length: int, after: int) -> int | None:
+        runs = self._runs.get(length, [])
+        index = bisect_left(runs, after)
+        return runs[index] if index < len(runs) else None
+
+
+def _piece(text: str, block: Block, match: re.Match[str], ticks: _Ticks | None) -> Piece:
+    start, found = match.start(), match.group()
+    if found.startswith("\\"):
+        return Piece(Mark.TEXT, start, match.end())
+    if ticks is not None and found.startswith("`"):
+        close = ticks.closing(len(found), match.end())
+        if close is None:
+            return Piece(Mark.TEXT, start, match.end())
+        return Piece(Mark.CODE, start, close + len(found))
+    return _unseen(text, block, start) or _tag(text, block, start)
+
+
+def _unseen(text: str, block: Block, start: int) -> Piece | None:
+    for opening, closing in _ENDS:
+        if text.startswith(opening, start):
+            if opening == "<!" and not text[start + 2 : start + 3].isalpha():
+                continue
+            if text.startswith(("<!-->", "<!--->"), start):
+                return Piece(Mark.UNSEEN, start, text.index(">", start) + 1)
+            end = text.find(closing, start + len(opening), block.end)
+            if end < 0:
+                return Piece(Mark.UNSEEN, start, block.end, unclosed=True)
+            return Piece(Mark.UNSEEN, start, end + len(closing))
+    return None
+
+
+def _tag(text: str, block: Block, start: int) -> Piece:
+    raw = block.kind is Kind.HTML
+    match = (_TAG_IN_HTML if raw else _TAG).match(text, start, block.end)
+    if match and not _AUTOLINK.match(text, start, block.end):
+        return Piece(Mark.TAG, start, match.end())
+    if raw and match is None and text[start + 1] in "/!?" and not text[start + 2 : start + 3].isalpha():
+        return Piece(Mark.TEXT, start, start + 1)
+    if raw and match is None:  # a tag that never ends takes the rest of the page into its attributes
+        return Piece(Mark.UNSEEN, start, block.end, unclosed=True)
+    return Piece(Mark.TEXT, start, start + 1)

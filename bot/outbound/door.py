@@ -1,0 +1,213 @@
+"""The one door for what leaves for GitHub: texts are made clean, and things are looked for before they are made."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from enum import StrEnum
+from typing import TypeVar
+
+from bot.errors import GitHubRefused, GitHubUnavailable
+from bot.github import writes
+from bot.github.client import GitHubApp, Installation
+from bot.github.reads import carries
+from bot.github.types import CheckOutput, Pull
+from bot.models import Repo, Thread
+from bot.outbound import neutralise, truncate
+from bot.outbound.pace import Pace
+from bot.outbound.redact import Redactor
+
+T = TypeVar("T")
+LOOK_AFTER_SECONDS = (0.5, 2.0, 4.0)  # a new comment may take a moment to be listed
+COMMIT_LIMIT = 16_000
+_FITTING_TRIES = 4
+_WIDEST = 16  # no sign becomes longer than this when it is made harmless
+
+
+class TextKind(StrEnum):
+    """What a text is for: it decides what acts in it and how long it may be."""
+
+    COMMENT = "comment"
+    TITLE = "title"
+    PULL_BODY = "pull_body"
+    COMMIT = "commit"
+    CHECK = "check"
+
+
+class Outbound:
+    """Texts arrive composed; whatever of them others wrote went through `neutralise.inert`, `block` or `plain`."""
+
+    def __init__(
+        self,
+        app: GitHubApp,
+        redactor: Redactor,
+        *,
+        pace: Pace | None = None,
+        look_after: Sequence[float] = LOOK_AFTER_SECONDS,
+    ) -> None:
+        self._app = app
+        self._redactor = redactor
+        self._pace = pace or Pace()
+        self._look_after = tuple(look_after)
+
+    def text(self, kind: TextKind, text: str, *, closes: int | None = None) -> str:
+        """Redacted, made harmless, cut to GitHub's limit. `closes`: the one issue that it may close."""
+        clean = self._redactor.redact(text)
+        if kind is TextKind.TITLE:
+            return truncate.title(neutralise.whole_plain(clean[:COMMIT_LIMIT]))
+        if kind is TextKind.COMMIT:
+            return neutralise.whole_plain(clean[:COMMIT_LIMIT], closes)
+        limit = truncate.CHECK_LIMIT if kind is TextKind.CHECK else truncate.BODY_LIMIT
+        return _fitted(clean, limit, closes)
+
+    async def comment(self, thread: Thread, body: str, marker: str) -> int:
+        """The id of our comment with this marker on its first line: found, or made now."""
+        at, text = self._app.installation(thread.installation), self._marked(body, marker)
+        me = (await self._app.identity()).bot_id
+
+        async def find() -> int | None:
+            found = await at.find_comment(thread.repo, thread.number, marker, me)
+            return found[0] if found else None
+
+        async def make() -> int:
+            return await writes.create_comment(at, thread.repo, thread.number, text)
+
+        return await self._find_or_make(at, find, make)
+
+    async def edit_comment(self, thread: Thread, comment_id: int, body: str) -> None:
+        """NotFound when somebody deleted it."""
+        at = self._app.installation(thread.installation)
+        async with self._pace.turn(at.id):
+            await writes.update_comment(at, thread.repo, comment_id, self.text(TextKind.COMMENT, body))
+
+    async def react(
+        self, thread: Thread, comment_id: int | None, reaction: str, *, on_review_comment: bool = False
+    ) -> None:
+        """To a comment, or to the issue itself. GitHub keeps one of a kind, so twice is once."""
+        at = self._app.installation(thread.installation)
+        target = f"issues/{thread.number}"
+        if comment_id is not None:
+            target = f"{'pulls' if on_review_comment else 'issues'}/comments/{comment_id}"
+        async with self._pace.turn(at.id):
+            await writes.react(at, thread.repo, target, reaction)
+
+    async def open_pull(self, thread: Thread, *, title: str, body: str, head: str, base: str, draft: bool) -> Pull:
+        """The open pull request from the branch `head` of the repository: found, or made now. Of all issues it may
+        close that of the thread, where the body says so."""
+        at = self._app.installation(thread.installation)
+        fields = {
+            "title": self.text(TextKind.TITLE, title),
+            "body": self.text(TextKind.PULL_BODY, body, closes=_own_issue(thread)),
+            "head": head,
+            "base": base,
+            "draft": draft,
+        }
+
+        async def find() -> Pull | None:
+            return await at.pull_by_head(thread.repo, head)
+
+        async def make() -> Pull:
+            try:
+                return await writes.create_pull(at, thread.repo, fields)
+            except GitHubRefused as refused:
+                if not (draft and refused.status == 422 and "draft" in refused.message.lower()):
+                    raise
+            return await writes.create_pull(at, thread.repo, fields | {"draft": False})
+
+        return await self._find_or_make(at, find, make)
+
+    async def update_pull_body(self, thread: Thread, number: int, body: str) -> None:
+        at = self._app.installation(thread.installation)
+        async with self._pace.turn(at.id):
+            clean = self.text(TextKind.PULL_BODY, body, closes=_own_issue(thread))
+            await writes.update_pull(at, thread.repo, number, {"body": clean})
+
+    async def check(self, thread: Thread, *, sha: str, name: str, external_id: str, output: CheckOutput) -> int:
+        """The id of our check run with this external id: found, or made now. It is then as `output` says."""
+        at, repo, clean = self._app.installation(thread.installation), thread.repo, self._clean_check(output)
+        made: list[int] = []
+
+        async def find() -> int | None:
+            run = await at.check_run(repo, sha, name, external_id)
+            return run.id if run else None
+
+        async def make() -> int:
+            new = await writes.create_check(at, repo, sha=sha, name=name, external_id=external_id, output=clean)
+            made.append(new)
+            return new
+
+        found = await self._find_or_make(at, find, make)
+        if found not in made:
+            await self._update_check(at, repo, found, clean)
+        return found
+
+    async def update_check(self, thread: Thread, check_id: int, output: CheckOutput) -> None:
+        at = self._app.installation(thread.installation)
+        await self._update_check(at, thread.repo, check_id, self._clean_check(output))
+
+    async def _update_check(self, at: Installation, repo: Repo, check_id: int, output: CheckOutput) -> None:
+        async with self._pace.turn(at.id):
+            await writes.update_check(at, repo, check_id, output)
+
+    def _clean_check(self, output: CheckOutput) -> CheckOutput:
+        title, summary = self.text(TextKind.TITLE, output.title), self.text(TextKind.CHECK, output.summary)
+        return CheckOutput(title, summary, output.conclusion, output.details_url)
+
+    def _marked(self, body: str, marker: str) -> str:
+        if not carries(body, marker):
+            body = f"{marker if marker.endswith('-->') else f'{marker} -->'}\n{body}"
+        text = self.text(TextKind.COMMENT, body)
+        assert carries(text, marker), "a marker is one HTML comment of ours on the first line"
+        return text
+
+    async def _find_or_make(
+        self, at: Installation, find: Callable[[], Awaitable[T | None]], make: Callable[[], Awaitable[T]]
+    ) -> T:
+        """Look before making, and again before making a second time: the answer may be lost and the thing be there."""
+        async with self._pace.turn(at.id):
+            found = await find()
+            if found is not None:
+                return found
+            doubt = await _try(make)
+            if not isinstance(doubt, GitHubUnavailable | GitHubRefused):
+                return doubt
+            found = await self._look(find, doubt)
+            if found is not None:
+                return found
+            if isinstance(doubt, GitHubRefused):
+                raise doubt
+            return await make()
+
+    async def _look(self, find: Callable[[], Awaitable[T | None]], doubt: Exception) -> T | None:
+        if isinstance(doubt, GitHubUnavailable) and doubt.retry_after is not None:
+            raise doubt  # a rate limit: nothing was made
+        if isinstance(doubt, GitHubRefused):
+            return await find() if doubt.status == 422 else None  # "already exists"
+        for pause in self._look_after:
+            await asyncio.sleep(pause)
+            found = await find()
+            if found is not None:
+                return found
+        return None
+
+
+async def _try(make: Callable[[], Awaitable[T]]) -> T | GitHubUnavailable | GitHubRefused:
+    try:
+        return await make()
+    except (GitHubUnavailable, GitHubRefused) as doubt:
+        return doubt
+
+
+def _own_issue(thread: Thread) -> int | None:
+    return None if thread.is_pull else thread.number
+
+
+def _fitted(text: str, limit: int, closes: int | None) -> str:
+    """Making harmless lengthens a text, and a cut can open what was closed: both, until both hold."""
+    room = limit
+    for _ in range(_FITTING_TRIES):
+        clean = neutralise.whole(truncate.truncate(text, room), closes)
+        if truncate.size(clean) <= limit:
+            return clean
+        room = int(room * 0.95 * limit / truncate.size(clean))
+    return neutralise.whole(truncate.truncate(text, limit // _WIDEST), closes)

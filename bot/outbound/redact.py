@@ -1,0 +1,155 @@
+"""Takes secrets out of text: registered values in every common encoding, and whatever looks like a token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bot.outbound import needles
+from bot.outbound.views import UNFINISHED, View, views
+
+REDACTED = "[redacted]"
+LONGEST_WORD = 1 << 18
+Span = tuple[int, int]
+
+
+class Redactor:
+    """Holds the values; its repr does not."""
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._forms: dict[str, frozenset[str]] = {}
+        for value in values:
+            self.register(value)
+
+    def __repr__(self) -> str:
+        return f"Redactor({len(self._forms)} values)"
+
+    def register(self, value: str) -> None:
+        if value not in self._forms:
+            self._forms[value] = frozenset(form for part in needles.parts(value) for form in needles.forms(part))
+
+    def forget(self, value: str) -> None:
+        self._forms.pop(value, None)
+
+    def redact(self, text: str) -> str:
+        return _without(text, self.spans(text))
+
+    def stream(self) -> Stream:
+        return Stream(self)
+
+    def all_forms(self) -> list[str]:
+        return [form for forms in self._forms.values() for form in forms]
+
+    def spans(self, text: str) -> list[Span]:
+        """Where secrets stand, in order; those that overlap are one."""
+        found: list[Span] = []
+        forms = self.all_forms()
+        for view in views(text):
+            found += (view.span(*place) for form in forms for place in _places(view.text, form))
+            if not view.dense:  # without white space a token would run into the next word
+                found += (view.span(*match.span()) for match in needles.TOKEN.finditer(view.text))
+                found += (view.span(*match.span()) for match in needles.PEM.finditer(view.text))
+        return _merged(found)
+
+
+def _places(text: str, form: str) -> Iterable[Span]:
+    """Overlapping ones too: `aXaXa` may begin anywhere."""
+    at = text.find(form)
+    while at >= 0:
+        yield at, at + len(form)
+        at = text.find(form, at + 1)
+
+
+def _merged(found: list[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for start, end in sorted(found):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _without(text: str, spans: Iterable[Span]) -> str:
+    parts: list[str] = []
+    at = 0
+    for start, end in spans:
+        parts += (text[at:start], REDACTED)
+        at = end
+    return "".join((*parts, text[at:]))
+
+
+class Stream:
+    """Redacts text that comes in pieces. What could still become a secret is held back, so that any way of cutting
+    a text gives what `redact` gives for the whole (words longer than `LONGEST_WORD` apart)."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._held = ""
+
+    def feed(self, chunk: str) -> str:
+        """What may be shown now."""
+        self._held += chunk
+        spans = self._redactor.spans(self._held)
+        cut = self._safe_cut(spans)
+        out = _without(self._held[:cut], [span for span in spans if span[1] <= cut])
+        self._held = self._held[cut:]
+        return out
+
+    def end(self) -> str:
+        """The rest."""
+        out, self._held = self._redactor.redact(self._held), ""
+        return out
+
+    def _safe_cut(self, spans: list[Span]) -> int:
+        """After a white space, before anything that more text could make part of a secret."""
+        limit = _first_doubt(self._held, self._redactor.all_forms())
+        if len(self._held) > LONGEST_WORD:
+            limit = max(limit, len(self._held) - LONGEST_WORD // 2)
+        cut = _after_space(self._held, limit)
+        if cut == 0 and len(self._held) > LONGEST_WORD:
+            cut = limit
+        for start, end in reversed(spans):
+            if start < cut < end:
+                cut = _after_space(self._held, start)
+        return cut
+
+
+def _after_space(text: str, limit: int) -> int:
+    at = limit
+    while at > 0 and not text[at - 1].isspace():
+        at -= 1
+    return at
+
+
+def _first_doubt(text: str, forms: list[str]) -> int:
+    """The first place from which the text's end may be the beginning of a secret."""
+    doubts = [len(text)]
+    unfinished = UNFINISHED.search(text, max(0, len(text) - 24))
+    shapes = views(text)
+    if unfinished:
+        doubts.append(unfinished.start())
+        shapes += views(text[: unfinished.start()])
+    for view in shapes:
+        doubts += (view.starts[at] for form in forms if (at := _beginning(view.text, form)) is not None)
+        at = _open_pem(view)
+        if at is not None:
+            doubts.append(view.starts[at])
+    return min(doubts)
+
+
+def _beginning(text: str, form: str) -> int | None:
+    """Where the longest end of the text begins that is a beginning of the form."""
+    at = text.find(form[0], max(0, len(text) - len(form) + 1))
+    while at >= 0:
+        if form.startswith(text[at:]):
+            return at
+        at = text.find(form[0], at + 1)
+    return None
+
+
+def _open_pem(view: View) -> int | None:
+    """A key that has begun and whose end may still come."""
+    text = view.text
+    ends = [match.end() for match in needles.END_PEM.finditer(text, max(0, len(text) - 2 * needles.PEM_BODY))]
+    begun = needles.OPEN_PEM.search(text, max([len(text) - needles.PEM_BODY - 200, 0, *ends]))
+    return begun.start() if begun else None

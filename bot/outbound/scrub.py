@@ -1,0 +1,120 @@
+"""What in prose reaches beyond the page: mentions, references, closing keywords, images, HTML; and its inert form.
+
+The inert forms look the same to a reader: an empty HTML comment splits a mention (`@<!-- -->name`), a character
+reference stands for a sign that Markdown would act upon. Each form passes unchanged a second time.
+"""
+
+from __future__ import annotations
+
+import re
+
+SPLIT = "<!-- -->"
+_OURS = r"lt|gt|amp|quot|nbsp|#33|#36|#39|#40|#47|#58|#91"
+_TAGS = r"details|summary|sub|sup|br|hr|kbd|b|i|em|strong|del|ins"
+_OUR_TAG = rf"</?(?:{_TAGS})(?: open)?[ ]?/?>"
+_KEYWORD = r"(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)"
+_GAP = rf"(?:[^\w#]|_|{_OUR_TAG}){{0,40}}?"
+_THREAD = r"(?:issues|pull|pulls|discussions|commit)"
+
+_URL = re.compile(r"(?:https?://|www\.)[^\s<>\"'`|)\]]+", re.IGNORECASE)
+_ENTITY = re.compile(rf"&(?!(?:{_OURS});)(?=#[0-9]{{1,8}};|#[xX][0-9a-fA-F]{{1,7}};|[A-Za-z][A-Za-z0-9]{{1,32}};)")
+_MENTION = re.compile(r"(?<![A-Za-z0-9])@(?=[A-Za-z0-9])")
+_REFERENCE = re.compile(r"(?<!&)#(?=\d)|(?<=&)#(?=\d)(?!(?:33|36|39|40|47|58|91);)|(?<=\bGH-)(?=\d)", re.IGNORECASE)
+_CLOSING = re.compile(rf"\b{_KEYWORD}\b{_GAP}(?:[\w.-]+/[\w.-]+|[\w-]+)?(#|\bGH-)(?=\d)(\d+)", re.IGNORECASE)
+_CLOSING_URL = re.compile(rf"(\b{_KEYWORD}\b[\s\S]{{0,40}}?https?://[^\s<>]+?/{_THREAD}/)(?=\d)", re.IGNORECASE)
+_THREAD_URL = re.compile(rf"(/{_THREAD}/)([0-9a-f])", re.IGNORECASE)
+_FOREIGN_HTML = re.compile(rf"(?!{_OUR_TAG})(?!(?<=[@#$-]){SPLIT})<(?=[A-Za-z/!?])", re.IGNORECASE)
+_ANY_HTML = re.compile(rf"(?!(?<=[@#$-]){SPLIT})<(?=[A-Za-z/!?])", re.IGNORECASE)
+_IMAGE = re.compile(r"!(?=\[)")
+_DEFINITION = re.compile(r"(?<=\]):")
+_LINK = re.compile(r"(?<=\])\((?=\s*<?\s*([^\s)>]*))")
+_TASK = re.compile(r"(?m)^([\s>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t>]+)*)\[(?=[ xX]\](?:\s|\Z))")
+_MATH = re.compile(r"\$(?=[$`]|\s*\Z)|\$(?!<!)(?=[^\n$]*\\[A-Za-z])")
+_SKIP = re.compile(r"\[((?:skip|no) ci|ci skip|skip actions|actions skip)\]|\*\*\*(NO_CI)\*\*\*", re.IGNORECASE)
+_HIDING = 80
+
+
+def foreign_html(text: str) -> str:
+    """HTML that is not of the few tags that our own pages use."""
+    return _FOREIGN_HTML.sub("&lt;", text)
+
+
+def any_html(text: str) -> str:
+    return _ANY_HTML.sub("&lt;", text)
+
+
+def whole(text: str, closes: int | None = None) -> str:
+    """For text that we composed: nothing in it calls people, closes threads, loads images or carries code."""
+    text = foreign_html(_ENTITY.sub("&amp;", text))
+    text = _IMAGE.sub("&#33;", _DEFINITION.sub("&#58;", text))
+    text = _MATH.sub("$" + SPLIT, _links(text))
+    text = _closing(_in_urls(text), closes)
+    return skip_ci(_MENTION.sub("@" + SPLIT, text))
+
+
+def untrusted(text: str) -> str:
+    """For text that others wrote: besides, no HTML at all, no references, no boxes to tick."""
+    text = any_html(_TASK.sub(r"\1&#91;", text))
+    text = _URL.sub(lambda match: _THREAD_URL.sub(_percent, match[0]), text)
+    return _REFERENCE.sub(lambda match: match[0] + SPLIT, whole(text))
+
+
+def plain(text: str) -> str:
+    """For titles and commit messages, where Markdown does not apply: a space splits what would act."""
+    text = _URL.sub(lambda match: _THREAD_URL.sub(_percent, _url(match[0])), text)
+    text = re.sub(r"#(?=\d)|(?<=\bGH-)(?=\d)", lambda match: match[0] + " ", text, flags=re.IGNORECASE)
+    return plain_whole(text)
+
+
+def plain_whole(text: str, closes: int | None = None) -> str:
+    text = _CLOSING.sub(lambda match: _unless(match, closes, " "), _CLOSING_URL.sub(_percent_next, text))
+    return skip_ci(_MENTION.sub("@ ", text))
+
+
+def skip_ci(text: str) -> str:
+    return _SKIP.sub(lambda match: f"({match[1] or match[2]})", text)
+
+
+def _in_urls(text: str) -> str:
+    return _URL.sub(lambda match: _url(match[0]), text)
+
+
+def _url(url: str) -> str:
+    """The same address, in which no mention or reference can be seen."""
+    return re.sub(r"#(\d)", r"#%3\1", url.replace("@", "%40"))
+
+
+def _percent(match: re.Match[str]) -> str:
+    return f"{match[1]}%{ord(match[2]):02X}"
+
+
+def _percent_next(match: re.Match[str]) -> str:
+    return match[1] + "%3"
+
+
+def _closing(text: str, closes: int | None) -> str:
+    text = _CLOSING_URL.sub(_percent_next, text)
+    return _CLOSING.sub(lambda match: _unless(match, closes, SPLIT), text)
+
+
+def _unless(match: re.Match[str], closes: int | None, split: str) -> str:
+    """The thread that the work is for may be closed by it."""
+    own = re.fullmatch(rf"{_KEYWORD}:? #{closes}", match[0], re.IGNORECASE) if closes is not None else None
+    if own:
+        return match[0]
+    at = match.end(1) - match.start()
+    return match[0][:at] + split + match[0][at:]
+
+
+def _links(text: str) -> str:
+    """A link that is no web address, or whose address can carry data out behind harmless words, becomes text."""
+    return _LINK.sub(lambda match: "(" if _is_harmless(match[1]) else "&#40;", text)
+
+
+def _is_harmless(target: str) -> bool:
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", target)
+    if scheme and scheme[1].lower() not in ("http", "https", "mailto"):
+        return False
+    if re.search(r"&|\\|^//|^[\x00-\x20]", target.partition("?")[0]):
+        return False
+    return len(target.partition("?")[2]) + len(target.partition("#")[2]) <= _HIDING and len(target) <= 300

@@ -1,0 +1,85 @@
+"""A text as a reader with a decoder would see it, with the way back to where each character stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "num": "#", "commat": "@", "colon": ":"}
+_NAMED |= {"period": ".", "lowbar": "_", "plus": "+", "sol": "/", "equals": "=", "excl": "!", "dollar": "$"}
+_CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+_ESCAPE = re.compile(
+    r"%([0-9A-Fa-f]{2})"
+    r"|\\(?:u\{?0{0,4}([0-9A-Fa-f]{4})\}?|x([0-9A-Fa-f]{2})|([\\/\"'nrtbf]))"
+    r"|&(?:#0{0,7}([0-9]{1,7});|#[xX]0{0,7}([0-9A-Fa-f]{1,6});|([a-z]{2,8});)"
+)
+_SPACE = re.compile(r"\s")
+_WORD = re.compile(r"\S+")
+UNFINISHED = re.compile(r"(?:%[0-9A-Fa-f]?|\\(?:u\{?[0-9A-Fa-f]*|x[0-9A-Fa-f]?)?|&#?[0-9A-Za-z]*)\Z")
+"""An escape that the end of the text cuts off."""
+
+
+@dataclass(frozen=True)
+class View:
+    """Character i stands for `[starts[i], ends[i])` of the original."""
+
+    text: str
+    starts: Sequence[int]
+    ends: Sequence[int]
+    dense: bool = False
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        return self.starts[start], self.ends[end - 1]
+
+
+def views(text: str) -> list[View]:
+    """As written; escapes decoded; and both without white space, as wrapped base64 or hex is read."""
+    written = View(text, range(len(text)), range(1, len(text) + 1))
+    decoded = _decoded(text)
+    found = [written] if decoded is None else [written, decoded]
+    return found + [dense for one in found if (dense := _dense(one)) is not None]
+
+
+def _decoded(text: str) -> View | None:
+    """None when nothing is escaped."""
+    parts: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    at = 0
+    for match in _ESCAPE.finditer(text):
+        char = _character(match)
+        if char is not None:
+            parts += (text[at : match.start()], char)
+            starts += range(at, match.start() + 1)
+            ends += (*range(at + 1, match.start() + 1), match.end())
+            at = match.end()
+    if not parts:
+        return None
+    starts += range(at, len(text))
+    ends += range(at + 1, len(text) + 1)
+    return View("".join((*parts, text[at:])), starts, ends)
+
+
+def _character(match: re.Match[str]) -> str | None:
+    percent, unicode, byte, simple, decimal, hexadecimal, name = match.groups()
+    if name is not None:
+        return _NAMED.get(name)
+    if simple is not None:
+        return _CONTROLS.get(simple, simple)
+    code = int(decimal) if decimal is not None else int(percent or unicode or byte or hexadecimal, 16)
+    return chr(code) if code < 0x110000 else None
+
+
+def _dense(view: View) -> View | None:
+    """None when there is no white space."""
+    if not _SPACE.search(view.text):
+        return None
+    parts: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    for match in _WORD.finditer(view.text):
+        parts.append(match[0])
+        starts += view.starts[match.start() : match.end()]
+        ends += view.ends[match.start() : match.end()]
+    return View("".join(parts), starts, ends, dense=True)

@@ -1,0 +1,120 @@
+"""Knows the fields of GitHub's webhook payloads that we read; whatever else is in there is skipped unread."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from msgspec import Meta, Struct, ValidationError
+
+Id = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+Number = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+Name = Annotated[str, Meta(min_length=1, max_length=300)]
+
+
+class User(Struct):
+    id: Id
+    login: Name
+    type: str = ""
+
+
+class App(Struct):
+    id: Id
+
+
+class Owner(Struct):
+    login: Name
+
+
+class Repository(Struct):
+    id: Id
+    name: Name
+    owner: Owner
+    default_branch: Name
+    private: bool = True
+
+
+class Installation(Struct):
+    id: Id
+
+
+class Text(Struct):
+    """A comment or a review."""
+
+    id: Id
+    user: User | None = None
+    body: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    submitted_at: datetime | None = None
+    performed_via_github_app: App | None = None
+
+
+class Subject(Struct):
+    """An issue or a pull request."""
+
+    number: Number
+    user: User | None = None
+    body: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    submitted_at: datetime | None = None
+    performed_via_github_app: App | None = None
+    pull_request: dict[str, object] | None = None
+
+
+class Label(Struct):
+    name: str
+
+
+class OfThread(Struct):
+    """A payload about an issue or a pull request."""
+
+    action: str
+    sender: User
+    repository: Repository
+    installation: Installation | None = None
+    issue: Subject | None = None
+    pull_request: Subject | None = None
+    comment: Text | None = None
+    review: Text | None = None
+    label: Label | None = None
+
+    def subject(self) -> Subject:
+        found = self.issue or self.pull_request
+        if found is None:
+            raise ValidationError("there is neither an issue nor a pull request")
+        return found
+
+    def text(self, event: str) -> Text | Subject:
+        """What was written: the comment, the review, or the thread's own body."""
+        if event in ("issue_comment", "pull_request_review_comment"):
+            found: Text | Subject | None = self.comment
+        else:
+            found = self.review if event == "pull_request_review" else self.subject()
+        if found is None:
+            raise ValidationError("there is no comment or review")
+        return found
+
+
+class ShortRepo(Struct):
+    id: Id
+    full_name: Name
+    private: bool = True
+
+
+class WholeInstallation(Struct):
+    id: Id
+    account: User | None = None
+    suspended_at: str | int | None = None
+
+
+class OfInstallation(Struct):
+    """A payload about the App's own installations."""
+
+    action: str
+    sender: User
+    installation: WholeInstallation
+    repositories: tuple[ShortRepo, ...] | None = None
+    repositories_added: tuple[ShortRepo, ...] | None = None
+    repositories_removed: tuple[ShortRepo, ...] | None = None

@@ -1,0 +1,96 @@
+"""Decides who may start or steer us, from facts alone; the caller fetches them, and asks again before a push."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bot import replies
+from bot.models import Permission, Person
+
+
+class Answer(StrEnum):
+    """`IGNORED` says nothing to anybody; `REFUSED` says its sentence once for each thread."""
+
+    ALLOWED = "allowed"
+    IGNORED = "ignored"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Decision:
+    answer: Answer
+    reason: str
+    """For the ledger and `why`."""
+    sentence: str | None = None
+    """For the person; None where nothing is said."""
+
+    @property
+    def allowed(self) -> bool:
+        return self.answer is Answer.ALLOWED
+
+
+_ALLOWED = Decision(Answer.ALLOWED, "a person with write access asked")
+GHOST = 10137
+"""GitHub's stand-in for accounts that were deleted."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """Who we are and whom we serve."""
+
+    bot_id: int
+    app_owner: str
+    accounts: Collection[str] = ()
+    """Lower-case logins; empty: the App's owner."""
+
+    def serves(self, owner: str) -> bool:
+        return owner.lower() in (self.accounts or (self.app_owner.lower(),))
+
+
+def screen(author: Person, *, repo_owner: str, service: Service, via_app: int | None = None) -> Decision:
+    """What can be told without asking GitHub: is it a person, and one of those whom the operator serves?"""
+    if author.id == service.bot_id:
+        return Decision(Answer.IGNORED, "it is our own text")
+    if not author.is_human:
+        return Decision(
+            Answer.IGNORED, f"{author.login} is not a person but a {author.type or 'thing'}: bots are not obeyed"
+        )
+    if author.id == GHOST:
+        return Decision(Answer.IGNORED, "the account no longer exists")
+    if via_app is not None:
+        return Decision(Answer.IGNORED, f"another App ({via_app}) wrote it in the name of {author.login}")
+    if not service.serves(repo_owner):
+        return Decision(
+            Answer.REFUSED,
+            f"the account {repo_owner} is not among those that the operator serves",
+            replies.account_not_served(repo_owner),
+        )
+    return _ALLOWED
+
+
+def authorise(author: Person, *, answered_id: int, permission: Permission) -> Decision:
+    """With GitHub's answer: the permission must be that of the same account, whatever its login is by now."""
+    if answered_id != author.id:
+        return Decision(
+            Answer.REFUSED,
+            f"the login {author.login} belongs to another account by now (id {answered_id}, not {author.id})",
+            replies.another_account(author.login),
+        )
+    if not permission.may_write:
+        return Decision(
+            Answer.REFUSED,
+            f"{author.login} has {permission} access to the repository; it takes write access",
+            replies.no_write_access(author.login),
+        )
+    return _ALLOWED
+
+
+def unverified(author: Person) -> Decision:
+    """GitHub did not tell in time: nobody is let in on a guess."""
+    return Decision(
+        Answer.REFUSED,
+        f"the permission of {author.login} could not be verified",
+        replies.could_not_verify(author.login),
+    )

@@ -1,0 +1,184 @@
+"""The words of what we publish: commit message, and title and body of a pull request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from bot.characters import plain
+from bot.models import TurnKey, Usage
+from bot.visible import visible
+
+MAX_SUBJECT = 72
+MAX_TITLE = 120
+MAX_MESSAGE = 4_000
+MAX_ASKED = 2_000
+MAX_DONE = 12_000
+MAX_FILES = 50
+
+
+class Asked(Protocol):
+    """What these texts need of a turn."""
+
+    @property
+    def key(self) -> TurnKey: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def prompt(self) -> str: ...
+    @property
+    def number(self) -> int: ...
+    @property
+    def requester(self) -> str: ...
+    @property
+    def requester_id(self) -> int: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def agent_result(self) -> str | None: ...
+
+
+class Spent(Protocol):
+    @property
+    def usd(self) -> float: ...
+    @property
+    def usage(self) -> Usage: ...
+
+
+Inert = Callable[[str], str]
+
+_HEADING = re.compile(r"^\s*(?:#{1,6}\s+|[-*+>]\s+|\d+[.)]\s+|\*\*|__)+")
+_SKIP = re.compile(r"\[\s*(?:skip\s+(?:ci|actions)|(?:ci|no|actions)\s+skip|no\s+ci)\s*\]", re.IGNORECASE)
+_SKIP_TRAILER = re.compile(r"^(\s*)skip-checks(\s*):", re.IGNORECASE | re.MULTILINE)
+_TRAILER = re.compile(r"^(\s*)([A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)+)[ \t]*:", re.MULTILINE)
+_REFERENCE = re.compile(r"(?<![\w&])(?:[\w.-]+/[\w.-]+)?#(?=\d)|\bGH-(?=\d)", re.IGNORECASE)
+_ISSUE_URL = re.compile(r"https?://[^\s/]+/([\w.-]+/[\w.-]+)/(?:issues|pull|discussions)/(\d+)", re.IGNORECASE)
+_MENTION = re.compile(r"(?<![\w/.+-])@(?=[A-Za-z0-9])")
+_SLASH_COMMAND = re.compile(r"^(\s*)/(?=[a-z])", re.MULTILINE)
+
+
+def subject(turn: Asked, limit: int = MAX_SUBJECT) -> str:
+    """One line for what was done: the agent's first words if they are one, else those of the request."""
+    for text in (_first_line(turn.agent_result or ""), _first_line(turn.prompt)):
+        line = _calm(_HEADING.sub("", text)).strip(" *_.:")
+        if 4 <= len(line) <= 2 * limit and not line.lower().startswith(_CHATTER):
+            return _cut(line[0].upper() + line[1:], limit)
+    return f"Changes for #{turn.number}"
+
+
+_CHATTER = ("i ", "i'", "i’", "the ", "all ", "done", "here", "now ", "let ", "everything", "summary", "great", "ok")
+"""How agents begin a report rather than a title."""
+
+
+def commit_message(turn: Asked, *, noreply_host: str = "users.noreply.github.com") -> str:
+    """Subject, what was asked, and trailers of ours; nothing in it closes, mentions, skips or signs for anybody."""
+    asked = _calm(visible(turn.prompt)).strip()
+    body = _cut(asked, MAX_MESSAGE) or "What the thread asks for."
+    person = re.sub(r"[^A-Za-z0-9_-]", "", turn.requester)
+    trailers = [
+        f"Forgehand-Session: {turn.key.session}, turn {turn.key.n}",
+        f"Co-authored-by: {person} <{turn.requester_id}+{person}@{noreply_host}>",
+    ]
+    return "\n\n".join([subject(turn), f"For #{turn.number}. Asked for in these words:", body, "\n".join(trailers)])
+
+
+def pull_title(turn: Asked) -> str:
+    return subject(turn, MAX_TITLE)
+
+
+def pull_body(  # noqa: PLR0913 - each part of the body, by name
+    turn: Asked,
+    *,
+    number: int,
+    files: Sequence[dict[str, Any]],
+    verified: Sequence[dict[str, Any]],
+    seconds: float,
+    cost: Spent,
+    inert: Inert = plain,
+) -> str:
+    """Asked, done, verified, and what it took. `inert` makes texts of others harmless as markdown."""
+    done = _cut(inert((turn.agent_result or "").strip()), MAX_DONE) or "The agent left no summary."
+    return "\n\n".join(
+        part
+        for part in (
+            f"For #{number}",
+            f"### Asked by {_code(turn.requester)}\n\n{_quoted(inert(_cut(visible(turn.prompt).strip(), MAX_ASKED)))}",
+            f"### Done\n\n{done}",
+            _files(files),
+            f"### Verified\n\n{_verified(verified)}",
+            _footer(turn, seconds, cost),
+        )
+        if part
+    )
+
+
+def _files(files: Sequence[dict[str, Any]]) -> str:
+    if not files:
+        return ""
+    rows = [f"- {_code(str(file['path']), 200)}{_delta(file)}" for file in files[:MAX_FILES]]
+    if len(files) > MAX_FILES:
+        rows.append(f"- and {len(files) - MAX_FILES} more")
+    count = "1 file" if len(files) == 1 else f"{len(files)} files"
+    return f"<details><summary>{count} changed</summary>\n\n" + "\n".join(rows) + "\n\n</details>"
+
+
+def _delta(file: dict[str, Any]) -> str:
+    return " (binary)" if file.get("added") is None else f" +{file['added']} −{file['removed']}"
+
+
+def _verified(rows: Sequence[dict[str, Any]]) -> str:
+    if not rows:
+        return "Nothing was run by Forgehand itself: `.github/forgehand.yml` names no `checks`."
+    agents = any(row.get("where") == "agent" for row in rows)
+    where = "in the agent's own environment" if agents else "on a clean checkout of this commit"
+    lines = [
+        f"- {'✓' if row['exit_code'] == 0 else '✗'} {_code(str(row['command']), 200)} exit {row['exit_code']}"
+        for row in rows
+    ]
+    return f"Run by Forgehand {where}:\n\n" + "\n".join(lines)
+
+
+def _footer(turn: Asked, seconds: float, cost: Spent) -> str:
+    usage = cost.usage
+    tokens = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    minutes, rest = divmod(max(0, int(seconds)), 60)
+    took = f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    return (
+        f"<sub>{took} · ${cost.usd:.2f} · {tokens:,} tokens · {_code(turn.model)} · "
+        f"session {turn.key.session}, turn {turn.key.n}</sub>"
+    )
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in visible(text[:20_000]).splitlines() if line.strip()), "")
+
+
+def _calm(text: str) -> str:
+    """For a commit message, where GitHub and CI read words as orders: the same words, without the order."""
+    text = plain(text).replace("\r", "")
+    text = _SKIP.sub(lambda match: match.group().strip("[]").strip(), text)
+    text = _SKIP_TRAILER.sub(r"\1skip checks\2 -", text)
+    text = _ISSUE_URL.sub(r"number \2 of \1", text)
+    text = _REFERENCE.sub("number ", text)
+    text = _TRAILER.sub(r"\1\2 -", text)
+    return _SLASH_COMMAND.sub(r"\1", _MENTION.sub("", text))
+
+
+def _cut(text: str, limit: int) -> str:
+    """At a word, with a sign that it was cut."""
+    if len(text) <= limit:
+        return text
+    short = text[: limit - 1]
+    at = max(short.rfind(" "), short.rfind("\n"))
+    return (short[:at] if at > limit // 2 else short).rstrip() + "…"
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines()) or "> (what the thread asks for)"
+
+
+def _code(text: str, limit: int = 60) -> str:
+    """Inline code that its content cannot leave."""
+    clean = "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in text)
+    return f"`{_cut(clean, limit)}`" if clean.strip() else "``?``"

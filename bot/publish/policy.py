@@ -1,0 +1,237 @@
+"""Decides, from what changed alone, what may be pushed and what is held for a person to look at; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from functools import lru_cache
+
+from bot.git import names
+from bot.git.changes import GITLINK, SYMLINK, Change
+
+_FILE_MODES = ("100644", "100755", SYMLINK, GITLINK)
+WORKFLOWS = ".github/workflows"
+MAX_HOPS = 40
+
+
+class Hold(StrEnum):
+    """Why a path is held; only a workflow file can be approved by a person in a comment."""
+
+    WORKFLOW = "workflow"
+    BLOCKED = "blocked"
+    LINK = "link"
+    SUBMODULE = "submodule"
+    NAME = "name"
+    SIZE = "size"
+    MODE = "mode"
+
+
+@dataclass(frozen=True)
+class Held:
+    path: str
+    """Empty when the change as a whole is meant. May hold anything: escape it before showing it."""
+    why: str
+    kind: Hold
+
+
+@dataclass(frozen=True)
+class Verdict:
+    held: tuple[Held, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def may_push(self) -> bool:
+        return not self.held
+
+
+@dataclass(frozen=True)
+class ChangeLimits:
+    max_files: int = 3000
+    max_file_bytes: int = 50 << 20
+    max_total_bytes: int = 200 << 20
+
+
+def check(  # the parameters are the rules
+    changes: Sequence[Change],
+    *,
+    blocked: Sequence[str] = (),
+    sensitive: Sequence[str] = (),
+    workflows_approved: bool = False,
+    existing: Collection[str] = (),
+    limits: ChangeLimits | None = None,
+) -> Verdict:
+    """`existing` are all paths of the new tree; with them, names that could be mistaken for each other are found."""
+    limits = limits or ChangeLimits()
+    held = [*_too_much(changes, limits)]
+    for change in changes:
+        held += filter(None, (_protected(change, blocked, workflows_approved), _unsafe(change, limits)))
+    held += _loops(changes)
+    held += _twins(
+        [c.path for c in changes if c.status == "A"], existing or [c.path for c in changes if not c.is_deleted]
+    )
+    return Verdict(tuple(_first_each(held)), tuple(_notes(changes, sensitive)))
+
+
+def _first_each(held: Iterable[Held]) -> Iterator[Held]:
+    seen: set[str] = set()
+    for item in held:
+        if item.path not in seen or not item.path:
+            seen.add(item.path)
+            yield item
+
+
+def _too_much(changes: Sequence[Change], limits: ChangeLimits) -> Iterator[Held]:
+    if len(changes) > limits.max_files:
+        yield Held("", f"{len(changes)} files changed; at most {limits.max_files} are pushed", Hold.SIZE)
+    total = sum(change.size for change in changes)
+    if total > limits.max_total_bytes:
+        yield Held("", f"{total >> 20} MiB of files changed; the limit is {limits.max_total_bytes >> 20}", Hold.SIZE)
+
+
+def _protected(change: Change, blocked: Sequence[str], workflows_approved: bool) -> Held | None:
+    if is_workflow(change) and not workflows_approved:
+        return Held(change.path, "workflow files run with the repository's secrets", Hold.WORKFLOW)
+    if pattern := next((pattern for pattern in blocked if matches(change.path, pattern)), None):
+        return Held(change.path, f"the repository's configuration blocks `{pattern}`", Hold.BLOCKED)
+    return None
+
+
+def is_workflow(change: Change) -> bool:
+    """Also what would make a workflow folder out of something else: a link or a submodule in its place."""
+    path = names.fold(change.path)
+    if path.startswith(f"{WORKFLOWS}/"):
+        return True
+    return path in (".github", WORKFLOWS) and (not change.is_deleted or change.old_mode in (SYMLINK, GITLINK))
+
+
+def _unsafe(change: Change, limits: ChangeLimits) -> Held | None:
+    if change.is_deleted:
+        return None
+    if any(names.is_git_alias(component) for component in change.path.split("/")):
+        return Held(change.path, "its name stands for git's own folder on some systems", Hold.NAME)
+    if change.new_mode not in _FILE_MODES:
+        return Held(change.path, f"mode {change.new_mode} is not one that a checkout makes", Hold.MODE)
+    if change.new_mode == GITLINK or names.fold(change.path).rpartition("/")[2] == ".gitmodules":
+        return Held(change.path, "submodules are not added or moved", Hold.SUBMODULE)
+    if change.new_mode == SYMLINK and (fault := link_fault(change.path, change.target)):
+        return Held(change.path, fault, Hold.LINK)
+    if change.size > limits.max_file_bytes:
+        size, most = change.size >> 20, limits.max_file_bytes >> 20
+        return Held(change.path, f"it has {size} MiB; at most {most} are pushed", Hold.SIZE)
+    # A name that the repository already has is the repository's own choice.
+    fault = names.path_fault(change.path) if change.status == "A" else None
+    return Held(change.path, fault, Hold.NAME) if fault else None
+
+
+def link_fault(path: str, target: str | None) -> str | None:
+    """Why a symbolic link may not be pushed; None when it stays inside the tree on every system."""
+    if not target or len(target) > 1024 or any(ord(c) < 32 or ord(c) == 127 for c in target):
+        return "it is a link to something that is not a path"
+    if target.startswith(("/", "\\")) or target[1:2] == ":":
+        return "it is a link to an absolute path"
+    components = [part for part in target.replace("\\", "/").split("/") if part not in ("", ".")]
+    ups = next((i for i, part in enumerate(components) if part != ".."), len(components))
+    if ups > path.count("/"):
+        return "it is a link that leaves the repository"
+    if ".." in components[ups:]:
+        # Behind another link `..` is somewhere else than it reads.
+        return "it is a link that goes down and up again"
+    if any(names.is_git_alias(part) for part in components):
+        return "it is a link into git's own folder"
+    return None
+
+
+def _loops(changes: Sequence[Change]) -> Iterator[Held]:
+    links = {c.path: r for c in changes if c.target and (r := _resolve(c.path, c.target)) is not None}
+    for path in links:
+        if _is_loop(path, links):
+            yield Held(path, "it is a link that leads back to itself", Hold.LINK)
+
+
+def _resolve(path: str, target: str) -> str | None:
+    parts = path.split("/")[:-1]
+    for part in target.split("/"):
+        if part == ".." and not parts:
+            return None
+        if part == "..":
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/".join(parts)
+
+
+def _is_loop(path: str, links: dict[str, str]) -> bool:
+    """Follow the links that this change knows, also those passed through, as far as a system would."""
+    here = links[path]
+    for _ in range(MAX_HOPS):
+        link = _first_link(here, links)
+        if link is None:
+            return False
+        here = f"{links[link]}{here[len(link) :]}".lstrip("/")
+    return True
+
+
+def _first_link(path: str, links: dict[str, str]) -> str | None:
+    parts = path.split("/")
+    return next((p for i in range(len(parts)) if (p := "/".join(parts[: i + 1])) in links), None)
+
+
+def _twins(added: Sequence[str], existing: Collection[str]) -> Iterator[Held]:
+    """New files or folders that a case-blind or composing file system would lay over others."""
+    wanted = {names.fold(prefix) for path in added for prefix in _prefixes(path)}
+    fresh = set(added)
+    settled: set[str] = set()
+    known: dict[str, set[str]] = {}
+    for path in existing if wanted else ():
+        for prefix, folded in zip(_prefixes(path), _prefixes(names.fold(path)), strict=True):
+            if folded in wanted:
+                known.setdefault(folded, set()).add(prefix)
+                settled |= set() if path in fresh else {prefix}
+    for path in added:
+        if other := next(filter(None, (_twin(prefix, known, settled) for prefix in _prefixes(path))), None):
+            yield Held(path, f"on some systems it is the same as `{other}`", Hold.NAME)
+
+
+def _twin(prefix: str, known: dict[str, set[str]], settled: set[str]) -> str | None:
+    """Another spelling of a name that is not long in the repository beside it."""
+    others = known.get(names.fold(prefix), set()) - {prefix}
+    return min(others) if others and prefix not in settled else None
+
+
+def _prefixes(path: str) -> Iterator[str]:
+    end = path.find("/")
+    while end >= 0:
+        yield path[:end]
+        end = path.find("/", end + 1)
+    yield path
+
+
+def _notes(changes: Sequence[Change], sensitive: Sequence[str]) -> Iterator[str]:
+    touched = [c.path for c in changes if any(matches(c.path, pattern) for pattern in sensitive)]
+    if touched:
+        yield f"{len(touched)} of the changed files are marked as sensitive in the repository's configuration."
+    if runnable := sum(c.new_mode == "100755" != c.old_mode for c in changes):
+        yield f"{runnable} of the changed files became executable."
+    if removed := sum(c.is_deleted and c.old_mode == GITLINK for c in changes):
+        yield f"{removed} submodules were removed."
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Case-blind. `*` stays within a folder, `**` does not; a folder holds all below it; no slash: at any depth."""
+    wanted = names.fold(pattern).strip("/").split("/")
+    if "/" not in pattern.strip("/") and not pattern.startswith("/"):
+        wanted = ["**", *wanted]
+    return _match(tuple(names.fold(path).split("/")), tuple(wanted))
+
+
+@lru_cache(maxsize=4096)
+def _match(parts: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
+    if not wanted:
+        return True
+    if wanted[0] == "**":
+        if len(wanted) == 1:
+            return bool(parts)
+        return any(_match(parts[i:], wanted[1:]) for i in range(len(parts)))
+    return bool(parts) and fnmatchcase(parts[0], wanted[0]) and _match(parts[1:], wanted[1:])

@@ -1,0 +1,169 @@
+"""Every sentence that answers a command or heads an outcome; why a turn ended as it did stands in `endings`."""
+
+from __future__ import annotations
+
+from bot.command_options import USAGE, shown
+from bot.commands import FORMS
+from bot.models import Outcome, TurnState
+from bot.publications import commit_message, pull_body, pull_title
+
+__all__ = [
+    "account_not_served",
+    "another_account",
+    "commit_message",
+    "could_not_verify",
+    "day_budget_reached",
+    "delivered",
+    "forks_not_supported",
+    "headline",
+    "help_text",
+    "month_budget_reached",
+    "no_write_access",
+    "not_available",
+    "nothing_runs",
+    "pull_body",
+    "pull_title",
+    "repository_archived",
+    "something_broke",
+    "status",
+    "stop_asked",
+    "thread_locked",
+    "what_next",
+]
+
+_HEADLINES = {
+    Outcome.PULL_REQUEST: "✅ Opened a pull request",
+    Outcome.PUSHED: "✅ Pushed to the branch",
+    Outcome.ANSWERED: "💬 Answered",
+    Outcome.REVIEWED: "🔎 Reviewed",
+    Outcome.PLANNED: "📝 The plan waits for your approval",
+    Outcome.NO_CHANGE: "➖ Nothing was changed",
+    Outcome.NEEDS_INPUT: "❓ A question for you",
+    Outcome.STOPPED: "⏹️ Stopped",
+    Outcome.OVER_BUDGET: "💸 The budget is used up",
+    Outcome.TIMED_OUT: "⏰ Out of time",
+    Outcome.KILLED: "💥 The run was cut off",
+    Outcome.FAILED: "❌ Failed",
+    Outcome.REFUSED: "🛑 Held back",
+}
+_NEXT = {
+    Outcome.PULL_REQUEST: "Look the draft through and merge it when it is right. For changes, comment `{command} …`.",
+    Outcome.PUSHED: "Look the new commit through. For changes, comment `{command} …`.",
+    Outcome.ANSWERED: "To go on, comment `{command} ask …`; to have it done, `{command} …`.",
+    Outcome.REVIEWED: "To have the findings mended, comment `{command} …` with what to mend.",
+    Outcome.PLANNED: "Comment `{command} approve` to have it done, or `{command} plan …` with what should differ.",
+    Outcome.NO_CHANGE: "If something should have changed, comment `{command} …` and say what is missing.",
+    Outcome.NEEDS_INPUT: "Answer with `{command} …`: it goes on from here.",
+    Outcome.STOPPED: "To go on from here, comment `{command} …` with what should be different.",
+    Outcome.OVER_BUDGET: "To go on from here with more money, comment `{command} --budget 5 go on`.",
+    Outcome.TIMED_OUT: "To go on from here, comment `{command} go on`, perhaps with `--timeout 60m` after `{command}`.",
+    Outcome.KILLED: "To go on from what was saved, comment `{command} go on`.",
+    Outcome.FAILED: "To try once more, comment `{command} go on`, or say what to do differently.",
+    Outcome.REFUSED: "Once the reason is gone, comment `{command} …` and say what to do differently.",
+}
+
+
+def headline(outcome: Outcome) -> str:
+    return _HEADLINES[outcome]
+
+
+def what_next(outcome: Outcome, command: str) -> str:
+    """What the reader may do now; every outcome leaves a way on."""
+    return _NEXT[outcome].format(command=command)
+
+
+def help_text(command: str) -> str:
+    rows = [f"| `{command} {form.usage}` | {form.what} |" for form in FORMS if form.ready]
+    later = ", ".join(f"`{form.word}`" for form in FORMS if not form.ready)
+    options = ", ".join(f"`{usage}`" for usage in USAGE.values())
+    return "\n".join(
+        [
+            "| comment | what happens |",
+            "|---|---|",
+            *rows,
+            "",
+            f"A command stands at the start of a line, one in a comment, outside quotes and code. "
+            f"Options, right after `{command}` or at the end of its line: {options}. "
+            f"Only people with write access are obeyed; editing a comment starts nothing.",
+            *([f"\nUnderstood, but not available yet: {later}."] if later else []),
+        ]
+    )
+
+
+def not_available(word: str, command: str) -> str:
+    return f"`{command} {word}` is not available yet. `{command} help` lists what is."
+
+
+def nothing_runs() -> str:
+    return "Nothing is running on this thread."
+
+
+def status(state: TurnState, step: str, elapsed: str, cost_usd: float) -> str:
+    if state is TurnState.QUEUED:
+        return f"Queued for {elapsed}; nothing spent yet."
+    return f"Running for {elapsed}, now {step}; ${cost_usd:.2f} spent so far."
+
+
+def stop_asked(login: str) -> str:
+    return f"Stopping, as {_name(login)} asked. The work so far is kept."
+
+
+def delivered() -> str:
+    return "Passed on to the agent that is at work."
+
+
+def no_write_access(login: str) -> str:
+    return (
+        f"Sorry, {_name(login)}: I only follow people who have write access to this repository. "
+        "Somebody who has it can give me the command instead. (I say this once in a thread.)"
+    )
+
+
+def another_account(login: str) -> str:
+    return (
+        f"The account that wrote this is no longer the one called {_name(login)}, so I did nothing. "
+        "If that is you, write the command again."
+    )
+
+
+def could_not_verify(login: str) -> str:
+    return (
+        f"I could not verify what {_name(login)} may do here, because GitHub did not answer, so I did nothing. "
+        "Please write the command again in a few minutes."
+    )
+
+
+def account_not_served(owner: str) -> str:
+    return (
+        f"This service does not work for the account {_name(owner)}. Its operator can add the account to "
+        "`FORGEHAND_ACCOUNTS`."
+    )
+
+
+def thread_locked() -> str:
+    return "This conversation is locked, so the turn was ended."
+
+
+def repository_archived() -> str:
+    return "This repository is archived: nothing can be pushed to it."
+
+
+def forks_not_supported() -> str:
+    return "This pull request comes from a fork, and I cannot push there. Work on forks is not available yet."
+
+
+def day_budget_reached(limit_usd: float) -> str:
+    return f"Today's budget of ${limit_usd:.2f} for this installation is used up. It is free again tomorrow (UTC)."
+
+
+def month_budget_reached(limit_usd: float) -> str:
+    return f"This month's budget of ${limit_usd:.2f} for this installation is used up."
+
+
+def something_broke(reference: str) -> str:
+    return f"Something broke on our side, reference: `{reference}`. The operator finds the cause in the log."
+
+
+def _name(login: str) -> str:
+    """In code, so that nobody is notified."""
+    return shown(login, 60)

@@ -1,0 +1,120 @@
+"""Knows `.github/forgehand.yml`: its keys, their types and defaults; a mistake is named with its key and line."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+import msgspec
+
+from bot.errors import BadRepoConfig
+from bot.repo_config_values import READERS, Wrong
+from bot.repo_config_yaml import Entry, read_entries
+
+PATH = ".github/forgehand.yml"
+
+
+@dataclass(frozen=True)
+class Tools:
+    allowed: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Triggers:
+    """What starts a session besides a command; everything is off unless it stands here."""
+
+    label: str | None = None
+    issue_opened: bool = False
+    review_team: str | None = None
+    review_user: str | None = None
+    review_label: str | None = None
+    review_opened: bool = False
+    ci_fix: bool = False
+
+
+@dataclass(frozen=True)
+class Paths:
+    blocked: tuple[str, ...] = ()
+    sensitive: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RepoConfig:
+    model: str | None = None
+    budget: float | None = None
+    """US dollars for a session."""
+    timeout: float | None = None
+    """Seconds."""
+    permission: str = "auto"
+    tools: Tools = field(default_factory=Tools)
+    triggers: Triggers = field(default_factory=Triggers)
+    base: str | None = None
+    branch: str = "forgehand/{thread}-{session}"
+    draft: bool = True
+    setup: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    egress: tuple[str, ...] = ()
+    paths: Paths = field(default_factory=Paths)
+    read_outsiders: bool = False
+    commits: str = "git"
+    template: str | None = None
+    instructions: str = ""
+
+    def branch_name(self, thread: int, session: str) -> str:
+        return self.branch.replace("{thread}", str(thread)).replace("{session}", session)
+
+
+_SECTIONS: dict[str, type[Any]] = {"tools": Tools, "triggers": Triggers, "paths": Paths}
+
+
+def parse(text: str | bytes | None) -> RepoConfig:
+    """The config in the file's text; None (no such file) and an empty file mean the defaults."""
+    if text is None:
+        return RepoConfig()
+    problems: list[str] = []
+    config: RepoConfig = _section(RepoConfig, read_entries(text), "", problems)
+    if problems:
+        listed = "\n".join(f"- {problem}" for problem in problems[:10])
+        more = f"\n- and {len(problems) - 10} more" if len(problems) > 10 else ""
+        raise BadRepoConfig(f"`{PATH}` cannot be used as it is:\n\n{listed}{more}")
+    return config
+
+
+def _section(kind: type[Any], entries: list[Entry], prefix: str, problems: list[str]) -> Any:
+    known = [one.name for one in fields(kind)]
+    values: dict[str, Any] = {}
+    for entry in entries:
+        name = prefix + entry.key
+        where = f"line {entry.line}: `{name}`"
+        if entry.key not in known:
+            problems.append(f"line {entry.line}: there is no key `{name}`; known here: {', '.join(known)}")
+        elif entry.key in values:
+            problems.append(f"{where} stands there twice")
+        elif not prefix and entry.key in _SECTIONS:
+            nested = _nested(entry, where, problems)
+            values[entry.key] = _section(_SECTIONS[entry.key], nested, f"{entry.key}.", problems)
+        else:
+            try:
+                values[entry.key] = READERS[name](entry.value)
+            except Wrong as wrong:
+                problems.append(f"{where} {wrong}")
+    return kind(**values)
+
+
+def _nested(entry: Entry, where: str, problems: list[str]) -> list[Entry]:
+    if entry.entries is None and entry.value is not None:
+        problems.append(
+            f"{where} must hold keys of its own ({', '.join(f.name for f in fields(_SECTIONS[entry.key]))})"
+        )
+    return entry.entries or []
+
+
+def dump(config: RepoConfig) -> str:
+    """For the store: a turn is judged by the config that it began with."""
+    return msgspec.json.encode(asdict(config)).decode()
+
+
+def load(text: str | None) -> RepoConfig:
+    """What `dump` wrote; None: the defaults."""
+    return msgspec.json.decode(text, type=RepoConfig) if text else RepoConfig()

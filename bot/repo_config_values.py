@@ -1,0 +1,165 @@
+"""Knows what each value of the repository's config may be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from bot.command_options import take
+from bot.errors import CommandError
+
+
+class Wrong(Exception):
+    """What a value must be, as the end of a sentence about its key."""
+
+
+MAX_LINE = 2_000
+MAX_LIST = 100
+MAX_INSTRUCTIONS = 20_000
+_HOST = re.compile(r"(?:\*\.)?(?!-)[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+\Z")
+_NEVER = ("github.com", "api.anthropic.com", "githubusercontent.com")
+_NAME = re.compile(r"[A-Za-z0-9][\w./@:\[\]-]{0,99}\Z")
+_BRANCH = re.compile(r"[\w.@{][\w./@{}+-]{0,150}\Z")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise Wrong("must be text")
+    if len(value) > MAX_LINE or not all(letter.isprintable() or letter in "\n\t" for letter in value):
+        raise Wrong(f"must be plain text of at most {MAX_LINE} characters")
+    return value.strip()
+
+
+def _name(value: Any) -> str:
+    text = _text(value)
+    if not _NAME.match(text):
+        raise Wrong("must be a name of letters, digits and `. / @ : - _`")
+    return text
+
+
+def _yes_no(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Wrong("must be true or false")
+    return value
+
+
+def _label(default: str) -> Callable[[Any], str | None]:
+    def read(value: Any) -> str | None:
+        if isinstance(value, bool):
+            return default if value else None
+        text = _text(value)
+        if len(text) > 50 or "\n" in text:
+            raise Wrong("must be the name of a label, or true or false")
+        return text
+
+    return read
+
+
+def _choice(*allowed: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if value not in allowed:
+            raise Wrong(f"must be one of {', '.join(allowed)}")
+        return str(value)
+
+    return read
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list):
+        raise Wrong("must be a list of texts")
+    if len(items) > MAX_LIST:
+        raise Wrong(f"must be a list of at most {MAX_LIST}")
+    try:
+        return tuple(_text(item) for item in items)
+    except Wrong:
+        raise Wrong(f"must be a list of texts of at most {MAX_LINE} characters") from None
+
+
+def _host(text: str) -> str:
+    host = text.lower().rstrip(".")
+    if not _HOST.match(host) or host.rsplit(".", 1)[1].isdigit():
+        raise Wrong("must be a list of host names such as `files.example.com` or `*.example.com`")
+    bare = host.removeprefix("*.")
+    for never in _NEVER:
+        if bare == never or bare.endswith(f".{never}") or (host.startswith("*.") and never.endswith(f".{bare}")):
+            raise Wrong(f"must not name {never}: a session never reaches it directly")
+    return host
+
+
+def _hosts(value: Any) -> tuple[str, ...]:
+    return tuple(_host(text) for text in _texts(value))
+
+
+def _dollars(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 100_000:
+        raise Wrong("must be an amount in US dollars above zero")
+    return float(value)
+
+
+def _option(name: str, value: Any) -> Any:
+    """The same words are good here as after the option of a command."""
+    try:
+        return getattr(take(f"--{name}={value}")[1], {"timeout": "timeout_seconds"}.get(name, name))
+    except CommandError:
+        return None
+
+
+def _timeout(value: Any) -> float:
+    fits = isinstance(value, str | int) and not isinstance(value, bool)
+    seconds = _option("timeout", value) if fits and len(str(value).split()) == 1 else None
+    if seconds is None:
+        raise Wrong("must be a time of at most a day, such as `30m` or `1h30m`")
+    return float(seconds)
+
+
+def _base(value: Any) -> str:
+    found = _option("base", _text(value)) if len(_text(value).split()) == 1 else None
+    if found is None:
+        raise Wrong("must be the name of a branch")
+    return str(found)
+
+
+def _branch(value: Any) -> str:
+    text = _text(value)
+    bare = text.replace("{thread}", "1").replace("{session}", "a")
+    if "{session}" not in text or not _BRANCH.match(text) or set(bare) & set("{}") or _option("base", bare) != bare:
+        raise Wrong("must be a branch's name that holds `{session}`, such as `forgehand/{thread}-{session}`")
+    return text
+
+
+def _instructions(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > MAX_INSTRUCTIONS:
+        raise Wrong(f"must be text of at most {MAX_INSTRUCTIONS} characters")
+    return value.strip()
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    "model": _name,
+    "budget": _dollars,
+    "timeout": _timeout,
+    "permission": _choice("auto", "ask", "plan"),
+    "tools.allowed": _texts,
+    "tools.denied": _texts,
+    "triggers.label": _label("claude"),
+    "triggers.issue_opened": _yes_no,
+    "triggers.review_team": _name,
+    "triggers.review_user": _name,
+    "triggers.review_label": _label("claude-review"),
+    "triggers.review_opened": _yes_no,
+    "triggers.ci_fix": _yes_no,
+    "base": _base,
+    "branch": _branch,
+    "draft": _yes_no,
+    "setup": _texts,
+    "checks": _texts,
+    "egress": _hosts,
+    "paths.blocked": _texts,
+    "paths.sensitive": _texts,
+    "read_outsiders": _yes_no,
+    "commits": _choice("git", "verified"),
+    "template": _name,
+    "instructions": _instructions,
+}
+"""By the key's full name."""

@@ -1,0 +1,98 @@
+"""Which waiting turn may run next: order within a thread, limits per repository and overall, fair shares."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Sequence
+
+from bot.engine.protocol import Engine
+from bot.live.board import LiveBoard
+from bot.models import InstallationId
+from bot.settings import Limits
+from bot.store import sessions
+from bot.store.base import Store
+from bot.store.sessions import Turn
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 15.0
+RECONCILE_SECONDS = 60.0
+
+
+def choose(queued: Sequence[Turn], running: Sequence[Turn], limits: Limits) -> list[Turn]:
+    """Those that may start now, in order; `queued` is oldest first."""
+    threads = {turn.thread_id for turn in running}
+    repos = Counter(turn.repo_id for turn in running)
+    shares = Counter(turn.installation_id for turn in running)
+    chosen: list[Turn] = []
+    waiting = list(queued)
+    while waiting and len(running) + len(chosen) < limits.max_sessions:
+        able = [turn for turn in _heads(waiting) if turn.thread_id not in threads]
+        able = [turn for turn in able if repos[turn.repo_id] < limits.repo_sessions]
+        if not able:
+            break
+        turn = min(able, key=lambda one: (shares[one.installation_id], one.created_at))
+        waiting.remove(turn)
+        chosen.append(turn)
+        threads.add(turn.thread_id)
+        repos[turn.repo_id] += 1
+        shares[InstallationId(turn.installation_id)] += 1
+    return chosen
+
+
+def _heads(waiting: Sequence[Turn]) -> list[Turn]:
+    """The oldest turn of each thread: a later one never overtakes it."""
+    heads: dict[str, Turn] = {}
+    for turn in waiting:
+        heads.setdefault(turn.thread_id, turn)
+    return list(heads.values())
+
+
+class Admission:
+    """The loop around `choose`, and the reconciler: what the store says runs is run by the engine."""
+
+    def __init__(self, store: Store, engine: Engine, board: LiveBoard, limits: Limits) -> None:
+        self._store = store
+        self._engine = engine
+        self._board = board
+        self._limits = limits
+        self._wake = asyncio.Event()
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Until cancelled. A failing round is logged and the next one tries again."""
+        next_reconcile = 0.0
+        clock = asyncio.get_running_loop().time
+        while True:
+            self._wake.clear()
+            try:
+                if clock() >= next_reconcile:
+                    await self.reconcile()
+                    next_reconcile = clock() + RECONCILE_SECONDS
+                await self.round()
+            except Exception:  # the loop must outlive any one failure of store or engine
+                log.exception("admission round failed")
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    async def round(self) -> None:
+        running = await sessions.running(self._store)
+        for turn in choose(await sessions.queued(self._store), running, self._limits):
+            await sessions.start(self._store, turn.key)
+            await self._engine.submit(turn.key, turn.thread_id)
+        for turn in running:
+            self._board.touch(turn.key)  # the elapsed time is news
+        for turn in await sessions.queued(self._store):
+            self._board.touch(turn.key)  # so is the place in the queue
+
+    async def reconcile(self) -> None:
+        turns = [(turn.key, turn.thread_id) for turn in await sessions.running(self._store)]
+        if adopted := await self._engine.adopt(turns):
+            log.info("turns were taken up again", extra={"count": adopted})

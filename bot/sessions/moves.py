@@ -1,0 +1,30 @@
+"""What a step answers: go on to another step, or end with an outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from bot.models import Outcome, Step
+
+
+@dataclass(frozen=True)
+class To:
+    """On to a step, with the columns of the turn that this step found out."""
+
+    step: Step
+    columns: dict[str, Any] = field(default_factory=dict)
+    ending: tuple[Outcome, str | None] | None = None
+    """How the turn will have ended, when that is clear while there is still something to bring home."""
+
+
+@dataclass(frozen=True)
+class End:
+    """Nothing further to bring home: settle with this outcome."""
+
+    outcome: Outcome
+    detail: str
+    columns: dict[str, Any] = field(default_factory=dict)
+
+
+Move = To | End

@@ -1,0 +1,37 @@
+"""What the steps of a turn work with, put together once by the composition root."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bot.git.cache import RepositoryCache
+from bot.github.client import GitHubApp
+from bot.live.board import LiveBoard
+from bot.outbound import Outbound, Redactor
+from bot.sessions.signals import Signals
+from bot.settings import Settings
+from bot.store.base import Store
+from sandbox.agents.base import Agent
+from sandbox.primitives import EnvironmentProvider
+
+
+@dataclass(frozen=True)
+class Services:
+    settings: Settings
+    store: Store
+    github: GitHubApp
+    outbound: Outbound
+    redactor: Redactor
+    cache: RepositoryCache
+    environments: EnvironmentProvider
+    agent: Agent
+    board: LiveBoard
+    signals: Signals = field(default_factory=Signals)
+    clock: Callable[[], float] = time.time
+
+    def turn_folder(self, workflow_id: str) -> Path:
+        """Files of one turn on the host: its bundle, its pack. Removed when it settles, but for what was rescued."""
+        return self.settings.data_dir / "turns" / workflow_id.replace(":", "-")

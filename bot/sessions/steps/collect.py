@@ -1,0 +1,65 @@
+"""Step 4: bring home what changed in the work tree, through a quarantine, and the agent's memory with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bot import endings
+from bot.git.errors import BundleRefused
+from bot.models import Outcome, Step
+from bot.sessions import environments, transcripts
+from bot.sessions.moves import End, Move, To
+from bot.sessions.services import Services
+from bot.store import sessions
+from bot.store.sessions import Turn
+
+BUNDLE_BYTES = 200 << 20
+
+
+async def run(services: Services, turn: Turn) -> Move:
+    environment = await environments.attach(services, turn)
+    session = await sessions.session(services.store, turn.key.session)
+    assert turn.base_sha is not None and session.agent_session_id is not None
+    await transcripts.keep(services, session.agent_session_id, environment)
+    if turn.kind == "ask":
+        return _nothing_to_push(turn)
+    collected = await environment.collect(turn.key.n, turn.base_sha)
+    if not collected.changed:
+        return _nothing_to_push(turn)
+    bundle = bundle_path(services, turn)
+    bundle.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    await environment.fetch_bundle(collected, bundle, BUNDLE_BYTES)
+    return await _admit(services, turn, bundle)
+
+
+async def _admit(services: Services, turn: Turn, bundle: Path) -> Move:
+    session = await sessions.session(services.store, turn.key.session)
+    assert turn.base_sha is not None
+    try:
+        async with services.cache.quarantine(session.repo_id) as quarantine:
+            tree = await quarantine.admit(bundle, base=turn.base_sha)
+            changes = await quarantine.changes(turn.base_sha, tree)
+    except BundleRefused as error:
+        return End(Outcome.REFUSED, endings.work_refused(str(error)))
+    if not changes:
+        return _nothing_to_push(turn)
+    files = [
+        {
+            "path": change.path.encode("utf-8", "replace").decode(),
+            "added": None if change.binary else change.added,
+            "removed": None if change.binary else change.removed,
+        }
+        for change in changes
+    ]
+    return To(Step.VERIFY, {"tree_sha": tree, "files_changed": files})
+
+
+def bundle_path(services: Services, turn: Turn) -> Path:
+    return services.turn_folder(turn.key.workflow_id) / "work.bundle"
+
+
+def _nothing_to_push(turn: Turn) -> Move:
+    """The run's own outcome where it has one, else what an answer without a change amounts to."""
+    if turn.outcome is not None:
+        return End(turn.outcome, turn.detail or "")
+    return End(Outcome.ANSWERED if turn.kind == "ask" else Outcome.NO_CHANGE, "")

@@ -1,0 +1,155 @@
+"""Step 6: under policy, one push of one commit to the announced branch, and a draft pull request found or created.
+
+Work that may not be published (stopped, over budget, held by policy) goes to a rescue ref or stays on the host.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot import endings, publications, repo_config
+from bot.errors import GitHubRefused, NotFound
+from bot.git.commits import Author
+from bot.git.errors import PushRaced, PushRefused
+from bot.git.quarantine import Quarantine
+from bot.github.types import Purpose
+from bot.models import Outcome
+from bot.outbound import TextKind, neutralise
+from bot.publish import policy, secrets_scan
+from bot.sessions.moves import End, Move
+from bot.sessions.remote import remote_access
+from bot.sessions.services import Services
+from bot.sessions.steps.collect import bundle_path
+from bot.store import gateway, sessions
+from bot.store.sessions import Session, Turn
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What the turn brought home, opened in its quarantine."""
+
+    services: Services
+    turn: Turn
+    session: Session
+    quarantine: Quarantine
+    commit: str
+
+
+async def run(services: Services, turn: Turn) -> Move:
+    session = await sessions.session(services.store, turn.key.session)
+    assert turn.base_sha is not None
+    async with services.cache.quarantine(session.repo_id) as quarantine:
+        tree = await quarantine.admit(bundle_path(services, turn), base=turn.base_sha)
+        commit = await _commit(services, turn, quarantine, tree)
+        work = _Work(services, turn, session, quarantine, commit)
+        held = await _held(work, tree) or await _not_allowed(work)
+        if held is not None:
+            return await _keep(work, End(turn.outcome or Outcome.REFUSED, turn.detail or held))
+        if turn.outcome is not None:
+            return await _rescue(work, End(turn.outcome, turn.detail or ""))
+        return await _publish(work)
+
+
+async def _commit(services: Services, turn: Turn, quarantine: Quarantine, tree: str) -> str:
+    """One turn, one commit by the App; the same work gives the same commit, so a repetition pushes nothing new."""
+    bot = await services.github.identity()
+    message = services.outbound.text(TextKind.COMMIT, publications.commit_message(turn))
+    author = Author(bot.bot_login, bot.bot_email)
+    assert turn.base_sha is not None
+    return await quarantine.commit(tree, [turn.base_sha], message, author, int(turn.created_at))
+
+
+async def _held(work: _Work, tree: str) -> str | None:
+    """The sentence that names what policy holds, or None."""
+    config = repo_config.load(work.turn.config)
+    assert work.turn.base_sha is not None
+    changes = await work.quarantine.changes(work.turn.base_sha, tree)
+    paths = await work.quarantine.paths(tree)
+    verdict = policy.check(changes, blocked=config.paths.blocked, sensitive=config.paths.sensitive, existing=paths)
+    if verdict.held:
+        return endings.held((item.path, item.why) for item in verdict.held)
+    found = await secrets_scan.paths_with_secrets(work.quarantine, changes, work.services.redactor)
+    return endings.secret_in_work(found) if found else None
+
+
+async def _not_allowed(work: _Work) -> str | None:
+    """Asked again now: somebody may have lost access while the agent worked."""
+    reads = work.services.github.installation(work.session.installation_id)
+    try:
+        user_id, permission = await reads.permission(work.session.thread.repo, work.turn.requester)
+    except NotFound:
+        return endings.permission_gone(work.turn.requester)
+    if permission.may_write and user_id == work.turn.requester_id:
+        return None
+    return endings.permission_gone(work.turn.requester)
+
+
+async def _publish(work: _Work) -> Move:
+    services, turn, session = work.services, work.turn, work.session
+    config = repo_config.load(turn.config)
+    branch = session.branch or config.branch_name(turn.number, turn.key.session)
+    await sessions.update_session(services.store, turn.key.session, branch=branch)
+    expect = turn.base_sha if session.pull_number is not None else None
+    try:
+        access = await remote_access(services, session.thread, Purpose.PUSH)
+        await work.quarantine.push(access, work.commit, branch, expect=expect)
+    except PushRefused as error:
+        words = services.outbound.text(TextKind.COMMENT, error.words)
+        return await _keep(work, End(Outcome.REFUSED, endings.push_refused(words)))
+    except PushRaced:
+        return await _rescue(work, End(Outcome.REFUSED, endings.branch_moved(branch)))
+    await sessions.update_turn(services.store, turn.key, commit_sha=work.commit)
+    if session.pull_number is not None:
+        return End(Outcome.PUSHED, "")
+    return await _open_pull(work, branch)
+
+
+async def _open_pull(work: _Work, branch: str) -> Move:
+    services, turn = work.services, work.turn
+    assert turn.base is not None
+    try:
+        pull = await services.outbound.open_pull(
+            work.session.thread,
+            title=publications.pull_title(turn),
+            body=await _pull_body(work),
+            head=branch,
+            base=turn.base,
+            draft=repo_config.load(turn.config).draft,
+        )
+    except GitHubRefused as error:
+        words = services.outbound.text(TextKind.TITLE, error.message)
+        return End(Outcome.PUSHED, endings.pull_not_opened(branch, words))
+    await sessions.update_session(services.store, turn.key.session, pull_number=pull.number, pull_url=pull.url)
+    return End(Outcome.PULL_REQUEST, "")
+
+
+async def _pull_body(work: _Work) -> str:
+    services, turn = work.services, work.turn
+    return publications.pull_body(
+        turn,
+        number=turn.number,
+        files=turn.files_changed or (),
+        verified=turn.verified or (),
+        seconds=services.clock() - turn.created_at,
+        cost=await gateway.turn_cost(services.store, turn.key),
+        inert=neutralise.inert,
+    )
+
+
+async def _rescue(work: _Work, end: End) -> Move:
+    """Work cut short goes to a ref that is no branch; where even that cannot be pushed, it stays on the host."""
+    ref = f"refs/forgehand/rescue/{work.turn.key.session}-{work.turn.key.n}"
+    try:
+        access = await remote_access(work.services, work.session.thread, Purpose.PUSH)
+        await work.quarantine.push(access, work.commit, ref, expect=None)
+    except (PushRefused, PushRaced):
+        return await _keep(work, end)
+    return End(end.outcome, end.detail, {"rescue_ref": ref, "commit_sha": work.commit})
+
+
+async def _keep(work: _Work, end: End) -> Move:
+    folder = work.services.settings.data_dir / "kept"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    name = f"{work.turn.key.session}-{work.turn.key.n}.bundle"
+    await work.quarantine.keep(work.commit, folder / name)
+    return End(end.outcome, end.detail, {"kept": name})

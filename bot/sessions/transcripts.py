@@ -1,0 +1,39 @@
+"""The agent's own memory of a session: kept on the host after every turn, brought back into the next environment."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+from bot.sessions.services import Services
+from sandbox.execution import ExecutionEnvironment
+
+
+def _path(services: Services, agent_session: str) -> Path:
+    return services.settings.data_dir / "transcripts" / f"{agent_session}.jsonl"
+
+
+async def keep(services: Services, agent_session: str, environment: ExecutionEnvironment) -> None:
+    data = await environment.transcript(agent_session)
+    if data:
+        await asyncio.to_thread(_write, _path(services, agent_session), data)
+
+
+async def restore(services: Services, agent_session: str, environment: ExecutionEnvironment) -> bool:
+    """Whether there was something to bring back, so that the agent can be resumed."""
+    path = _path(services, agent_session)
+    if not path.is_file():
+        return False
+    await environment.restore_transcript(agent_session, await asyncio.to_thread(path.read_bytes))
+    return True
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    partial = path.with_suffix(".partial")
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)

@@ -1,0 +1,46 @@
+"""How a run of the agent ended, judged from what is durable: the store, the run's files, the folded stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot import endings
+from bot.live.state import REFUSED_STATUSES, LiveState
+from bot.models import Outcome
+from bot.store.sessions import Turn
+from sandbox.execution import RunState, RunStatus
+
+KILLED_CODES = (-9, 137, 143)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`outcome` is None when the agent finished in its own time: what was made of it decides further on."""
+
+    outcome: Outcome | None
+    detail: str | None = None
+    error: str | None = None
+
+
+def judge(turn: Turn, status: RunStatus, state: LiveState, *, exhausted: bool) -> Verdict:
+    """In the order of what caused what: a wish to stop explains a kill, never the reverse."""
+    if turn.stop_requested:
+        return Verdict(Outcome.STOPPED, endings.stopped_by(turn.stop_requested))
+    if status.timed_out:
+        return Verdict(Outcome.TIMED_OUT, endings.timed_out(turn.timeout_seconds))
+    if state.ended is not None and state.ended.ok:
+        return Verdict(None)
+    if exhausted or (state.ended is not None and state.ended.reason == "budget_exhausted"):
+        return Verdict(Outcome.OVER_BUDGET, endings.over_budget(turn.budget_usd), "budget_exhausted")
+    return _unfinished(status, state)
+
+
+def _unfinished(status: RunStatus, state: LiveState) -> Verdict:
+    refused = state.refused_status or (state.ended.api_status if state.ended else None)
+    if refused in REFUSED_STATUSES:
+        return Verdict(Outcome.FAILED, endings.provider_refused(), f"provider_{refused}")
+    if state.ended is not None:
+        return Verdict(Outcome.FAILED, endings.agent_failed(state.ended.reason), state.ended.reason)
+    if status.state is RunState.LOST or status.exit_code in KILLED_CODES:
+        return Verdict(Outcome.KILLED, endings.agent_killed(), "killed")
+    return Verdict(Outcome.FAILED, endings.agent_left_no_result(status.exit_code), "no_result")

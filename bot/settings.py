@@ -1,0 +1,288 @@
+"""What the operator set: read once from the environment (a file's values under it), checked, then passed on."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from bot.errors import SettingsError
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A value that no repr, log line or traceback shows; `reveal()` at the moment of use."""
+
+    _value: str = field(repr=False)
+
+    def reveal(self) -> str:
+        return self._value
+
+    def __str__(self) -> str:
+        return "[secret]"
+
+    def __repr__(self) -> str:
+        return "Secret([secret])"
+
+
+@dataclass(frozen=True)
+class GitHubSettings:
+    """How to reach GitHub and who we are there."""
+
+    url: str
+    api_url: str
+    app_id: int
+    private_key: Secret
+    webhook_secrets: tuple[Secret, ...]
+    accounts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """The default model, its provider and the operator's own credential for it."""
+
+    model: str
+    upstream: str
+    api_key: Secret | None
+    oauth_token: Secret | None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Money, time and how much at once."""
+
+    session_budget_usd: float = 5.0
+    day_budget_usd: float = 50.0
+    month_budget_usd: float = 500.0
+    timeout_minutes: float = 60.0
+    max_sessions: int = 8
+    repo_sessions: int = 4
+    keep_minutes: float = 30.0
+    retention_days: float = 30.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All of it; the composition root hands each part only what it needs."""
+
+    data_dir: Path
+    host: str
+    port: int
+    public_url: str | None
+    sandbox: str
+    command: str
+    claude_version: str | None
+    egress: frozenset[str]
+    """Hosts that environments may reach, lower case."""
+    secret_keys: tuple[Secret, ...]
+    github: GitHubSettings
+    model: ModelSettings
+    limits: Limits
+
+    def secrets(self) -> tuple[Secret, ...]:
+        """Every credential, for the redactor."""
+        found = [self.github.private_key, *self.github.webhook_secrets, *self.secret_keys]
+        found += [secret for secret in (self.model.api_key, self.model.oauth_token) if secret]
+        return tuple(found)
+
+
+class _Reader:
+    """Looks settings up by name and raises a sentence that names the one that is wrong."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = values
+
+    def text(self, name: str, default: str | None = None) -> str:
+        value = self._values.get(name, "").strip()
+        if value:
+            return value
+        if default is None:
+            raise SettingsError(f"{name} is not set. `forgehand doctor` lists what is needed and where to find it.")
+        return default
+
+    def secret(self, name: str, *, required: bool = False) -> Secret | None:
+        value = self._values.get(name, "").strip()
+        file = self._values.get(f"{name}_FILE", "").strip()
+        if file and not value:
+            try:
+                value = Path(file).read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+                raise SettingsError(f"{name}_FILE names a file that cannot be read: {reason}.") from None
+        if value:
+            return Secret(value)
+        if required:
+            raise SettingsError(f"{name} is not set. Set it, or {name}_FILE to the path of a file that holds it.")
+        return None
+
+    def required_secret(self, name: str) -> Secret:
+        found = self.secret(name, required=True)
+        assert found is not None
+        return found
+
+    def number(self, name: str, default: float, *, least: float = 0.0) -> float:
+        raw = self.text(name, str(default))
+        try:
+            value = float(raw)
+        except ValueError:
+            raise SettingsError(f"{name} must be a number, not {raw!r}.") from None
+        if not least <= value < float("inf"):
+            raise SettingsError(f"{name} must be at least {least:g}, not {raw!r}.")
+        return value
+
+    def whole(self, name: str, default: int, *, least: int = 1) -> int:
+        value = self.number(name, default, least=least)
+        if value != int(value):
+            raise SettingsError(f"{name} must be a whole number, not {value:g}.")
+        return int(value)
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """A list joined by commas, in lower case."""
+        return tuple(one.strip().lower() for one in self.text(name, "").split(",") if one.strip())
+
+    def required_whole(self, name: str) -> int:
+        self.text(name)
+        return self.whole(name, 1)
+
+    def choice(self, name: str, default: str, allowed: tuple[str, ...]) -> str:
+        value = self.text(name, default)
+        if value not in allowed:
+            raise SettingsError(f"{name} must be one of {', '.join(allowed)}, not {value!r}.")
+        return value
+
+    def url(self, name: str, default: str) -> str:
+        value = self.text(name, default).rstrip("/")
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise SettingsError(f"{name} must be an https:// address, not {value!r}.")
+        if parts.username or parts.password:
+            raise SettingsError(f"{name} must not carry a user name or password.")
+        if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+            raise SettingsError(f"{name} uses plain http, which is accepted for loopback only; use https://.")
+        return value
+
+
+def _secret_keys(reader: _Reader) -> tuple[Secret, ...]:
+    ring = reader.required_secret("FORGEHAND_SECRET_KEY").reveal().split(",")
+    for key in ring:
+        try:
+            raw = base64.b64decode(key.strip(), validate=True)
+        except ValueError:
+            raw = b""
+        if len(raw) != 32:
+            raise SettingsError(
+                "FORGEHAND_SECRET_KEY must be base64 of 32 bytes (several, newest first, joined by commas). "
+                "Make one with: python3 -c 'import os,base64;print(base64.b64encode(os.urandom(32)).decode())'"
+            )
+    return tuple(Secret(key.strip()) for key in ring)
+
+
+def _github(reader: _Reader) -> GitHubSettings:
+    private_key = reader.required_secret("FORGEHAND_PRIVATE_KEY")
+    if "PRIVATE KEY-----" not in private_key.reveal():
+        raise SettingsError(
+            "FORGEHAND_PRIVATE_KEY is not a PEM key: it should begin with '-----BEGIN'. Set "
+            "FORGEHAND_PRIVATE_KEY_FILE to the .pem file that GitHub gave you."
+        )
+    hooks = reader.required_secret("FORGEHAND_WEBHOOK_SECRET").reveal().split(",")
+    return GitHubSettings(
+        url=reader.url("FORGEHAND_GITHUB_URL", "https://github.com"),
+        api_url=reader.url("FORGEHAND_GITHUB_API_URL", "https://api.github.com"),
+        app_id=reader.required_whole("FORGEHAND_APP_ID"),
+        private_key=private_key,
+        webhook_secrets=tuple(Secret(one.strip()) for one in hooks if one.strip()),
+        accounts=reader.names("FORGEHAND_ACCOUNTS"),
+    )
+
+
+def read_model(values: Mapping[str, str]) -> ModelSettings:
+    """The part that `execute` needs too, without a GitHub App."""
+    reader = _Reader(values)
+    return ModelSettings(
+        model=reader.text("FORGEHAND_MODEL", "claude-sonnet-5-5"),
+        upstream=reader.url("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
+        api_key=reader.secret("ANTHROPIC_API_KEY"),
+        oauth_token=reader.secret("CLAUDE_CODE_OAUTH_TOKEN"),
+    )
+
+
+def read_limits(values: Mapping[str, str]) -> Limits:
+    reader = _Reader(values)
+    return Limits(
+        session_budget_usd=reader.number("FORGEHAND_SESSION_BUDGET", 5, least=0.01),
+        day_budget_usd=reader.number("FORGEHAND_DAY_BUDGET", 50, least=0.01),
+        month_budget_usd=reader.number("FORGEHAND_MONTH_BUDGET", 500, least=0.01),
+        timeout_minutes=reader.number("FORGEHAND_TIMEOUT_MINUTES", 60, least=0.05),
+        max_sessions=reader.whole("FORGEHAND_MAX_SESSIONS", 8),
+        repo_sessions=reader.whole("FORGEHAND_REPO_SESSIONS", 4),
+        keep_minutes=reader.number("FORGEHAND_KEEP_MINUTES", 30),
+        retention_days=reader.number("FORGEHAND_RETENTION_DAYS", 30, least=1),
+    )
+
+
+def data_dir(values: Mapping[str, str]) -> Path:
+    """Where all state lives."""
+    default = Path(values.get("XDG_DATA_HOME") or Path(values.get("HOME", "/")) / ".local/share") / "forgehand"
+    return Path(values.get("FORGEHAND_DATA_DIR") or default).expanduser().absolute()
+
+
+def read(values: Mapping[str, str]) -> Settings:
+    """All settings of the service, or a SettingsError with one sentence that names the wrong one."""
+    reader = _Reader(values)
+    public = reader.text("FORGEHAND_PUBLIC_URL", "")
+    command = reader.text("FORGEHAND_COMMAND", "/claude")
+    if len(command.split()) != 1 or len(command) < 2:
+        raise SettingsError(f"FORGEHAND_COMMAND must be one word such as /claude, not {command!r}.")
+    if reader.text("FORGEHAND_DATABASE_URL", ""):
+        raise SettingsError("FORGEHAND_DATABASE_URL: Postgres is not supported yet. Leave it empty to use SQLite.")
+    model = read_model(values)
+    if model.api_key is None and model.oauth_token is None:
+        raise SettingsError(
+            "ANTHROPIC_API_KEY is not set (nor CLAUDE_CODE_OAUTH_TOKEN): sessions need a credential for the model."
+        )
+    return Settings(
+        data_dir=data_dir(values),
+        host=reader.text("FORGEHAND_HOST", "127.0.0.1"),
+        port=reader.whole("FORGEHAND_PORT", 8080, least=0),
+        public_url=reader.url("FORGEHAND_PUBLIC_URL", public) if public else None,
+        sandbox=reader.choice("FORGEHAND_SANDBOX", "local", ("local", "e2b", "docker")),
+        command=command,
+        egress=frozenset(
+            host.strip().lower() for host in reader.text("FORGEHAND_EGRESS", "").split(",") if host.strip()
+        ),
+        claude_version=reader.text("FORGEHAND_CLAUDE_VERSION", "") or None,
+        secret_keys=_secret_keys(reader),
+        github=_github(reader),
+        model=model,
+        limits=read_limits(values),
+    )
+
+
+def from_environment(file: Path | None = None) -> dict[str, str]:
+    """The process's environment over the values of a settings file (`.env` by default)."""
+    values: dict[str, str] = {}
+    chosen = file or Path(".env")
+    if file is not None and not file.is_file():
+        raise SettingsError(f"The settings file {file} does not exist.")
+    if chosen.is_file():
+        values.update(_parse_env_file(chosen))
+    values.update(os.environ)
+    return values
+
+
+def _parse_env_file(path: Path) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        name, separator, value = text.removeprefix("export ").partition("=")
+        if not separator:
+            raise SettingsError(f"Line {number} of {path} is not NAME=value.")
+        values[name.strip()] = value.strip().strip("'\"")
+    return values

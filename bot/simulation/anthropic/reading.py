@@ -1,0 +1,120 @@
+"""Reads a Messages request as a script needs it: the words, the scenario, how far the conversation is.
+
+Nothing is remembered between requests: everything is told from the conversation that the client sends again each
+time, so a resumed or retried run finds its place by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+MARKER = re.compile(r"\[\[scenario:([A-Za-z0-9_.-]+)\]\]")
+REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """What came back from a tool that the model called."""
+
+    id: str
+    text: str
+    is_error: bool
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """A request as it was sent; header names are in lower case."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: Mapping[str, Any]
+
+    @property
+    def model(self) -> str:
+        return str(self.body.get("model", ""))
+
+    @property
+    def streams(self) -> bool:
+        return self.body.get("stream") is True
+
+    @property
+    def has_tools(self) -> bool:
+        return bool(self.body.get("tools"))
+
+    @property
+    def tool_names(self) -> list[str]:
+        return [str(tool.get("name", "")) for tool in self.body.get("tools") or []]
+
+    @property
+    def messages(self) -> list[Mapping[str, Any]]:
+        return list(self.body.get("messages") or [])
+
+    @property
+    def system(self) -> str:
+        return "\n".join(texts({"content": self.body.get("system") or ""}))
+
+    @cached_property
+    def prompt(self) -> str:
+        """The last words of a person, without what the client put beside them."""
+        for message in reversed(self.messages):
+            words = _words(message)
+            if words:
+                return "\n".join(words)
+        return ""
+
+    @property
+    def tool_results(self) -> list[ToolResult]:
+        """All results so far, oldest first."""
+        return [_result(block) for message in self.messages for block in _blocks(message, "tool_result")]
+
+    @cached_property
+    def scenario(self) -> str | None:
+        """The name in the latest marker of any user text."""
+        return self._place[0]
+
+    @cached_property
+    def step(self) -> int:
+        """How often the model has answered since the scenario was named (without one: since the first message)."""
+        start = self._place[1]
+        return sum(1 for message in self.messages[start:] if message.get("role") == "assistant")
+
+    @cached_property
+    def _place(self) -> tuple[str | None, int]:
+        for index in range(len(self.messages) - 1, -1, -1):
+            message = self.messages[index]
+            found = MARKER.findall("\n".join(texts(message))) if message.get("role") == "user" else []
+            if found:
+                return found[-1], index
+        return None, 0
+
+
+def texts(message: Mapping[str, Any]) -> list[str]:
+    """The text blocks of a message (not what tools answered)."""
+    content = message.get("content") or ""
+    if isinstance(content, str):
+        return [content] if content else []
+    return [str(block.get("text", "")) for block in content if block.get("type") == "text"]
+
+
+def _words(message: Mapping[str, Any]) -> list[str]:
+    if message.get("role") != "user":
+        return []
+    return [words for text in texts(message) if (words := REMINDER.sub("", text).strip())]
+
+
+def _blocks(message: Mapping[str, Any], kind: str) -> Iterator[Mapping[str, Any]]:
+    content = message.get("content")
+    if isinstance(content, list):
+        yield from (block for block in content if block.get("type") == kind)
+
+
+def _result(block: Mapping[str, Any]) -> ToolResult:
+    return ToolResult(
+        id=str(block.get("tool_use_id", "")),
+        text="\n".join(texts(block)),
+        is_error=bool(block.get("is_error")),
+    )

@@ -1,0 +1,123 @@
+"""git's proc-receive hook: refuses refs in GitHub's words. Standard library only; runs as a script in a process of git.
+
+Its rules come as JSON in FORGEHAND_RULES: {"protections": [[pattern, code, lines, reason]], "workflows": bool,
+"max_file_bytes": int}. What is not refused falls through to git.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import subprocess
+import sys
+
+Protection = tuple[str, str, list[str], str]
+Command = tuple[str, str, str]
+NO_SHA = "0" * 40
+
+
+def read_packet() -> bytes | None:
+    """One pkt-line's content; None for a flush packet."""
+    size = int(sys.stdin.buffer.read(4), 16)
+    return sys.stdin.buffer.read(size - 4) if size else None
+
+
+def write_packet(text: str | None) -> None:
+    data = (text or "").encode()
+    sys.stdout.buffer.write(b"0000" if text is None else f"{len(data) + 4:04x}".encode() + data)
+
+
+def read_section() -> list[str]:
+    found = []
+    while (packet := read_packet()) is not None:
+        found.append(packet.decode("utf-8", "surrogateescape").rstrip("\n"))
+    return found
+
+
+def git(*argv: str) -> list[str]:
+    out = subprocess.run(["git", *argv], capture_output=True, check=True).stdout
+    return out.decode("utf-8", "surrogateescape").split("\n")[:-1]
+
+
+def say(*lines: str) -> None:
+    for line in lines:
+        sys.stderr.write(f"error: {line}\n")
+    sys.stderr.flush()
+
+
+def protected(ref: str, rules: list[Protection]) -> str | None:
+    for pattern, code, lines, reason in rules:
+        if ref.startswith("refs/heads/") and fnmatch.fnmatchcase(ref.removeprefix("refs/heads/"), pattern):
+            what = {
+                "GH006": f"GH006: Protected branch update failed for {ref}.",
+                "GH013": f"GH013: Repository rule violations found for {ref}.",
+            }
+            say(what.get(code, f"{code}: {ref}"), "", *lines)
+            return reason
+    return None
+
+
+def workflow(new: str) -> str | None:
+    """A workflow file that commits new to this repository touch."""
+    argv = ("log", "--format=", "--name-only", "--diff-merges=combined", new, "--not", "--all")
+    names = [name for name in git(*argv, "--", ".github/workflows") if name]
+    if not names:
+        return None
+    return f"refusing to allow a GitHub App to create or update workflow `{names[0]}` without `workflows` permission"
+
+
+def too_large(new: str, limit: int) -> str | None:
+    argv = (
+        "rev-list",
+        "--objects",
+        f"--filter=blob:limit={limit + 1}",
+        "--filter-print-omitted",
+        new,
+        "--not",
+        "--all",
+    )
+    omitted = [line[1:] for line in git(*argv) if line.startswith("~")]
+    if not omitted:
+        return None
+    rows = git("rev-list", "--objects", new, "--not", "--all")
+    name = next((row.partition(" ")[2] for row in rows if row.startswith(omitted[0])), "?")
+    size = int(git("cat-file", "-s", omitted[0])[0]) / 1024 / 1024
+    say(
+        "GH001: Large files detected. You may want to try Git Large File Storage - https://git-lfs.github.com.",
+        f"File {name} is {size:.2f} MB; this exceeds GitHub's file size limit of {limit / 1024 / 1024:.2f} MB",
+    )
+    return "pre-receive hook declined"
+
+
+def judge(command: Command) -> str | None:
+    """Why not, or None."""
+    rules = json.loads(os.environ["FORGEHAND_RULES"])
+    _, new, ref = command
+    refused = protected(ref, rules["protections"])
+    if refused or new == NO_SHA:
+        return refused
+    if not rules["workflows"] and (refused := workflow(new)):
+        return refused
+    return too_large(new, rules["max_file_bytes"])
+
+
+def main() -> None:
+    read_section()
+    write_packet("version=1\n")
+    write_packet(None)
+    sys.stdout.buffer.flush()
+    commands = [line.split(" ", 2) for line in read_section()]
+    for old, new, ref in commands:
+        reason = judge((old, new, ref))
+        if reason:
+            write_packet(f"ng {ref} {reason}\n")
+        else:
+            write_packet(f"ok {ref}\n")
+            write_packet("option fall-through\n")
+    write_packet(None)
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

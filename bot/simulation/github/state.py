@@ -1,0 +1,378 @@
+"""What the stand-in knows: accounts, Apps, repositories and threads, as plain objects that tests and pages may read."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from bot.simulation.github import gitstore
+
+Clock = Callable[[], float]
+T = TypeVar("T")
+BODY_LIMIT = 65_536
+ROLES = ("none", "read", "triage", "write", "maintain", "admin")
+
+
+@dataclass(eq=False)
+class Account:
+    """A user, an organisation or an App's bot."""
+
+    id: int
+    login: str
+    type: str = "User"
+    created_at: float = 0.0
+    members: dict[int, str] = field(default_factory=dict)
+    """Of an organisation: account id -> `admin` or `member`."""
+
+
+@dataclass(eq=False)
+class App:
+    """A registered GitHub App, with its hook and the log of that hook's deliveries."""
+
+    id: int
+    slug: str
+    owner: Account
+    bot: Account
+    client_id: str
+    client_secret: str = field(repr=False)
+    private_key_pem: str = field(repr=False)
+    webhook_secret: str = field(repr=False)
+    permissions: dict[str, str]
+    events: list[str]
+    created_at: float
+    public_keys: list[Any] = field(default_factory=list, repr=False)
+    """Every key that is still valid; `private_key_pem` belongs to the newest."""
+    webhook_url: str | None = None
+    hook_active: bool = True
+    hook_id: int = 0
+    deliveries: list[Delivery] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Delivery:
+    """One attempt to hand a webhook over, as the App's delivery log shows it."""
+
+    id: int
+    guid: str
+    event: str
+    action: str | None
+    delivered_at: float
+    headers: dict[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+    installation_id: int | None = None
+    repository_id: int | None = None
+    redelivery: bool = False
+    status: str = "pending"
+    status_code: int = 0
+    duration: float = 0.0
+    response_headers: dict[str, str] = field(default_factory=dict, repr=False)
+    response_body: str = ""
+
+
+@dataclass(eq=False)
+class Installation:
+    """An App on an account, with the repositories and permissions that it was given."""
+
+    id: int
+    app: App
+    account: Account
+    repos: list[Repository]
+    permissions: dict[str, str]
+    created_at: float
+    selection: str = "selected"
+    suspended_at: float | None = None
+    deleted: bool = False
+
+
+@dataclass(eq=False)
+class Token:
+    """An installation token: what it may do, where, and until when."""
+
+    value: str = field(repr=False)
+    installation: Installation
+    repository_ids: frozenset[int] | None
+    permissions: dict[str, str]
+    expires_at: float
+    revoked: bool = False
+
+
+@dataclass(eq=False)
+class Reaction:
+    id: int
+    user: Account
+    content: str
+    created_at: float
+
+
+@dataclass(eq=False)
+class Label:
+    id: int
+    name: str
+    color: str = "ededed"
+
+
+@dataclass(eq=False)
+class Comment:
+    """A comment on a thread; `history` holds every body it ever had, the first one included."""
+
+    id: int
+    issue: Issue
+    author: Account
+    body: str
+    created_at: float
+    updated_at: float
+    app: App | None = None
+    history: list[tuple[float, str]] = field(default_factory=list)
+    reactions: list[Reaction] = field(default_factory=list)
+    deleted: bool = False
+
+
+@dataclass(eq=False)
+class Issue:
+    """A thread: an issue, or the conversation of a pull request (then `pull` is set)."""
+
+    id: int
+    repo: Repository
+    number: int
+    title: str
+    body: str | None
+    author: Account
+    created_at: float
+    updated_at: float
+    state: str = "open"
+    locked: bool = False
+    closed_at: float | None = None
+    app: App | None = None
+    labels: list[Label] = field(default_factory=list)
+    comments: list[Comment] = field(default_factory=list)
+    reactions: list[Reaction] = field(default_factory=list)
+    history: list[tuple[float, str]] = field(default_factory=list)
+    pull: Pull | None = None
+
+
+@dataclass(eq=False)
+class Pull:
+    """What a pull request has beyond its thread; its head follows the branch while it is open."""
+
+    issue: Issue
+    head_repo: Repository | None
+    head: str
+    head_sha: str
+    base: str
+    base_sha: str
+    draft: bool = False
+    merged_at: float | None = None
+    merged_by: Account | None = None
+    reviews: list[Review] = field(default_factory=list)
+    requested: list[Account] = field(default_factory=list)
+
+    @property
+    def number(self) -> int:
+        return self.issue.number
+
+    @property
+    def title(self) -> str:
+        return self.issue.title
+
+    @property
+    def body(self) -> str | None:
+        return self.issue.body
+
+    @property
+    def state(self) -> str:
+        return self.issue.state
+
+    @property
+    def label(self) -> str:
+        owner = self.head_repo.owner.login if self.head_repo else "unknown"
+        return f"{owner}:{self.head}"
+
+
+@dataclass(eq=False)
+class Review:
+    id: int
+    pull: Pull
+    author: Account
+    state: str
+    body: str
+    commit_id: str
+    submitted_at: float
+    comments: list[ReviewComment] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class ReviewComment:
+    id: int
+    path: str
+    body: str
+    line: int
+    side: str
+    start_line: int | None
+    created_at: float
+
+
+@dataclass(eq=False)
+class CheckRun:
+    """A check run; `history` holds the (status, conclusion) pairs it went through."""
+
+    id: int
+    repo: Repository
+    app: App
+    name: str
+    head_sha: str
+    status: str
+    conclusion: str | None
+    started_at: float
+    completed_at: float | None = None
+    output: dict[str, Any] = field(default_factory=dict)
+    details_url: str | None = None
+    external_id: str | None = None
+    history: list[tuple[str, str | None]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Protection:
+    """A rule for branches that match `pattern`: pushes are refused with `code` and `lines`, as GitHub words it."""
+
+    pattern: str
+    code: str = "GH006"
+    lines: tuple[str, ...] = ("Changes must be made through a pull request.",)
+    reason: str = "protected branch hook declined"
+
+
+@dataclass(eq=False)
+class Repository:
+    """A repository: its bare git directory, its people, its threads. Threads of pull requests are in `issues` too."""
+
+    id: int
+    world: State = field(repr=False)
+    owner: Account
+    name: str
+    path: Path
+    private: bool
+    default_branch: str
+    created_at: float
+    pushed_at: float
+    fork_of: Repository | None = None
+    archived: bool = False
+    deleted: bool = False
+    drafts_allowed: bool = True
+    max_file_bytes: int = 100 * 1024 * 1024
+    grants: dict[int, str] = field(default_factory=dict)
+    issues: dict[int, Issue] = field(default_factory=dict)
+    gone: dict[int, Issue | None] = field(default_factory=dict)
+    """Issues that were deleted (None), or transferred to become another."""
+    labels: dict[str, Label] = field(default_factory=dict)
+    checks: dict[int, CheckRun] = field(default_factory=dict)
+    protections: list[Protection] = field(default_factory=list)
+    pushes: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.owner.login}/{self.name}"
+
+    @property
+    def pulls(self) -> dict[int, Pull]:
+        return {number: issue.pull for number, issue in self.issues.items() if issue.pull}
+
+    def branches(self) -> dict[str, str]:
+        return gitstore.refs(self.path, "refs/heads/")
+
+    def branch_sha(self, name: str) -> str | None:
+        return gitstore.ref(self.path, f"refs/heads/{name}")
+
+    def file(self, ref: str, path: str) -> bytes | None:
+        return gitstore.file(self.path, ref, path)
+
+    def diff(self, base: str, head: str) -> str:
+        return gitstore.diff(self.path, base, head)
+
+    def checkout_to(self, path: Path, branch: str) -> None:
+        gitstore.checkout(self.path, branch, path)
+
+    def grant(self, login: str, role: str) -> None:
+        """Make somebody a collaborator, change what they may do, or (`none`) take it away."""
+        account = self.world.user(login)
+        if role == "none":
+            self.grants.pop(account.id, None)
+        else:
+            self.grants[account.id] = ROLES[ROLES.index(role)]
+        self.world.touch()
+
+    def role(self, account: Account) -> str:
+        """What the person may do here, as GitHub's `role_name`."""
+        granted = [self.grants.get(account.id, "none")]
+        if account is self.owner or self.owner.members.get(account.id) == "admin":
+            granted.append("admin")
+        if not self.private:
+            granted.append("read")
+        return max(granted, key=ROLES.index)
+
+
+class State:
+    """All of it, with the lookups; `touch()` after a change wakes who waits for one."""
+
+    def __init__(self, root: Path, clock: Clock = time.time) -> None:
+        self.root = root
+        self.clock = clock
+        self.url = ""
+        self.accounts: dict[int, Account] = {}
+        self.repos: dict[int, Repository] = {}
+        self.moved: dict[str, Repository] = {}
+        self.apps: dict[int, App] = {}
+        self.installations: dict[int, Installation] = {}
+        self.tokens: dict[str, Token] = {}
+        self.manifests: dict[str, tuple[dict[str, Any], str]] = {}
+        self._ids: Iterator[int] = itertools.count(100_001)
+        self._waiting: list[asyncio.Future[None]] = []
+
+    @property
+    def api_url(self) -> str:
+        return f"{self.url}/api/v3"
+
+    def new_id(self) -> int:
+        return next(self._ids)
+
+    def touch(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    async def changed(self, predicate: Callable[[], T], timeout: float = 10.0) -> T:
+        """The first truthy answer of the predicate, asked now and after each change."""
+        async with asyncio.timeout(timeout):
+            while not (answer := predicate()):
+                future = asyncio.get_running_loop().create_future()
+                self._waiting.append(future)
+                await future
+            return answer
+
+    def account(self, login: str) -> Account | None:
+        wanted = login.lower()
+        return next((each for each in self.accounts.values() if each.login.lower() == wanted), None)
+
+    def user(self, login: str, kind: str = "User") -> Account:
+        """Find or create."""
+        found = self.account(login)
+        if found is None:
+            found = Account(self.new_id(), login, kind, self.clock())
+            self.accounts[found.id] = found
+        return found
+
+    def repo(self, full_name: str) -> Repository | None:
+        wanted = full_name.lower()
+        live = (each for each in self.repos.values() if not each.deleted)
+        return next((each for each in live if each.full_name.lower() == wanted), None)
+
+    def comment(self, repo: Repository, comment_id: int) -> Comment | None:
+        found = (c for issue in repo.issues.values() for c in issue.comments if c.id == comment_id)
+        return next(found, None)
+
+    def installations_of(self, repo: Repository) -> list[Installation]:
+        return [each for each in self.installations.values() if repo in each.repos and not each.deleted]

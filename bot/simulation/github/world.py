@@ -1,0 +1,20 @@
+"""What the people and operators of the world share: the state, and the actions on it."""
+
+from __future__ import annotations
+
+from bot.simulation.github.actions import Actions
+from bot.simulation.github.state import Account, Issue, Pull, State
+
+
+class World:
+    """Base of the world's API; its parts are grouped by what they are about."""
+
+    state: State
+    actions: Actions
+
+    def person(self, who: str | Account) -> Account:
+        return self.state.user(who) if isinstance(who, str) else who
+
+
+def thread(of: Issue | Pull) -> Issue:
+    return of.issue if isinstance(of, Pull) else of

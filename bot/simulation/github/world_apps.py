@@ -1,0 +1,125 @@
+"""What operators of Apps and owners of accounts do: register, install, suspend, rotate keys, redeliver."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+
+from bot.simulation.github import keys
+from bot.simulation.github.payloads import Json
+from bot.simulation.github.registry import EVENTS, PERMISSIONS, register
+from bot.simulation.github.state import App, Comment, Delivery, Installation, Issue, Pull, Repository
+from bot.simulation.github.webhooks import Signed, sign, signed
+from bot.simulation.github.world import World, thread
+
+
+class Apps(World):
+    """Apps and their installations."""
+
+    def create_app(
+        self,
+        slug: str = "forgehand",
+        *,
+        webhook_url: str | None = None,
+        webhook_secret: str | None = None,
+        owner: str = "octo",
+        permissions: Mapping[str, str] = PERMISSIONS,
+        events: Sequence[str] = EVENTS,
+    ) -> App:
+        secret = secrets.token_hex(20) if webhook_secret is None else webhook_secret
+        hook = (webhook_url, secret)
+        return register(self.state, slug, owner=owner, webhook=hook, permissions=permissions, events=events)
+
+    def offer_manifest(self, manifest: Json, *, owner: str = "octo") -> str:
+        """As if somebody had confirmed GitHub's page: the one-time code that the redirect carries."""
+        code = secrets.token_hex(20)
+        self.state.manifests[code] = (manifest, owner)
+        return code
+
+    def revoke_tokens(self, installation: Installation) -> None:
+        """Every token that the installation gave out so far ends now."""
+        for token in self.state.tokens.values():
+            token.revoked = token.revoked or token.installation is installation
+
+    def rotate_key(self, app: App, *, keep_old: bool = True) -> str:
+        """Give the App a new key; returns its PEM."""
+        key = keys.key_pair(len(self.state.apps) + sum(len(each.public_keys) for each in self.state.apps.values()))
+        app.public_keys = [*(app.public_keys if keep_old else []), key.public_key()]
+        app.private_key_pem = keys.pem(key)
+        return app.private_key_pem
+
+    def install(
+        self,
+        app: App,
+        *,
+        repos: Sequence[Repository],
+        permissions: Mapping[str, str] | None = None,
+        selection: str = "selected",
+    ) -> Installation:
+        """On the account that owns the repositories."""
+        account = repos[0].owner
+        granted = dict(app.permissions if permissions is None else permissions)
+        now = self.state.clock()
+        installation = Installation(self.state.new_id(), app, account, list(repos), granted, now, selection)
+        self.state.installations[installation.id] = installation
+        self.actions.events.installation(installation, "created", account)
+        return installation
+
+    def uninstall(self, installation: Installation) -> None:
+        self.actions.events.installation(installation, "deleted", installation.account)
+        installation.deleted = True
+        self.state.touch()
+
+    def suspend(self, installation: Installation) -> None:
+        installation.suspended_at = self.state.clock()
+        self.actions.events.installation(installation, "suspend", installation.account)
+
+    def unsuspend(self, installation: Installation) -> None:
+        installation.suspended_at = None
+        self.actions.events.installation(installation, "unsuspend", installation.account)
+
+    def add_repos(self, installation: Installation, *repos: Repository) -> None:
+        installation.repos += [repo for repo in repos if repo not in installation.repos]
+        self.actions.events.installed_repos(installation, list(repos), [], installation.account)
+
+    def remove_repos(self, installation: Installation, *repos: Repository) -> None:
+        installation.repos = [repo for repo in installation.repos if repo not in repos]
+        self.actions.events.installed_repos(installation, [], list(repos), installation.account)
+
+    def redeliver(self, guid: str) -> Delivery:
+        """Send a webhook again, with its GUID."""
+        for app in self.state.apps.values():
+            for delivery in app.deliveries:
+                if delivery.guid == guid:
+                    return self.actions.events.webhooks.redeliver(app, delivery)
+        raise LookupError(f"no delivery {guid}")
+
+    def sign(self, app: App, body: bytes) -> dict[str, str]:
+        """The signature headers for a body."""
+        return sign(app.webhook_secret, body)
+
+    def webhook(self, app: App, event: str, payload: Json, guid: str | None = None) -> Signed:
+        """A signed webhook for tests to post themselves; nothing is sent or logged."""
+        return signed(app, event, payload, guid)
+
+    def comment_webhook(self, comment: Comment, action: str = "created", guid: str | None = None) -> Signed:
+        """The webhook that tells of a comment, ready to be posted."""
+        installation = self._installation(comment.issue.repo)
+        events = self.actions.events
+        payload = events.comment(comment, action)
+        whole = payload | events.common(comment.issue.repo, installation, comment.author)
+        return signed(installation.app, "issue_comment", whole, guid)
+
+    def thread_webhook(self, of: Issue | Pull, action: str = "opened", guid: str | None = None) -> Signed:
+        """The webhook that tells of an issue or a pull request, ready to be posted."""
+        issue, events = thread(of), self.actions.events
+        installation = self._installation(issue.repo)
+        payload = events.pull(issue.pull, action) if issue.pull else events.issue(issue, action)
+        whole = payload | events.common(issue.repo, installation, issue.author)
+        return signed(installation.app, "pull_request" if issue.pull else "issues", whole, guid)
+
+    def _installation(self, repo: Repository) -> Installation:
+        found = self.state.installations_of(repo)
+        if not found:
+            raise LookupError(f"no App is installed on {repo.full_name}")
+        return found[0]

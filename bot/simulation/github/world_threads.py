@@ -1,0 +1,116 @@
+"""What people do on threads: open, comment, edit, label, review, merge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot.simulation.github import gitstore, payloads, pull_payloads
+from bot.simulation.github.rest_pulls import check_new
+from bot.simulation.github.state import Account, App, CheckRun, Comment, Issue, Pull, Repository, Review
+from bot.simulation.github.world import World, thread
+
+Who = str | Account
+
+
+class Threads(World):
+    """Issues and pull requests, as people use them in the browser."""
+
+    def open_issue(self, repo: Repository, *, title: str, body: str = "", by: Who, labels: Sequence[str] = ()) -> Issue:
+        issue = self.actions.open_issue(repo, self.person(by), title, body)
+        for name in labels:
+            self.actions.label(issue, name, self.person(by))
+        return issue
+
+    def comment(self, of: Issue | Pull, body: str, *, by: Who) -> Comment:
+        return self.actions.comment(thread(of), self.person(by), body)
+
+    def edit_comment(self, comment: Comment, body: str, *, by: Who | None = None) -> None:
+        self.actions.edit_comment(comment, self.person(by or comment.author), body)
+
+    def delete_comment(self, comment: Comment, *, by: Who | None = None) -> None:
+        self.actions.delete_comment(comment, self.person(by or comment.author))
+
+    def edit(self, of: Issue | Pull, *, by: Who, title: str | None = None, body: str | None = None) -> None:
+        self.actions.edit(thread(of), self.person(by), title=title, body=body)
+
+    def label(self, of: Issue | Pull, name: str, *, by: Who) -> None:
+        self.actions.label(thread(of), name, self.person(by))
+
+    def react(self, subject: Comment | Issue, content: str, *, by: Who) -> None:
+        self.actions.react(subject, self.person(by), content)
+
+    def close(self, of: Issue | Pull, *, by: Who) -> None:
+        self.actions.set_state(thread(of), self.person(by), "closed")
+
+    def reopen(self, of: Issue | Pull, *, by: Who) -> None:
+        self.actions.set_state(thread(of), self.person(by), "open")
+
+    def lock(self, of: Issue | Pull, *, by: Who, locked: bool = True) -> None:
+        self.actions.set_locked(thread(of), self.person(by), locked)
+
+    def transfer(self, issue: Issue, to: Repository, *, by: Who) -> Issue:
+        moved = self.actions.remove(issue, self.person(by), to)
+        assert moved
+        return moved
+
+    def delete_issue(self, issue: Issue, *, by: Who) -> None:
+        self.actions.remove(issue, self.person(by), None)
+
+    def open_pull(
+        self, repo: Repository, *, head: str, by: Who, title: str = "A change", body: str = "", draft: bool = False
+    ) -> Pull:
+        """Into the default branch; `head` is a branch or `owner:branch` of a fork."""
+        owner, _, branch = head.rpartition(":")
+        forks = [each for each in self.state.repos.values() if each.fork_of is repo and each.owner.login == owner]
+        head_repo = forks[0] if forks else repo
+        sha, base_sha = head_repo.branch_sha(branch), repo.branch_sha(repo.default_branch)
+        if sha is None or base_sha is None:
+            raise LookupError(f"no branch {head}")
+        check_new(repo, head_repo, (branch, sha), (repo.default_branch, base_sha))
+        now = self.state.clock()
+        stub = Issue(0, repo, 0, title, body, self.person(by), now, now)
+        return self.actions.open_pull(Pull(stub, head_repo, branch, sha, repo.default_branch, base_sha, draft))
+
+    def ready(self, pull: Pull, *, by: Who) -> None:
+        pull.draft = False
+        self.actions.pull_changed(pull, self.person(by), "ready_for_review")
+
+    def request_review(self, pull: Pull, reviewer: Who, *, by: Who) -> None:
+        who = self.person(reviewer)
+        pull.requested.append(who)
+        asked = payloads.user(self.state, who)
+        self.actions.pull_changed(pull, self.person(by), "review_requested", requested_reviewer=asked)
+
+    def review(self, pull: Pull, body: str, *, by: Who, state: str = "COMMENTED") -> Review:
+        now = self.state.clock()
+        review = Review(self.state.new_id(), pull, self.person(by), state, body, pull.head_sha, now)
+        pull.reviews.append(review)
+        shown, events = pull_payloads.review(self.state, review), self.actions.events
+        payload = events.pull(pull, "submitted", review=shown | {"state": state.lower()})
+        events.tell(pull.issue.repo, review.author, "pull_request_review", payload)
+        return review
+
+    def merge(self, pull: Pull, *, by: Who) -> str:
+        """With a merge commit; returns its sha."""
+        repo, who = pull.issue.repo, self.person(by)
+        base = repo.branch_sha(pull.base)
+        if base is None:
+            raise LookupError(f"no branch {pull.base}")
+        tree = gitstore.merge_tree(repo.path, base, pull.head_sha)
+        message = f"Merge pull request #{pull.number} from {pull.label.replace(':', '/')}"
+        parents, now = [base, pull.head_sha], self.state.clock()
+        sha = gitstore.write_commit(repo.path, tree, parents, message, who=who.login, when=now)
+        ref = f"refs/heads/{pull.base}"
+        gitstore.set_ref(repo.path, ref, sha)
+        self.actions.refs_changed(repo, {ref: base}, {ref: sha}, who)
+        return sha
+
+    def check(self, repo: Repository, sha: str, name: str, conclusion: str, *, app: App) -> CheckRun:
+        """A finished check run of an App, as CI leaves one."""
+        now = self.state.clock()
+        check = CheckRun(self.state.new_id(), repo, app, name, sha, "completed", conclusion, now, now)
+        check.history.append(("completed", conclusion))
+        repo.checks[check.id] = check
+        payload = {"action": "completed", "check_run": payloads.check_run(self.state, check)}
+        self.actions.events.tell(repo, app.bot, "check_run", payload)
+        return check

@@ -1,0 +1,54 @@
+"""Markdown to HTML roughly as GitHub shows it: a few harmless tags pass, all other HTML is shown as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+
+HARMLESS = re.compile(r"</?(?:details|summary|sub|sup|kbd|br|b|i|em|strong|code|h3)\s*/?>", re.IGNORECASE)
+COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+TASK = re.compile(r"^\[([ xX])\] ")
+
+
+class _Renderer(RendererHTML):
+    def html_block(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        return _harmless(tokens[idx].content)
+
+    def html_inline(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        return _harmless(tokens[idx].content)
+
+    def image(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        return escape(f"[image: {tokens[idx].content}]")
+
+    def text(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        content = tokens[idx].content
+        task = TASK.match(content) if idx == 0 else None
+        if task is None:
+            return escape(content)
+        checked = " checked" if task[1] != " " else ""
+        return f'<input type="checkbox" disabled{checked}> {escape(content[task.end() :])}'
+
+
+_MARKDOWN = MarkdownIt("commonmark", {"html": True, "breaks": True}, renderer_cls=_Renderer).enable(
+    ["table", "strikethrough"]
+)
+
+
+def to_html(text: str) -> str:
+    """Safe to put into a page."""
+    return str(_MARKDOWN.render(text))
+
+
+def _harmless(content: str) -> str:
+    visible = COMMENT.sub("", content)
+    parts, last = [], 0
+    for tag in HARMLESS.finditer(visible):
+        parts += [escape(visible[last : tag.start()]), tag[0].lower()]
+        last = tag.end()
+    return "".join([*parts, escape(visible[last:])])

@@ -1,0 +1,126 @@
+"""The demo's story: a small shop whose discount is wrong, an issue about it, and what the scripted model does."""
+
+from __future__ import annotations
+
+from bot.models import Usage
+from bot.simulation.anthropic import Call, Calls, Say, Script, Slow
+
+REPOSITORY = "octo-org/shop"
+ISSUE_TITLE = "Discounts above 100 % make prices negative"
+ISSUE_BODY = """\
+`discounted(50.0, 120)` gives `-10.0`. A price must never be below zero, and a discount below zero should be
+refused. `python3 -m unittest` shows it.
+"""
+COMMENT = "/claude fix this and keep the tests green"
+
+SHOP = '''\
+"""Prices of the shop."""
+
+
+def discounted(price: float, percent: float) -> float:
+    """The price after a discount in percent."""
+    return round(price - price * percent / 100, 2)
+'''
+
+FIXED = '''\
+    """The price after a discount in percent: never below zero, and no negative discounts."""
+    if percent < 0:
+        raise ValueError(f"a discount cannot be negative: {percent}")
+    return round(max(0.0, price - price * percent / 100), 2)'''
+
+TESTS = """\
+import unittest
+
+from shop import discounted
+
+
+class Discounts(unittest.TestCase):
+    def test_half_price(self) -> None:
+        self.assertEqual(discounted(50.0, 50), 25.0)
+
+    def test_never_below_zero(self) -> None:
+        self.assertEqual(discounted(50.0, 120), 0.0)
+
+    def test_no_negative_discount(self) -> None:
+        with self.assertRaises(ValueError):
+            discounted(50.0, -1)
+"""
+
+FILES = {
+    "README.md": "# shop\n\nPrices and discounts.\n",
+    "shop.py": SHOP,
+    "test_shop.py": TESTS,
+    ".gitignore": "__pycache__/\n",
+    ".github/forgehand.yml": "checks:\n  - python3 -m unittest -q\n",
+}
+
+CHECK = "python3 -m unittest 2>&1"
+PAUSE = Slow(first_token_seconds=0.8)
+USAGE = Usage(input_tokens=1_400, output_tokens=260, cache_read_tokens=9_500, cache_write_tokens=900)
+
+
+def script(*, paced: bool) -> Script:
+    """`paced` leaves a person time to watch; without it the run goes as fast as the machine does."""
+    pause = [PAUSE] if paced else []
+    return Script(
+        [
+            *pause,
+            Calls(
+                [
+                    Call("TaskCreate", _task("Reproduce the failure", "Reproducing the failure")),
+                    Call("TaskCreate", _task("Clamp the price and refuse negative discounts", "Fixing the price")),
+                    Call("TaskCreate", _task("Run the tests", "Running the tests")),
+                ],
+                text="I will look at the code, reproduce the failure, fix it and run the tests.",
+                usage=USAGE,
+            ),
+            *pause,
+            Calls(
+                [
+                    Call("TaskUpdate", {"taskId": "1", "status": "in_progress"}),
+                    Call("Bash", {"command": "cat shop.py test_shop.py", "description": "Read the code"}),
+                ],
+                usage=USAGE,
+            ),
+            *pause,
+            Call("Bash", {"command": CHECK, "description": "Run the tests"}, usage=USAGE),
+            *pause,
+            Calls(
+                [
+                    Call("TaskUpdate", {"taskId": "1", "status": "completed"}),
+                    Call("TaskUpdate", {"taskId": "2", "status": "in_progress"}),
+                    Call("Read", {"file_path": "shop.py"}),
+                ],
+                text="Two tests fail: the price goes below zero, and a negative discount is accepted.",
+                usage=USAGE,
+            ),
+            *pause,
+            Call("Edit", _edit(), usage=USAGE),
+            *pause,
+            Calls(
+                [
+                    Call("TaskUpdate", {"taskId": "2", "status": "completed"}),
+                    Call("TaskUpdate", {"taskId": "3", "status": "in_progress"}),
+                    Call("Bash", {"command": CHECK, "description": "Run the tests again"}),
+                ],
+                usage=USAGE,
+            ),
+            *pause,
+            Call("TaskUpdate", {"taskId": "3", "status": "completed"}, usage=USAGE),
+            Say(
+                "`discounted` now never goes below zero and refuses negative discounts with a `ValueError`.\n\n"
+                "- `shop.py`: clamps the result at zero and checks the percentage first\n\n"
+                "I ran `python3 -m unittest`: all three tests pass.",
+                usage=USAGE,
+            ),
+        ]
+    )
+
+
+def _task(subject: str, form: str) -> dict[str, str]:
+    return {"subject": subject, "description": subject, "activeForm": form}
+
+
+def _edit() -> dict[str, str]:
+    old = SHOP.split("\n", 4)[4].rstrip("\n")
+    return {"file_path": "shop.py", "old_string": old, "new_string": FIXED}

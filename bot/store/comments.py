@@ -1,0 +1,82 @@
+"""The live comment of each turn as we know it: intended, made, shown, final."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.models import SessionId, TurnKey
+from bot.store.base import Store
+from bot.store.records import Record
+from bot.store.rows import many, one, run
+
+_ONE = "WHERE session_id = :session AND turn = :turn"
+
+
+@dataclass(frozen=True)
+class LiveComment(Record):
+    session_id: SessionId
+    turn: int
+    comment_id: int | None
+    """None: intended, not known to exist yet."""
+    body_sha256: str | None
+    final: bool
+    remade: bool
+    reacted: bool
+    edits: int
+    updated_at: float
+
+    @property
+    def key(self) -> TurnKey:
+        return TurnKey(self.session_id, self.turn)
+
+
+async def get(store: Store, key: TurnKey) -> LiveComment | None:
+    sql = f"SELECT * FROM comments {_ONE}"  # noqa: S608 - a constant
+    row = await store.read(lambda db: one(db, sql, session=key.session, turn=key.n))
+    return LiveComment.of(row) if row else None
+
+
+async def by_comment(store: Store, comment_id: int) -> LiveComment | None:
+    """Whose comment that is: for ticked checkboxes and edits by others."""
+    row = await store.read(lambda db: one(db, "SELECT * FROM comments WHERE comment_id = :id", id=comment_id))
+    return LiveComment.of(row) if row else None
+
+
+async def unsettled(store: Store) -> list[LiveComment]:
+    """Of turns that are done while GitHub does not show their final form yet."""
+    sql = """
+    SELECT comments.* FROM comments JOIN turns ON turns.session_id = comments.session_id AND turns.n = comments.turn
+    WHERE turns.state = 'done' AND comments.final = 0 ORDER BY turns.finished_at, comments.session_id, comments.turn
+    """
+    return [LiveComment.of(row) for row in await store.read(lambda db: many(db, sql))]
+
+
+async def made(store: Store, key: TurnKey, comment_id: int) -> None:
+    """It exists; what GitHub shows in it is said by `shown`."""
+    await _set(store, key, "comment_id = :comment_id", comment_id=comment_id)
+
+
+async def shown(store: Store, key: TurnKey, body_sha256: str, *, final: bool) -> None:
+    """GitHub was given this text. A final form stays final: a late writer cannot take it back."""
+    sql = "body_sha256 = :sha, edits = edits + 1, final = CASE WHEN final = 1 THEN 1 ELSE :final END"
+    await _set(store, key, sql, sha=body_sha256, final=int(final))
+
+
+async def lost(store: Store, key: TurnKey) -> bool:
+    """Somebody deleted it: forget its number. True once, when it may be made again."""
+    sql = f"""
+    UPDATE comments SET comment_id = NULL, body_sha256 = NULL, remade = 1, updated_at = :at {_ONE} AND remade = 0
+    """  # noqa: S608 - a constant
+    at = store.now()
+    return await store.write(lambda db: run(db, sql, session=key.session, turn=key.n, at=at)) == 1
+
+
+async def reacted(store: Store, key: TurnKey) -> None:
+    """The comment that asked has our reaction."""
+    await _set(store, key, "reacted = 1")
+
+
+async def _set(store: Store, key: TurnKey, settings: str, **values: object) -> None:
+    sql = f"UPDATE comments SET {settings}, updated_at = :at {_ONE}"  # noqa: S608 - settings are constants above
+    at = store.now()
+    await store.write(lambda db: run(db, sql, session=key.session, turn=key.n, at=at, **values))

@@ -1,0 +1,72 @@
+"""Who may see the data directory: it is private, ours and writable, or we refuse with what to do."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from bot.errors import StoreError
+from bot.store import faults
+
+_SIDE_FILES = ("-wal", "-shm")
+
+
+def prepare(directory: Path, *, known: tuple[str, ...] = ("state.db", "lock")) -> None:
+    """Make the folder, or take one that is empty or already ours; 0700 from then on."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        entries = {entry.name for entry in directory.iterdir()}
+    except (FileExistsError, NotADirectoryError):
+        raise StoreError(f"{directory} is not a folder. Set FORGEHAND_DATA_DIR to one.") from None
+    except OSError as error:
+        raise StoreError(
+            f"{directory} cannot be used: {error.strerror}. Set FORGEHAND_DATA_DIR to a folder of your own."
+        ) from None
+    _require_ours(directory)
+    mode = stat.S_IMODE(directory.stat().st_mode)
+    if not mode & stat.S_IWUSR or not os.access(directory, os.W_OK):
+        raise StoreError(
+            f"{directory} cannot be written to. Make it writable for the service's user: chmod 700 {directory}"
+        )
+    if mode & 0o077:
+        _close_to_others(directory, ours=not entries or not entries.isdisjoint(known))
+
+
+def prepare_file(path: Path) -> None:
+    """Check a database file that exists and make it private; a missing one is made, empty and private."""
+    if os.path.lexists(path):
+        require_file(path)
+        if not path.stat().st_mode & stat.S_IWUSR or not os.access(path, os.W_OK):
+            raise faults.read_only(path)
+    else:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    for file in (path, *(path.with_name(path.name + suffix) for suffix in _SIDE_FILES)):
+        if file.exists() and stat.S_IMODE(file.stat().st_mode) & 0o177:
+            file.chmod(0o600)
+
+
+def require_file(path: Path) -> None:
+    """A regular file that belongs to us."""
+    if path.is_symlink() or not path.is_file():
+        raise StoreError(f"{path} is not a regular file. Move it away or set FORGEHAND_DATA_DIR to another folder.")
+    _require_ours(path)
+
+
+def _require_ours(path: Path) -> None:
+    owner = path.stat().st_uid
+    if owner != os.geteuid():
+        raise StoreError(
+            f"{path} belongs to user {owner} but this process runs as user {os.geteuid()}. Run it as that user, "
+            f"or hand the data over: chown -R {os.geteuid()} {path}"
+        )
+
+
+def _close_to_others(directory: Path, *, ours: bool) -> None:
+    if not ours:
+        # Somebody else's folder (a home, /tmp): closing it to others would be a surprise.
+        raise StoreError(
+            f"{directory} is open to other users and holds other files. Set FORGEHAND_DATA_DIR to a folder of its own, "
+            f"or close it: chmod 700 {directory}"
+        )
+    directory.chmod(0o700)

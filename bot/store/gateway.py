@@ -1,0 +1,244 @@
+"""Tokens of the gateway and what was spent through it. A token itself is never stored, only its SHA-256."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bot.models import InstallationId, SessionId, TurnKey
+from bot.settings import Secret
+from bot.store import spend
+from bot.store.base import Database, Store
+from bot.store.rows import one, run
+from bot.store.spend import Cost, Reserve, Settlement, abandon_open, installation_cost, session_cost, settle, turn_cost
+
+__all__ = [
+    "Claim",
+    "Cost",
+    "Grant",
+    "Judge",
+    "Settlement",
+    "Standing",
+    "abandon_open",
+    "count_request",
+    "digest",
+    "extend",
+    "grant",
+    "installation_cost",
+    "mint",
+    "new_claim_id",
+    "raise_budget",
+    "reserve",
+    "reserve_more",
+    "revoke",
+    "revoke_all_dead",
+    "session_cost",
+    "settle",
+    "sweep",
+    "turn_cost",
+]
+
+PREFIX = "fht_"
+_TURN = "session_id = :session AND turn = :turn"
+
+
+@dataclass(frozen=True)
+class Grant:
+    """What a token permits, as it stands in the store."""
+
+    key: TurnKey
+    installation: InstallationId
+    model: str
+    budget_usd: float
+    max_requests: int
+    requests: int
+    concurrency: int
+    expires_at: float
+    revoked: bool
+
+    def is_live(self, now: float) -> bool:
+        return not self.revoked and now < self.expires_at
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Everything that is judged before a request: read in the transaction that also reserves."""
+
+    grant: Grant
+    turn: Cost
+    day: Cost | None
+    month: Cost | None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A request that wants to be made."""
+
+    id: str
+    token_sha256: str
+    reserve_usd: float
+    day_began: float | None = None
+    month_began: float | None = None
+    """Set when the installation has limits for these."""
+
+
+Judge = Callable[[Standing], None]
+"""Raises when the request must not be made; nothing is written then."""
+
+
+def digest(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def new_claim_id() -> str:
+    return uuid.uuid4().hex
+
+
+async def mint(  # noqa: PLR0913 - what a token is bound to, named at the one call
+    store: Store,
+    key: TurnKey,
+    installation: InstallationId,
+    *,
+    model: str,
+    budget_usd: float,
+    expires_at: float,
+    max_requests: int = 2_000,
+    concurrency: int = 8,
+) -> Secret:
+    """A new token for a turn. It is shown this once; earlier ones of the turn go on until `revoke`."""
+    token = PREFIX + secrets.token_urlsafe(32)
+    values = {
+        "sha": digest(token),
+        "session": key.session,
+        "turn": key.n,
+        "installation": installation,
+        "model": model,
+        "budget": budget_usd,
+        "max_requests": max_requests,
+        "concurrency": concurrency,
+        "expires_at": expires_at,
+        "now": store.now(),
+    }
+    sql = """
+    INSERT INTO gateway_tokens (token_sha256, session_id, turn, installation_id, model, budget_usd,
+        max_requests, concurrency, expires_at, created_at)
+    VALUES (:sha, :session, :turn, :installation, :model, :budget, :max_requests, :concurrency, :expires_at, :now)
+    """
+    await store.write(lambda db: run(db, sql, **values))
+    return Secret(token)
+
+
+async def revoke(store: Store, key: TurnKey) -> None:
+    """From now on no token of the turn is accepted, and streams under way are cut."""
+    sql = f"UPDATE gateway_tokens SET revoked_at = :now WHERE {_TURN} AND revoked_at IS NULL"  # noqa: S608 - constant
+    now = store.now()
+    await store.write(lambda db: run(db, sql, now=now, session=key.session, turn=key.n))
+
+
+async def revoke_all_dead(store: Store) -> int:
+    """Revoke the tokens of turns that are done, and of turns whose deadline has passed."""
+    sql = """
+    UPDATE gateway_tokens SET revoked_at = :now WHERE revoked_at IS NULL AND (expires_at <= :now OR EXISTS (
+        SELECT 1 FROM turns WHERE turns.session_id = gateway_tokens.session_id
+        AND turns.n = gateway_tokens.turn AND turns.state = 'done'))
+    """
+    now = store.now()
+    return await store.write(lambda db: run(db, sql, now=now))
+
+
+async def sweep(store: Store, ended_before: float) -> int:
+    """Forget tokens that ended long ago; what was spent through them stays."""
+    sql = "DELETE FROM gateway_tokens WHERE COALESCE(revoked_at, expires_at) < :before"
+    return await store.write(lambda db: run(db, sql, before=ended_before))
+
+
+async def extend(store: Store, key: TurnKey, until: float) -> None:
+    """Move the deadline of the turn's tokens; revoked ones stay revoked."""
+    sql = f"UPDATE gateway_tokens SET expires_at = :until WHERE {_TURN} AND revoked_at IS NULL"  # noqa: S608 - constant
+    await store.write(lambda db: run(db, sql, until=until, session=key.session, turn=key.n))
+
+
+async def raise_budget(store: Store, key: TurnKey, budget_usd: float) -> None:
+    """`continue +3` while the turn runs."""
+    sql = f"UPDATE gateway_tokens SET budget_usd = :budget WHERE {_TURN}"  # noqa: S608 - constant
+    await store.write(lambda db: run(db, sql, budget=budget_usd, session=key.session, turn=key.n))
+
+
+async def grant(store: Store, token_sha256: str) -> Grant | None:
+    return await store.read(lambda db: _grant(db, token_sha256))
+
+
+async def reserve(store: Store, claim: Claim, judge: Judge) -> Standing | None:
+    """Judge and reserve in one transaction: requests in parallel are judged one after the other.
+
+    None when there is no such token. What `judge` raises is raised, and nothing is reserved.
+    """
+    now = store.now()
+
+    def act(db: Database, found: Grant) -> None:
+        spend.insert(db, claim.id, found.key, found.installation, Reserve(found.model, claim.reserve_usd, now))
+        _bump(db, claim)
+
+    return await _judged(store, claim, judge, act)
+
+
+async def count_request(store: Store, claim: Claim, judge: Judge) -> Standing | None:
+    """As `reserve`, for a request that costs nothing: only the number of requests is used up."""
+    return await _judged(store, claim, judge, lambda db, found: _bump(db, claim))
+
+
+async def reserve_more(store: Store, claim: Claim, judge: Judge) -> Standing | None:
+    """Add `claim.reserve_usd` to what the request under way has reserved, if `judge` lets it."""
+    return await _judged(store, claim, judge, lambda db, found: spend.add(db, claim.id, claim.reserve_usd))
+
+
+async def _judged(store: Store, claim: Claim, judge: Judge, act: Callable[[Database, Grant], None]) -> Standing | None:
+    def work(db: Database) -> Standing | None:
+        standing = _standing(db, claim)
+        if standing is not None:
+            judge(standing)
+            act(db, standing.grant)
+        return standing
+
+    return await store.write(work)
+
+
+def _grant(db: Database, token_sha256: str) -> Grant | None:
+    row = one(db, "SELECT * FROM gateway_tokens WHERE token_sha256 = :sha", sha=token_sha256)
+    if row is None:
+        return None
+    return Grant(
+        key=TurnKey(SessionId(row["session_id"]), row["turn"]),
+        installation=InstallationId(row["installation_id"]),
+        model=row["model"],
+        budget_usd=row["budget_usd"],
+        max_requests=row["max_requests"],
+        requests=row["requests"],
+        concurrency=row["concurrency"],
+        expires_at=row["expires_at"],
+        revoked=row["revoked_at"] is not None,
+    )
+
+
+def _standing(db: Database, claim: Claim) -> Standing | None:
+    found = _grant(db, claim.token_sha256)
+    if found is None:
+        return None
+    return Standing(
+        grant=found,
+        turn=spend.of_turn(db, found.key),
+        day=_since(db, found, claim.day_began),
+        month=_since(db, found, claim.month_began),
+    )
+
+
+def _bump(db: Database, claim: Claim) -> None:
+    sql = "UPDATE gateway_tokens SET requests = requests + 1 WHERE token_sha256 = :sha"
+    run(db, sql, sha=claim.token_sha256)
+
+
+def _since(db: Database, found: Grant, began: float | None) -> Cost | None:
+    return None if began is None else spend.of_installation(db, found.installation, began)

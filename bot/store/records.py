@@ -1,0 +1,167 @@
+"""The rows that leave the store, as frozen values, and what a new turn needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+import msgspec
+
+from bot.models import (
+    DeliveryId,
+    InstallationId,
+    Outcome,
+    Repo,
+    RepoId,
+    SessionId,
+    Step,
+    Thread,
+    TurnKey,
+    TurnState,
+)
+from bot.store.rows import Row
+
+R = TypeVar("R", bound="Record")
+
+_JSON = {"files_changed", "verified", "step_times", "notes"}
+_FLAGS = {"resumed", "private", "is_pull", "final", "remade", "reacted", "told_refused"}
+
+
+class Record:
+    """Made from a row by the names of its fields; enums and JSON are turned into what they mean."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @classmethod
+    def of(cls: type[R], row: Row) -> R:
+        return msgspec.convert({name: _meant(name, row[name]) for name in cls.__dataclass_fields__}, cls)
+
+
+@dataclass(frozen=True)
+class Session(Record):
+    """A conversation on one thread."""
+
+    id: SessionId
+    thread_id: str
+    repo_id: RepoId
+    installation_id: InstallationId
+    owner: str
+    name: str
+    private: bool
+    default_branch: str
+    number: int
+    is_pull: bool
+    agent_session_id: str | None
+    branch: str | None
+    pull_number: int | None
+    pull_url: str | None
+    environment_id: str | None
+    created_at: float
+
+    @property
+    def thread(self) -> Thread:
+        """The issue (or pull request) that the conversation hangs on."""
+        repo = Repo(self.repo_id, self.owner, self.name, self.private, self.default_branch)
+        return Thread(repo, self.installation_id, self.number, self.is_pull)
+
+
+@dataclass(frozen=True)
+class Turn(Record):
+    """One run of the agent, with where it belongs."""
+
+    session_id: SessionId
+    n: int
+    thread_id: str
+    repo_id: RepoId
+    installation_id: InstallationId
+    state: TurnState
+    step: Step
+    outcome: Outcome | None
+    detail: str | None
+    kind: str
+    prompt: str
+    requester: str
+    requester_id: int
+    number: int
+    source: str
+    source_comment: int | None
+    model: str
+    budget_usd: float
+    timeout_seconds: float
+    base: str | None
+    base_sha: str | None
+    max_turns: int | None
+    config: str | None
+    context: str | None
+    notes: tuple[str, ...] | None
+    resumed: bool
+    stop_requested: str | None
+    agent_result: str | None
+    agent_error: str | None
+    exit_code: int | None
+    stream_offset: int
+    stream_skipped: int
+    tree_sha: str | None
+    commit_sha: str | None
+    files_changed: tuple[dict[str, Any], ...] | None
+    verified: tuple[dict[str, Any], ...] | None
+    rescue_ref: str | None
+    kept: str | None
+    attempts: int
+    created_at: float
+    started_at: float | None
+    work_started_at: float | None
+    finished_at: float | None
+    pulse_at: float | None
+    step_times: dict[str, float]
+
+    @property
+    def key(self) -> TurnKey:
+        return TurnKey(self.session_id, self.n)
+
+
+@dataclass(frozen=True)
+class NewTurn:
+    """What somebody asked for, ready to be queued."""
+
+    thread: Thread
+    """Where it was asked; a pull request of ours is led back to its issue."""
+    kind: str
+    prompt: str
+    requester: str
+    requester_id: int
+    source: str
+    """`comment:ID`, `issue:ID`, ...: what asked; asked twice is one turn."""
+    model: str
+    budget_usd: float
+    timeout_seconds: float
+    source_comment: int | None = None
+    base: str | None = None
+    max_turns: int | None = None
+    delivery: DeliveryId | None = None
+    """Settled as acted upon in the same transaction."""
+
+
+@dataclass(frozen=True)
+class Listed(Record):
+    """A line of `sessions list`; state and outcome are those of the last turn."""
+
+    id: SessionId
+    repo: str
+    number: int
+    state: TurnState
+    outcome: Outcome | None
+    cost_usd: float
+    turns: int
+    requester: str
+    pull_url: str | None
+    created_at: float
+    finished_at: float | None
+
+
+def _meant(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if name in _JSON:
+        return msgspec.json.decode(value)
+    return bool(value) if name in _FLAGS else value

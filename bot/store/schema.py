@@ -1,0 +1,92 @@
+"""The numbered SQL files and which of them a database has seen: migrating forward, refusing what is newer."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bot.errors import StoreError
+from bot.store import connections, faults
+from bot.store.rows import Database
+
+if TYPE_CHECKING:
+    from sqlite_utils import Migrations
+
+FOLDER = Path(__file__).parent
+SET_NAME = "forgehand"
+_CHECK_AT_MOST_BYTES = 256 * 1024 * 1024
+"""A quick_check reads the whole file; past this size `forgehand db check` does it on demand."""
+
+
+def files(folder: Path) -> list[Path]:
+    """The migrations in their order."""
+    return sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
+
+
+def inspect(path: Path, folder: Path = FOLDER, *, whole: bool = True) -> bool:
+    """Raise StoreError for a file that we must not touch; else whether migrations wait. Changes nothing."""
+    if path.stat().st_size == 0:
+        return True
+    try:
+        db = connections.readable(path)
+    except sqlite3.Error as error:
+        raise _refusal(error, path) from None
+    try:
+        return _inspect(db, path, folder, whole=whole)
+    except sqlite3.Error as error:
+        raise _refusal(error, path) from None
+    finally:
+        db.close()
+
+
+def migrate(db: Database, folder: Path = FOLDER) -> None:
+    """Apply what waits, all in one transaction: interrupted anywhere, nothing of it is there."""
+    migrations = _migrations(folder)
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        migrations.apply(db)
+        db.execute("COMMIT")
+    except BaseException:
+        db.rollback()
+        raise
+
+
+def _inspect(db: Database, path: Path, folder: Path, *, whole: bool) -> bool:
+    migrations = _migrations(folder)
+    known = {file.stem for file in files(folder)}
+    applied = {migration.name for migration in migrations.applied(db)}
+    if whole and path.stat().st_size <= _CHECK_AT_MOST_BYTES:
+        (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise faults.corrupt(path)
+    if newer := sorted(applied - known):
+        raise StoreError(
+            f"{path} was written by a newer Forgehand (schema {newer[-1]}; this one knows {max(known)}). Install that "
+            "version again, or restore a backup from before the upgrade."
+        )
+    if not applied and db.table_names():
+        raise StoreError(f"{path} is a database of another program. Set FORGEHAND_DATA_DIR to a folder of its own.")
+    return known != applied
+
+
+def _migrations(folder: Path) -> Migrations:
+    from sqlite_utils import Migrations
+
+    migrations = Migrations(SET_NAME)
+    for file in files(folder):
+        migrations(name=file.stem)(_named(file))
+    return migrations
+
+
+def _named(file: Path) -> Callable[[Database], None]:
+    def apply(db: Database) -> None:
+        db.executescript(file.read_text(encoding="utf-8"))
+
+    return apply
+
+
+def _refusal(error: sqlite3.Error, path: Path) -> BaseException:
+    translated = faults.translate(error, path)
+    return StoreError(f"{path} cannot be opened: {error}.") if translated is error else translated

@@ -1,0 +1,182 @@
+"""The rows of turns: how one moves from queued to done, and that an outcome once said stays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from bot.errors import StoreError
+from bot.models import Outcome, SessionId, Step, TurnKey, TurnState
+from bot.store.base import Store
+from bot.store.records import Turn
+from bot.store.rows import Database, Row, many, one, run
+
+SETTABLE = {
+    "agent_error",
+    "agent_result",
+    "attempts",
+    "base",
+    "base_sha",
+    "budget_usd",
+    "commit_sha",
+    "config",
+    "context",
+    "exit_code",
+    "files_changed",
+    "kept",
+    "model",
+    "notes",
+    "pulse_at",
+    "rescue_ref",
+    "resumed",
+    "timeout_seconds",
+    "tree_sha",
+    "verified",
+    "work_started_at",
+}
+
+_SELECT = """
+SELECT turns.*, sessions.thread_id, threads.repo_id, repos.installation_id
+FROM turns JOIN sessions ON sessions.id = turns.session_id JOIN threads ON threads.id = sessions.thread_id
+JOIN repos ON repos.id = threads.repo_id
+"""
+_ONE = "WHERE turns.session_id = :session AND turns.n = :n"
+_OUTCOME = "SELECT outcome FROM turns WHERE session_id = :session AND n = :n"
+
+
+async def turn(store: Store, key: TurnKey) -> Turn:
+    row = await store.read(lambda db: one(db, _SELECT + _ONE, session=key.session, n=key.n))
+    if row is None:
+        raise StoreError(f"There is no turn {key.n} of session {key.session}.")
+    return Turn.of(row)
+
+
+async def turns_of(store: Store, session: SessionId) -> list[Turn]:
+    """In their order."""
+    sql = _SELECT + "WHERE turns.session_id = :session ORDER BY turns.n"
+    return [Turn.of(row) for row in await store.read(lambda db: many(db, sql, session=session))]
+
+
+async def queued(store: Store) -> list[Turn]:
+    """In the order in which they were asked for."""
+    return await _in_state(store, TurnState.QUEUED)
+
+
+async def running(store: Store) -> list[Turn]:
+    return await _in_state(store, TurnState.RUNNING)
+
+
+async def place_in_queue(store: Store, key: TurnKey) -> int | None:
+    """1 is next; None when it does not wait."""
+    sql = """
+    SELECT COUNT(*) AS place FROM turns AS mine JOIN turns AS ahead
+      ON ahead.state = 'queued' AND (ahead.created_at, ahead.session_id, ahead.n)
+                                 <= (mine.created_at, mine.session_id, mine.n)
+    WHERE mine.session_id = :session AND mine.n = :n AND mine.state = 'queued'
+    """
+    row = await store.read(lambda db: one(db, sql, session=key.session, n=key.n))
+    return int(row["place"]) if row and row["place"] else None
+
+
+async def start(store: Store, key: TurnKey) -> bool:
+    """It is in our hands, for the first time or again after a crash; False when it is done."""
+    sql = """
+    UPDATE turns SET state = 'running', started_at = COALESCE(started_at, :at), attempts = attempts + 1
+    WHERE session_id = :session AND n = :n AND state <> 'done'
+    """
+    at = store.now()
+    return await store.write(lambda db: run(db, sql, session=key.session, n=key.n, at=at)) == 1
+
+
+async def advance(
+    store: Store, key: TurnKey, step: Step, ending: tuple[Outcome, str | None] | None = None, **columns: Any
+) -> bool:
+    """Enter a step, with what the one before it found out; False (and nothing changed) when the turn is done.
+
+    `ending` says how the turn will have ended, unless that was said before."""
+    at = store.now()
+
+    def work(db: Database) -> bool:
+        row = one(db, _SELECT + _ONE, session=key.session, n=key.n)
+        if row is None or row["state"] == TurnState.DONE:
+            return False
+        times = {step.value: at, **msgspec.json.decode(row["step_times"])}  # the first time counts
+        _update(db, key, {**_checked(columns), "step": step, "step_times": _stored(times)})
+        if ending is not None:
+            _decide(db, key, *ending)
+        return True
+
+    return await store.write(work)
+
+
+async def update_turn(store: Store, key: TurnKey, **columns: Any) -> None:
+    """Set columns of SETTABLE; lists and dictionaries are stored as JSON."""
+    checked = _checked(columns)
+    await store.write(lambda db: _update(db, key, checked))
+
+
+async def request_stop(store: Store, key: TurnKey, login: str) -> bool:
+    """True for the first who asks while there is something to stop."""
+    sql = """
+    UPDATE turns SET stop_requested = :login
+    WHERE session_id = :session AND n = :n AND stop_requested IS NULL AND state <> 'done'
+    """
+    return await store.write(lambda db: run(db, sql, session=key.session, n=key.n, login=login)) == 1
+
+
+async def decide(store: Store, key: TurnKey, outcome: Outcome, detail: str | None = None) -> Outcome:
+    """Say how it ended, unless that was said before; the outcome that counts. The turn has yet to be settled."""
+    return await store.write(lambda db: _decide(db, key, outcome, detail))
+
+
+async def finish(store: Store, key: TurnKey, outcome: Outcome, detail: str | None = None) -> Outcome:
+    """Nothing is left to do for it; an outcome that was said before stays. The outcome that counts."""
+    at = store.now()
+
+    def work(db: Database) -> Outcome:
+        counts = _decide(db, key, outcome, detail)
+        sql = """
+        UPDATE turns SET state = 'done', finished_at = COALESCE(finished_at, :at)
+        WHERE session_id = :session AND n = :n
+        """
+        run(db, sql, session=key.session, n=key.n, at=at)
+        return counts
+
+    return await store.write(work)
+
+
+def _decide(db: Database, key: TurnKey, outcome: Outcome, detail: str | None) -> Outcome:
+    sql = """
+    UPDATE turns SET outcome = :outcome, detail = :detail
+    WHERE session_id = :session AND n = :n AND outcome IS NULL
+    """
+    run(db, sql, session=key.session, n=key.n, outcome=outcome, detail=detail)
+    row = one(db, _OUTCOME, session=key.session, n=key.n)
+    if row is None:
+        raise StoreError(f"There is no turn {key.n} of session {key.session}.")
+    return Outcome(row["outcome"])
+
+
+async def _in_state(store: Store, state: TurnState) -> list[Turn]:
+    sql = _SELECT + "WHERE turns.state = :state ORDER BY turns.created_at, turns.session_id, turns.n"
+    rows: list[Row] = await store.read(lambda db: many(db, sql, state=state))
+    return [Turn.of(row) for row in rows]
+
+
+def _checked(columns: dict[str, Any]) -> dict[str, Any]:
+    if unknown := set(columns) - SETTABLE:
+        raise ValueError(f"not a column that may be set: {', '.join(sorted(unknown))}")
+    return {name: _stored(value) for name, value in columns.items()}
+
+
+def _stored(value: Any) -> Any:
+    return msgspec.json.encode(value).decode() if isinstance(value, dict | list | tuple) else value
+
+
+def _update(db: Database, key: TurnKey, columns: dict[str, Any]) -> int:
+    if not columns:
+        return 0
+    settings = ", ".join(f"{name} = :{name}" for name in columns)
+    sql = f"UPDATE turns SET {settings} WHERE session_id = :session AND n = :key_n"  # noqa: S608 - names from SETTABLE
+    return run(db, sql, session=key.session, key_n=key.n, **columns)

@@ -1,0 +1,171 @@
+"""The one thread that writes: what waits is committed together, and nobody is answered before it is on the disk."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bot.errors import TransientError
+from bot.store import faults
+from bot.store.rows import Database
+
+BUDGET_SECONDS = 8.0
+"""How long a job may wait for the database; under GitHub's ten seconds for a delivery."""
+
+_BATCH = 512
+_WAITING_AT_MOST = 20_000
+
+
+class Job:
+    """A piece of work, where its answer goes, and until when it may wait."""
+
+    __slots__ = ("deadline", "error", "future", "result", "work")
+
+    def __init__(self, work: Callable[[Database], Any], future: asyncio.Future[Any], deadline: float) -> None:
+        self.work = work
+        self.future = future
+        self.deadline = deadline
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+
+class Writer:
+    """Takes jobs from any loop; `work` may run more than once, its effects on the database count once."""
+
+    def __init__(self, db: Database, path: Path, committed: Callable[[], None]) -> None:
+        self._db = db
+        self._path = path
+        self._committed = committed
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Callable[[Database], Any]) -> asyncio.Future[Any]:
+        if self._closed:
+            raise TransientError(faults.CLOSED)
+        if self._jobs.qsize() > _WAITING_AT_MOST:
+            raise TransientError("Too much waits to be stored.", retry_after=5.0)
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._jobs.put(Job(work, future, time.monotonic() + BUDGET_SECONDS))
+        return future
+
+    def close(self) -> None:
+        """Write what waits, then end; blocks."""
+        if not self._closed:
+            self._closed = True
+            self._jobs.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            batch, ended = self._gather()
+            if batch:
+                self._write(batch)
+            if ended:
+                return
+
+    def _gather(self) -> tuple[list[Job], bool]:
+        """Everything that waits, at least one."""
+        batch: list[Job] = []
+        job = self._jobs.get()
+        while job is not None:
+            batch.append(job)
+            if len(batch) >= _BATCH:
+                return batch, False
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                return batch, False
+        return batch, True
+
+    def _write(self, batch: list[Job]) -> None:
+        waiting = batch
+        while waiting:
+            try:
+                self._transact(waiting)
+            except Exception as error:  # noqa: BLE001 - whatever happened, each caller gets an answer
+                waiting = self._after_failure(waiting, error)
+            else:
+                self._committed()
+                _answer(waiting)
+                return
+
+    def _after_failure(self, waiting: list[Job], error: Exception) -> list[Job]:
+        """Who tries again: on a lock all whose time is not up; else each by itself, for one may have spoilt it."""
+        if faults.is_busy(error):
+            now = time.monotonic()
+            self._fail([job for job in waiting if job.deadline <= now], error)
+            return [job for job in waiting if job.deadline > now]
+        if len(waiting) == 1:
+            self._fail(waiting, error)
+        else:
+            for job in waiting:
+                self._write([job])
+        return []
+
+    def _fail(self, jobs: Sequence[Job], error: BaseException) -> None:
+        for job in jobs:
+            job.error = error
+        self._translate(jobs)
+        _answer(jobs)
+
+    def _transact(self, batch: Sequence[Job]) -> None:
+        connection = self._db.conn
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for job in batch:
+                self._attempt(job, connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:  # SQLite ends it by itself on some errors
+                connection.execute("ROLLBACK")
+            raise
+        self._translate(batch)
+
+    def _attempt(self, job: Job, connection: sqlite3.Connection) -> None:
+        job.result = job.error = None
+        connection.execute("SAVEPOINT job")
+        try:
+            job.result = job.work(self._db)
+        except BaseException as error:
+            if not connection.in_transaction:
+                raise
+            connection.execute("ROLLBACK TO job")
+            job.error = error
+        connection.execute("RELEASE job")
+
+    def _translate(self, jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            if job.error is not None:
+                job.error = faults.translate(job.error, self._path)
+
+
+def _answer(jobs: Sequence[Job]) -> None:
+    """Hand results over in the loop of each caller; one wake-up for all that share a loop."""
+    loops: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+    for job in jobs:
+        loops.setdefault(job.future.get_loop(), []).append(job)
+    for loop, theirs in loops.items():
+        try:
+            loop.call_soon_threadsafe(_resolve, theirs)
+        except RuntimeError:  # the loop was closed: nobody waits any more
+            continue
+
+
+def _resolve(jobs: Sequence[Job]) -> None:
+    for job in jobs:
+        if job.future.done():
+            continue
+        if job.error is None:
+            job.future.set_result(job.result)
+        elif isinstance(job.error, StopIteration):  # a future cannot carry it
+            job.future.set_exception(RuntimeError("work raised StopIteration"))
+        else:
+            job.future.set_exception(job.error)

@@ -1,0 +1,183 @@
+"""Knows what a reader of the page can see of a text; what they cannot see, the agent does not read."""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass, field
+
+from bot.characters import plain
+from bot.markdown import Block, Kind, blocks
+from bot.markup import Mark, Piece, pieces
+
+
+@dataclass(frozen=True)
+class Written:
+    """A person's own words, and the markup among them that the page does not show."""
+
+    text: str
+    unseen: tuple[str, ...]
+
+
+def visible(text: str) -> str:
+    """What the page shows of a comment or a body that is data to the agent."""
+    return plain(_Page(text, exact=False).render())
+
+
+def as_written(text: str) -> Written:
+    """The words of an instruction as they were written: only what the page hides is taken out."""
+    page = _Page(text, exact=True)
+    shown = plain(page.render())
+    return Written(shown, tuple(filter(None, (plain(one).strip() for one in page.unseen))))
+
+
+_OPEN = re.compile(r"<([A-Za-z][A-Za-z0-9-]*)")
+_CLOSE = re.compile(r"</([A-Za-z][A-Za-z0-9-]*)")
+_HIDING = re.compile(
+    r"""[\s"'/](?:hidden(?=[\s=/>])
+        | aria-hidden\s*=\s*["']?true
+        | style\s*=\s*["'][^"']*(?:display\s*:\s*none|visibility\s*:\s*hidden|opacity\s*:\s*0|font-size\s*:\s*0))""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_NEVER_SHOWN = frozenset(
+    (
+        *("script", "style", "template", "noscript", "iframe", "object", "embed", "head", "title", "svg", "math"),
+        *("select", "textarea", "canvas", "audio", "video", "noframes", "noembed"),
+    )
+)
+_VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"))
+_BREAKS = frozenset(
+    (
+        *("br", "p", "div", "li", "tr", "table", "ul", "ol", "details", "summary", "hr", "dt", "dd"),
+        *("h1", "h2", "h3", "h4", "h5", "h6"),
+    )
+)
+_ENTITY = re.compile(r"&(?:#\d{1,8}|#[xX][0-9a-fA-F]{1,7}|[A-Za-z][A-Za-z0-9]{1,31});")
+_IMAGE = re.compile(r"!\[(?:[^\[\]]|\[[^\[\]]*+\])*+\](?:\([^()\n]*+(?:\([^()\n]*+\)[^()\n]*+)?\)|\[[^\[\]\n]*+\])?")
+_LINK_TITLE = re.compile(r"""(\]\([ \t]*+[^\s()]*+)\s++(?:"[^"]*+"|'[^']*+'|\([^()]*+\))\s*+\)""")
+_EMPTY_LINK = re.compile(r"(?<!!)\[\s*+\]\([^()\n]*+\)")
+_PROSE_VALUE = re.compile(r"""\s+[^\s=<>"'/]+\s*=\s*(?:"[^"]*\s[^"]*"|'[^']*\s[^']*')""")
+_BARE_WORDS = re.compile(r"""\s[^\s=<>"'/]+(?=[\s/>])""")
+_FENCE = re.compile(r"([ \t>*+\-\d.)]*(?:`{3,}|~{3,})[ \t]*)([\w#+.-]{0,30})([^\r\n]*)")
+_DRAWN_FENCES = frozenset(("mermaid", "geojson", "topojson", "stl"))
+
+
+@dataclass
+class _Page:
+    """Reads a text block by block and keeps what is to be seen."""
+
+    text: str
+    exact: bool
+    """Keep what the author wrote, tags included, where nothing of it could carry hidden prose."""
+    unseen: list[str] = field(default_factory=list)
+    _kept: list[str] = field(default_factory=list)
+    _skipping: list[str] = field(default_factory=list)
+    _last_close: dict[str, int] | None = None
+
+    def render(self) -> str:
+        for block in blocks(self.text):
+            if not self._block(block):
+                break
+        return "".join(self._kept)
+
+    def _keep(self, text: str) -> None:
+        if not self._skipping:
+            self._kept.append(text)
+
+    def _hide(self, text: str) -> None:
+        if self.exact and not self._skipping:
+            self.unseen.append(text)
+
+    def _block(self, block: Block) -> bool:
+        """False when the rest of the page is swallowed."""
+        raw = self.text[block.start : block.end]
+        if block.kind is Kind.UNSEEN:
+            self._hide(raw)
+        elif block.kind is Kind.CODE:
+            self._code(raw)
+        else:
+            for piece in pieces(self.text, block):
+                if not self._piece(piece, block):
+                    return False
+        return True
+
+    def _code(self, raw: str) -> None:
+        match = _FENCE.match(raw)
+        if match is None:
+            self._keep(raw)
+        elif (
+            match[2].lower() in _DRAWN_FENCES and not self.exact
+        ):  # the page shows a drawing: its source may say what it likes
+            self._keep(f"[{match[2].lower()} drawing]\n")
+        else:
+            if match[3].strip():
+                self._hide(match[3])
+            self._keep(match[1] + match[2] + raw[match.end() :])
+
+    def _piece(self, piece: Piece, block: Block) -> bool:
+        raw = self.text[piece.start : piece.end]
+        if piece.mark is Mark.TAG:
+            self._tag(raw, piece.start)
+        elif piece.mark is Mark.TEXT:
+            self._keep(self._prose(raw))
+        elif piece.mark is Mark.CODE:
+            self._keep(raw)
+        elif piece.unclosed:
+            if raw.endswith(("\n", "\r")):
+                self._keep("\n")
+            return self.exact and block.kind is Kind.TEXT
+        return True
+
+    def _prose(self, raw: str) -> str:
+        raw = _ENTITY.sub(_without_hidden_entity, raw)
+        if self.exact:
+            return raw
+        return _EMPTY_LINK.sub("", _LINK_TITLE.sub(r"\1)", _IMAGE.sub("[image]", raw)))
+
+    def _tag(self, tag: str, at: int) -> None:
+        opening, closing = _OPEN.match(tag), _CLOSE.match(tag)
+        name = (opening or closing or [tag, ""])[1].lower()
+        if self._skipping:
+            self._skip(name, opens=opening is not None)
+        elif opening and self._hides(tag, name, at):
+            self._skipping.append(name)
+        elif self.exact:
+            self._keep(self._tamed(tag, name))
+        elif name in _BREAKS and not self._kept_ends_line():
+            self._keep("\n")
+
+    def _kept_ends_line(self) -> bool:
+        return not self._kept or self._kept[-1].endswith("\n")
+
+    def _skip(self, name: str, *, opens: bool) -> None:
+        if name == self._skipping[-1]:
+            if opens:
+                self._skipping.append(name)
+            else:
+                self._skipping.pop()
+
+    def _hides(self, tag: str, name: str, at: int) -> bool:
+        if name in _VOID:
+            return False
+        if self.exact:  # an instruction may speak of a tag without closing it
+            return _HIDING.search(tag) is not None and self._closes_later(name, at)
+        return name in _NEVER_SHOWN or _HIDING.search(tag) is not None
+
+    def _closes_later(self, name: str, at: int) -> bool:
+        if self._last_close is None:
+            self._last_close = {match[1].lower(): match.start() for match in _CLOSE.finditer(self.text)}
+        return self._last_close.get(name, -1) > at
+
+    def _tamed(self, tag: str, name: str) -> str:
+        """The tag without attributes that could be read as sentences: nobody sees them on the page."""
+        tame = _PROSE_VALUE.sub("", tag)
+        if len(_BARE_WORDS.findall(tame)) > 3:
+            tame = f"<{name}>"
+        if tame != tag:
+            self._hide(tag)
+        return tame
+
+
+def _without_hidden_entity(match: re.Match[str]) -> str:
+    letters = html.unescape(match.group())
+    return match.group() if plain(letters) or letters.isspace() else ""

@@ -1,0 +1,245 @@
+"""The way to the model for agents in environments: takes a turn's token, gives the provider the real credential.
+
+Two paths, POST only. What an agent sends is hostile until shown otherwise; what it must never get is the credential.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect
+from starlette.routing import Mount
+from starlette.types import Receive, Scope, Send
+
+from bot.errors import BotError
+from bot.models import InstallationId
+from bot.sessions import budget
+from bot.sessions.budget import Estimate
+from bot.sessions.prices import Prices, UnknownPrice
+from bot.store import gateway as rows
+from bot.store.base import Store
+from bot.store.gateway import Grant
+from bot.web import gateway_headers, gateway_request
+from bot.web.gateway_body import read_body
+from bot.web.gateway_errors import Refusal
+from bot.web.gateway_exchange import Exchange, Order
+from bot.web.gateway_headers import Credential
+from bot.web.gateway_money import Ceilings, Money
+from bot.web.gateway_presence import Presence
+from bot.web.gateway_upstream import READ_SECONDS, Upstream
+
+__all__ = ["Ceilings", "Credential", "Gateway", "Tuning", "gateway_app"]
+
+log = logging.getLogger(__name__)
+
+Credentials = Callable[[InstallationId], Awaitable[Credential]]
+"""Asked for each request, at that moment; raises a BotError when the installation has none."""
+
+MESSAGES = "/v1/messages"
+COUNT_TOKENS = "/v1/messages/count_tokens"
+PREFIXES = ("/gateway/anthropic", "/anthropic")
+PATHS = {prefix + path: path for prefix in PREFIXES for path in (MESSAGES, COUNT_TOKENS)}
+QUERY = re.compile(rb"[A-Za-z0-9_=&.-]{0,200}")
+COMPLAINT_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Times that a test shortens and an operator may."""
+
+    patience_seconds: float = 60.0
+    """How long a request waits for others whose reserves hold the rest of the budget."""
+    check_seconds: float = 1.0
+    """How soon a stream ends after its token was revoked."""
+    read_seconds: float = READ_SECONDS
+    body_seconds: float = 60.0
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks, known before the body is read."""
+
+    path: str
+    token: str
+    sha256: str
+    grant: Grant
+
+
+class Gateway:
+    """An ASGI application; `refusals` counts by reason, for the metrics."""
+
+    def __init__(  # noqa: PLR0913 - the composition root's one call
+        self,
+        store: Store,
+        credentials: Credentials,
+        upstream: str,
+        clock: Callable[[], float] = time.time,
+        *,
+        table: Prices | None = None,
+        ceilings: Ceilings | None = None,
+        tuning: Tuning | None = None,
+    ) -> None:
+        self.refusals: Counter[str] = Counter()
+        self._store = store
+        self._credentials = credentials
+        self._clock = clock
+        self._prices = table or Prices()
+        self._tuning = tuning or Tuning()
+        self._upstream = Upstream(upstream, self._tuning.read_seconds)
+        self._money = Money(store, clock, ceilings, self._tuning.patience_seconds)
+        self._complained: dict[tuple[InstallationId, str], float] = {}
+
+    async def close(self) -> None:
+        """Settles what has ended and closes the connections; call it when no server sends requests any more."""
+        await self._money.close()
+        await self._upstream.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        try:
+            caller = await self._caller(scope)
+            raw = await read_body(scope, receive, self._tuning.body_seconds)
+            order = await self._order(scope, caller, raw)
+        except Refusal as refusal:
+            await self._refuse(refusal, scope, receive, send)
+        except ClientDisconnect:
+            return
+        else:
+            presence = Presence(receive, send, lambda: self._is_live(caller), self._tuning.check_seconds)
+            await presence.during(self._serve(caller, order, scope, receive, presence.send))
+
+    async def _caller(self, scope: Scope) -> Caller:
+        path = _path(scope)
+        token = gateway_headers.token(scope["headers"])
+        sha256 = rows.digest(token)
+        granted = await rows.grant(self._store, sha256)
+        if granted is None or not granted.is_live(self._clock()):
+            raise Refusal(401, "unknown" if granted is None else "ended", "invalid x-api-key")
+        return Caller(path, token, sha256, granted)
+
+    async def _is_live(self, caller: Caller) -> bool:
+        granted = await rows.grant(self._store, caller.sha256)
+        return granted is not None and granted.is_live(self._clock())
+
+    async def _order(self, scope: Scope, caller: Caller, raw: bytes) -> Order:
+        ask = gateway_request.read(raw, allowed_model=caller.grant.model)
+        try:
+            price = self._prices.of(ask.model)
+        except UnknownPrice as unknown:
+            raise Refusal(403, "price", str(unknown)) from None
+        try:
+            credential = await self._credentials(caller.grant.installation)
+        except BotError as error:
+            self._complain(caller.grant.installation, "no credential for the model", str(error))
+            raise Refusal(403, "credential", "There is no credential for the model.") from None
+        query = scope["query_string"].decode("latin-1")
+        return Order(
+            path=f"{caller.path}?{query}" if query else caller.path,
+            headers=gateway_headers.forwarded(scope["headers"], credential),
+            body=ask.body,
+            price=price,
+            estimate=budget.estimate(ask.sizes, price),
+            hidden=(credential.value.reveal(), caller.token),
+        )
+
+    async def _serve(self, caller: Caller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            if caller.path == COUNT_TOKENS:
+                await self._count(caller, order, scope, receive, send)
+            else:
+                await self._answer(caller, order, scope, receive, send)
+        except Refusal as refusal:
+            await self._refuse(refusal, scope, receive, send)
+
+    async def _count(self, caller: Caller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._money.count(caller.sha256)
+        exchange = Exchange(order, self._upstream, _free)
+        await exchange.run(scope, receive, send)
+        self._complain_of(caller, exchange)
+
+    async def _answer(self, caller: Caller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
+        estimate = order.estimate
+        installation = caller.grant.installation
+        allowance = await self._money.reserve(caller.sha256, installation, estimate.usd)
+
+        async def may_spend(cost_usd: float) -> bool:
+            return await self._money.may_spend(allowance, cost_usd, _block(estimate))
+
+        exchange = Exchange(order, self._upstream, may_spend)
+        try:
+            await exchange.run(scope, receive, send)
+        finally:
+            self._complain_of(caller, exchange)
+            await self._money.settle(allowance.claim.id, installation, exchange.settlement())
+
+    async def _refuse(self, refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
+        self.refusals[refusal.reason] += 1
+        log.info("gateway refused a request", extra={"reason": refusal.reason, "status": refusal.status})
+        await refusal.response()(scope, receive, send)
+
+    def _complain_of(self, caller: Caller, exchange: Exchange) -> None:
+        if exchange.complaint:
+            self._complain(caller.grant.installation, exchange.complaint, f"it answered {exchange.status}")
+
+    def _complain(self, installation: InstallationId, what: str, detail: str) -> None:
+        """To the operator, once in a while: every request of every session meets the same trouble."""
+        now = self._clock()
+        if now - self._complained.get((installation, what), float("-inf")) < COMPLAINT_SECONDS:
+            return
+        self._complained[installation, what] = now
+        log.error("%s (installation %s): %s", what, installation, detail)
+
+
+def gateway_app(  # noqa: PLR0913 - as Gateway
+    store: Store,
+    credentials: Credentials,
+    upstream: str,
+    clock: Callable[[], float] = time.time,
+    *,
+    table: Prices | None = None,
+    ceilings: Ceilings | None = None,
+    tuning: Tuning | None = None,
+) -> Starlette:
+    """Serve it on the socket of local boxes as it is, and mount it at /gateway; `app.state.gateway` is to be closed
+    by whoever mounts it, because a mounted application's own end is never called."""
+    gateway = Gateway(store, credentials, upstream, clock, table=table, ceilings=ceilings, tuning=tuning)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        await gateway.close()
+
+    app = Starlette(routes=[Mount("/", app=gateway)], lifespan=lifespan)
+    app.state.gateway = gateway
+    return app
+
+
+def _path(scope: Scope) -> str:
+    """The provider's path, or a Refusal: matched as it was sent, before anything was decoded in it."""
+    sent = (scope.get("raw_path") or scope["path"].encode("utf-8", "surrogateescape")).decode("latin-1")
+    if any(mark in sent for mark in ("%", "\\", "//", "..", ";")):
+        raise Refusal(400, "path", "The path must be written plainly.")
+    path = PATHS.get(sent)
+    if path is None or scope["method"] != "POST":
+        raise Refusal(404, "path", "Not found")
+    if not QUERY.fullmatch(scope["query_string"]):
+        raise Refusal(400, "path", "The query must be written plainly.")
+    return path
+
+
+def _block(estimate: Estimate) -> float:
+    """What a longer answer reserves at a time; at least a cent, so that it does not ask for each word."""
+    return max(estimate.output_usd, 0.01)
+
+
+async def _free(_: float) -> bool:
+    return True

@@ -1,0 +1,52 @@
+"""Reads a request's body under a cap and a deadline, and notices a client that goes away."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope
+
+from bot.web.gateway_errors import Refusal
+
+MAX_BODY_BYTES = 32 << 20
+
+
+async def read_body(scope: Scope, receive: Receive, seconds: float) -> bytes:
+    """Raises Refusal; ClientDisconnect when the client went away first."""
+    headers = {name.lower(): value for name, value in scope["headers"]}
+    if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
+        raise Refusal(415, "encoded", "The request body must not be compressed.")
+    announced = headers.get(b"content-length", b"0")
+    if not announced.isdigit() or int(announced) > MAX_BODY_BYTES:
+        raise too_large()
+    try:
+        async with asyncio.timeout(seconds):
+            return await _read(receive)
+    except TimeoutError:
+        raise Refusal(408, "stalled", "The request body did not arrive in time.") from None
+
+
+def too_large() -> Refusal:
+    return Refusal(413, "too_large", "Request exceeds the maximum size")
+
+
+async def until_gone(receive: Receive) -> None:
+    """Return when the client closes the connection; only after its body was read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _read(receive: Receive) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > MAX_BODY_BYTES:
+            raise too_large()
+        if not message.get("more_body", False):
+            return b"".join(parts)

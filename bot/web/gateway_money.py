@@ -1,0 +1,180 @@
+"""Money at the gateway: reserves before a request is made, again while it streams, and settles at its end."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from collections import defaultdict
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from bot.models import InstallationId, Usage
+from bot.sessions import budget
+from bot.sessions.budget import Decision, Ledger
+from bot.store import gateway as rows
+from bot.store.base import Store
+from bot.store.gateway import Claim, Cost, Settlement, Standing
+from bot.web import gateway_errors
+from bot.web.gateway_errors import Refusal
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """Limits of an installation beside the budget of each turn."""
+
+    day_usd: float
+    month_usd: float
+
+
+class _Undecided(Exception):
+    """Whether there is money depends on requests that are under way."""
+
+
+@dataclass
+class Allowance:
+    """Up to where one request may cost without asking again."""
+
+    claim: Claim
+    reserved_usd: float
+    ceiling_usd: float
+
+
+class Money:
+    """All requests of the process share one, so that the end of one wakes those that wait for it."""
+
+    def __init__(self, store: Store, clock: Callable[[], float], ceilings: Ceilings | None, patience: float) -> None:
+        self._store = store
+        self._clock = clock
+        self._ceilings = ceilings
+        self._patience = patience
+        self._ended: defaultdict[InstallationId, asyncio.Event] = defaultdict(asyncio.Event)
+        self._kept: set[asyncio.Task[Any]] = set()
+
+    async def reserve(self, token_sha256: str, installation: InstallationId, usd: float) -> Allowance:
+        """Raises Refusal. Waits (`patience` seconds at most) where only requests under way stand in the way."""
+        give_up = asyncio.get_running_loop().time() + self._patience
+        while True:
+            ended = self._ended[installation]
+            try:
+                return await self._try(self._claim(token_sha256, usd), installation)
+            except _Undecided:
+                left = give_up - asyncio.get_running_loop().time()
+                await _until(ended, left)
+
+    async def count(self, token_sha256: str) -> None:
+        """A request that costs nothing."""
+        if await rows.count_request(self._store, self._claim(token_sha256, 0.0), self._check_for_count) is None:
+            raise _unknown()
+
+    async def may_spend(self, allowance: Allowance, cost_usd: float, block_usd: float) -> bool:
+        """Whether a request that has cost this much goes on; reserves another block for it where it must."""
+        if cost_usd <= allowance.ceiling_usd:
+            return True
+        more = max(block_usd, cost_usd - allowance.reserved_usd)
+        left = 0.0
+
+        def judge(standing: Standing) -> None:
+            nonlocal left
+            left = budget.allowance(self._ledgers(standing)) + allowance.reserved_usd
+            if cost_usd >= left or not standing.grant.is_live(self._clock()):
+                raise gateway_errors.exhausted()
+
+        claim = self._claim(allowance.claim.token_sha256, more, allowance.claim.id)
+        try:
+            found = await rows.reserve_more(self._store, claim, judge)
+        except Refusal:
+            return False
+        allowance.reserved_usd += more
+        allowance.ceiling_usd = min(allowance.reserved_usd, left)
+        return found is not None
+
+    async def settle(self, claim_id: str, installation: InstallationId, end: Settlement) -> None:
+        """Is completed even when the task that asked for it is cancelled."""
+        await asyncio.shield(self._keep(self._settle(claim_id, installation, end)))
+
+    async def close(self) -> None:
+        await asyncio.gather(*self._kept, return_exceptions=True)
+
+    async def _settle(self, claim_id: str, installation: InstallationId, end: Settlement) -> None:
+        await rows.settle(self._store, claim_id, end)
+        self._ended.pop(installation, asyncio.Event()).set()
+
+    async def _try(self, claim: Claim, installation: InstallationId) -> Allowance:
+        left = 0.0
+
+        def judge(standing: Standing) -> None:
+            nonlocal left
+            self._check(standing)
+            left = budget.allowance(self._ledgers(standing))
+
+        reserving = self._keep(rows.reserve(self._store, claim, judge))
+        try:
+            found = await asyncio.shield(reserving)
+        except asyncio.CancelledError:
+            self._keep(self._undo(reserving, claim, installation))
+            raise
+        if found is None:
+            raise _unknown()
+        return Allowance(claim, claim.reserve_usd, min(claim.reserve_usd, left))
+
+    async def _undo(self, reserving: asyncio.Task[Any], claim: Claim, installation: InstallationId) -> None:
+        """The client went away while its reserve was written: nothing will be sent for it."""
+        await asyncio.wait({reserving})
+        await self._settle(claim.id, installation, Settlement(0.0, Usage(), None, abandoned=True))
+
+    def _keep(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(work)
+        self._kept.add(task)
+        task.add_done_callback(self._kept.discard)
+        return task
+
+    def _check(self, standing: Standing) -> None:
+        """In the transaction that reserves. Money comes first: without it, waiting for a place is in vain."""
+        self._check_for_count(standing)
+        if standing.turn.open >= standing.grant.concurrency:
+            raise Refusal(429, "concurrency", "Too many requests of this turn are under way.", retry_after=1)
+        if budget.decide(self._ledgers(standing)) is Decision.WAIT:
+            raise _Undecided
+
+    def _check_for_count(self, standing: Standing) -> None:
+        granted = standing.grant
+        if not granted.is_live(self._clock()):
+            raise _unknown()
+        if budget.decide(self._ledgers(standing)) is Decision.EXHAUSTED:
+            raise gateway_errors.exhausted()
+        if granted.requests >= granted.max_requests:
+            raise Refusal(403, "requests", "The number of requests of this turn is used up.")
+
+    def _ledgers(self, standing: Standing) -> list[Ledger]:
+        ledgers = [_ledger(standing.turn, standing.grant.budget_usd)]
+        if self._ceilings and standing.day and standing.month:
+            ledgers.append(_ledger(standing.day, self._ceilings.day_usd))
+            ledgers.append(_ledger(standing.month, self._ceilings.month_usd))
+        return ledgers
+
+    def _claim(self, token_sha256: str, usd: float, claim_id: str | None = None) -> Claim:
+        name = claim_id or rows.new_claim_id()
+        if self._ceilings is None:
+            return Claim(name, token_sha256, usd)
+        today = datetime.datetime.fromtimestamp(self._clock(), datetime.UTC).replace(hour=0, minute=0, second=0)
+        day = today.replace(microsecond=0)
+        return Claim(name, token_sha256, usd, day.timestamp(), day.replace(day=1).timestamp())
+
+
+def _ledger(cost: Cost, limit_usd: float) -> Ledger:
+    return Ledger(cost.usd, cost.reserved_usd, limit_usd)
+
+
+def _unknown() -> Refusal:
+    return Refusal(401, "ended", "invalid x-api-key")
+
+
+async def _until(ended: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(max(seconds, 0)):
+            await ended.wait()
+    except TimeoutError:
+        raise Refusal(429, "busy", "Requests under way hold the rest of the budget.", retry_after=5) from None

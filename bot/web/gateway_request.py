@@ -1,0 +1,107 @@
+"""What a request asks of the model, read once: its size for the budget, and what would get around our limits.
+
+The body is decoded and encoded again, so that no two parsers can read two different requests in it (a key that
+stands there twice, say). Features through which the provider's own servers would fetch an address for the agent
+are refused, because they go around the egress rules; features without a known price, because no budget could hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from bot.sessions import prices
+from bot.sessions.budget import CacheUse, Sizes
+from bot.web.gateway_errors import Refusal
+
+CLIENT_TOOLS = ("custom", "bash_", "text_editor_", "computer_", "memory_", "tool_search_tool_")
+"""Tools that the client runs, or that cost nothing of their own."""
+PRICED_TOOLS = ("web_search_",)
+REMOTE_FIELDS = ("mcp_servers", "container")
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request that may be forwarded, if there is money."""
+
+    body: bytes
+    model: str
+    streams: bool
+    sizes: Sizes
+
+
+def read(raw: bytes, *, allowed_model: str) -> Ask:
+    """Raises Refusal."""
+    body = _decode(raw)
+    model = body.get("model")
+    if not isinstance(model, str) or prices.canonical(model) != prices.canonical(allowed_model):
+        raise Refusal(403, "model", "This token is for another model.")
+    _refuse_remote(body)
+    images, image_bytes = _images(body)
+    max_tokens = body.get("max_tokens", 0)
+    if not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 0:
+        raise Refusal(400, "malformed", "max_tokens: Input should be a valid integer")
+    sizes = Sizes(len(raw) - image_bytes, images, max_tokens, _cache(raw))
+    return Ask(msgspec.json.encode(body), model, body.get("stream") is True, sizes)
+
+
+def _decode(raw: bytes) -> dict[str, Any]:
+    try:
+        body = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise Refusal(400, "malformed", "The request body is not valid JSON") from None
+    if not isinstance(body, dict):
+        raise Refusal(400, "malformed", "The request body must be a JSON object")
+    return body
+
+
+def _refuse_remote(body: dict[str, Any]) -> None:
+    for name in REMOTE_FIELDS:
+        if body.get(name):
+            raise Refusal(403, "feature", f"{name}: not available through this gateway")
+    if body.get("speed") not in (None, "standard"):
+        raise Refusal(403, "feature", "speed: only the standard speed is available through this gateway")
+    for tool in _dicts(body.get("tools")):
+        kind = tool.get("type") or "custom"
+        if not isinstance(kind, str) or not kind.startswith(CLIENT_TOOLS + PRICED_TOOLS):
+            raise Refusal(403, "feature", "tools: a tool of the provider is not available through this gateway")
+
+
+def _images(body: dict[str, Any]) -> tuple[int, int]:
+    """How many images there are, and how many bytes of the body they are."""
+    count, size = 0, 0
+    for block in _blocks(body):
+        source = block.get("source")
+        if not isinstance(source, dict):
+            continue
+        if source.get("type") in ("url", "file"):
+            raise Refusal(403, "feature", "source: only content that is in the request is available")
+        data = source.get("data")
+        if block.get("type") == "image" and isinstance(data, str):
+            count, size = count + 1, size + len(data)
+    return count, size
+
+
+def _blocks(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every content block, also inside tool results and documents."""
+    waiting = [*_dicts(body.get("messages")), *_dicts(body.get("system"))]
+    while waiting:
+        block = waiting.pop()
+        yield block
+        waiting += _dicts(block.get("content"))
+        source = block.get("source")
+        if isinstance(source, dict):
+            waiting += _dicts(source.get("content"))
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _cache(raw: bytes) -> CacheUse:
+    if b"cache_control" not in raw and b"\\u" not in raw:
+        return CacheUse.NONE
+    return CacheUse.LONG if b'"1h"' in raw or b"\\u" in raw else CacheUse.SHORT

@@ -1,0 +1,164 @@
+"""Counts what an answer costs while it passes: reads the usage in the stream, and the bytes before it comes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from bot.models import Usage
+from bot.sessions.budget import BYTES_PER_TOKEN
+from bot.sessions.prices import Consumption
+
+MAX_EVENT_BYTES = 8 << 20
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)] | None
+
+
+class OversizedEvent(Exception):
+    """One event of the stream is larger than any answer can be."""
+
+
+class _CacheCreation(msgspec.Struct):
+    ephemeral_1h_input_tokens: Count = 0
+
+
+class _ServerTools(msgspec.Struct):
+    web_search_requests: Count = 0
+
+
+class _Tokens(msgspec.Struct):
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+    cache_read_input_tokens: Count = 0
+    cache_creation_input_tokens: Count = 0
+    cache_creation: _CacheCreation | None = None
+
+
+class _Usage(_Tokens):
+    server_tool_use: _ServerTools | None = None
+    inference_geo: str | None = None
+    iterations: list[_Tokens] | None = None
+    """Passes inside one request; the top level may hold the last one only."""
+
+
+class _Message(msgspec.Struct):
+    usage: _Usage | None = None
+
+
+class _Delta(msgspec.Struct):
+    text: str | None = None
+    thinking: str | None = None
+    partial_json: str | None = None
+    estimated_tokens: Count = 0
+
+
+class _Event(msgspec.Struct):
+    type: str = ""
+    message: _Message | None = None
+    usage: _Usage | None = None
+    delta: _Delta | None = None
+
+
+_events: msgspec.json.Decoder[_Event] = msgspec.json.Decoder(_Event)
+_wholes: msgspec.json.Decoder[_Message] = msgspec.json.Decoder(_Message)
+
+
+class Meter:
+    """Feed it every byte of an answer; `consumption` is right at the end and never too low before by much."""
+
+    def __init__(self) -> None:
+        self.began = False
+        """The provider has said what the input costs."""
+        self.finished = False
+        """The provider's last count has been seen."""
+        self._usage = _Usage()
+        self._bytes = 0
+        self._hidden = 0
+        self._rest: list[bytes] = []
+        self._rest_size = 0
+
+    def feed(self, chunk: bytes) -> None:
+        """Bytes of an event stream, cut anywhere."""
+        head, newline, tail = chunk.rpartition(b"\n")
+        if newline:
+            for line in b"".join([*self._rest, head]).splitlines():
+                self._line(line)
+            self._rest, self._rest_size = [], 0
+        if tail:
+            self._rest.append(tail)
+            self._rest_size += len(tail)
+        if self._rest_size > MAX_EVENT_BYTES:
+            raise OversizedEvent
+
+    def whole(self, body: bytes) -> None:
+        """An answer that was not streamed."""
+        try:
+            message = _wholes.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return
+        if message.usage is not None:
+            self._usage = message.usage
+            self.began = self.finished = True
+
+    @property
+    def consumption(self) -> Consumption:
+        usage = _summed(self._usage)
+        output = usage.output_tokens if self.finished else max(usage.output_tokens, self._estimate())
+        tools = self._usage.server_tool_use
+        creation = self._usage.cache_creation
+        return Consumption(
+            Usage(usage.input_tokens, output, usage.cache_read_tokens, usage.cache_write_tokens),
+            cache_write_long=(creation.ephemeral_1h_input_tokens or 0) if creation else 0,
+            web_searches=(tools.web_search_requests or 0) if tools else 0,
+            in_the_us=self._usage.inference_geo == "us",
+        )
+
+    def _estimate(self) -> int:
+        return -(-self._bytes // BYTES_PER_TOKEN) + self._hidden
+
+    def _line(self, line: bytes) -> None:
+        if not line.startswith(b"data:"):
+            return
+        try:
+            event = _events.decode(line[5:])
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return
+        if event.delta is not None:
+            self._delta(event.delta)
+        if event.type == "message_start" and event.message and event.message.usage:
+            self._usage, self.began = event.message.usage, True
+        elif event.type == "message_delta" and event.usage:
+            self._usage, self.began, self.finished = _merged(self._usage, event.usage), True, True
+
+    def _delta(self, delta: _Delta) -> None:
+        for text in (delta.text, delta.thinking, delta.partial_json):
+            self._bytes += len(text.encode("utf-8", "replace")) if text else 0
+        self._hidden += delta.estimated_tokens or 0
+
+
+def _merged(start: _Usage, end: _Usage) -> _Usage:
+    """The last count wins where it says something; a kind that it leaves out stays as it was told first."""
+    values: dict[str, Any] = {name: getattr(end, name) or getattr(start, name) for name in _Usage.__struct_fields__}
+    return _Usage(**values)
+
+
+def _summed(usage: _Usage) -> Usage:
+    whole, parts = _plain(usage), Usage()
+    for part in usage.iterations or ():
+        parts += _plain(part)
+    return Usage(
+        max(whole.input_tokens, parts.input_tokens),
+        max(whole.output_tokens, parts.output_tokens),
+        max(whole.cache_read_tokens, parts.cache_read_tokens),
+        max(whole.cache_write_tokens, parts.cache_write_tokens),
+    )
+
+
+def _plain(tokens: _Tokens) -> Usage:
+    return Usage(
+        tokens.input_tokens or 0,
+        tokens.output_tokens or 0,
+        tokens.cache_read_input_tokens or 0,
+        tokens.cache_creation_input_tokens or 0,
+    )

@@ -1,0 +1,175 @@
+"""`POST /webhook`: who sent it, is it new, is it on the disk; nothing else happens before the answer."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Collection, Sequence
+
+from starlette.routing import BaseRoute, Route
+from starlette.types import Message, Receive, Scope, Send
+
+from bot.errors import BotError
+from bot.models import DeliveryId
+from bot.settings import Secret
+from bot.store import deliveries
+from bot.store.base import Store
+from bot.store.deliveries import Addition, DeliveryState, NewDelivery
+from bot.web import envelope, signatures
+from bot.web.bodies import BodyLimits, BodyReader, BodyRefused, Disconnected
+
+log = logging.getLogger(__name__)
+
+_GUID = re.compile(rb"[0-9A-Za-z_-]{1,100}")
+_EVENT = re.compile(rb"[a-z_]{1,64}")
+_LENGTH = re.compile(rb"[0-9]{1,18}")
+
+
+def webhook_routes(
+    store: Store,
+    secrets: Sequence[Secret],
+    *,
+    handled: Collection[str],
+    on_stored: Callable[[], None],
+    limits: BodyLimits = BodyLimits(),  # noqa: B008 - frozen
+) -> list[BaseRoute]:
+    """`handled` names events, or actions of events: `issues.opened`. The others are noted without their bodies.
+
+    `on_stored` is called after each new delivery that is to be acted upon; it must not block."""
+    endpoint = WebhookEndpoint(store, signatures.Signatures(secrets), frozenset(handled), on_stored, limits)
+    return [Route("/webhook", endpoint, methods=["POST"])]
+
+
+class WebhookEndpoint:
+    """An ASGI application: a request object for each delivery would cost more than the work."""
+
+    def __init__(
+        self,
+        store: Store,
+        keys: signatures.Signatures,
+        handled: frozenset[str],
+        on_stored: Callable[[], None],
+        limits: BodyLimits,
+    ) -> None:
+        self._store = store
+        self._keys = keys
+        self._handled = handled
+        self._on_stored = on_stored
+        self._bodies = BodyReader(limits)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = _Headers(scope)
+        try:
+            claim, declared = _admit(headers)
+            body = await self._bodies.read(receive, declared)
+        except Disconnected:
+            return
+        except BodyRefused as refusal:
+            await self._refuse(refusal, receive, send)
+            return
+        try:
+            status, word = await self._take(headers, claim, body)
+        except BodyRefused as refusal:
+            status, word = refusal.status, refusal.sentence
+        await _answer(send, status, word)
+
+    async def _take(self, headers: _Headers, claim: bytes, body: bytes | bytearray) -> tuple[int, str]:
+        if not self._keys.match(claim, body):
+            raise _bad_signature()
+        delivery = self._read(headers, body)
+        try:
+            addition = await deliveries.add(self._store, delivery)
+        except BotError as error:
+            log.error("delivery %s could not be stored: %s", delivery.guid, error)
+            return 503, "It could not be stored."
+        if addition is Addition.CONFLICT:
+            log.error("delivery %s came again with another body: the first one counts", delivery.guid)
+            return 409, "This delivery is known with another body."
+        if addition is Addition.ADDED and delivery.state is DeliveryState.RECEIVED:
+            self._on_stored()
+        return 202, addition.value
+
+    def _read(self, headers: _Headers, body: bytes | bytearray) -> NewDelivery:
+        guid = headers.only(b"x-github-delivery", _GUID)
+        event = headers.only(b"x-github-event", _EVENT)
+        try:
+            seen = envelope.read(body)
+            wanted = event in self._handled or f"{event}.{seen.action}" in self._handled
+            text = body.decode() if wanted else None
+        except (envelope.NotJson, UnicodeDecodeError):
+            raise BodyRefused(
+                400, "The body is not JSON: set the webhook's content type to application/json."
+            ) from None
+        named = f"`{event}` ({seen.action})" if seen.action else f"`{event}`"
+        return NewDelivery(
+            guid=DeliveryId(guid),
+            event=event,
+            body_sha256=deliveries.digest(body),
+            body=text,
+            action=seen.action,
+            state=DeliveryState.RECEIVED if wanted else DeliveryState.IGNORED,
+            reason=None if wanted else f"Nothing is done upon {named}.",
+            installation_id=seen.installation_id,
+            repo_id=seen.repo_id,
+            number=seen.number,
+            sender=seen.sender,
+        )
+
+    async def _refuse(self, refusal: BodyRefused, receive: Receive, send: Send) -> None:
+        """Answer before the body was read to its end, then close."""
+        start, body = _messages(refusal.status, refusal.sentence, close=True)
+        await send(start)
+        await send({**body, "more_body": True})
+        await self._bodies.linger(receive)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+class _Headers:
+    """The raw headers, of which some must be there exactly once."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._raw: list[tuple[bytes, bytes]] = list(scope["headers"])
+
+    def all(self, name: bytes) -> list[bytes]:
+        return [value for key, value in self._raw if key == name]
+
+    def only(self, name: bytes, form: re.Pattern[bytes]) -> str:
+        values = self.all(name)
+        if len(values) != 1 or not form.fullmatch(values[0]):
+            raise BodyRefused(400, f"{name.decode()} must be there once, in GitHub's form.")
+        return values[0].decode("ascii")
+
+
+def _admit(headers: _Headers) -> tuple[bytes, int | None]:
+    """What can be refused by the headers alone: the claimed signature and the declared length of the others."""
+    lengths = headers.all(b"content-length")
+    declared = int(lengths[0]) if len(lengths) == 1 and _LENGTH.fullmatch(lengths[0]) else None
+    if any(value.strip().lower() not in (b"", b"identity") for value in headers.all(b"content-encoding")):
+        raise BodyRefused(415, "Send the body as it is, without Content-Encoding.")
+    claim = signatures.claimed(headers.all(b"x-hub-signature-256"))
+    if claim is None:
+        raise _bad_signature()
+    return claim, declared
+
+
+def _bad_signature() -> BodyRefused:
+    return BodyRefused(401, "The signature is missing or wrong.")
+
+
+async def _answer(send: Send, status: int, word: str) -> None:
+    start, body = _messages(status, word, close=False)
+    await send(start)
+    await send(body)
+
+
+def _messages(status: int, word: str, *, close: bool) -> tuple[Message, Message]:
+    body = b'{"status":"%s"}' % word.encode()  # our own words: nothing in them needs escaping
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if close:
+        headers.append((b"connection", b"close"))
+    if status == 503:
+        headers.append((b"retry-after", b"30"))
+    return {"type": "http.response.start", "status": status, "headers": headers}, {
+        "type": "http.response.body",
+        "body": body,
+    }

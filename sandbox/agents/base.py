@@ -1,0 +1,91 @@
+"""What an agent is to us: how it is started, how it is spoken to, and how its output is read."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from sandbox.agents.events import AgentEvent
+from sandbox.primitives import Layout
+
+
+@dataclass(frozen=True)
+class AgentRun:
+    """One run of the agent in a session."""
+
+    turn: int
+    prompt: str
+    model: str
+    token: str = field(repr=False)
+    """Opaque: good at our gateway only, and only for this turn."""
+    agent_session_id: str
+    resume: bool
+    max_turns: int | None
+    budget_usd: float
+    timeout_seconds: float
+    instructions: str
+    """Rules of the repository's base branch; empty for none."""
+    allowed_tools: tuple[str, ...] = ()
+    denied_tools: tuple[str, ...] = ()
+    permission: str = "auto"
+    """auto, ask or plan."""
+    schema: dict[str, Any] | None = None
+
+
+class Decoder(Protocol):
+    """Reads one run's output, line by line; never raises for what a line holds."""
+
+    def feed(self, line: str | bytes) -> Sequence[AgentEvent]: ...
+
+
+class Agent(Protocol):
+    """One kind of agent. Nothing here does I/O."""
+
+    @property
+    def gateway_variable(self) -> str:
+        """The variable in which the agent looks for its model's base URL."""
+        ...
+
+    @property
+    def gateway_path(self) -> str:
+        """What follows the gateway's address in it."""
+        ...
+
+    @property
+    def final_type(self) -> str:
+        """`type` of the line after which the agent waits for input."""
+        ...
+
+    def argv(self, run: AgentRun, layout: Layout) -> list[str]: ...
+
+    def environment(self, run: AgentRun, layout: Layout) -> dict[str, str]: ...
+
+    def message(self, text: str) -> bytes:
+        """One line for its stdin: words of a person, taken as they stand."""
+        ...
+
+    def allow(self, request_id: str, tool_input: dict[str, Any] | None = None) -> bytes:
+        """One line for its stdin: the tool call that it asked for may go on, as asked or with this input."""
+        ...
+
+    def deny(self, request_id: str, reason: str, *, interrupt: bool = False) -> bytes: ...
+
+    def decoder(self) -> Decoder: ...
+
+    def slim(self, line: bytes, cap: int) -> str:
+        """The line as valid JSON of at most `cap` characters that decodes to the same events, texts perhaps
+        shortened; "" for what cannot be read."""
+        ...
+
+    def transcript_path(self, layout: Layout, agent_session_id: str) -> str: ...
+
+
+def turn_folder(layout: Layout, turn: int) -> str:
+    """Where a turn's files lie inside the environment."""
+    return posixpath.join(layout.out, f"turn-{turn}")
+
+
+def instructions_path(layout: Layout, turn: int) -> str:
+    return posixpath.join(turn_folder(layout, turn), "instructions.md")

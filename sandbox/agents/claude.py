@@ -1,0 +1,105 @@
+"""Claude Code as an agent: its command line, environment and stdin messages. Nobody else knows its flags."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from typing import Any
+
+from sandbox.agents.base import AgentRun, Decoder, instructions_path
+from sandbox.agents.claude_slim import slim
+from sandbox.agents.claude_stream import ClaudeDecoder
+from sandbox.primitives import Layout
+
+PERMISSION_MODES = {"auto": "bypassPermissions", "ask": "default", "plan": "plan"}
+UNFIT_TOOLS = (
+    "EnterWorktree",  # the work must stay in the one work tree that is collected
+    "ExitWorktree",
+    "CronCreate",  # nothing runs after the turn
+    "CronDelete",
+    "CronList",
+    "ScheduleWakeup",
+    "Bash(git push *)",  # the host pushes; inside there is neither a remote nor a credential
+)
+SETTINGS = {"attribution": {"commit": "", "pr": ""}, "includeCoAuthoredBy": False}
+LEAST_BUDGET_USD = 0.01
+
+
+class Claude:
+    """Claude Code, driven over stream-json in both directions."""
+
+    gateway_variable = "ANTHROPIC_BASE_URL"
+    gateway_path = "/gateway/anthropic"
+    final_type = "result"
+
+    def argv(self, run: AgentRun, layout: Layout) -> list[str]:
+        """Everything is a flag of its own argument; the prompt comes on stdin."""
+        flags = [layout.agent, "-p"]
+        flags += ["--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]
+        flags += ["--setting-sources", "", "--strict-mcp-config", "--settings", json.dumps(SETTINGS)]
+        flags += ["--permission-prompt-tool", "stdio", "--permission-mode", PERMISSION_MODES[run.permission]]
+        flags += ["--model", _plain(run.model), "--max-budget-usd", f"{max(run.budget_usd, LEAST_BUDGET_USD):.4f}"]
+        flags += ["--system-prompt-snapshot", "off"]  # a resumed session must not keep the old rules
+        flags += ["--resume" if run.resume else "--session-id", _plain(run.agent_session_id)]
+        if run.max_turns is not None:
+            flags += ["--max-turns", str(run.max_turns)]
+        if run.instructions:
+            flags += ["--append-system-prompt-file", instructions_path(layout, run.turn)]
+        if run.schema is not None:
+            flags += ["--json-schema", json.dumps(run.schema)]
+        if run.allowed_tools:
+            flags += ["--allowedTools", *map(_plain, run.allowed_tools)]
+        return [*flags, "--disallowedTools", *map(_plain, (*UNFIT_TOOLS, *run.denied_tools))]
+
+    def environment(self, run: AgentRun, layout: Layout) -> dict[str, str]:
+        return {
+            "HOME": layout.home,
+            "ANTHROPIC_API_KEY": run.token,
+            "DISABLE_UPDATES": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
+            "CLAUDE_CODE_ENABLE_TODO_TOOLS": "1",
+            "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "32000",
+            "IS_SANDBOX": "1",  # where the environment's user is root, bypassPermissions is refused without it
+        }
+
+    def message(self, text: str) -> bytes:
+        """`client_composed`: no slash command and no @file is read out of a person's words."""
+        return _line({"type": "user", "message": {"role": "user", "content": text}, "client_composed": True})
+
+    def allow(self, request_id: str, tool_input: dict[str, Any] | None = None) -> bytes:
+        changed = {} if tool_input is None else {"updatedInput": tool_input}
+        return _response(request_id, {"behavior": "allow", **changed})
+
+    def deny(self, request_id: str, reason: str, *, interrupt: bool = False) -> bytes:
+        return _response(
+            request_id, {"behavior": "deny", "message": reason, **({"interrupt": True} if interrupt else {})}
+        )
+
+    def decoder(self) -> Decoder:
+        return ClaudeDecoder()
+
+    def slim(self, line: bytes, cap: int) -> str:
+        return slim(line, cap)
+
+    def transcript_path(self, layout: Layout, agent_session_id: str) -> str:
+        folder = re.sub(r"[^A-Za-z0-9]", "-", layout.work)
+        return posixpath.join(layout.home, ".claude/projects", folder, f"{_plain(agent_session_id)}.jsonl")
+
+
+def _response(request_id: str, answer: dict[str, Any]) -> bytes:
+    response = {"subtype": "success", "request_id": request_id, "response": answer}
+    return _line({"type": "control_response", "response": response})
+
+
+def _line(document: dict[str, Any]) -> bytes:
+    """ASCII only: whatever a person wrote, it stays one line, and half a surrogate pair does not stop it."""
+    return json.dumps(document).encode() + b"\n"
+
+
+def _plain(value: str) -> str:
+    """A value that cannot be taken for a flag."""
+    if not value or value.startswith("-") or "\0" in value:
+        raise ValueError(f"{value!r} cannot be an argument of the agent")
+    return value

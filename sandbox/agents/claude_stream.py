@@ -1,0 +1,159 @@
+"""Decodes Claude Code's stream into our events; holds what spans lines: the task list and the working folder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sandbox.agents import claude_lines as lines
+from sandbox.agents.claude_titles import title
+from sandbox.agents.claude_todos import TodoList
+from sandbox.agents.events import (
+    AgentEvent,
+    Asked,
+    Ended,
+    Noted,
+    Retrying,
+    Said,
+    SessionStarted,
+    TodoChanged,
+    ToolCalled,
+    ToolReturned,
+    Unreadable,
+)
+from sandbox.agents.text import clean, first_lines, one_line, shorten
+
+MAX_COUNT = 10**9
+REASONS = {
+    "aborted_tools": "aborted",
+    "aborted_streaming": "aborted",
+    "success": "completed",
+    "error_max_turns": "max_turns",
+    "error_max_budget_usd": "budget_exhausted",
+}
+
+
+class ClaudeDecoder:
+    """One run's output. A line that cannot be understood is an event, never an error."""
+
+    def __init__(self) -> None:
+        self._todos = TodoList()
+        self._cwd = ""
+
+    def feed(self, line: str | bytes) -> list[AgentEvent]:
+        text = line.decode("utf-8", "replace") if isinstance(line, bytes) else line
+        text = text.lstrip("\ufeff").strip()
+        if not text:
+            return [Unreadable("empty")]
+        try:
+            return self._events(lines.parse(text))
+        except lines.UnreadableLine as unreadable:
+            return [Unreadable(str(unreadable))]
+
+    def _events(self, line: lines.Line) -> list[AgentEvent]:
+        match line:
+            case lines.Assistant():
+                return self._assistant(line)
+            case lines.User():
+                return self._user(line)
+            case lines.System():
+                return [self._system(line)]
+            case lines.Result():
+                return [_ended(line)]
+            case lines.ControlRequest():
+                return [self._asked(line)]
+            case lines.StreamEvent():
+                return [Noted("stream_event")]
+            case lines.ToolProgress():
+                return [Noted("tool_progress")]
+            case lines.Other():
+                return [Noted(one_line(line.type, 80))]
+
+    def _system(self, line: lines.System) -> AgentEvent:
+        if line.subtype == "init":
+            self._cwd = line.cwd
+            return SessionStarted(
+                one_line(line.session_id, 80), one_line(line.model, 80), one_line(line.claude_code_version, 40)
+            )
+        if line.subtype == "api_retry":
+            delay = min(max(line.retry_delay_ms, 0.0) / 1000, 86_400.0)
+            return Retrying(_count(line.attempt), line.error_status, one_line(line.error, 80), delay)
+        return Noted(f"system/{one_line(line.subtype, 80)}")
+
+    def _assistant(self, line: lines.Assistant) -> list[AgentEvent]:
+        if line.error:
+            return [Noted(f"api_error/{one_line(line.error, 80)}")]  # its words come again in the result
+        events: list[AgentEvent] = []
+        for block in _blocks(line.message):
+            match block:
+                case lines.Text() if block.text.strip():
+                    events.append(Said(clean(block.text), line.parent_tool_use_id))
+                case lines.ToolUse():
+                    events.append(self._called(block, line.parent_tool_use_id))
+        return events or [Noted("assistant")]
+
+    def _called(self, block: lines.ToolUse, parent: str | None) -> ToolCalled:
+        if parent is None or block.name != "TodoWrite":  # a sub-agent's own list is not the turn's
+            self._todos.called(block.id, block.name, block.input)
+        name = one_line(block.name, 80)
+        return ToolCalled(block.id, name, title(name, block.input, self._cwd), block.input, parent)
+
+    def _user(self, line: lines.User) -> list[AgentEvent]:
+        events: list[AgentEvent] = []
+        for block in _blocks(line.message):
+            if isinstance(block, lines.ToolResult):
+                events += self._returned(block, line.tool_use_result)
+        return events or [Noted("user")]
+
+    def _returned(self, block: lines.ToolResult, detail: Any) -> list[AgentEvent]:
+        ok, text = not block.is_error, _result_text(block.content)
+        events: list[AgentEvent] = [ToolReturned(block.tool_use_id, ok, first_lines(text))]
+        task = detail.task if isinstance(detail, lines.TaskResult) else None
+        if self._todos.returned(block.tool_use_id, ok=ok, text=text, task_id=task.id if task else ""):
+            events.append(TodoChanged(self._todos.items))
+        return events
+
+    def _asked(self, line: lines.ControlRequest) -> AgentEvent:
+        asked = line.request
+        if asked.subtype != "can_use_tool":
+            return Noted(f"control_request/{one_line(asked.subtype, 80)}")
+        tool = one_line(asked.tool_name, 80)
+        return Asked(line.request_id, tool, title(tool, asked.input, self._cwd), asked.input)
+
+
+def _blocks(message: lines.Message) -> list[lines.Block]:
+    if isinstance(message.content, str):
+        return [lines.Text(message.content)]
+    return message.content
+
+
+def _result_text(content: str | list[Any] | None) -> str:
+    if isinstance(content, list):
+        return "\n".join(_part_text(part) for part in content)
+    return content or ""
+
+
+def _part_text(part: Any) -> str:
+    if not isinstance(part, dict):
+        return ""
+    text = part.get("text")
+    if isinstance(text, str):
+        return text
+    return f"[{one_line(str(part.get('type')), 40)}]"
+
+
+def _ended(line: lines.Result) -> Ended:
+    failed = line.subtype != "success" if line.is_error is None else line.is_error
+    reason = line.terminal_reason or line.subtype or "unknown"
+    return Ended(
+        ok=not failed,
+        reason=one_line(REASONS.get(reason, reason), 80),
+        text=clean(line.result or ""),
+        errors=tuple(shorten(clean(error), 2000) for error in line.errors[:20]),
+        turns=_count(line.num_turns),
+        api_status=line.api_error_status,
+        structured=line.structured_output,
+    )
+
+
+def _count(number: int) -> int:
+    return min(max(number, 0), MAX_COUNT)

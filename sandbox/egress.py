@@ -1,0 +1,190 @@
+"""The way out of an environment: a CONNECT proxy on a Unix socket that lets through allowed hosts on port 443 only."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import re
+import socket
+import struct
+import time
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.relay import Connection, relay
+
+HEAD_BYTES = 8 << 10
+HEAD_SECONDS = 10.0
+RESOLVE_SECONDS = 10.0
+CONNECT_SECONDS = 10.0
+CONNECTIONS = 512
+CONNECTIONS_OF_ONE_USER = 128
+
+_REQUEST = re.compile(rb"CONNECT ([!-~]+):([0-9]{1,5}) HTTP/1\.[01]\r\n")
+_HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9])?")
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
+Resolve = Callable[[str], Awaitable[list[str]]]
+Connect = Callable[[str, int], Awaitable[Connection]]
+
+
+@dataclass(frozen=True)
+class Denied:
+    """What somebody inside asked for and did not get."""
+
+    host: str
+    port: int
+    reason: str
+    peer_uid: int
+    """Tells which environment it was where each has a user of its own."""
+    at: float
+
+
+class _Refused(Exception):
+    def __init__(self, status: str, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+
+
+def is_public(address: str) -> bool:
+    """False for every address that may lie on this host or in its networks, also when wrapped in an IPv6 form."""
+    found = ipaddress.ip_address(address)
+    if isinstance(found, ipaddress.IPv6Address):
+        inner = found.ipv4_mapped or found.sixtofour or (found.teredo[1] if found.teredo else None)
+        if inner is None and found in _NAT64:
+            inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+        if inner is not None:
+            return is_public(str(inner))
+        if found.is_site_local:
+            return False
+    return found.is_global and not (found.is_multicast or found.is_reserved or found.is_unspecified)
+
+
+async def resolve_host(host: str) -> list[str]:
+    """All addresses of a name, from the system's resolver."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, 443, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+class EgressProxy:
+    """Listens while it is started; `denied` keeps the last refusals, oldest first."""
+
+    def __init__(
+        self,
+        socket_path: Path,
+        allowed: Callable[[str], bool],
+        *,
+        resolve: Resolve = resolve_host,
+        connect: Connect = asyncio.open_connection,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._path = socket_path
+        self._allowed = allowed
+        self._resolve = resolve
+        self._connect = connect
+        self._clock = clock
+        self._server: asyncio.AbstractServer | None = None
+        self._open: Counter[int] = Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.denied: deque[Denied] = deque(maxlen=500)
+
+    async def start(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self._path.unlink()
+        self._server = await asyncio.start_unix_server(self._accept, self._path, limit=HEAD_BYTES, backlog=512)
+        # The users inside are not ours; the folder, which they cannot write to, is what guards the socket.
+        self._path.chmod(0o666)
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        with contextlib.suppress(FileNotFoundError):
+            self._path.unlink()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        user = _peer_uid(writer)
+        self._open[user] += 1
+        try:
+            await self._serve(reader, writer, user)
+        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
+            writer.transport.abort()
+        finally:
+            self._tasks.discard(task)
+            self._open[user] -= 1
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, user: int) -> None:
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), HEAD_SECONDS)
+        try:
+            host, port = _target(head)
+            far = await self._far(host, port, user)
+        except _Refused as refused:
+            writer.write(f"HTTP/1.1 {refused.status}\r\nContent-Type: text/plain\r\n".encode())
+            text = f"forgehand: {refused.reason}\n".encode()
+            writer.write(b"Content-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(text), text))
+            await asyncio.wait_for(writer.drain(), HEAD_SECONDS)
+            return
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        await relay((reader, writer), far)
+
+    async def _far(self, host: str, port: int, user: int) -> Connection:
+        name = host.lower().removesuffix(".")
+        try:
+            self._check(name, port, user)
+            return await self._reach(await self._addresses(name))
+        except _Refused as refused:
+            self.denied.append(Denied(host[:253], port, refused.reason, user, self._clock()))
+            raise
+
+    def _check(self, name: str, port: int, user: int) -> None:
+        if self._open.total() > CONNECTIONS or self._open[user] > CONNECTIONS_OF_ONE_USER:
+            raise _Refused("503 Service Unavailable", "too many connections")
+        if port != 443:
+            raise _Refused("403 Forbidden", "only port 443 is open")
+        if not _HOST.fullmatch(name) or _is_address(name) or not self._allowed(name):
+            raise _Refused("403 Forbidden", "this host is not on the list of allowed hosts")
+
+    async def _addresses(self, name: str) -> list[str]:
+        """Resolved here and once: what was checked is what is connected to, whatever the name says a moment later."""
+        try:
+            found = await asyncio.wait_for(self._resolve(name), RESOLVE_SECONDS)
+        except (OSError, UnicodeError, TimeoutError):
+            raise _Refused("502 Bad Gateway", "the name could not be resolved") from None
+        if not found or not all(is_public(address) for address in found):
+            raise _Refused("403 Forbidden", "the name points at an address that is not public")
+        return found
+
+    async def _reach(self, addresses: list[str]) -> Connection:
+        for address in addresses[:4]:
+            with contextlib.suppress(OSError, TimeoutError):
+                return await asyncio.wait_for(self._connect(address, 443), CONNECT_SECONDS)
+        raise _Refused("502 Bad Gateway", "the host did not answer")
+
+
+def _target(head: bytes) -> tuple[str, int]:
+    found = _REQUEST.match(head)
+    if found is None:
+        raise _Refused("405 Method Not Allowed", "only CONNECT host:443 is understood; use https")
+    return found[1].decode("ascii"), int(found[2])
+
+
+def _is_address(name: str) -> bool:
+    """Also the short and numeric forms (`127.1`, `0x7f000001`) that resolvers take for addresses."""
+    last = name.rpartition(".")[2]
+    return last.isdigit() or last.startswith("0x")
+
+
+def _peer_uid(writer: asyncio.StreamWriter) -> int:
+    raw = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", raw)[1])

@@ -1,0 +1,267 @@
+"""The one way to run an agent on a repository, over any environment and any agent; knows nothing of GitHub."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import posixpath
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sandbox.agents.base import Agent, AgentRun, instructions_path, turn_folder
+from sandbox.errors import EnvironmentBusy, NotThere, SandboxError
+from sandbox.following import Follower
+from sandbox.mailbox import Mailbox
+from sandbox.primitives import EnvironmentPrimitives, Liveness
+from sandbox.results import CheckResult, Chunk, Collected, RunState, RunStatus
+
+__all__ = ["CheckResult", "Chunk", "Collected", "ExecutionEnvironment", "RunState", "RunStatus"]
+
+PREPARE_SECONDS = 600.0
+COLLECT_SECONDS = 180.0
+SPARE_SECONDS = 15.0
+"""What a script gets beyond its own time limit before the environment ends it."""
+TAIL_BYTES = 8 << 10
+GRACE_SECONDS = 10.0
+TRANSCRIPT_CAP = 64 << 20
+SMALL_FILE = 64 << 10
+STOP_POLL_SECONDS = 0.05
+KILLED = 137
+
+
+class ExecutionEnvironment:
+    """A repository and an agent in an environment. Every method may be called again after a crash of the caller."""
+
+    def __init__(self, primitives: EnvironmentPrimitives, agent: Agent) -> None:
+        self.primitives = primitives
+        self.agent = agent
+        self._layout = primitives.layout
+        self._state = posixpath.join(self._layout.out, "checkout")
+
+    async def prepare(self, pack: Path, sha: str, shallow: Sequence[str], branch: str, *, turn: int = 1) -> None:
+        """A checkout of `sha` on `branch`; what is there already for this turn is left as it is."""
+        inside = posixpath.join(self._state, "base.pack")
+        await self.primitives.upload(pack, inside)
+        spec = {
+            "state": self._state,
+            "pack": inside,
+            "sha": sha,
+            "shallow": list(shallow),
+            "branch": branch,
+            "turn": turn,
+        }
+        await self._script("prepare", spec, PREPARE_SECONDS)
+
+    async def setup(
+        self, commands: Sequence[str], timeout: float, *, env: Mapping[str, str] | None = None
+    ) -> list[CheckResult]:
+        """One after the other until one fails, all within `timeout`; `env` is seen by these commands only."""
+        done: list[CheckResult] = []
+        deadline = time.monotonic() + timeout
+        for command in commands:
+            done.append(await self._command(command, max(0.0, deadline - time.monotonic()), env))
+            if done[-1].exit_code:
+                break
+        return done
+
+    async def check(self, commands: Sequence[str], timeout: float) -> list[CheckResult]:
+        """All of them, each within `timeout`."""
+        return [await self._command(command, timeout, None) for command in commands]
+
+    async def start(self, run: AgentRun) -> None:
+        """Launch the run of a turn, unless that turn was launched before."""
+        folder = turn_folder(self._layout, run.turn)
+        if (await self.status(run.turn)).state is not RunState.NOT_STARTED:
+            return
+        prompt = Mailbox.file("prompt", self.agent.message(run.prompt), order=0)
+        await self.primitives.write_many(
+            {
+                instructions_path(self._layout, run.turn): run.instructions.encode(),
+                posixpath.join(folder, "inbox", prompt[0]): prompt[1],
+                posixpath.join(folder, "spec.json"): json.dumps(self._spec(run)).encode(),
+            }
+        )
+        argv = self._python("agent_run", posixpath.join(folder, "spec.json"))
+        await self.primitives.launch(_name(run.turn), argv, cwd=posixpath.dirname(self._layout.runner))
+
+    def follow(self, turn: int, offset: int) -> AsyncIterator[Chunk]:
+        """The run's output from a byte offset on; ends when the run has ended and all of it was given out."""
+        path = posixpath.join(turn_folder(self._layout, turn), "stream.jsonl")
+        return Follower(self.primitives, self.agent, lambda: self.status(turn), path).chunks(offset)
+
+    async def status(self, turn: int) -> RunStatus:
+        """From the process table and the file that the runner leaves. The agent could write that file too, so it
+        counts only when nothing of the run is left."""
+        liveness = await self.primitives.liveness(_name(turn))
+        if liveness is Liveness.RUNNING:
+            return RunStatus(RunState.RUNNING)
+        if ending := await self._ending(turn):
+            return ending
+        started = liveness is Liveness.EXITED or await self._exists(turn, "lock")
+        return RunStatus(RunState.LOST if started else RunState.NOT_STARTED)
+
+    async def steer(self, turn: int, message_id: str, text: str) -> bool:
+        """True: the running agent was given the message. False: too late, it belongs to the next turn."""
+        return await self._mailbox(turn).deliver(message_id, self.agent.message(text))
+
+    async def permit(self, turn: int, request_id: str, tool_input: dict[str, Any] | None = None) -> bool:
+        """Answer the agent's question with yes; a question is answered once."""
+        return await self._mailbox(turn).deliver(f"answer-{request_id}", self.agent.allow(request_id, tool_input))
+
+    async def forbid(self, turn: int, request_id: str, reason: str, *, interrupt: bool = False) -> bool:
+        """Answer the agent's question with no; with `interrupt` it stops what it is doing."""
+        answer = self.agent.deny(request_id, reason, interrupt=interrupt)
+        return await self._mailbox(turn).deliver(f"answer-{request_id}", answer)
+
+    async def stop(self, turn: int, grace: float) -> None:
+        """Ask the agent to end; after `grace` seconds, and in any case at the end, nothing of it is left running."""
+        folder = turn_folder(self._layout, turn)
+        await self.primitives.write(posixpath.join(folder, "stop"), json.dumps({"grace": grace}).encode())
+        await self._wait_until_over(turn, grace + GRACE_SECONDS)
+        await self.primitives.kill(_name(turn))
+        if (await self.status(turn)).state is RunState.LOST:
+            ending = {"exit_code": KILLED, "timed_out": False, "stopped": True, "duration_seconds": 0.0, "error": ""}
+            await self.primitives.write(posixpath.join(folder, "exit.json"), json.dumps(ending).encode())
+
+    async def collect(self, turn: int, base: str) -> Collected:
+        """Snapshot the work tree as it is now; also while the agent works."""
+        spec = {"out": turn_folder(self._layout, turn), "state": self._state, "base": base}
+        found = await self._script("collect", spec, COLLECT_SECONDS)
+        return Collected(
+            changed=found.get("changed") is True,
+            tree=_text_or_none(found.get("tree")),
+            subjects=tuple(str(subject) for subject in found.get("subjects") or ()),
+            bundle=_text_or_none(found.get("bundle")),
+            size=found["size"] if isinstance(found.get("size"), int) else 0,
+        )
+
+    async def fetch_bundle(self, collected: Collected, target: Path, max_bytes: int) -> None:
+        """TooLarge past the cap. What arrives is data of the environment: import it into a quarantine only."""
+        if collected.bundle is None:
+            raise NotThere("nothing was changed, so there is no bundle")
+        await self.primitives.download(collected.bundle, target, max_bytes=max_bytes)
+
+    async def transcript(self, agent_session_id: str) -> bytes | None:
+        path = self.agent.transcript_path(self._layout, agent_session_id)
+        parts: list[bytes] = []
+        size = 0
+        try:
+            while data := await self.primitives.read(path, offset=size):
+                parts.append(data)
+                size += len(data)
+                if size > TRANSCRIPT_CAP:
+                    return None
+        except NotThere:
+            return None
+        return b"".join(parts)
+
+    async def restore_transcript(self, agent_session_id: str, data: bytes) -> None:
+        await self.primitives.write(self.agent.transcript_path(self._layout, agent_session_id), data)
+
+    async def close(self) -> None:
+        """The environment is gone for good."""
+        await self.primitives.terminate()
+
+    def _spec(self, run: AgentRun) -> dict[str, Any]:
+        return {
+            "argv": self.agent.argv(run, self._layout),
+            "env": self.agent.environment(run, self._layout),
+            "cwd": self._layout.work,
+            "timeout_seconds": run.timeout_seconds,
+            "grace_seconds": GRACE_SECONDS,
+            "final_type": self.agent.final_type,
+            "gateway_variable": self.agent.gateway_variable,
+            "gateway_path": self.agent.gateway_path,
+        }
+
+    def _python(self, module: str, *arguments: str) -> list[str]:
+        """As a module of the folder's package, run from its parent: the repository's files cannot shadow a module."""
+        package = posixpath.basename(self._layout.runner)
+        return [self._layout.python, "-E", "-s", "-B", "-m", f"{package}.{module}", *arguments]
+
+    def _mailbox(self, turn: int) -> Mailbox:
+        return Mailbox(self.primitives, turn_folder(self._layout, turn), lambda: self.status(turn))
+
+    async def _command(self, command: str, timeout: float, env: Mapping[str, str] | None) -> CheckResult:
+        spec = {"command": command, "tail_bytes": TAIL_BYTES}
+        found = await self._script("check", spec, timeout, env=env, network=True)
+        return CheckResult(
+            command=command,
+            exit_code=int(found["exit_code"]),
+            tail=str(found["tail"]),
+            seconds=float(found["seconds"]),
+            timed_out=found["timed_out"] is True,
+        )
+
+    async def _script(
+        self,
+        module: str,
+        spec: dict[str, Any],
+        timeout: float,
+        *,
+        env: Mapping[str, str] | None = None,
+        network: bool = False,
+    ) -> dict[str, Any]:
+        """One of the runner's short scripts: spec in, one JSON line out."""
+        common = {"git": self._layout.git, "work": self._layout.work, "cwd": self._layout.work}
+        result = await self.primitives.exec(
+            self._python(module),
+            stdin=json.dumps({**common, **spec, "timeout_seconds": timeout}).encode(),
+            cwd=posixpath.dirname(self._layout.runner),
+            env=env,
+            timeout=timeout + SPARE_SECONDS,
+            network=network,
+        )
+        if result.timed_out:
+            raise EnvironmentBusy(f"{module} did not end within {timeout:.0f} seconds")
+        return _answer(module, result.stdout, result.stderr)
+
+    async def _ending(self, turn: int) -> RunStatus | None:
+        path = posixpath.join(turn_folder(self._layout, turn), "exit.json")
+        try:
+            found = json.loads(await self.primitives.read(path, limit=SMALL_FILE))
+            return RunStatus(
+                RunState.EXITED,
+                exit_code=int(found["exit_code"]),
+                timed_out=found["timed_out"] is True,
+                stopped=found["stopped"] is True,
+                duration_seconds=float(found["duration_seconds"]),
+                error=str(found["error"])[:2000],
+            )
+        except NotThere:
+            return None
+        except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
+            return RunStatus(RunState.EXITED, error="The file that says how the agent ended cannot be read.")
+
+    async def _wait_until_over(self, turn: int, seconds: float) -> None:
+        for _ in range(round(seconds / STOP_POLL_SECONDS)):
+            if (await self.status(turn)).state is not RunState.RUNNING:
+                return
+            await asyncio.sleep(STOP_POLL_SECONDS)
+
+    async def _exists(self, turn: int, name: str) -> bool:
+        return await self.primitives.stat(posixpath.join(turn_folder(self._layout, turn), name)) is not None
+
+
+def _name(turn: int) -> str:
+    return f"turn-{turn}"
+
+
+def _answer(module: str, output: bytes, errors: bytes) -> dict[str, Any]:
+    """The script's one line. It comes out of the environment: read as data that may be anything."""
+    try:
+        found = json.loads(output)
+    except (ValueError, RecursionError):
+        words = errors.decode("utf-8", "replace").strip()[-500:]
+        raise SandboxError(f"{module} gave no answer: {words}") from None
+    if not isinstance(found, dict):
+        raise SandboxError(f"{module} gave no answer")
+    if found.get("ok", True) is not True:
+        raise SandboxError(f"{module}: {str(found.get('error'))[:1000]}")
+    return found
+
+
+def _text_or_none(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,87 @@
+"""Follows a run's output by byte offset: every line once, from wherever the reader stood."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import aclosing, asynccontextmanager
+
+from sandbox.agents.base import Agent
+from sandbox.errors import NotThere
+from sandbox.lines import LineCutter, RawLine
+from sandbox.primitives import EnvironmentPrimitives
+from sandbox.results import Chunk, RunStatus
+
+READ_SIZE = 256 << 10
+SLIM_CAP = 16 << 10
+SETTLE_SECONDS = 0.05
+SETTLE_TRIES = 40
+
+
+@asynccontextmanager
+async def _closing(iterator: AsyncIterator[int]) -> AsyncIterator[AsyncIterator[int]]:
+    """A watch may hold a process or a descriptor: let go of it at once, not when it is collected."""
+    try:
+        yield iterator
+    finally:
+        if isinstance(iterator, AsyncGenerator):
+            await iterator.aclose()
+
+
+class Follower:
+    """One reader of one run. Status decides when it is over; the stream itself is never asked."""
+
+    def __init__(
+        self, primitives: EnvironmentPrimitives, agent: Agent, status: Callable[[], Awaitable[RunStatus]], path: str
+    ) -> None:
+        self._primitives = primitives
+        self._agent = agent
+        self._status = status
+        self._path = path
+        self._settling = 0
+        self._final_mark = agent.final_type.encode()
+
+    async def chunks(self, offset: int) -> AsyncGenerator[Chunk, None]:
+        """Ends when the run has ended and every byte of it was given out."""
+        cutter = LineCutter(offset)
+        async with aclosing(self._wake_ups(offset)) as wake_ups:
+            async for _ in wake_ups:
+                over = (await self._status()).over  # asked before reading: what was written until then is read after
+                async for lines in self._read(cutter):
+                    yield self._chunk(lines)
+                if over:
+                    break
+        if last := cutter.finish():
+            yield self._chunk(last)
+
+    async def _wake_ups(self, offset: int) -> AsyncGenerator[None, None]:
+        """Whenever the file has grown, and often for a moment after a final line, as the end is near then."""
+        yield None
+        async with _closing(self._primitives.watch(self._path, offset)) as sizes:
+            async for _ in sizes:
+                yield None
+                while self._settling:
+                    self._settling -= 1
+                    await asyncio.sleep(SETTLE_SECONDS)
+                    yield None
+
+    async def _read(self, cutter: LineCutter) -> AsyncIterator[list[RawLine]]:
+        while True:
+            try:
+                data = await self._primitives.read(self._path, offset=cutter.offset, limit=READ_SIZE)
+            except NotThere:
+                return  # not yet written, or never
+            if not data:
+                return
+            if lines := cutter.feed(data):
+                yield lines
+
+    def _chunk(self, lines: Iterable[RawLine]) -> Chunk:
+        slimmed: list[str] = []
+        end = 0
+        for line in lines:
+            end = line.end
+            slimmed.append("" if line.data is None else self._agent.slim(line.data, SLIM_CAP))
+            if line.data is not None and self._final_mark in line.data[:4096] + line.data[-4096:]:
+                self._settling = SETTLE_TRIES
+        return Chunk(tuple(slimmed), end, sum(not line for line in slimmed))

@@ -1,0 +1,257 @@
+"""One local environment: the primitives over its folders and its boxes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from sandbox.errors import EnvironmentBusy, EnvironmentGone, NotThere, SandboxError
+from sandbox.local import box as boxes
+from sandbox.local import folders as at
+from sandbox.local import members
+from sandbox.local.box import Box
+from sandbox.local.exposure import Exposures
+from sandbox.local.files import Files
+from sandbox.local.folders import Folders
+from sandbox.local.launched import Launched
+from sandbox.local.launcher import Launcher
+from sandbox.local.tools import Furniture
+from sandbox.primitives import ExecResult, FileStat, Layout, Liveness, Metrics
+
+TERMINATE_SECONDS = 20.0
+DISK_SECONDS = 10.0
+DISK_AGE_SECONDS = 10.0
+CPU_SAMPLE_SECONDS = 0.1
+
+# How long to wait between two looks at a file: (after so many seconds without a change, the pause).
+WATCH_PAUSES = ((2.0, 0.02), (30.0, 0.04), (float("inf"), 0.1))
+WATCH_SECONDS = 1.0
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+
+T = TypeVar("T")
+
+
+def check_name(name: str) -> str:
+    """Names become file names and parts of command lines."""
+    if not _NAME.fullmatch(name):
+        raise SandboxError(f"{name[:80]!r} is not a name of [a-z0-9-], at most 63 long")
+    return name
+
+
+class LocalEnvironment:
+    """Found again by its folders: the object holds no state that another process would need."""
+
+    def __init__(
+        self, environment_id: str, folders: Folders, launcher: Launcher, furniture: Furniture, sockets: Path
+    ) -> None:
+        self._id = environment_id
+        self._folders = folders
+        self._launcher = launcher
+        self._furniture = furniture
+        self._sockets = sockets
+        self._files = Files(folders, launcher.uid)
+        self._exposures = Exposures(folders.out, self._running)
+        self._cpu: tuple[float, float] | None = None
+        self._disk: tuple[float, int] | None = None
+
+    @property
+    def id(self) -> str:
+        return self._id
+
+    @property
+    def uid(self) -> int:
+        """The host's user that everything inside runs as: tells a peer on our sockets."""
+        return os.geteuid() if self._launcher.uid is None else self._launcher.uid
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(
+            home=at.HOME,
+            work=at.WORK,
+            out=at.OUT,
+            runner=at.RUNNER,
+            agent=at.AGENT,
+            python=self._furniture.python,
+            git=self._furniture.git,
+        )
+
+    async def exec(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        timeout: float = 60.0,
+        network: bool = False,
+    ) -> ExecResult:
+        self._require()
+        box = self._box(env, cwd, network=network, dies_with_parent=True)
+        command = boxes.forwarded(self._furniture, argv) if network else list(argv)
+        return await self._launcher.run(box, command, stdin=stdin, timeout=timeout)
+
+    async def launch(
+        self, name: str, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None
+    ) -> None:
+        self._require()
+        box = self._box(env, cwd, network=True, dies_with_parent=False)
+        command = boxes.forwarded(self._furniture, argv, name=name)
+        await self._in_thread(lambda: self._launched(name).start(self._launcher, box, command))
+
+    async def liveness(self, name: str) -> Liveness:
+        return await self._in_thread(self._launched(name).liveness)
+
+    async def kill(self, name: str) -> None:
+        await self._in_thread(self._launched(name).kill)
+
+    async def read(self, path: str, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
+        return await self._in_thread(lambda: self._files.read(path, offset, limit))
+
+    async def write(self, path: str, data: bytes, *, executable: bool = False) -> None:
+        await self._in_thread(lambda: self._files.write(path, lambda to: _put(to, data), executable=executable))
+
+    async def write_many(self, files: Mapping[str, bytes]) -> None:
+        for path, data in files.items():
+            await self.write(path, data)
+
+    async def upload(self, source: Path, path: str) -> None:
+        await self._in_thread(lambda: self._files.write(path, lambda to: _put_file(to, source)))
+
+    async def download(self, path: str, target: Path, *, max_bytes: int) -> int:
+        return await self._in_thread(lambda: self._files.download(path, target, max_bytes))
+
+    async def stat(self, path: str) -> FileStat | None:
+        return await self._in_thread(lambda: self._files.stat(path))
+
+    async def watch(self, path: str, size: int) -> AsyncIterator[int]:
+        """A look costs some microseconds, so it is taken on the loop itself."""
+        known = size
+        changed = told = time.monotonic()
+        while True:
+            now = time.monotonic()
+            seen = self._files.size(path) or 0
+            if seen != known:
+                known, changed, told = seen, now, now
+                yield known
+            elif now - told >= WATCH_SECONDS:
+                told = now
+                yield known
+            quiet = time.monotonic() - changed
+            await asyncio.sleep(next(pause for limit, pause in WATCH_PAUSES if quiet < limit))
+
+    async def is_running(self) -> bool:
+        return self._folders.spec.is_file()
+
+    async def extend(self, seconds: float) -> None:
+        """Local environments do not end by themselves: the date is kept for whoever tidies up."""
+        await self._in_thread(lambda: self._note_expiry(time.time() + seconds))
+
+    async def pause(self) -> None:
+        await self._in_thread(lambda: members.freeze(self._folders.home, signal.SIGSTOP))
+
+    async def resume(self) -> None:
+        await self._in_thread(lambda: members.freeze(self._folders.home, signal.SIGCONT))
+
+    async def metrics(self) -> Metrics:
+        if self._cpu is None:
+            self._cpu = await self._in_thread(self._cpu_now)
+            await asyncio.sleep(CPU_SAMPLE_SECONDS)
+        before, self._cpu = self._cpu, await self._in_thread(self._cpu_now)
+        found = await self._in_thread(lambda: members.members(self._folders.home))
+        elapsed = max(self._cpu[0] - before[0], 1e-3)
+        percent = max(0.0, 100 * (self._cpu[1] - before[1]) / elapsed)
+        return Metrics(percent, sum(one.memory_bytes for one in found), await self._in_thread(self._disk_now))
+
+    async def expose(self, port: int) -> str:
+        self._require()
+        return await self._exposures.open(port)
+
+    async def terminate(self) -> None:
+        await self._exposures.close()
+        if not await asyncio.to_thread(members.kill_all, self._folders.home, TERMINATE_SECONDS):
+            raise EnvironmentBusy(f"processes of {self._id} could not be killed")
+        await asyncio.to_thread(at.remove, self._folders)
+
+    async def list(self, path: str) -> list[FileStat]:
+        return await self._in_thread(lambda: self._files.list(path))
+
+    async def detach(self) -> None:
+        """Let go of what belongs to this process; the environment stays."""
+        await self._exposures.close()
+
+    def _box(self, env: Mapping[str, str] | None, cwd: str | None, *, network: bool, dies_with_parent: bool) -> Box:
+        return Box(
+            folders=self._folders,
+            furniture=self._furniture,
+            env=dict(env or {}),
+            cwd=cwd or at.WORK,
+            sockets=str(self._sockets) if network else None,
+            dies_with_parent=dies_with_parent,
+        )
+
+    def _launched(self, name: str) -> Launched:
+        return Launched(self._folders.launched, check_name(name))
+
+    def _running(self) -> Sequence[str]:
+        names = sorted(entry.stem for entry in self._folders.launched.glob("*.status"))
+        return [name for name in names if self._launched(name).liveness() is Liveness.RUNNING]
+
+    def _require(self) -> None:
+        if not self._folders.spec.is_file():
+            raise EnvironmentGone(f"the environment {self._id} is not there any more")
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        """Blocking work; an OSError that nobody foresaw does not leave as one."""
+        self._require()
+        try:
+            return await asyncio.to_thread(work)
+        except OSError as error:
+            raise EnvironmentBusy(f"the host refused: {error.strerror or type(error).__name__}") from None
+
+    def _note_expiry(self, when: float) -> None:
+        spec = json.loads(self._folders.spec.read_text(encoding="utf-8"))
+        write_json(self._folders.spec, {**spec, "expires_at": when})
+
+    def _cpu_now(self) -> tuple[float, float]:
+        return time.monotonic(), sum(one.cpu_seconds for one in members.members(self._folders.home))
+
+    def _disk_now(self) -> int:
+        """Counting walks the whole tree, so an answer serves for a while."""
+        if self._disk is None or time.monotonic() - self._disk[0] > DISK_AGE_SECONDS:
+            command = ["du", "-sxB1", "--", str(self._folders.box)]
+            try:
+                done = subprocess.run(command, capture_output=True, check=False, timeout=DISK_SECONDS)
+                self._disk = (time.monotonic(), int(done.stdout.split()[0]))
+            except (subprocess.SubprocessError, ValueError, IndexError):
+                self._disk = (time.monotonic(), self._disk[1] if self._disk else 0)
+        return self._disk[1]
+
+
+def write_json(path: Path, value: object) -> None:
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_text(json.dumps(value), encoding="utf-8")
+    partial.replace(path)
+
+
+def _put(descriptor: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]
+
+
+def _put_file(descriptor: int, source: Path) -> None:
+    try:
+        with source.open("rb") as file:
+            while block := file.read(1 << 20):
+                _put(descriptor, block)
+    except FileNotFoundError:
+        raise NotThere(f"{source.name} is not there on the host") from None

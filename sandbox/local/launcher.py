@@ -1,0 +1,233 @@
+"""Starts bubblewrap: attached (a command that ends with us) or detached (one that outlives us)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import resource
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sandbox.errors import EnvironmentBusy, NotThere, SandboxError
+from sandbox.local import box as boxes
+from sandbox.local.box import Box, Limits
+from sandbox.local.members import namespace_of, wait_dead
+from sandbox.primitives import ExecResult
+
+OUTPUT_CAP = 1 << 20
+READY_SECONDS = 30.0
+KILL_SECONDS = 10.0
+BLOCK = 1 << 16
+
+# The first process of a box is bubblewrap itself, and its environment can be read from inside.
+CLEAN = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C.UTF-8"}
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """How boxes are started on this host."""
+
+    uid: int | None
+    """The user to step down to; None when we are an ordinary user already."""
+    limits: Limits
+    seccomp: bytes
+
+    @contextmanager
+    def _command(self, box: Box, command: Sequence[str], status_fd: int) -> Iterator[tuple[list[str], tuple[int, ...]]]:
+        """The whole argument list, and the descriptors that it names."""
+        with _memory("seccomp", self.seccomp) as seccomp_fd:
+            options = boxes.arguments(box, seccomp_fd=seccomp_fd, status_fd=status_fd)
+            with _memory("args", boxes.encoded(options)) as args_fd:
+                steps = boxes.prefix(self.uid, self.limits, _ceilings())
+                yield [*steps, "bwrap", "--args", str(args_fd), "--", *command], (seccomp_fd, args_fd, status_fd)
+
+    async def run(self, box: Box, command: Sequence[str], *, stdin: bytes, timeout: float) -> ExecResult:
+        """To its end or its time-out, whichever comes first; nothing of it is left in either case."""
+        with _memory("status", b"") as status_fd:
+            with self._command(box, command, status_fd) as (argv, descriptors):
+                process = await _start(argv, descriptors)
+            try:
+                return await _finish(process, stdin, timeout, status_fd)
+            finally:
+                await _end(process, status_fd)
+
+    def spawn(self, box: Box, command: Sequence[str], status_fd: int) -> None:
+        """Blocks until the command says that it is ready; raises with bubblewrap's words when there was no box.
+
+        `setsid --fork` gives the box a session of its own and the system's init as parent, so that it neither dies
+        with us nor stays behind as our zombie. The command says "ready" on a pipe that nobody reads afterwards.
+        """
+        reading, writing = os.pipe()
+        with os.fdopen(reading, "rb", buffering=0) as answer:
+            try:
+                with self._command(box, command, status_fd) as (argv, descriptors):
+                    subprocess.run(
+                        ["setsid", "--fork", *argv],
+                        env=CLEAN,
+                        stdin=subprocess.DEVNULL,
+                        stdout=writing,
+                        stderr=writing,
+                        pass_fds=descriptors,
+                        timeout=READY_SECONDS,
+                        check=False,
+                        cwd="/",
+                    )
+            except (OSError, ValueError, subprocess.SubprocessError) as error:
+                raise EnvironmentBusy(f"a box could not be started: {type(error).__name__}") from None
+            finally:
+                os.close(writing)
+            said = _read_until_ready(answer.fileno())
+        if said is not None:
+            raise failure(said)
+
+
+def _read_until_ready(descriptor: int) -> bytes | None:
+    """None when the command was started, else what was said instead."""
+    said, deadline = b"", time.monotonic() + READY_SECONDS
+    while (left := deadline - time.monotonic()) > 0:
+        ready, _, _ = select.select([descriptor], [], [], left)
+        data = os.read(descriptor, 4096) if ready else b""
+        said += data
+        if said.endswith(b"ready\n"):
+            return None
+        if not data or len(said) > BLOCK:
+            break
+    return said or b"no answer"
+
+
+async def _start(argv: Sequence[str], descriptors: Sequence[int]) -> asyncio.subprocess.Process:
+    try:
+        return await asyncio.create_subprocess_exec(
+            *argv,
+            env=CLEAN,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=descriptors,
+            start_new_session=True,
+            cwd="/",
+        )
+    except (OSError, ValueError) as error:
+        raise EnvironmentBusy(f"a box could not be started: {error.__class__.__name__}") from None
+
+
+async def _finish(process: asyncio.subprocess.Process, stdin: bytes, timeout: float, status_fd: int) -> ExecResult:
+    assert process.stdout is not None
+    assert process.stderr is not None
+    feeding = asyncio.create_task(_feed(process, stdin))
+    out, err = _Capped(), _Capped()
+    timed_out = False
+    try:
+        async with asyncio.timeout(timeout):
+            await asyncio.gather(out.take(process.stdout), err.take(process.stderr))
+            await process.wait()
+    except TimeoutError:
+        timed_out = True
+        await _end(process, status_fd)
+    finally:
+        feeding.cancel()
+        await asyncio.gather(feeding, return_exceptions=True)
+    code = 124 if timed_out else Status.read(status_fd).exit_code
+    if code is None:
+        if b"bwrap: execvp " not in err.data:
+            raise failure(err.data)
+        code = 127  # there was a box, but no such command in it
+    return ExecResult(code, bytes(out.data), bytes(err.data), timed_out, out.truncated or err.truncated)
+
+
+async def _feed(process: asyncio.subprocess.Process, data: bytes) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):
+        process.stdin.write(data)
+        await process.stdin.drain()
+    process.stdin.close()
+
+
+class _Capped:
+    """Keeps the first bytes of a stream and reads the rest away, so that the writer is not held up."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.truncated = False
+
+    async def take(self, stream: asyncio.StreamReader) -> None:
+        while block := await stream.read(BLOCK):
+            room = OUTPUT_CAP - len(self.data)
+            self.data += block[:room]
+            self.truncated = self.truncated or len(block) > room
+
+
+async def _end(process: asyncio.subprocess.Process, status_fd: int) -> None:
+    """Kills what is left of the box and waits for it: with its inner init the kernel ends the whole namespace."""
+    status = Status.read(status_fd)
+    if status.init is not None:
+        with contextlib.suppress(OSError):
+            pidfd = os.pidfd_open(status.init)
+            try:
+                if namespace_of(status.init) == status.namespace:
+                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                    await asyncio.to_thread(wait_dead, pidfd, KILL_SECONDS)
+            finally:
+                os.close(pidfd)
+    # Also closes pipes that were not read to their end (wait() would wait for them) and kills the outer process,
+    # after which --die-with-parent ends a box whose init was not known yet.
+    process._transport.close()  # type: ignore[attr-defined]
+    await process.wait()
+
+
+@dataclass(frozen=True)
+class Status:
+    """What bubblewrap says of itself, as lines of JSON on its status descriptor."""
+
+    init: int | None = None
+    """The process id of the box's first process, as we see it."""
+    namespace: int | None = None
+    exit_code: int | None = None
+
+    @classmethod
+    def read(cls, descriptor: int) -> Status:
+        """The first word counts: it was said before anything ran inside."""
+        found: dict[str, int] = {}
+        for line in os.pread(descriptor, BLOCK, 0).splitlines():
+            with contextlib.suppress(ValueError):  # a line that is being written
+                found = {**json.loads(line), **found}
+        return cls(found.get("child-pid"), found.get("pid-namespace"), found.get("exit-code"))
+
+
+def failure(said: bytes | bytearray) -> SandboxError:
+    """Bubblewrap's last words as an error of ours."""
+    text = bytes(said[-2000:]).decode("utf-8", "replace").strip()
+    last = text.splitlines()[-1] if text else "no reason was given"
+    if "Can't chdir" in last:
+        return NotThere(f"the working folder is not there ({last})")
+    return EnvironmentBusy(f"a box could not be started: {last}")
+
+
+@contextmanager
+def _memory(name: str, data: bytes) -> Iterator[int]:
+    descriptor = os.memfd_create(name)
+    try:
+        if data:
+            os.pwrite(descriptor, data, 0)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _ceilings() -> dict[str, int]:
+    """Our own hard limits, over which nobody but root with a further capability could go."""
+    names = {
+        "nproc": resource.RLIMIT_NPROC,
+        "fsize": resource.RLIMIT_FSIZE,
+        "nofile": resource.RLIMIT_NOFILE,
+        "data": resource.RLIMIT_DATA,
+    }
+    hard = {name: resource.getrlimit(number)[1] for name, number in names.items()}
+    return {name: value for name, value in hard.items() if value != resource.RLIM_INFINITY}

@@ -1,0 +1,107 @@
+"""The processes of one environment, told by the home folder that they see: true whoever started them, and when."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.local import folders as at
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Member:
+    pid: int
+    is_init: bool
+    """The first process of its box: its death ends the box."""
+    cpu_seconds: float
+    memory_bytes: int
+
+
+def members(home: Path) -> list[Member]:
+    """All processes in boxes over this home folder."""
+    try:
+        about = home.stat()
+    except OSError:
+        return []
+    return list(_members((about.st_dev, about.st_ino)))
+
+
+def _members(identity: tuple[int, int]) -> Iterator[Member]:
+    for entry in os.listdir("/proc"):  # noqa: PTH208 - names will do, and there may be thousands
+        if not entry.isdigit():
+            continue
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            # `root` is a box's own view; where we may not look, the process is not ours.
+            seen = os.lstat(f"/proc/{entry}/root{at.HOME}")
+            if (seen.st_dev, seen.st_ino) == identity:
+                yield _describe(int(entry))
+
+
+def _describe(pid: int) -> Member:
+    fields = stat_fields(pid)
+    cpu = (int(fields[11]) + int(fields[12])) / _TICKS
+    return Member(pid, _namespace_pid(pid) == 1, cpu, int(fields[21]) * _PAGE)
+
+
+def stat_fields(pid: int) -> list[str]:
+    """/proc/PID/stat from its third field on: the name before it may hold spaces and brackets."""
+    return Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+
+
+def namespace_of(pid: int) -> int:
+    """The number of the process namespace that a living process is in."""
+    return Path(f"/proc/{pid}/ns/pid").stat().st_ino
+
+
+def _namespace_pid(pid: int) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines():
+        if line.startswith("NSpid:"):
+            return int(line.split()[-1])
+    return 0
+
+
+def send(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            os.kill(pid, number)
+
+
+def freeze(home: Path, number: signal.Signals) -> None:
+    """Stop or continue all of them, twice: what was forked during the first round is met in the second."""
+    for _ in range(2):
+        send((member.pid for member in members(home) if not member.is_init), number)
+
+
+def kill_all(home: Path, seconds: float) -> bool:
+    """SIGKILL until none is left; True when that came about in time."""
+    deadline = time.monotonic() + seconds
+    while found := members(home):
+        if time.monotonic() > deadline:
+            return False
+        with contextlib.ExitStack() as stack:
+            watched = []
+            for member in found:
+                with contextlib.suppress(OSError):
+                    descriptor = os.pidfd_open(member.pid)
+                    stack.callback(os.close, descriptor)
+                    watched.append(descriptor)
+            send((member.pid for member in sorted(found, key=lambda one: not one.is_init)), signal.SIGKILL)
+            for descriptor in watched:
+                wait_dead(descriptor, deadline - time.monotonic())
+    return True
+
+
+def wait_dead(pidfd: int, seconds: float) -> bool:
+    """A pidfd becomes readable at death, also for a zombie that nobody waits for."""
+    poller = select.poll()
+    poller.register(pidfd, select.POLLIN)
+    return bool(poller.poll(max(0, int(seconds * 1000))))

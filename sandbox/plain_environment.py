@@ -1,0 +1,276 @@
+"""One environment of plain processes: a folder, and whatever was started in it."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import contextlib
+import os
+import re
+import shutil
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox import plain_processes as processes
+from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
+from sandbox.plain_files import PlainFiles, remove_tree
+from sandbox.primitives import ExecResult, FileStat, Layout, Liveness, Metrics
+
+OUTPUT_CAP = 1 << 20
+WATCH_POLL_SECONDS = 0.02
+WATCH_SILENCE_SECONDS = 1.0
+LAUNCH_SECONDS = 10.0
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
+LAUNCH = (
+    # The child takes the name and says who it is before it becomes the command: no crash of ours comes between.
+    'mkdir "$0" 2>/dev/null || exit 0; cat /proc/$$/stat > "$0/stat.tmp"; mv "$0/stat.tmp" "$0/stat"; exec "$@"'
+)
+
+
+@dataclass(frozen=True)
+class PlainSettings:
+    """What all environments of a provider share."""
+
+    root: Path
+    sockets: Path
+    agent_binary: Path
+    python: str = sys.executable
+    git: str = "git"
+
+
+class PlainEnvironment:
+    """A folder and the processes that were started in it."""
+
+    def __init__(self, settings: PlainSettings, environment_id: str) -> None:
+        self._settings = settings
+        self._id = environment_id
+        self.folder = settings.root / environment_id
+        self._files = PlainFiles(self.folder)
+
+    @property
+    def id(self) -> str:
+        return self._id
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(
+            home=str(self.folder / "home"),
+            work=str(self.folder / "work"),
+            out=str(self.folder / "out"),
+            runner=str(self.folder / "runner"),
+            agent=str(self._settings.agent_binary),
+            python=self._settings.python,
+            git=shutil.which(self._settings.git) or self._settings.git,
+        )
+
+    async def exec(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        timeout: float = 60.0,
+        network: bool = False,
+    ) -> ExecResult:
+        self._require()
+        self._require_folder(cwd or self.layout.work)
+        mark = f"{self._id}/exec-{os.urandom(8).hex()}"
+        try:
+            process = await self._spawn(self._forwarded(argv) if network else argv, self._environment(mark, env), cwd)
+        except OSError as error:
+            return ExecResult(127, b"", f"{argv[0]}: {error.strerror}".encode())
+        except ValueError as error:
+            raise SandboxError(f"this cannot be run: {error}") from None
+        outputs = [asyncio.create_task(_capped(pipe)) for pipe in (process.stdout, process.stderr) if pipe]
+        timed_out = False
+        try:
+            async with asyncio.timeout(timeout):
+                await _feed(process, stdin)
+                await process.wait()
+        except TimeoutError:
+            timed_out = True
+        finally:
+            await asyncio.to_thread(processes.kill_all, mark)
+        (output, more), (errors, more_errors) = await asyncio.gather(*outputs)
+        return ExecResult(await process.wait(), output, errors, timed_out, more or more_errors)
+
+    async def launch(
+        self, name: str, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None
+    ) -> None:
+        self._require()
+        if not NAME.fullmatch(name):
+            raise SandboxError(f"{name[:80]!r} cannot be the name of a process")
+        record = self._record(name)
+        record.parent.mkdir(exist_ok=True)
+        with (record.parent / f"{name}.log").open("ab") as log:
+            # `setsid --fork` returns at once: the command is nobody's child and outlives us.
+            process = await asyncio.create_subprocess_exec(
+                *("setsid", "--fork", "/bin/sh", "-c", LAUNCH, str(record), *self._forwarded(argv)),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self._environment(f"{self._id}/{name}", env),
+                cwd=cwd or self.layout.work,
+            )
+        await process.wait()
+        async with asyncio.timeout(LAUNCH_SECONDS):
+            while not (record / "stat").exists():  # noqa: ASYNC110 - written by another process
+                await asyncio.sleep(0.002)
+
+    async def liveness(self, name: str) -> Liveness:
+        self._require()
+        record = self._record(name)
+        if not record.exists():
+            return Liveness.ABSENT
+        try:
+            then = processes.parse_stat((record / "stat").read_text(errors="replace"))
+        except (OSError, ValueError, IndexError):
+            return Liveness.EXITED
+        now = processes.stat_of(then.pid)
+        same = now is not None and now.alive and now.started == then.started
+        return Liveness.RUNNING if same else Liveness.EXITED
+
+    async def kill(self, name: str) -> None:
+        if not await asyncio.to_thread(processes.kill_all, f"{self._id}/{name}"):
+            raise EnvironmentBusy(f"{name} does not end")
+
+    async def read(self, path: str, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
+        self._require()
+        return await asyncio.to_thread(self._files.read, path, offset, limit)
+
+    async def write(self, path: str, data: bytes, *, executable: bool = False) -> None:
+        self._require()
+        await asyncio.to_thread(self._files.write, path, data, executable=executable)
+
+    async def write_many(self, files: Mapping[str, bytes]) -> None:
+        for path, data in files.items():
+            await self.write(path, data)
+
+    async def upload(self, source: Path, path: str) -> None:
+        self._require()
+        await asyncio.to_thread(self._files.upload, source, path)
+
+    async def download(self, path: str, target: Path, *, max_bytes: int) -> int:
+        self._require()
+        return await asyncio.to_thread(self._files.download, path, target, max_bytes)
+
+    async def list(self, path: str) -> builtins.list[FileStat]:
+        self._require()
+        return await asyncio.to_thread(self._files.list, path)
+
+    async def stat(self, path: str) -> FileStat | None:
+        return self._files.stat(path)
+
+    async def watch(self, path: str, size: int) -> AsyncIterator[int]:
+        known, silent = size, 0.0
+        while True:
+            found = self._files.stat(path)
+            now = found.size if found else 0
+            if now != known or silent >= WATCH_SILENCE_SECONDS:
+                known, silent = now, 0.0
+                yield now
+            await asyncio.sleep(WATCH_POLL_SECONDS)
+            silent += WATCH_POLL_SECONDS
+
+    async def is_running(self) -> bool:
+        return self.folder.is_dir()
+
+    async def extend(self, seconds: float) -> None:
+        """A folder has no lifetime."""
+
+    async def pause(self) -> None:
+        for _ in range(2):  # a process that was being forked during the first round
+            await asyncio.to_thread(processes.send_all, self._id, signal.SIGSTOP)
+
+    async def resume(self) -> None:
+        await asyncio.to_thread(processes.send_all, self._id, signal.SIGCONT)
+
+    async def metrics(self) -> Metrics:
+        before = await asyncio.to_thread(_load, self._id)
+        await asyncio.sleep(0.1)
+        after = await asyncio.to_thread(_load, self._id)
+        disk = await asyncio.to_thread(_disk_bytes, self.folder)
+        return Metrics(max(0.0, (after[0] - before[0]) / 0.1 * 100), after[1], disk)
+
+    async def expose(self, port: int) -> str:
+        return f"127.0.0.1:{port}"
+
+    async def terminate(self) -> None:
+        if not await asyncio.to_thread(processes.kill_all, self._id):
+            raise EnvironmentBusy(f"the processes of {self._id} do not end")
+        await asyncio.to_thread(remove_tree, self.folder)
+
+    async def _spawn(self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=env,
+            cwd=cwd or self.layout.work,
+            start_new_session=True,
+        )
+
+    def _record(self, name: str) -> Path:
+        return self.folder / "launched" / name
+
+    def _require_folder(self, path: str) -> None:
+        if not Path(path).is_dir():
+            raise SandboxError(f"there is no folder {path}")
+
+    def _require(self) -> None:
+        if not self.folder.is_dir():
+            raise EnvironmentGone(f"the environment {self._id} is not there")
+
+    def _forwarded(self, argv: Sequence[str]) -> Sequence[str]:
+        sockets = self._settings.sockets
+        forwarder = [self._settings.python, "-E", "-s", "-B", str(self.folder / "runner" / "forwarder.py")]
+        forwarder += ["--gateway", str(sockets / "gateway.sock"), "--egress", str(sockets / "egress.sock")]
+        return [*forwarder, "--", *argv]
+
+    def _environment(self, mark: str, env: Mapping[str, str] | None) -> dict[str, str]:
+        """Nothing of ours but the PATH."""
+        own = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": self.layout.home,
+            "LANG": "C.UTF-8",
+            "TMPDIR": str(self.folder / "tmp"),
+        }
+        return {**own, **(env or {}), processes.MARK: mark}
+
+
+async def _feed(process: asyncio.subprocess.Process, stdin: bytes) -> None:
+    assert process.stdin
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        process.stdin.write(stdin)
+        await process.stdin.drain()
+    process.stdin.close()
+
+
+async def _capped(pipe: asyncio.StreamReader) -> tuple[bytes, bool]:
+    """The first part of a stream, and whether there was more; the rest is read and dropped."""
+    parts: list[bytes] = []
+    held = 0
+    while data := await pipe.read(65536):
+        if held < OUTPUT_CAP:
+            parts.append(data[: OUTPUT_CAP - held])
+        held += len(data)
+    return b"".join(parts), held > OUTPUT_CAP
+
+
+def _load(mark: str) -> tuple[float, int]:
+    found = list(processes.marked(mark))
+    return sum(one.seconds for one in found), sum(one.memory for one in found)
+
+
+def _disk_bytes(folder: Path) -> int:
+    total = 0
+    for current, _, files in os.walk(folder):
+        for name in files:
+            with contextlib.suppress(OSError):
+                total += (Path(current) / name).lstat().st_blocks * 512
+    return total

@@ -1,0 +1,170 @@
+"""The small protocol that E2B, local boxes and Docker implement; everything above it is written once.
+
+Promises that the contract suite (tests/contract) checks on every implementation:
+- every call has a time-out and raises only errors of `sandbox.errors`;
+- a launched process outlives the client that launched it, and launching the same name again starts nothing;
+- reads follow no link out of the environment and never block on what is not a regular file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Absolute paths as seen from inside the environment."""
+
+    home: str
+    work: str
+    """The checkout."""
+    out: str
+    """Files that the host reads: streams, exit codes, bundles."""
+    runner: str
+    """Folder of our standard-library scripts, read-only."""
+    agent: str
+    """The agent's binary, read-only."""
+    python: str
+    git: str
+
+
+@dataclass(frozen=True)
+class ExecResult:
+    """A finished short command; output beyond the cap is dropped and `truncated` says so."""
+
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+    timed_out: bool = False
+    truncated: bool = False
+
+
+@dataclass(frozen=True)
+class FileStat:
+    name: str
+    size: int
+    is_dir: bool
+    modified_at: float
+
+
+@dataclass(frozen=True)
+class Metrics:
+    cpu_percent: float
+    memory_bytes: int
+    disk_bytes: int
+
+
+class Liveness(StrEnum):
+    """What the process table says of a launched name; how it ended is read from files."""
+
+    ABSENT = "absent"
+    """Never launched here."""
+    RUNNING = "running"
+    EXITED = "exited"
+
+
+class EnvironmentPrimitives(Protocol):
+    """One environment. Inside every process with `network=True` (and every launched one) the variable
+    `FORGEHAND_GATEWAY` holds the base URL at which the host's gateway is reached, and HTTP(S)_PROXY/NO_PROXY point
+    at the egress proxy. There is no other way out."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def layout(self) -> Layout: ...
+
+    async def exec(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        timeout: float = 60.0,
+        network: bool = False,
+    ) -> ExecResult:
+        """A short command; at its time-out the whole tree is killed. Output is capped at 1 MiB a stream."""
+        ...
+
+    async def launch(
+        self, name: str, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None
+    ) -> None:
+        """Start detached under a name `[a-z0-9-]+`; a name that was launched before is left alone."""
+        ...
+
+    async def liveness(self, name: str) -> Liveness: ...
+
+    async def kill(self, name: str) -> None:
+        """SIGKILL to the whole tree of a launched name, then verified gone; no-op when it is not running."""
+        ...
+
+    async def read(self, path: str, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
+        """Up to `limit` bytes from `offset` of a regular file; b"" at its end; NotThere otherwise."""
+        ...
+
+    async def write(self, path: str, data: bytes, *, executable: bool = False) -> None:
+        """Atomically (new file, rename); parents are made."""
+        ...
+
+    async def write_many(self, files: Mapping[str, bytes]) -> None: ...
+
+    async def upload(self, source: Path, path: str) -> None: ...
+
+    async def download(self, path: str, target: Path, *, max_bytes: int) -> int:
+        """Stream a regular file to the host; TooLarge (and no target left) past the cap."""
+        ...
+
+    async def list(self, path: str) -> list[FileStat]: ...
+
+    async def stat(self, path: str) -> FileStat | None:
+        """None when there is no regular file or folder."""
+        ...
+
+    def watch(self, path: str, size: int) -> AsyncIterator[int]:
+        """Yield the file's new size soon (goal: 50 ms) after it differs from the last one known; and yield at least
+        every second even if nothing changed, so that the caller can look at liveness."""
+        ...
+
+    async def is_running(self) -> bool: ...
+    async def extend(self, seconds: float) -> None: ...
+    async def pause(self) -> None: ...
+    async def resume(self) -> None: ...
+    async def metrics(self) -> Metrics: ...
+    async def expose(self, port: int) -> str:
+        """An address on the host that reaches a port inside."""
+        ...
+
+    async def terminate(self) -> None:
+        """Kill everything and remove every trace; idempotent."""
+        ...
+
+
+@dataclass(frozen=True)
+class EnvironmentSpec:
+    """What to create. `labels` are found again by `EnvironmentProvider.find`."""
+
+    labels: Mapping[str, str]
+    public_repository: bool
+    lifetime_seconds: float = 3600.0
+
+
+class EnvironmentProvider(Protocol):
+    """Creates and finds environments of one kind."""
+
+    async def create(self, key: str, spec: EnvironmentSpec) -> EnvironmentPrimitives:
+        """Find-or-create by an idempotency key `[a-z0-9-]+`."""
+        ...
+
+    async def find(self, labels: Mapping[str, str]) -> list[EnvironmentPrimitives]: ...
+
+    async def attach(self, environment_id: str) -> EnvironmentPrimitives:
+        """EnvironmentGone when it is not there."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of the client; environments stay."""
+        ...

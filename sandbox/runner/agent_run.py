@@ -1,0 +1,75 @@
+"""Runs the agent once for a turn: takes the turn's lock, keeps the agent, and leaves how it ended in `exit.json`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from . import documents, family
+from .supervisor import Supervisor
+
+CANNOT_START = 127
+STOPPED_BEFORE = 143
+FROM_THE_FORWARDER = "FORGEHAND_GATEWAY"
+
+
+def main(arguments: list[str]) -> int:
+    spec_path = Path(arguments[0])
+    folder = spec_path.parent
+    try:
+        (folder / "lock").mkdir()
+    except FileExistsError:
+        return 0  # somebody runs this turn, or has run it
+    started = time.monotonic()
+    try:
+        ending = _run(folder, spec_path)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        ending = _ending(CANNOT_START, error=f"The agent could not be run: {error}")
+        ending["duration_seconds"] = time.monotonic() - started
+    documents.write_atomically(folder / "exit.json", ending)
+    return 0
+
+
+def _run(folder: Path, spec_path: Path) -> dict[str, Any]:
+    spec = json.loads(spec_path.read_bytes())
+    spec_path.unlink()  # it holds the turn's token
+    (folder / "stream.jsonl").touch()
+    if (folder / "stop").exists():
+        return _ending(STOPPED_BEFORE, stopped=True)
+    family.adopt_orphans()
+    supervisor = Supervisor(folder, spec, _environment(spec))
+    for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(sign, supervisor.request_stop)
+    code = supervisor.run()
+    ending = _ending(code, timed_out=supervisor.timed_out, stopped=supervisor.stopped)
+    ending["duration_seconds"] = supervisor.seconds
+    return ending
+
+
+def _environment(spec: dict[str, Any]) -> dict[str, str]:
+    """The environment's own, the agent's over it, and the gateway at the port that the forwarder was given."""
+    gateway = os.environ.get(FROM_THE_FORWARDER)
+    if not gateway:
+        raise ValueError(f"{FROM_THE_FORWARDER} is not set, so there is no way to the model")
+    merged = {**os.environ, **spec["env"], spec["gateway_variable"]: gateway.rstrip("/") + spec["gateway_path"]}
+    del merged[FROM_THE_FORWARDER]
+    return merged
+
+
+def _ending(code: int, *, timed_out: bool = False, stopped: bool = False, error: str = "") -> dict[str, Any]:
+    return {
+        "exit_code": code,
+        "timed_out": timed_out,
+        "stopped": stopped,
+        "duration_seconds": 0.0,
+        "error": error,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

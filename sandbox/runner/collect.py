@@ -1,0 +1,103 @@
+"""Brings the work home: one snapshot of the work tree as a thin bundle with the single ref refs/forgehand/work."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from . import documents
+from .repository import GitFailed, GitTimedOut, Repository, create, remove
+
+REF = "refs/forgehand/work"
+SUBJECTS = 50
+
+
+def main() -> int:
+    spec = documents.read_stdin()
+    try:
+        documents.answer({"ok": True, **collect(spec)})
+    except (GitFailed, OSError) as error:
+        documents.answer({"ok": False, "error": str(error)})
+        return 1
+    return 0
+
+
+def collect(spec: dict[str, Any]) -> dict[str, Any]:
+    """From the agent's own repository; where that is ruined, from the pack that the checkout was made of."""
+    work, folder = Path(spec["work"]), Path(spec["out"])
+    scratch = folder / "collecting"
+    remove(scratch)  # of a collect that was killed: a left-over lock would stop us for good
+    scratch.mkdir(parents=True)
+    own = Repository(spec["git"], work / ".git", work, seconds=spec["timeout_seconds"] / 2)
+    try:
+        return _snapshot(own, scratch, spec["base"], start="HEAD" if own.has("HEAD^{tree}") else spec["base"])
+    except GitFailed as error:
+        if not (Path(spec["state"]) / "base.pack").exists():
+            raise
+        try:
+            return _from_pack(spec, scratch)
+        except GitFailed as second:
+            raise GitFailed(f"{error}; and from the original pack: {second}") from None
+    finally:
+        remove(scratch)
+
+
+def _from_pack(spec: dict[str, Any], scratch: Path) -> dict[str, Any]:
+    """Also without the agent's filters, one of which may be what failed."""
+    state = Path(spec["state"])
+    spare = Repository(spec["git"], scratch / "spare.git", Path(spec["work"]), seconds=spec["timeout_seconds"] / 2)
+    shallow = json.loads((state / "base.json").read_text(encoding="utf-8"))["shallow"]
+    create(spare, pack=state / "base.pack", sha=spec["base"], shallow=shallow)
+    return _snapshot(spare, scratch, spec["base"], start=spec["base"])
+
+
+def _snapshot(repository: Repository, scratch: Path, base: str, *, start: str) -> dict[str, Any]:
+    repository.use_index(scratch / f"{repository.git_dir.name}.index")
+    repository("read-tree", start)
+    _add_all(repository)
+    tree = repository("write-tree")
+    subjects = _subjects(repository, base)
+    if tree == repository("rev-parse", "--verify", f"{base}^{{tree}}"):
+        return {"changed": False, "tree": tree, "subjects": subjects, "bundle": None, "size": 0}
+    remove(repository.git_dir / f"{REF}.lock")
+    repository("update-ref", REF, repository("commit-tree", tree, "-p", base, "-m", "work"))
+    bundle = _bundle(repository, scratch, base)
+    return {
+        "changed": True,
+        "tree": tree,
+        "subjects": subjects,
+        "bundle": str(bundle),
+        "size": bundle.stat().st_size,
+    }
+
+
+def _add_all(repository: Repository) -> None:
+    """A path that cannot be added (unreadable, an empty repository) must not keep the others from coming home."""
+    try:
+        repository("add", "--all", "--", ".")
+    except GitTimedOut:
+        raise
+    except GitFailed:
+        repository("add", "--all", "--ignore-errors", "--", ".", allowed=(0, 1))
+
+
+def _subjects(repository: Repository, base: str) -> list[str]:
+    """Of the agent's own commits: only to word ours, so that a history that cannot be read is no obstacle."""
+    try:
+        said = repository("log", f"--max-count={SUBJECTS}", "--format=%<(300,trunc)%s", f"{base}..HEAD", "--")
+    except GitFailed:
+        return []
+    return [line.strip() for line in said.splitlines() if line.strip()]
+
+
+def _bundle(repository: Repository, scratch: Path, base: str) -> Path:
+    made, bundle = scratch / f"{repository.git_dir.name}.bundle", scratch.parent / "work.bundle"
+    repository("bundle", "create", "--quiet", str(made), REF, f"^{base}")
+    made.replace(bundle)
+    return bundle
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+"""Gives a command the host's gateway and egress proxy as loopback ports; runs inside, on its own, Python 3.9 or newer.
+
+    python3 forwarder.py --gateway SOCKET --egress SOCKET [--log FILE] [--expose SOCKET] -- COMMAND...
+
+`--log` sends the command's output to a file and says "ready" on standard output once the command was started.
+`--expose` lets the host reach ports in here: it sends a port and a newline, and gets "+" when somebody listens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+
+HOLD_SECONDS = 60.0  # how long a connection waits for a host that restarts
+RETRY_SECONDS = 0.1
+BLOCK = 1 << 16
+PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+def parse(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
+    """The options by name and the command; no argparse, whose import costs more than this whole file."""
+    options: dict[str, str] = {}
+    rest = list(arguments)
+    while rest and rest[0] != "--":
+        name = rest.pop(0)
+        if name not in ("--gateway", "--egress", "--log", "--expose") or not rest:
+            raise SystemExit("forwarder: cannot understand " + name)
+        options[name[2:]] = rest.pop(0)
+    if len(rest) < 2 or "gateway" not in options or "egress" not in options:
+        raise SystemExit("forwarder: --gateway SOCKET --egress SOCKET -- COMMAND is needed")
+    return options, rest[1:]
+
+
+def connect_once(path: str) -> socket.socket:
+    """A non-blocking connect: on a Unix socket it succeeds or fails at once (a full queue is a failure)."""
+    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        found.setblocking(False)
+        found.connect(path)
+    except OSError:
+        found.close()
+        raise
+    return found
+
+
+async def connect_held(path: str) -> socket.socket:
+    deadline = asyncio.get_running_loop().time() + HOLD_SECONDS
+    while True:
+        try:
+            return connect_once(path)
+        except OSError:
+            if asyncio.get_running_loop().time() >= deadline:
+                raise
+        await asyncio.sleep(RETRY_SECONDS)
+
+
+async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Until the end of one direction, which is passed on while the other direction lives."""
+    try:
+        while True:
+            data = await reader.read(BLOCK)
+            if not data:
+                break
+            writer.write(data)
+            await writer.drain()
+        if writer.can_write_eof():
+            writer.write_eof()
+    except OSError:
+        # One side was reset: the other must not wait for it.
+        writer.transport.abort()
+
+
+async def close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+
+
+async def relay(
+    near: tuple[asyncio.StreamReader, asyncio.StreamWriter], far: tuple[asyncio.StreamReader, asyncio.StreamWriter]
+) -> None:
+    try:
+        await asyncio.gather(copy(near[0], far[1]), copy(far[0], near[1]))
+    finally:
+        await asyncio.gather(close(near[1]), close(far[1]))
+
+
+async def listen(path: str) -> tuple[asyncio.AbstractServer, int]:
+    """A loopback port whose connections go to the socket at `path`."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            far = await asyncio.open_unix_connection(sock=await connect_held(path))
+        except OSError:
+            writer.transport.abort()
+            return
+        await relay((reader, writer), far)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=512)
+    return server, server.sockets[0].getsockname()[1]
+
+
+async def listen_exposed(path: str) -> asyncio.AbstractServer:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            port = int(await asyncio.wait_for(reader.readline(), 10))
+            far = await asyncio.open_connection("127.0.0.1", port)
+        except (OSError, ValueError, OverflowError, asyncio.TimeoutError):  # noqa: UP041 - two classes before 3.11
+            writer.transport.abort()
+            return
+        writer.write(b"+")
+        await relay((reader, writer), far)
+
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)  # noqa: PTH108 - left by an earlier process of the same name
+    return await asyncio.start_unix_server(serve, path)
+
+
+def environment(gateway: int, egress: int) -> dict[str, str]:
+    proxy = f"http://127.0.0.1:{egress}"
+    aside = "127.0.0.1,localhost,::1"
+    found = dict(os.environ, FORGEHAND_GATEWAY=f"http://127.0.0.1:{gateway}")
+    for name, value in (("HTTP_PROXY", proxy), ("HTTPS_PROXY", proxy), ("NO_PROXY", aside)):
+        found[name] = found[name.lower()] = value
+    return found
+
+
+def redirect(log: str) -> int:
+    """Our standard output and error go to the log from now on; returns the old output."""
+    before = os.dup(1)
+    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    os.dup2(target, 1)
+    os.dup2(target, 2)
+    os.close(target)
+    return before
+
+
+def say_ready(output: int) -> None:
+    with contextlib.suppress(OSError):  # who launched us may have gone, which must not matter
+        os.write(output, b"ready\n")
+    os.close(output)
+
+
+async def run(options: dict[str, str], command: list[str]) -> int:
+    gateway, gateway_port = await listen(options["gateway"])
+    egress, egress_port = await listen(options["egress"])
+    servers = [gateway, egress]
+    if "expose" in options:
+        servers.append(await listen_exposed(options["expose"]))
+    output = redirect(options["log"]) if "log" in options else None
+    try:
+        process = await asyncio.create_subprocess_exec(*command, env=environment(gateway_port, egress_port))
+    except OSError as error:
+        sys.stderr.write(f"forwarder: {command[0]}: {error.strerror}\n")
+        return 126 if isinstance(error, PermissionError) else 127
+    finally:
+        if output is not None:
+            say_ready(output)
+    for number in PASSED_ON:
+        asyncio.get_running_loop().add_signal_handler(number, pass_on, process, number)
+    code = await process.wait()
+    return code if code >= 0 else 128 - code
+
+
+def pass_on(process: asyncio.subprocess.Process, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(number)
+
+
+def main() -> None:
+    options, command = parse(sys.argv[1:])
+    code = asyncio.new_event_loop().run_until_complete(run(options, command))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Open connections and their tasks end with us; an orderly shutdown would wait for them.
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""Messages for the agent's stdin: files in name order, each id once, acknowledged when the pipe has taken them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Message(NamedTuple):
+    id: str
+    line: bytes
+
+
+class Inbox:
+    """`inbox/*.json` hold {"id", "line"}; `delivered/ID` says that the message was given to the agent."""
+
+    def __init__(self, folder: Path) -> None:
+        self._inbox = folder / "inbox"
+        self._delivered = folder / "delivered"
+        self._inbox.mkdir(exist_ok=True)
+        self._delivered.mkdir(exist_ok=True)
+        self._read: set[str] = set()
+        self._taken = {path.name for path in self._delivered.iterdir()}
+
+    def waiting(self) -> bool:
+        return any(True for _ in self._unread())
+
+    def take(self) -> Message | None:
+        """The next message that was not taken yet."""
+        for path in self._unread():
+            self._read.add(path.name)
+            message = _parse(path)
+            if message and message.id in self._taken:
+                self.acknowledge(message)  # asked again: the first acknowledgement may have failed
+            elif message:
+                self._taken.add(message.id)
+                return message
+        return None
+
+    def acknowledge(self, message: Message) -> None:
+        with contextlib.suppress(OSError):  # a full disk: the host does not know, and asks again
+            (self._delivered / message.id).touch()
+
+    def _unread(self) -> Iterator[Path]:
+        yield from sorted(
+            path for path in self._inbox.glob("*.json") if path.name not in self._read and not path.name.startswith(".")
+        )
+
+
+def _parse(path: Path) -> Message | None:
+    """None for a file that is not ours: the host writes whole files only."""
+    try:
+        found = json.loads(path.read_bytes())
+        name, line = found["id"], found["line"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if not isinstance(name, str) or not isinstance(line, str) or Path(name).name != name:
+        return None
+    return Message(name, line.encode("utf-8").rstrip(b"\n") + b"\n")

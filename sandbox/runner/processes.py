@@ -1,0 +1,112 @@
+"""Runs one command with a time limit and bounded output: nothing that a repository configures can hang or flood us."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import IO, NamedTuple
+
+READ_SIZE = 65536
+
+
+class Limits(NamedTuple):
+    seconds: float
+    keep: int = READ_SIZE
+    """Bytes of each stream, the last ones."""
+
+
+class Finished(NamedTuple):
+    exit_code: int
+    output: bytes
+    errors: bytes
+    timed_out: bool
+    seconds: float
+
+
+class Tail:
+    """The last bytes of a stream."""
+
+    def __init__(self, keep: int) -> None:
+        self._keep = keep
+        self._held = 0
+        self._parts: deque[bytes] = deque()
+
+    def add(self, data: bytes) -> None:
+        self._parts.append(data)
+        self._held += len(data)
+        while self._held - len(self._parts[0]) >= self._keep:
+            self._held -= len(self._parts.popleft())
+
+    def text(self) -> bytes:
+        return b"".join(self._parts)[-self._keep :]
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    cwd: str,
+    env: Mapping[str, str],
+    limits: Limits,
+    stdin: IO[bytes] | None = None,
+    merged: bool = False,
+) -> Finished:
+    """Run to its end, or to the end of its time, when the whole process group is killed."""
+    started = time.monotonic()
+    with subprocess.Popen(
+        argv,
+        cwd=cwd,
+        env=dict(env),
+        stdin=stdin or subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if merged else subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        tails = {pipe: Tail(limits.keep) for pipe in (process.stdout, process.stderr) if pipe}
+        try:
+            timed_out = not _drain(process, tails, started + limits.seconds)
+        finally:
+            kill_group(process.pid)
+        exit_code = process.wait()
+        output, errors = (tails[pipe].text() if pipe else b"" for pipe in (process.stdout, process.stderr))
+    return Finished(exit_code, output, errors, timed_out, time.monotonic() - started)
+
+
+def _drain(process: subprocess.Popen[bytes], tails: Mapping[IO[bytes], Tail], deadline: float) -> bool:
+    """False when the time ran out. A child that holds the pipes open after the command's end is not waited for."""
+    with selectors.DefaultSelector() as selector:
+        for pipe in tails:
+            os.set_blocking(pipe.fileno(), False)
+            selector.register(pipe, selectors.EVENT_READ, tails[pipe])
+        while time.monotonic() < deadline:
+            ended = process.poll() is not None
+            if not selector.get_map():
+                return ended or _wait(process, deadline - time.monotonic())
+            ready = selector.select(0 if ended else min(0.05, max(0.0, deadline - time.monotonic())))
+            for key, _ in ready:
+                data = os.read(key.fd, READ_SIZE)
+                if data:
+                    key.data.add(data)
+                else:
+                    selector.unregister(key.fileobj)
+            if ended and not ready:
+                return True
+    return process.poll() is not None
+
+
+def _wait(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    try:
+        process.wait(max(0.0, seconds))
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def kill_group(group: int, sign: int = signal.SIGKILL) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, sign)

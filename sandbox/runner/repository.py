@@ -1,0 +1,122 @@
+"""The one place inside the environment where we call git: the machine's settings, hooks and prompts are off."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from . import processes
+
+SETTINGS = (
+    ("core.hooksPath", "/dev/null"),
+    ("core.fsmonitor", "false"),
+    ("core.safecrlf", "false"),
+    ("core.sparseCheckout", "false"),
+    ("core.untrackedCache", "false"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("commit.gpgSign", "false"),
+    ("advice.addEmbeddedRepo", "false"),
+    ("protocol.allow", "never"),
+    ("submodule.recurse", "false"),
+    ("safe.directory", "*"),  # the folder may have been made by another user of the same environment
+)
+IDENTITY = ("Forgehand agent", "agent@forgehand.invalid")
+WHEN = "1767225600 +0000"  # the host makes the commit that counts; this one only carries the tree
+
+
+class GitFailed(Exception):
+    """git said no, or ran out of time; the text is its own last words."""
+
+
+class GitTimedOut(GitFailed):
+    """No use in asking the same again."""
+
+
+class Repository:
+    """A git directory with a work tree; every call shares one deadline."""
+
+    def __init__(self, git: str, git_dir: Path, work: Path, *, seconds: float) -> None:
+        self.git_dir = git_dir
+        self.work = work
+        self._git = git
+        self._deadline = time.monotonic() + seconds
+        self._index: Path | None = None
+
+    def use_index(self, path: Path) -> None:
+        """Work on a scratch index instead of the one that the agent uses."""
+        self._index = path
+
+    def __call__(self, *arguments: str, stdin: IO[bytes] | None = None, allowed: Sequence[int] = (0,)) -> str:
+        left = self._deadline - time.monotonic()
+        done = processes.run(
+            [self._git, *arguments],
+            cwd=str(self.work),
+            env=self._environment(),
+            limits=processes.Limits(left),
+            stdin=stdin,
+        )
+        if done.timed_out:
+            raise GitTimedOut(f"git {arguments[0]} did not end in time")
+        if done.exit_code not in allowed:
+            words = done.errors.decode("utf-8", "replace").strip()
+            raise GitFailed(f"git {arguments[0]} failed: {words[-1500:]}")
+        return done.output.decode("utf-8", "replace").strip()
+
+    def has(self, thing: str) -> bool:
+        try:
+            self("cat-file", "-e", thing)
+        except GitFailed:
+            return False
+        return True
+
+    def _environment(self) -> dict[str, str]:
+        own = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": os.environ.get("HOME", "/"),
+            "LC_ALL": "C",
+            "GIT_DIR": str(self.git_dir),
+            "GIT_WORK_TREE": str(self.work),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": "/dev/null",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_LITERAL_PATHSPECS": "1",
+            "GIT_LFS_SKIP_SMUDGE": "1",
+            "GIT_CONFIG_COUNT": str(len(SETTINGS)),
+        }
+        for number, (name, value) in enumerate(SETTINGS):
+            own[f"GIT_CONFIG_KEY_{number}"] = name
+            own[f"GIT_CONFIG_VALUE_{number}"] = value
+        for role in ("AUTHOR", "COMMITTER"):
+            own[f"GIT_{role}_NAME"], own[f"GIT_{role}_EMAIL"] = IDENTITY
+            own[f"GIT_{role}_DATE"] = WHEN
+        if self._index:
+            own["GIT_INDEX_FILE"] = str(self._index)
+        return own
+
+
+def create(repository: Repository, *, pack: Path, sha: str, shallow: Sequence[str]) -> None:
+    """A git directory that holds the pack's objects, and no remote."""
+    hashing = ["--object-format=sha256"] if len(sha) == 64 else []
+    repository("init", "--quiet", "--template=", *hashing)
+    with pack.open("rb") as file:
+        repository("index-pack", "--stdin", stdin=file)
+    if shallow:
+        (repository.git_dir / "shallow").write_text("".join(f"{commit}\n" for commit in shallow), encoding="ascii")
+    if not repository.has(f"{sha}^{{commit}}"):
+        raise GitFailed(f"the pack does not hold {sha}")
+
+
+def remove(path: Path) -> None:
+    """Whatever stands at that path: a folder, a file, a link (which is not followed), or nothing."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()

@@ -1,0 +1,72 @@
+"""Stands in for an agent's program: speaks stream-json on stdin and stdout and does what the prompt lists."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+
+def say(document: object) -> None:
+    os.write(1, json.dumps(document).encode() + b"\n")
+
+
+def text(words: str) -> None:
+    say({"type": "assistant", "message": {"content": [{"type": "text", "text": words}]}, "parent_tool_use_id": None})
+
+
+def result() -> None:
+    say({"type": "result", "subtype": "success", "is_error": False, "result": "done", "terminal_reason": "completed"})
+
+
+def heard() -> str | None:
+    line = sys.stdin.readline()
+    return json.loads(line)["message"]["content"] if line else None
+
+
+def listen_until_closed() -> None:
+    while (words := heard()) is not None:
+        text(f"heard {words}")
+        result()
+
+
+def wait_for(path: str) -> None:
+    while not pathlib.Path(path).exists():
+        time.sleep(0.005)
+
+
+STEPS = {
+    "say": text,
+    "result": result,
+    "raw": lambda data: os.write(1, data.encode("latin-1")),
+    "count": lambda number: [text(f"line {one}") for one in range(number)],
+    "write": lambda path, words: pathlib.Path(path).write_text(words),
+    "shell": lambda command: subprocess.run(command, shell=True, check=True, capture_output=True),
+    "error": lambda words: os.write(2, words.encode()),
+    "hear": lambda: text(f"heard {heard()}"),
+    "wait_for": wait_for,
+    "ignore_term": lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
+    "orphan": lambda: subprocess.Popen(
+        ["setsid", "sleep", "1000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ),
+    "hang": lambda: [time.sleep(60) for _ in range(100)],
+    "environment": lambda *names: text(json.dumps({name: os.environ.get(name) for name in names})),
+    "exit": sys.exit,
+}
+
+
+def main() -> None:
+    with pathlib.Path(os.environ["HOME"], "starts").open("a") as starts:
+        starts.write("started\n")
+    say({"type": "system", "subtype": "init", "session_id": "s", "model": "m", "cwd": str(pathlib.Path.cwd())})
+    for name, *arguments in json.loads(heard() or "[]"):
+        STEPS[name](*arguments)
+    result()
+    listen_until_closed()
+
+
+main()

@@ -1,0 +1,47 @@
+"""What tests of environments share: a short folder that every user reaches, a stand-in for the agent, waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sandbox.primitives import EnvironmentPrimitives
+
+
+@contextmanager
+def short_folder() -> Iterator[Path]:
+    """pytest's own folders are closed to other users, and too deep for a socket's path."""
+    found = Path(tempfile.mkdtemp(prefix="fh-", dir="/var/tmp"))
+    found.chmod(0o711)
+    try:
+        yield found
+    finally:
+        shutil.rmtree(found, ignore_errors=True)
+
+
+def small_agent(folder: Path) -> Path:
+    found = folder / "agent"
+    found.write_text("#!/bin/sh\necho agent 1.0\n", encoding="utf-8")
+    found.chmod(0o755)
+    return found
+
+
+def shell(script: str) -> list[str]:
+    return ["/bin/sh", "-c", script]
+
+
+async def until(check: Callable[[], Awaitable[bool]], seconds: float = 10.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not await check():
+            await asyncio.sleep(0.01)
+
+
+async def until_size(env: EnvironmentPrimitives, path: str, size: int) -> None:
+    async with asyncio.timeout(10):
+        async for seen in env.watch(path, -1):
+            if seen >= size:
+                return

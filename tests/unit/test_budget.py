@@ -1,0 +1,79 @@
+"""The arithmetic of budgets holds for every order in which requests come and end."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.models import Usage
+from bot.sessions import budget, prices
+from bot.sessions.budget import CacheUse, Decision, Ledger, Sizes
+from bot.sessions.prices import Consumption, Prices
+
+MODELS = ["claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5", "claude-sonnet-4-5", "claude-fable-5-1"]
+money = st.floats(0, 1_000, allow_nan=False)
+
+
+def test_a_reserve_is_the_input_at_its_dearest_and_one_block_of_output() -> None:
+    found = budget.estimate(Sizes(3_000_000, 0, 32_000, CacheUse.SHORT), Prices().of("claude-opus-5-5"))
+    assert (found.input_tokens, found.output_tokens) == (1_000_000, 8_000)
+    assert found.input_usd == pytest.approx(5.0)
+    assert found.output_usd == pytest.approx(0.16)
+
+
+def test_an_image_counts_by_the_piece() -> None:
+    price = Prices().of("claude-opus-5-5")
+    assert budget.estimate(Sizes(0, 2, 0, CacheUse.NONE), price).input_usd == pytest.approx(0.04)
+
+
+@given(
+    model=st.sampled_from(MODELS),
+    tokens=st.lists(st.integers(0, 400_000), min_size=4, max_size=4),
+    cache=st.sampled_from(CacheUse),
+)
+def test_no_request_within_its_sizes_costs_more_than_its_reserve(
+    model: str, tokens: list[int], cache: CacheUse
+) -> None:
+    plain, read, short, long = tokens
+    short = short if cache is not CacheUse.NONE else 0
+    long = long if cache is CacheUse.LONG else 0
+    total = plain + read + short + long
+    price = Prices().of(model)
+    used = Consumption(Usage(plain, 8_000, read, short + long), cache_write_long=long)
+    found = budget.estimate(Sizes(total * budget.BYTES_PER_TOKEN, 0, 8_000, cache), price)
+    assert prices.cost(price, used) <= found.usd * (1 + 1e-9)
+
+
+@given(spent=money, reserved=money, limit=money)
+def test_a_decision_follows_from_the_sums(spent: float, reserved: float, limit: float) -> None:
+    decision = budget.decide([Ledger(spent, reserved, limit)])
+    assert (decision is Decision.EXHAUSTED) == (spent >= limit)
+    assert (decision is Decision.ADMIT) == (spent + reserved < limit)
+
+
+@given(st.lists(st.builds(Ledger, money, money, money), min_size=1))
+def test_the_strictest_limit_decides(ledgers: list[Ledger]) -> None:
+    alone = [budget.decide([one]) for one in ledgers]
+    order = [Decision.ADMIT, Decision.WAIT, Decision.EXHAUSTED]
+    assert budget.decide(ledgers) is max(alone, key=order.index)
+    assert budget.allowance(ledgers) == min(budget.allowance([one]) for one in ledgers)
+
+
+@given(
+    limit=st.floats(0.01, 50),
+    requests=st.lists(st.tuples(st.floats(0.001, 5), st.floats(0, 1), st.booleans()), max_size=60),
+)
+def test_whatever_comes_in_parallel_the_limit_is_passed_by_one_reserve_at_most(
+    limit: float, requests: list[tuple[float, float, bool]]
+) -> None:
+    spent, largest = 0.0, 0.0
+    under_way: list[tuple[float, float]] = []
+    for reserve, used, ends in requests:
+        if budget.decide([Ledger(spent, sum(one for one, _ in under_way), limit)]) is Decision.ADMIT:
+            under_way.append((reserve, used))
+            largest = max(largest, reserve)
+        if ends and under_way:
+            ended, share = under_way.pop(0)
+            spent += ended * share
+        assert spent + sum(one for one, _ in under_way) <= limit + largest + 1e-9

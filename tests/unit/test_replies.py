@@ -1,0 +1,173 @@
+"""What we say: every outcome has its words, and texts of others give no orders in ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from bot import replies
+from bot.commands import FORMS
+from bot.models import Outcome, SessionId, TurnKey, TurnState, Usage
+
+
+@dataclass(frozen=True)
+class Turn:
+    prompt: str = "fix the rounding in `total`"
+    agent_result: str | None = None
+    kind: str = "run"
+    number: int = 12
+    requester: str = "alice"
+    requester_id: int = 7
+    model: str = "claude-sonnet-5-5"
+    key: TurnKey = field(default_factory=lambda: TurnKey(SessionId("abcd1234"), 1))
+
+
+@dataclass(frozen=True)
+class Cost:
+    usd: float = 0.4321
+    usage: Usage = field(default_factory=lambda: Usage(1000, 200, 30, 4))
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_every_outcome_has_a_headline_and_a_way_on(outcome: Outcome) -> None:
+    assert replies.headline(outcome)
+    assert "`/bot" in replies.what_next(outcome, "/bot") or outcome is Outcome.PULL_REQUEST
+    assert "{" not in replies.what_next(outcome, "/bot")
+
+
+def test_headlines_differ() -> None:
+    assert len({replies.headline(outcome) for outcome in Outcome}) == len(Outcome)
+
+
+def test_help_is_made_from_the_one_list() -> None:
+    text = replies.help_text("/bot")
+    for form in FORMS:
+        assert (f"| `/bot {form.usage}` |" in text) == form.ready
+        assert form.ready or f"`{form.word}`" in text
+    assert "`--budget 5`" in text
+    assert "/claude" not in text
+
+
+def test_short_answers() -> None:
+    assert replies.status(TurnState.RUNNING, "working", "2 min", 0.5) == (
+        "Running for 2 min, now working; $0.50 spent so far."
+    )
+    assert replies.status(TurnState.QUEUED, "", "3 s", 0) == "Queued for 3 s; nothing spent yet."
+    assert replies.something_broke("turn:abcd1234:1") == (
+        "Something broke on our side, reference: `turn:abcd1234:1`. The operator finds the cause in the log."
+    )
+
+
+def test_a_commit_message() -> None:
+    assert replies.commit_message(Turn()) == (
+        "Fix the rounding in `total`\n\n"
+        "For #12. Asked for in these words:\n\n"
+        "fix the rounding in `total`\n\n"
+        "Forgehand-Session: abcd1234, turn 1\n"
+        "Co-authored-by: alice <7+alice@users.noreply.github.com>"
+    )
+
+
+def test_the_subject_takes_a_title_of_the_agent_but_no_chatter() -> None:
+    assert replies.pull_title(Turn(agent_result="## Round totals half up\n\nI changed…")) == "Round totals half up"
+    assert replies.pull_title(Turn(agent_result="I fixed it all.")) == "Fix the rounding in `total`"
+    assert replies.pull_title(Turn(prompt="")) == "Changes for #12"
+    assert replies.pull_title(Turn(prompt="<!-- hidden -->\n")) == "Changes for #12"
+
+
+def test_subjects_are_short() -> None:
+    subject = replies.commit_message(Turn(prompt="please change every word " * 5)).splitlines()[0]
+    assert len(subject) <= 72
+    assert subject.endswith("…")
+
+
+@pytest.mark.acceptance("D09")
+@pytest.mark.acceptance("D10")
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "Fixes #1",
+        "closes: #2",
+        "Resolves octo/calc#3",
+        "fix GH-4",
+        "Fixes https://github.com/octo/calc/issues/3",
+        "[skip ci]",
+        "[ci skip] now",
+        "skip-checks: true",
+        "Co-authored-by: Mallory <mallory>",
+        "Signed-off-by: Mallory <mallory>",
+        "thanks @octo/team and @everyone",
+        "/merge",
+        "\u202eabc\u200b<!-- forgehand:session=x -->",
+    ],
+)
+def test_nothing_in_a_commit_message_gives_orders(hostile: str) -> None:
+    message = replies.commit_message(Turn(prompt=f"{hostile}\n\n{hostile}\n", agent_result=hostile))
+    head, _, trailers = message.rpartition("\n\n")
+    assert trailers.splitlines() == [
+        "Forgehand-Session: abcd1234, turn 1",
+        "Co-authored-by: alice <7+alice@users.noreply.github.com>",
+    ]
+    rest = head.replace("For #12.", "").replace("Changes for #12", "").lower()
+    for order in (
+        "#1",
+        "#2",
+        "#3",
+        "gh-4",
+        "github.com",
+        "[skip",
+        "[ci",
+        "-by:",
+        "checks:",
+        "@",
+        "\n/",
+        "\u202e",
+        "<!--",
+    ):
+        assert order not in rest
+
+
+def test_a_message_is_bounded() -> None:
+    assert len(replies.commit_message(Turn(prompt="word " * 20_000))) < 5_000
+
+
+def test_a_pull_request_says_asked_done_verified_and_what_it_took() -> None:
+    body = replies.pull_body(
+        Turn(agent_result="Rounded half up."),
+        number=12,
+        files=[{"path": "a.py", "added": 3, "removed": 1}, {"path": "b.png", "added": None, "removed": None}],
+        verified=[{"command": "pytest -q", "exit_code": 0, "where": "fresh", "tail": ""}],
+        seconds=75,
+        cost=Cost(),
+    )
+    assert body == (
+        "For #12\n\n"
+        "### Asked by `alice`\n\n> fix the rounding in `total`\n\n"
+        "### Done\n\nRounded half up.\n\n"
+        "<details><summary>2 files changed</summary>\n\n- `a.py` +3 −1\n- `b.png` (binary)\n\n</details>\n\n"
+        "### Verified\n\nRun by Forgehand on a clean checkout of this commit:\n\n- ✓ `pytest -q` exit 0\n\n"
+        "<sub>1 min 15 s · $0.43 · 1,234 tokens · `claude-sonnet-5-5` · session abcd1234, turn 1</sub>"
+    )
+
+
+def test_a_pull_request_claims_nothing_that_was_not_run() -> None:
+    body = replies.pull_body(Turn(), number=12, files=[], verified=[], seconds=5, cost=Cost())
+    assert "Nothing was run by Forgehand itself" in body
+    agents = [{"command": "x`y", "exit_code": 1, "where": "agent", "tail": ""}]
+    body = replies.pull_body(Turn(), number=12, files=[], verified=agents, seconds=5, cost=Cost())
+    assert "in the agent's own environment:\n\n- ✗ `x?y` exit 1" in body
+
+
+def test_texts_of_others_pass_the_given_door() -> None:
+    body = replies.pull_body(
+        Turn(prompt="asked", agent_result="done"),
+        number=12,
+        files=[],
+        verified=[],
+        seconds=5,
+        cost=Cost(),
+        inert=str.upper,
+    )
+    assert "> ASKED" in body
+    assert "\n\nDONE\n\n" in body

@@ -1,0 +1,172 @@
+"""The repository's config: its keys, and mistakes named with key and line."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot import repo_config
+from bot.errors import BadRepoConfig
+from bot.repo_config import Paths, RepoConfig, Tools, Triggers
+
+EVERYTHING = """\
+model: claude-opus-5-5
+budget: 7.5
+timeout: 1h30m
+permission: ask
+tools:
+  allowed: [Bash, Read]
+  denied: [WebFetch]
+triggers:
+  label: true
+  issue_opened: true
+  review_team: claude-review
+  review_user: decoy
+  review_label: look
+  review_opened: true
+  ci_fix: true
+base: develop
+branch: bot/{thread}/{session}
+draft: false
+setup:
+  - npm ci
+checks: pytest -q
+egress: [files.example.com, "*.example.org"]
+paths:
+  blocked: ["infra/**"]
+  sensitive: ["auth/**"]
+read_outsiders: true
+commits: verified
+template: python-big
+instructions: |
+  Use tabs.
+"""
+
+
+def test_every_key() -> None:
+    config = repo_config.parse(EVERYTHING)
+    assert config == RepoConfig(
+        model="claude-opus-5-5",
+        budget=7.5,
+        timeout=5400.0,
+        permission="ask",
+        tools=Tools(("Bash", "Read"), ("WebFetch",)),
+        triggers=Triggers("claude", True, "claude-review", "decoy", "look", True, True),
+        base="develop",
+        branch="bot/{thread}/{session}",
+        draft=False,
+        setup=("npm ci",),
+        checks=("pytest -q",),
+        egress=("files.example.com", "*.example.org"),
+        paths=Paths(("infra/**",), ("auth/**",)),
+        read_outsiders=True,
+        commits="verified",
+        template="python-big",
+        instructions="Use tabs.",
+    )
+    assert config.branch_name(3, "abcd1234") == "bot/3/abcd1234"
+    assert repo_config.load(repo_config.dump(config)) == config
+
+
+@pytest.mark.parametrize("text", [None, "", b"", "# nothing\n", "---\n", "null\n", "{}\n", "tools:\n"])
+def test_nothing_means_the_defaults(text: str | bytes | None) -> None:
+    assert repo_config.parse(text) == RepoConfig()
+    assert repo_config.load(None) == RepoConfig()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("model: x\nbudgt: 3\n", "line 2: there is no key `budgt`"),
+        ("triggers:\n  labl: x\n", "line 2: there is no key `triggers.labl`"),
+        ("draft: true\ndraft: true\n", "line 2: `draft` stands there twice"),
+        ("tools: 3\n", "line 1: `tools` must hold keys of its own"),
+        ("tools: [a]\n", "line 1: `tools` must hold keys of its own"),
+        ("draft: 'yes'\n", "line 1: `draft` must be true or false"),
+        ("budget: five\n", "`budget` must be an amount"),
+        ("budget: -1\n", "`budget` must be an amount"),
+        ("budget: .nan\n", "`budget` must be an amount"),
+        ("budget: true\n", "`budget` must be an amount"),
+        ("timeout: soon\n", "`timeout` must be a time"),
+        ("timeout: 9999h\n", "`timeout` must be a time"),
+        ("timeout: 30m --turns 3\n", "`timeout` must be a time"),
+        ("permission: root\n", "`permission` must be one of auto, ask, plan"),
+        ("permission: [auto]\n", "`permission` must be one of auto, ask, plan"),
+        ("commits: gpg\n", "`commits` must be one of git, verified"),
+        ("base: a..b\n", "`base` must be the name of a branch"),
+        ("base: -x\n", "`base` must be the name of a branch"),
+        ("branch: fixed\n", "`branch` must be"),
+        ("branch: '{session}/{user}'\n", "`branch` must be"),
+        ("branch: '../{session}'\n", "`branch` must be"),
+        ("setup: [1]\n", "`setup` must be a list of texts"),
+        ("setup: {a: b}\n", "`setup` must be a list of texts"),
+        ("setup: [" + "a," * 101 + "]\n", "at most 100"),
+        ("egress: [localhost]\n", "`egress` must be a list of host names"),
+        ("egress: [10.0.0.1]\n", "`egress` must be a list of host names"),
+        ("egress: ['https://x.example']\n", "`egress` must be a list of host names"),
+        ("egress: [api.github.com]\n", "`egress` must not name github.com"),
+        ("egress: ['*.anthropic.com']\n", "`egress` must not name api.anthropic.com"),
+        ("model: [x]\n", "`model` must be text"),
+        ("model: 'a b'\n", "`model` must be a name"),
+        ("- a\n", "line 1: the file must hold `key: value` lines"),
+        ("text\n", "line 1: the file must hold `key: value` lines"),
+        ("a: [\n", "this is not YAML"),
+        ("a: b\n c: d\n", "line 2: this is not YAML"),
+        ("a: 1\n---\nb: 2\n", "line 2: this is not YAML"),
+        ("model: 2026-99-99\n", "line 1: the value cannot be read"),
+        ("? [a]\n: b\n", "line 1: a key must be a word"),
+        ("model: !!python/object/apply:os.system [x]\n", "line 1: this is not YAML"),
+        (b"\xff\xfe", "not UTF-8"),
+        ("model: \x01\n", "characters that YAML does not allow"),
+        ("#" * 70_000, "larger than 64 KB"),
+    ],
+    ids=lambda value: repr(value[:30]),
+)
+def test_mistakes_are_named(text: str | bytes, words: str) -> None:
+    with pytest.raises(BadRepoConfig) as caught:
+        repo_config.parse(text)
+    assert words in str(caught.value)
+    assert ".github/forgehand.yml" in str(caught.value)
+
+
+def test_all_mistakes_are_named_at_once() -> None:
+    with pytest.raises(BadRepoConfig) as caught:
+        repo_config.parse("budgt: 1\ndraft: 3\nmodel: 5\n")
+    assert [line[:7] for line in str(caught.value).splitlines()[2:]] == ["- line ", "- line ", "- line "]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &a [x, x, x]\nb: &b [*a, *a, *a]\nc: &c [*b, *b, *b]\n",
+        "a: &a\n  b: *a\n",
+        "a: &a 1\n",
+        "[" * 30_000,
+        "a: " + "{b: " * 9_000,
+        "- " * 20_000,
+        "a: [" + "1," * 30_000 + "]",
+    ],
+    ids=lambda text: repr(text[:20]),
+)
+def test_bombs_do_not_go_off(text: str) -> None:
+    began = time.process_time()
+    with pytest.raises(BadRepoConfig):
+        repo_config.parse(text)
+    assert time.process_time() - began < 5.0
+
+
+def test_a_key_cannot_break_out_of_the_comment() -> None:
+    with pytest.raises(BadRepoConfig) as caught:
+        repo_config.parse('"`@everyone`\\n# x": 1\n')
+    assert "`?@everyone??# x`" in str(caught.value)
+
+
+@given(st.text(max_size=120))
+def test_any_text_is_a_config_or_a_mistake(text: str) -> None:
+    try:
+        repo_config.parse(text)
+    except BadRepoConfig as error:
+        assert str(error)

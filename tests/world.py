@@ -1,0 +1,105 @@
+"""The whole world on loopback: a simulated GitHub, a scripted model, and the real service between them."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bot import app, settings
+from bot.simulation.anthropic import SimulatedAnthropic
+from bot.simulation.github import SimulatedGitHub
+from bot.simulation.github.state import App, Comment, Installation, Issue, Pull, Repository
+from bot.simulation.scenarios import discount
+
+MODEL_KEY = "sk-ant-api03-" + "canary-model-key" * 4
+WEBHOOK_SECRET = "canary-webhook-secret-0123456789"
+SECRET_KEY = base64.b64encode(b"canary-secret-key-of-32-bytes-!!").decode()
+MARKER = re.compile(r"<!-- forgehand:session=([a-z0-9]{8}) turn=(\d+) state=(\w+)(?: outcome=(\w+))? -->")
+TURN_SECONDS = 60.0
+
+
+@dataclass
+class World:
+    root: Path
+    github: SimulatedGitHub
+    model: SimulatedAnthropic
+    app: App
+    installation: Installation
+    repo: Repository
+    issue: Issue
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    @asynccontextmanager
+    async def running(cls, root: Path, *, private: bool = True, **changes: str) -> AsyncIterator[World]:
+        """GitHub and the model; `bot()` starts the service between them."""
+        github_root = root / "github"
+        async with (
+            SimulatedGitHub.running(github_root) as github,
+            SimulatedAnthropic.running(api_key=MODEL_KEY) as model,
+        ):
+            model.default(discount.script(paced=False))
+            registered = github.create_app(slug="forgehand", webhook_secret=WEBHOOK_SECRET)
+            repo = github.create_repo(discount.REPOSITORY, files=discount.FILES, private=private)
+            github.user("alice")
+            repo.grant("alice", "write")
+            installation = github.install(registered, repos=[repo])
+            issue = github.open_issue(repo, title=discount.ISSUE_TITLE, body=discount.ISSUE_BODY, by="alice")
+            world = cls(root, github, model, registered, installation, repo, issue)
+            world.environment = {**world._environment(), **changes}
+            yield world
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            "FORGEHAND_DATA_DIR": str(self.root / "data"),
+            "FORGEHAND_HOST": "127.0.0.1",
+            "FORGEHAND_PORT": "0",
+            "FORGEHAND_GITHUB_URL": self.github.url,
+            "FORGEHAND_GITHUB_API_URL": self.github.api_url,
+            "FORGEHAND_APP_ID": str(self.app.id),
+            "FORGEHAND_PRIVATE_KEY": self.app.private_key_pem,
+            "FORGEHAND_WEBHOOK_SECRET": WEBHOOK_SECRET,
+            "FORGEHAND_SECRET_KEY": SECRET_KEY,
+            "FORGEHAND_ACCOUNTS": self.repo.owner.login,
+            "ANTHROPIC_API_KEY": MODEL_KEY,
+            "ANTHROPIC_BASE_URL": self.model.url,
+            "PATH": os.environ["PATH"],
+        }
+
+    @asynccontextmanager
+    async def bot(self, **changes: str) -> AsyncIterator[app.Running]:
+        """The service in this process, on the world's data directory; GitHub's webhooks go to it."""
+        async with app.running(settings.read({**self.environment, **changes})) as running:
+            self.app.webhook_url = f"{running.url}/webhook"
+            yield running
+
+    def say(self, words: str, *, by: str = "alice", on: Issue | Pull | None = None) -> Comment:
+        return self.github.comment(on or self.issue, words, by=by)
+
+    def replies(self, on: Issue | Pull | None = None) -> list[Comment]:
+        """What the App's bot has written on a thread."""
+        thread = on or self.issue
+        comments = thread.comments if isinstance(thread, Issue) else thread.issue.comments
+        return [one for one in comments if one.author is self.app.bot and not one.deleted]
+
+    def states(self, on: Issue | Pull | None = None) -> list[Mapping[str, str | None]]:
+        """What the markers of our live comments say, oldest first."""
+        found = (MARKER.match(one.body) for one in self.replies(on))
+        return [{"session": m[1], "turn": m[2], "state": m[3], "outcome": m[4]} for m in found if m is not None]
+
+    async def outcome(self, n: int = 1, *, on: Issue | Pull | None = None, timeout: float = TURN_SECONDS) -> str:
+        """The outcome of the thread's n-th turn, once its live comment is final."""
+
+        def final() -> str | None:
+            states = self.states(on)
+            return states[n - 1]["outcome"] if len(states) >= n else None
+
+        return str(await self.github.changed(final, timeout))
+
+    def pulls(self) -> list[Pull]:
+        return list(self.repo.pulls.values())
