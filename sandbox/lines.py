@@ -18,8 +18,8 @@ class RawLine:
 class LineCutter:
     """Pieces of an unfinished line are kept in a list and joined once: `rest + chunk` is quadratic on long lines."""
 
-    def __init__(self, offset: int, cap: int = LINE_CAP) -> None:
-        self._cap = cap
+    def __init__(self, offset: int, cap: int | None = None) -> None:
+        self._cap = LINE_CAP if cap is None else cap
         self._pieces: list[bytes] = []
         self._held = 0
         self.offset = offset

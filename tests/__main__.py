@@ -20,7 +20,8 @@ CHECKS = (
 def main() -> int:
     for check in CHECKS:
         print(f"== {' '.join(check)}", flush=True)
-        found = subprocess.run([str(BIN / check[0]), *check[1:], *(sys.argv[1:] if check[0] == "pytest" else [])])
+        command = [str(BIN / check[0]), *check[1:], *(sys.argv[1:] if check[0] == "pytest" else [])]
+        found = subprocess.run(command, check=False)
         if found.returncode:
             return found.returncode
     return 0

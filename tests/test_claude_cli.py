@@ -7,6 +7,7 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,8 +21,8 @@ from sandbox.execution import ExecutionEnvironment, RunState
 from sandbox.plain import PlainProvider, PlainSettings
 from sandbox.primitives import EnvironmentSpec
 
-claude_agent_sdk = pytest.importorskip("importlib.util").find_spec("claude_agent_sdk")
-BINARY = Path(claude_agent_sdk.origin).parent / "_bundled" / "claude" if claude_agent_sdk else Path("absent")
+SDK = find_spec("claude_agent_sdk")
+BINARY = Path(SDK.origin or "").parent / "_bundled" / "claude" if SDK else Path("absent")
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="the Claude Code binary is not installed")
 TOKEN = "fht_turn-token"
 

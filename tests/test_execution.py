@@ -199,10 +199,10 @@ async def test_starting_twice_starts_once(bench: Bench) -> None:
 async def test_the_lock_holds_even_under_another_name(bench: Bench) -> None:
     """A launch that is repeated where the environment forgot the name."""
     await bench.execution.start(bench.run(["hear"]))
+    await until((bench.out / "turn-1" / "lock").exists)
     spec = str(bench.out / "turn-1" / "spec.json")
     again = [bench.primitives.layout.python, "-m", "runner.agent_run", spec]
     await bench.primitives.launch("turn-1-again", again, cwd=str(bench.primitives.folder))
-    await until((bench.out / "turn-1" / "lock").exists)
     assert await bench.execution.steer(1, "m", "x")
     assert await bench.texts() == ["heard x"]
     assert bench.starts() == 1
@@ -627,3 +627,35 @@ async def test_an_agent_cannot_say_that_it_has_ended(bench: Bench) -> None:
     assert (await bench.execution.status(1)).state is RunState.RUNNING
     assert await bench.execution.steer(1, "m", "still here")
     assert await bench.texts() == ["gone?", "heard still here"]
+
+
+@pytest.mark.acceptance("D02")
+async def test_a_line_of_ten_megabytes_and_one_past_every_cap(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sandbox.lines.LINE_CAP", 11_000_000)
+    await bench.execution.start(bench.run(["big", 10_000_000], ["big", 12_000_000], ["say", "after"]))
+    chunks = [chunk async for chunk in bench.execution.follow(1, 0)]
+    lines = [line for chunk in chunks for line in chunk.lines]
+    assert [len(line) <= 16 << 10 for line in lines] == [True] * 5
+    assert json.loads(lines[1])["message"]["content"][0]["content"].startswith("updated x")
+    assert lines[2] == ""
+    assert said(lines) == ["after"]
+    assert chunks[-1].next_offset == (bench.out / "turn-1" / "stream.jsonl").stat().st_size
+
+
+async def test_a_message_larger_than_a_pipe(bench: Bench) -> None:
+    await bench.execution.start(bench.run(["hear"], ["say", "x" * 200_000]))
+    assert await bench.execution.steer(1, "m", "y" * 500_000)
+    assert [text[:8] for text in await bench.texts()] == ["heard yy", "xxxxxxxx"]
+
+
+async def test_a_pack_of_one_commit_is_enough(bench: Bench, tmp_path: Path) -> None:
+    pack, shallow = bench.origin.pack(bench.root / "one.pack", depth=1)
+    await bench.execution.prepare(pack, bench.origin.sha, shallow, "b")
+    (bench.work / "code.py").chmod(0o755)
+    (bench.work / "link").symlink_to("code.py")
+    collected = await bench.execution.collect(1, bench.origin.sha)
+    await bench.execution.fetch_bundle(collected, tmp_path / "b", 1 << 20)
+    bench.origin.tree_of(tmp_path / "b")
+    modes = git(bench.origin.folder, "ls-tree", "--format=%(objectmode) %(path)", "refs/brought").splitlines()
+    assert "100755 code.py" in modes
+    assert "120000 link" in modes

@@ -61,7 +61,7 @@ async def test_exit_codes_and_streams_are_the_commands(folder: Path) -> None:
 
 
 async def test_signals_are_passed_on(folder: Path) -> None:
-    async with started(folder, *shell("trap 'exit 9' TERM; echo up; while :; do read x; done")) as process:
+    async with started(folder, *shell("trap 'exit 9' TERM; echo up; read x; exit 3")) as process:
         assert process.stdout is not None
         assert await asyncio.wait_for(process.stdout.readline(), 20) == b"up\n"
         process.send_signal(signal.SIGTERM)
@@ -98,7 +98,7 @@ async def exchange(port: int, data: bytes) -> bytes:
     return answer
 
 
-SAY = shell('echo "$FORGEHAND_GATEWAY"; exec sleep 60')
+SAY = shell('echo "$FORGEHAND_GATEWAY"; read x')
 
 
 async def test_bytes_go_both_ways_with_half_close(folder: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from bot.models import InstallationId, SessionId, TurnKey
 from bot.settings import Secret
-from bot.simulation.anthropic import Call, Cut, Fail, Say, Script, SimulatedAnthropic
+from bot.simulation.anthropic import Call, Cut, Fail, Say, Script, SimulatedAnthropic, Step
 from bot.simulation.anthropic.loopback import serving
 from bot.store import gateway as rows
 from bot.store.base import Store
@@ -86,7 +86,7 @@ async def test_it_reads_edits_tests_and_says_so(rig: Rig) -> None:
     path = rig.folder / "work" / "calc.py"
     path.write_text("def add(a, b):\n    return a - b\n", encoding="utf-8")
     change = {"file_path": str(path), "old_string": "a - b", "new_string": "a + b"}
-    steps = [
+    steps: list[Step] = [
         Call("Read", {"file_path": str(path)}, text="I look at it."),
         Cut(),
         Call("Edit", change),
@@ -113,8 +113,8 @@ async def test_it_reads_edits_tests_and_says_so(rig: Rig) -> None:
     [("budget", "Credit balance is too low"), ("revoked", "Invalid API key"), ("requests", "403")],
 )
 async def test_it_ends_at_once_when_we_refuse(rig: Rig, case: str, words: str) -> None:
-    terms: dict[str, Any] = {"budget": {"budget_usd": 0.0}, "requests": {"max_requests": 0}}.get(case, {})
-    token = await rig.mint(**terms)
+    terms: dict[str, dict[str, Any]] = {"budget": {"budget_usd": 0.0}, "requests": {"max_requests": 0}}
+    token = await rig.mint(**terms.get(case, {}))
     if case == "revoked":
         await rows.revoke(rig.store, KEY)
     code, lines = await rig.run(token, "Fix it")

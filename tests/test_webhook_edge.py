@@ -23,6 +23,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from bot.settings import Secret
 from bot.store import deliveries, writer
@@ -483,6 +486,35 @@ async def test_a_unix_socket_is_open_to_whoever_sees_its_folder(tmp_path: Path) 
             transport = httpx.AsyncHTTPTransport(uds=str(path))
             async with httpx.AsyncClient(transport=transport, base_url="http://unix") as client:
                 assert (await client.get("/healthz")).json() == {"status": "ok"}
+
+
+async def test_stopping_lets_answers_end_and_cuts_what_does_not(tmp_path: Path) -> None:
+    release, entered = asyncio.Event(), asyncio.Queue[str]()
+
+    async def slow(request: Request) -> Response:
+        entered.put_nowait("slow")
+        await release.wait()
+        return Response("done")
+
+    async def endless(request: Request) -> Response:
+        entered.put_nowait("endless")
+        await asyncio.Event().wait()
+        return Response()
+
+    server = Server(
+        Starlette(routes=[Route("/slow", slow), Route("/endless", endless)]),
+        tcp_socket("127.0.0.1", 0),
+        grace_seconds=0.5,
+    )
+    async with server, httpx.AsyncClient(base_url=server.url, timeout=10) as client:
+        ends, cut = asyncio.ensure_future(client.get("/slow")), asyncio.ensure_future(client.get("/endless"))
+        assert {await entered.get(), await entered.get()} == {"slow", "endless"}
+        stopping = asyncio.ensure_future(server.stop())
+        release.set()
+        assert (await ends).text == "done"
+        with pytest.raises(httpx.RemoteProtocolError):
+            await cut
+        await asyncio.wait_for(stopping, 5)
 
 
 async def test_a_port_in_use_is_said(edge: Edge) -> None:

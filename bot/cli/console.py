@@ -1,4 +1,4 @@
-"""How the command line speaks: results to stdout, everything else to stderr, errors as one sentence and an exit code."""
+"""How the command line speaks: results to stdout, all else to stderr, an error as one sentence and an exit code."""
 
 from __future__ import annotations
 

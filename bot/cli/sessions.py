@@ -11,7 +11,6 @@ import typer
 
 from bot import settings
 from bot.cli import console
-from bot.errors import StoreError
 from bot.models import SessionId
 
 app = typer.Typer(no_args_is_help=True, help="List, show, read and stop sessions.")
@@ -124,8 +123,6 @@ async def _ask(path: Path, kind: str, body: dict[str, str]) -> tuple[bool, str]:
     from bot.store import requests
     from bot.store.base import Store
 
-    if not path.exists():
-        raise StoreError(f"There is no {path}: nothing has run here yet.")
     store = await Store.open(path, migrate=False)
     try:
         request_id = await requests.leave(store, kind, body)

@@ -13,6 +13,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9/_.#+,@-]*")
 _SHA = re.compile(r"[0-9a-f]{40}")
 _SHORT_GIT = re.compile(r"git~[0-9]+")
 _MAX_REF = 240
+OWN_REFS = "refs/forgehand/"
 
 
 def is_sha(text: str) -> bool:
@@ -32,9 +33,17 @@ def is_plain_branch(name: str) -> bool:
 
 
 def branch_ref(name: str) -> str:
-    if not is_branch(name):
+    """A full ref is no branch name: `refs/x` would silently become a branch of that name."""
+    if not is_branch(name) or name.startswith("refs/"):
         raise BadName(f"`{_shown(name)}` is not a branch name that can be used.")
     return f"refs/heads/{name}"
+
+
+def push_ref(name: str) -> str:
+    """Where a push may go: a branch by its short name, or a ref of our own that is no branch. Nowhere else."""
+    if name.startswith(OWN_REFS) and is_branch(name):
+        return name
+    return branch_ref(name)
 
 
 def fetchable(ref: str) -> str:

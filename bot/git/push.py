@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from bot.errors import BotError, GitHubRefused, GitHubUnavailable
 from bot.git import names, remote
 from bot.git.access import RemoteAccess
 from bot.git.errors import GitFailed, GitTimedOut, PushRaced, PushRefused, Refusal
-from bot.git.run import GitResult, run_git
+from bot.git.run import GitResult, Io, run_git
 
 PUSH_SECONDS = 300.0
 _REPORT = re.compile(r"^([ +*=!-])\t[^\t]*:([^\t]+)\t(.*)$", re.MULTILINE)
@@ -37,13 +38,15 @@ class Push:
 
     async def run(self) -> PushResult:
         """Safe to repeat after any failure: it looks before it acts, and again when the answer is not clear."""
-        ref = names.branch_ref(self.branch)
-        if await self._is_there_already():
+        ref = names.push_ref(self.branch)
+        heads = await self._places(ref)
+        if heads.get(self.branch) == self.commit:
             return self._done(adopted=True)
+        self._require_place(heads)
         if self.expect is not None:
             await self._require_descent(self.expect)
         try:
-            flag, words, stderr = await self._send(ref)
+            flag, words, stderr = await self._send(ref, talk=await self._is_base_hidden(heads))
         except (GitFailed, GitTimedOut) as error:
             return await self._settle(_told(error))
         if flag == "!":
@@ -54,17 +57,26 @@ class Push:
     def _done(self, *, adopted: bool) -> PushResult:
         return PushResult(self.branch, self.commit, adopted)
 
-    async def _is_there_already(self) -> bool:
-        heads = await remote.heads(self.git_dir, self.access)
+    async def _places(self, ref: str) -> dict[str, str]:
+        """What stands at the remote, by the names that `branch` has there."""
+        if ref != self.branch:
+            return await remote.heads(self.git_dir, self.access)
+        sha = await remote.branch_sha(self.git_dir, self.access, self.branch)
+        return {} if sha is None else {self.branch: sha}
+
+    def _require_place(self, heads: Mapping[str, str]) -> None:
         actual = heads.get(self.branch)
-        if actual == self.commit:
-            return True
         if actual != self.expect:
             raise PushRaced(self.branch, actual)
         other = names.clash(self.branch, heads) if self.expect is None else None
         if other is not None:
             raise PushRefused(Refusal.NAME, f"the branch {remote.clean(other)} is in the way of that name")
-        return False
+
+    async def _is_base_hidden(self, heads: Mapping[str, str]) -> bool:
+        """No branch stands at the commit's parent any more: git would send all that the mirror holds of its history."""
+        argv = ["rev-parse", "--quiet", "--verify", "--end-of-options", f"{self.commit}^"]
+        parent = (await run_git(argv, self.git_dir, accept=(0, 1, 128))).text
+        return bool(parent) and parent not in heads.values()
 
     async def _require_descent(self, ancestor: str) -> None:
         argv = ["merge-base", "--is-ancestor", "--end-of-options", ancestor, self.commit]
@@ -72,13 +84,14 @@ class Push:
         if result.exit_code != 0:
             raise PushRefused(Refusal.NON_FAST_FORWARD, "the commit does not continue the branch")
 
-    async def _send(self, ref: str) -> tuple[str, str, str]:
+    async def _send(self, ref: str, *, talk: bool) -> tuple[str, str, str]:
         """What git reports of our one ref (its flag and words), and what was said on stderr."""
         common = ["push", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags"]
         # An empty lease: the remote makes the branch only if there is none. Otherwise plain: it must fast-forward.
         lease = [f"--force-with-lease={ref}:"] if self.expect is None else []
         argv = [*common, *lease, "--end-of-options", self.access.url, f"{self.commit}:{ref}"]
-        result = await run_git(argv, self.git_dir, access=self.access, timeout=PUSH_SECONDS, accept=(0, 1))
+        io = Io(config={"push.negotiate": "true"} if talk else {})
+        result = await run_git(argv, self.git_dir, access=self.access, io=io, timeout=PUSH_SECONDS, accept=(0, 1))
         flag, words = _report(result, ref)
         return flag, words, result.stderr
 

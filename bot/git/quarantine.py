@@ -44,8 +44,8 @@ class Quarantine:
         """A file's content; None when it is larger than the cap."""
         return await inspection.blob(self._dir, sha, max_bytes)
 
-    def blobs(self, changes: Sequence[Change], *, max_bytes: int = 1 << 20) -> AsyncIterator[tuple[Change, bytes]]:
-        """The new contents of all changed files up to the cap each, for the secret scan."""
+    def blobs(self, changes: Sequence[Change], *, max_bytes: int = 50 << 20) -> AsyncIterator[tuple[Change, bytes]]:
+        """The new contents for the secret scan; left out are files over the cap, which the push policy holds."""
         return inspection.blobs(self._dir, changes, max_bytes)
 
     async def patch(self, base: str, tree: str, max_bytes: int) -> bytes:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bot.git.errors import MirrorLost
-from bot.git.run import environment
+from bot.git.run import Io, environment
 
 if TYPE_CHECKING:
     from git import Commit
@@ -50,7 +50,7 @@ def _commit(mirror: Path, sha: str) -> Iterator[Commit]:
 
     try:
         with Repo(mirror) as repo:
-            repo.git.update_environment(**environment(mirror, None, {}))
+            repo.git.update_environment(**environment(mirror, None, Io()))
             yield repo.commit(sha)
     except (GitError, ODBError, ValueError):
         raise MirrorLost("the commit is not in the cache, or the cache is damaged") from None

@@ -54,8 +54,9 @@ async def is_empty(git_dir: Path, access: RemoteAccess) -> bool:
 
 
 async def branch_sha(git_dir: Path, access: RemoteAccess, branch: str) -> str | None:
-    ref = names.branch_ref(branch)
-    result = await _ask(["ls-remote", "--heads", "--end-of-options", access.url, ref], git_dir, access)
+    ref = names.push_ref(branch)
+    only = ["--heads"] if ref.startswith("refs/heads/") else []
+    result = await _ask(["ls-remote", *only, "--end-of-options", access.url, ref], git_dir, access)
     return next((sha for sha, found in _rows(result) if found == ref), None)
 
 

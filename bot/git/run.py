@@ -59,6 +59,8 @@ class Io:
     cap: int = 1 << 20
     """Captured output beyond it ends the command and marks the result as truncated."""
     env: Mapping[str, str] = field(default_factory=dict)
+    config: Mapping[str, str] = field(default_factory=dict)
+    """Settings for this command beside the safe ones."""
     max_file_bytes: int | None = None
     """No file that the command writes grows larger."""
 
@@ -75,9 +77,9 @@ class GitResult:
         return self.stdout.decode("utf-8", "replace").strip()
 
 
-def environment(git_dir: Path | None, access: RemoteAccess | None, extra: Mapping[str, str]) -> dict[str, str]:
+def environment(git_dir: Path | None, access: RemoteAccess | None, io: Io) -> dict[str, str]:
     """Everything that git sees of the world: nothing is inherited but the PATH and, for remotes, the way out."""
-    config = dict(SAFE)
+    config = {**SAFE, **io.config}
     env = {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": "/nonexistent",
@@ -101,7 +103,7 @@ def environment(git_dir: Path | None, access: RemoteAccess | None, extra: Mappin
     env["GIT_CONFIG_COUNT"] = str(len(config))
     for number, (key, value) in enumerate(config.items()):
         env[f"GIT_CONFIG_KEY_{number}"], env[f"GIT_CONFIG_VALUE_{number}"] = key, value
-    return {**env, **extra}
+    return {**env, **io.env}
 
 
 async def run_git(
@@ -143,7 +145,7 @@ async def _start(
             stdout=asyncio.subprocess.PIPE if io.stdout is None else io.stdout,
             stderr=asyncio.subprocess.PIPE,
             cwd="/",
-            env=environment(git_dir, access, io.env),
+            env=environment(git_dir, access, io),
             start_new_session=True,
         )
     )

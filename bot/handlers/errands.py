@@ -7,8 +7,8 @@ import logging
 
 from bot.handlers import stop
 from bot.handlers.desk import Desk
-from bot.models import SessionId, TurnState
-from bot.store import gateway, requests, sessions
+from bot.models import SessionId
+from bot.store import gateway, requests
 from bot.store.requests import Request
 
 log = logging.getLogger(__name__)
@@ -43,9 +43,6 @@ class Errands:
         await requests.answer(self._desk.store, request.id, words, failed=not done)
 
     async def _stop(self, session_id: SessionId) -> tuple[bool, str]:
-        turns = await sessions.turns_of(self._desk.store, session_id)
-        turn = next((one for one in reversed(turns) if one.state is not TurnState.DONE), None)
-        if turn is None:
+        if not await stop.stop_all(session_id, "the operator", self._desk):
             return False, f"Nothing runs in session {session_id or '(none)'}."
-        await stop.ask(turn.key, "the operator", self._desk)
         return True, f"Session {session_id} is being stopped; its work so far is kept."

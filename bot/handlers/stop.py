@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from bot import replies
+from bot import endings, replies
 from bot.events import Remark
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted
-from bot.models import TurnKey, TurnState
+from bot.models import SessionId, TurnState
 from bot.store import sessions
 
 
 async def handle(remark: Remark, desk: Desk) -> Noted:
-    turn = await sessions.latest(desk.store, remark.thread)
-    if turn is None or turn.state is TurnState.DONE:
+    latest = await sessions.latest(desk.store, remark.thread)
+    if latest is None or not await stop_all(latest.key.session, remark.author.login, desk):
         await desk.reply(remark, replies.nothing_runs())
         return acted(reason="nothing was running")
-    await ask(turn.key, remark.author.login, desk)
     await desk.outbound.react(remark.thread, remark.comment_id, "+1")
-    return acted(turn.key.session)
+    return acted(latest.key.session)
 
 
-async def ask(key: TurnKey, login: str, desk: Desk) -> None:
-    """Also for the command line."""
-    await sessions.request_stop(desk.store, key, login)
-    desk.poke(key)
-    desk.admit()
-    desk.board.touch(key)
+async def stop_all(session: SessionId, login: str, desk: Desk) -> int:
+    """Whatever of the session runs or waits; how many turns that were. Also for the command line."""
+    turns = [one for one in await sessions.turns_of(desk.store, session) if one.state is not TurnState.DONE]
+    for turn in reversed(turns):  # what waits first: it must not begin when the running one ends
+        if await sessions.cancel_queued(desk.store, turn.key, endings.stopped_by(login)):
+            desk.board.touch(turn.key, final=True)
+        else:
+            await sessions.request_stop(desk.store, turn.key, login)
+            desk.poke(turn.key)
+            desk.board.touch(turn.key)
+    return len(turns)

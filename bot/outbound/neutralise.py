@@ -15,6 +15,7 @@ _WORDS = rf"(?:(?:{_BOTS})\b|r[?+]|recheck\b|retest\b|test this\b|ok to test\b)"
 _SLASH = r"/(?=[A-Za-z][\w-]*(?:[ \t]|$))"
 _COMMAND = re.compile(rf"^([ \t]*)({_SLASH}|(?={_WORDS}))", re.IGNORECASE)
 _COMMAND_IN_CODE = re.compile(rf"(?m)^(?={_SLASH}|{_WORDS})", re.IGNORECASE)
+_ANY_COMMAND = re.compile(rf"(?m)^[ \t]*(?:{_SLASH}|{_WORDS})", re.IGNORECASE)
 _RICH = ("mermaid", "geojson", "topojson", "stl", "math")
 _INFO = re.compile(r"[A-Za-z0-9_+#.-]{1,30}\Z")
 _OPENING = re.compile(r"([ \t>*+.)\d-]*)(`{3,}|~{3,})[^\n]*\Z")
@@ -120,6 +121,8 @@ def _closed(text: str) -> str:
 
 def _without_commands(text: str) -> str:
     """Other bots read the raw lines, also those in code, where a space must do."""
+    if not _ANY_COMMAND.search(text):
+        return text
     code = {at for part in prose.blocks(text) if part.kind == "fence" for at in range(part.start + 1, part.end)}
     return "\n".join(
         _COMMAND_IN_CODE.sub(" ", line) if at in code else _COMMAND.sub(_defused, line)

@@ -38,18 +38,18 @@ class TooDeep(Exception):
 
 
 @lru_cache(maxsize=2)
-def _parser(references: bool) -> MarkdownIt:
+def _parser(whole: bool) -> MarkdownIt:
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable("table").disable(list(_UNUSED))
-    return parser if references else parser.disable("reference")
+    return parser if whole else parser.disable(["reference", "inline"])
 
 
 def blocks(text: str) -> list[Block]:
     """The blocks in order; lines between them are empty or belong to a container."""
     found: list[Block] = []
     in_table = 0
-    for token in _tokens(text, references=False):
+    for token in _tokens(text, whole=False):
         in_table += (token.type == "table_open") - (token.type == "table_close")
         block = _block(token, in_table > 0)
         if block and (not found or found[-1].start != block.start):
@@ -57,8 +57,8 @@ def blocks(text: str) -> list[Block]:
     return found
 
 
-def _tokens(text: str, *, references: bool) -> list[Token]:
-    tokens = _parser(references).parse(text)
+def _tokens(text: str, *, whole: bool) -> list[Token]:
+    tokens = _parser(whole).parse(text)
     if any(token.level >= DEEPEST - 5 for token in tokens):
         raise TooDeep
     return tokens
@@ -75,7 +75,7 @@ def _block(token: Token, in_table: bool) -> Block | None:
 
 def live_texts(text: str) -> Iterator[str]:
     """All that is not code: what GitHub looks through for mentions and references."""
-    for token in _tokens(text, references=True):
+    for token in _tokens(text, whole=True):
         if token.type == "html_block":
             yield token.content
         elif token.type == "inline":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bot.outbound import needles
+from bot.outbound.needles import SHORTEST
 from bot.outbound.views import UNFINISHED, View, views
 
 REDACTED = "[redacted]"
@@ -17,6 +18,7 @@ class Redactor:
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._forms: dict[str, frozenset[str]] = {}
+        self._by_start: dict[str, list[str]] = {}
         for value in values:
             self.register(value)
 
@@ -25,10 +27,17 @@ class Redactor:
 
     def register(self, value: str) -> None:
         if value not in self._forms:
-            self._forms[value] = frozenset(form for part in needles.parts(value) for form in needles.forms(part))
+            forms = frozenset(form for part in needles.parts(value) for form in needles.forms(part))
+            self._forms[value] = forms
+            for form in forms:
+                self._by_start.setdefault(form[:SHORTEST], []).append(form)
 
     def forget(self, value: str) -> None:
-        self._forms.pop(value, None)
+        for form in self._forms.pop(value, ()):
+            start = form[:SHORTEST]
+            self._by_start[start].remove(form)
+            if not self._by_start[start]:
+                del self._by_start[start]
 
     def redact(self, text: str) -> str:
         return _without(text, self.spans(text))
@@ -42,21 +51,20 @@ class Redactor:
     def spans(self, text: str) -> list[Span]:
         """Where secrets stand, in order; those that overlap are one."""
         found: list[Span] = []
-        forms = self.all_forms()
         for view in views(text):
-            found += (view.span(*place) for form in forms for place in _places(view.text, form))
+            found += (view.span(*place) for place in self._places(view.text))
             if not view.dense:  # without white space a token would run into the next word
                 found += (view.span(*match.span()) for match in needles.TOKEN.finditer(view.text))
                 found += (view.span(*match.span()) for match in needles.PEM.finditer(view.text))
         return _merged(found)
 
-
-def _places(text: str, form: str) -> Iterable[Span]:
-    """Overlapping ones too: `aXaXa` may begin anywhere."""
-    at = text.find(form)
-    while at >= 0:
-        yield at, at + len(form)
-        at = text.find(form, at + 1)
+    def _places(self, text: str) -> Iterable[Span]:
+        """One pass over the text, however many forms there are: a key alone has hundreds."""
+        starts = self._by_start
+        for at in [at for at in range(len(text) - SHORTEST + 1) if text[at : at + SHORTEST] in starts]:
+            for form in starts[text[at : at + SHORTEST]]:
+                if text.startswith(form, at):
+                    yield at, at + len(form)
 
 
 def _merged(found: list[Span]) -> list[Span]:

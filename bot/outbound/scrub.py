@@ -12,16 +12,16 @@ SPLIT = "<!-- -->"
 _OURS = r"lt|gt|amp|quot|nbsp|#33|#36|#39|#40|#47|#58|#91"
 _TAGS = r"details|summary|sub|sup|br|hr|kbd|b|i|em|strong|del|ins"
 _OUR_TAG = rf"</?(?:{_TAGS})(?: open)?[ ]?/?>"
-_KEYWORD = r"(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)"
+_KEYWORD = r"(?<![A-Za-z0-9])(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)(?![A-Za-z0-9])"
 _GAP = rf"(?:[^\w#]|_|{_OUR_TAG}){{0,40}}?"
 _THREAD = r"(?:issues|pull|pulls|discussions|commit)"
 
 _URL = re.compile(r"(?:https?://|www\.)[^\s<>\"'`|)\]]+", re.IGNORECASE)
 _ENTITY = re.compile(rf"&(?!(?:{_OURS});)(?=#[0-9]{{1,8}};|#[xX][0-9a-fA-F]{{1,7}};|[A-Za-z][A-Za-z0-9]{{1,32}};)")
 _MENTION = re.compile(r"(?<![A-Za-z0-9])@(?=[A-Za-z0-9])")
-_REFERENCE = re.compile(r"(?<!&)#(?=\d)|(?<=&)#(?=\d)(?!(?:33|36|39|40|47|58|91);)|(?<=\bGH-)(?=\d)", re.IGNORECASE)
-_CLOSING = re.compile(rf"\b{_KEYWORD}\b{_GAP}(?:[\w.-]+/[\w.-]+|[\w-]+)?(#|\bGH-)(?=\d)(\d+)", re.IGNORECASE)
-_CLOSING_URL = re.compile(rf"(\b{_KEYWORD}\b[\s\S]{{0,40}}?https?://[^\s<>]+?/{_THREAD}/)(?=\d)", re.IGNORECASE)
+_REFERENCE = re.compile(r"(?<!&)#(?=\d)|(?<=&)#(?=\d)(?!(?:33|36|39|40|47|58|91);)|(?<=GH-)(?=\d)", re.IGNORECASE)
+_CLOSING = re.compile(rf"{_KEYWORD}{_GAP}(?:[\w.-]+/[\w.-]+|[\w-]+)?(#|GH-)(?=\d)(\d+)", re.IGNORECASE)
+_CLOSING_URL = re.compile(rf"({_KEYWORD}[\s\S]{{0,40}}?https?://[^\s<>]+?/{_THREAD}/)(?=\d)", re.IGNORECASE)
 _THREAD_URL = re.compile(rf"(/{_THREAD}/)([0-9a-f])", re.IGNORECASE)
 _FOREIGN_HTML = re.compile(rf"(?!{_OUR_TAG})(?!(?<=[@#$-]){SPLIT})<(?=[A-Za-z/!?])", re.IGNORECASE)
 _ANY_HTML = re.compile(rf"(?!(?<=[@#$-]){SPLIT})<(?=[A-Za-z/!?])", re.IGNORECASE)
@@ -62,7 +62,7 @@ def untrusted(text: str) -> str:
 def plain(text: str) -> str:
     """For titles and commit messages, where Markdown does not apply: a space splits what would act."""
     text = _URL.sub(lambda match: _THREAD_URL.sub(_percent, _url(match[0])), text)
-    text = re.sub(r"#(?=\d)|(?<=\bGH-)(?=\d)", lambda match: match[0] + " ", text, flags=re.IGNORECASE)
+    text = re.sub(r"#(?=\d)|(?<=GH-)(?=\d)", lambda match: match[0] + " ", text, flags=re.IGNORECASE)
     return plain_whole(text)
 
 

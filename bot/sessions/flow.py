@@ -7,13 +7,16 @@ module moves `turns.step`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
 from bot import endings
 from bot.errors import BotError, TransientError, UserError
+from bot.git.errors import MirrorLost
 from bot.models import Outcome, Step, TurnKey, TurnState
 from bot.sessions.moves import End, Move, To
+from bot.sessions.remote import restore_mirror
 from bot.sessions.services import Services
 from bot.sessions.steps import collect, furnish, prepare, publish, settle, verify, work
 from bot.store import sessions
@@ -84,6 +87,9 @@ class Flow:
         pause = error.retry_after if error.retry_after is not None else min(0.25 * 2**attempts, LONGEST_PAUSE_SECONDS)
         log.warning("step will be repeated", extra={"turn": turn.key.workflow_id, "step": turn.step, "pause": pause})
         await self._services.signals.wait(turn.key, pause)
+        if isinstance(error, MirrorLost):
+            with contextlib.suppress(BotError):  # the step itself will say what is wrong
+                await restore_mirror(self._services, turn)
         return To(turn.step)
 
     async def _apply(self, turn: Turn, move: Move) -> None:

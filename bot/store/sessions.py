@@ -14,6 +14,7 @@ from bot.store.records import Listed, NewTurn, Session, Turn
 from bot.store.rows import Database, many, one, run
 from bot.store.turns import (
     advance,
+    cancel_queued,
     decide,
     finish,
     place_in_queue,
@@ -35,6 +36,7 @@ __all__ = [
     "begin_turn",
     "by_branch",
     "by_source",
+    "cancel_queued",
     "decide",
     "finish",
     "latest",

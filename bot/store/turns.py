@@ -125,6 +125,16 @@ async def request_stop(store: Store, key: TurnKey, login: str) -> bool:
     return await store.write(lambda db: run(db, sql, session=key.session, n=key.n, login=login)) == 1
 
 
+async def cancel_queued(store: Store, key: TurnKey, detail: str) -> bool:
+    """End a turn that nobody has taken up; False when it is no longer waiting."""
+    sql = """
+    UPDATE turns SET state = 'done', outcome = 'stopped', detail = :detail, finished_at = :at
+    WHERE session_id = :session AND n = :n AND state = 'queued'
+    """
+    at = store.now()
+    return await store.write(lambda db: run(db, sql, session=key.session, n=key.n, detail=detail, at=at)) == 1
+
+
 async def decide(store: Store, key: TurnKey, outcome: Outcome, detail: str | None = None) -> Outcome:
     """Say how it ended, unless that was said before; the outcome that counts. The turn has yet to be settled."""
     return await store.write(lambda db: _decide(db, key, outcome, detail))

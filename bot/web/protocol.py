@@ -56,7 +56,7 @@ class HeadTooLarge(Exception):
 class GuardedProtocol(HttpToolsProtocol):
     """Made by `guarded`, which binds the limits."""
 
-    all: Connections
+    peers: Connections
     _timer: asyncio.TimerHandle | None = None
     _in_head = True
     _head_bytes = 0
@@ -70,14 +70,14 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_done()
         super().connection_lost(exc)
-        self.all.lost()
+        self.peers.lost()
 
     def data_received(self, data: bytes) -> None:
         if self._in_head:
             self._head_bytes += len(data)
         super().data_received(data)
         if self._in_head and not self.transport.is_closing() and self._head_bytes:
-            if self._head_bytes > self.all.limits.most_bytes:
+            if self._head_bytes > self.peers.limits.most_bytes:
                 self.send_400_response("The head of the request is too large.")
             elif self._timer is None:  # a later request on a kept connection has begun
                 self._await_head()
@@ -90,13 +90,13 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_url(self, url: bytes) -> None:
         self._url_bytes += len(url)
-        if self._url_bytes > self.all.limits.url_bytes:
+        if self._url_bytes > self.peers.limits.url_bytes:
             raise HeadTooLarge
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._counted += len(name) + len(value)
-        limits = self.all.limits
+        limits = self.peers.limits
         if self._counted > limits.most_bytes or len(self.headers) >= limits.headers:
             raise HeadTooLarge
         super().on_header(name, value)
@@ -117,16 +117,16 @@ class GuardedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def _await_head(self) -> None:
-        self._timer = self.loop.call_later(self.all.limits.seconds, self.give_up)
-        self.all.add(self, self.loop.time())
+        self._timer = self.loop.call_later(self.peers.limits.seconds, self.give_up)
+        self.peers.add(self, self.loop.time())
 
     def _head_done(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-            self.all.remove(self)
+            self.peers.remove(self)
 
 
 def guarded(connections: Connections) -> type[GuardedProtocol]:
     """A protocol class for one server."""
-    return type("Guarded", (GuardedProtocol,), {"all": connections})
+    return type("Guarded", (GuardedProtocol,), {"peers": connections})

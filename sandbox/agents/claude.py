@@ -84,6 +84,8 @@ class Claude:
         return slim(line, cap)
 
     def transcript_path(self, layout: Layout, agent_session_id: str) -> str:
+        if "/" in agent_session_id:
+            raise ValueError("a session id is no path")
         folder = re.sub(r"[^A-Za-z0-9]", "-", layout.work)
         return posixpath.join(layout.home, ".claude/projects", folder, f"{_plain(agent_session_id)}.jsonl")
 

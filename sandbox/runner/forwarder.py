@@ -152,6 +152,7 @@ async def run(options: dict[str, str], command: list[str]) -> int:
     if "expose" in options:
         servers.append(await listen_exposed(options["expose"]))
     output = redirect(options["log"]) if "log" in options else None
+    signals = Signals()
     try:
         process = await asyncio.create_subprocess_exec(*command, env=environment(gateway_port, egress_port))
     except OSError as error:
@@ -160,15 +161,31 @@ async def run(options: dict[str, str], command: list[str]) -> int:
     finally:
         if output is not None:
             say_ready(output)
-    for number in PASSED_ON:
-        asyncio.get_running_loop().add_signal_handler(number, pass_on, process, number)
+    signals.to(process)
     code = await process.wait()
     return code if code >= 0 else 128 - code
 
 
-def pass_on(process: asyncio.subprocess.Process, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        process.send_signal(number)
+class Signals:
+    """Passes signals on to the command; what comes before it was started is kept for it."""
+
+    def __init__(self) -> None:
+        self.process: asyncio.subprocess.Process | None = None
+        self.early: list[signal.Signals] = []
+        for number in PASSED_ON:
+            asyncio.get_running_loop().add_signal_handler(number, self.take, number)
+
+    def take(self, number: signal.Signals) -> None:
+        if self.process is None:
+            self.early.append(number)
+        else:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.send_signal(number)
+
+    def to(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        for number in self.early:
+            self.take(number)
 
 
 def main() -> None:

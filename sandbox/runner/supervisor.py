@@ -18,6 +18,7 @@ from .outputs import CappedLog, FinalLines
 
 POLL_SECONDS = 0.025
 DEFAULT_GRACE = 10.0
+MOST_GRACE = 120.0
 EXIT_TIMED_OUT = 124
 FAMILY_SECONDS = 5.0
 
@@ -158,7 +159,7 @@ class Supervisor:
         try:
             asked = json.loads((self._folder / "stop").read_bytes())
             self._asked_to_stop = True
-            return float(asked["grace"])
+            return min(max(0.0, float(asked["grace"])), MOST_GRACE)
         except FileNotFoundError:
             return DEFAULT_GRACE if self._asked_to_stop else None
         except (OSError, ValueError, KeyError, TypeError):

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sandbox.agents.claude_titles import title
@@ -42,6 +42,7 @@ def test_first_lines() -> None:
     assert len(first_lines("x" * 100_000)) == 1200
 
 
+@settings(deadline=None)
 @given(st.text(st.characters()), st.integers(1, 50))
 def test_anything_can_be_stored_and_is_bounded(text: str, limit: int) -> None:
     for shown in (storable(text), clean(text), one_line(text, limit), first_lines(text, limit=limit)):

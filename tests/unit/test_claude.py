@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sandbox.agents.base import AgentRun
@@ -112,6 +112,7 @@ def test_environment() -> None:
     assert environment["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "32000"
 
 
+@settings(deadline=None)
 @given(st.text(st.characters()))
 def test_a_message_is_one_line_and_keeps_its_words(words: str) -> None:
     line = Claude().message(words)
@@ -141,5 +142,5 @@ def test_answers_to_questions() -> None:
 
 def test_transcript_path() -> None:
     assert Claude().transcript_path(LAYOUT, "id") == "/home/agent/.claude/projects/-work/id.jsonl"
-    with pytest.raises(ValueError, match="cannot be an argument"):
-        Claude().transcript_path(LAYOUT, "-x")
+    with pytest.raises(ValueError, match="no path"):
+        Claude().transcript_path(LAYOUT, "../../x")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sandbox.agents.claude_slim import RESULT_CAP, slim
@@ -46,7 +46,7 @@ def decode(name: str) -> list[AgentEvent]:
     return [event for line in recorded(name) for event in decoder.feed(line)]
 
 
-def feed(line: str | bytes | dict[str, Any]) -> list[AgentEvent]:
+def feed(line: str | bytes | dict[str, Any]) -> list[Any]:
     return ClaudeDecoder().feed(json.dumps(line) if isinstance(line, dict) else line)
 
 
@@ -357,6 +357,7 @@ documents = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(documents.map(json.dumps) | st.text() | st.binary(), max_size=8))
 def test_nothing_makes_the_decoder_raise(lines: list[str | bytes]) -> None:
     decoder = ClaudeDecoder()
@@ -365,6 +366,7 @@ def test_nothing_makes_the_decoder_raise(lines: list[str | bytes]) -> None:
             repr(event).encode()
 
 
+@settings(deadline=None)
 @given(documents, st.integers(1024, 4096))
 def test_slim_is_valid_json_of_the_same_events(document: dict[str, Any], cap: int) -> None:
     line = json.dumps(document).encode()
@@ -374,6 +376,7 @@ def test_slim_is_valid_json_of_the_same_events(document: dict[str, Any], cap: in
     assert [shape(event) for event in feed(slimmed)] == [shape(event) for event in feed(line)]
 
 
+@settings(deadline=None)
 @given(st.binary() | st.text().map(lambda text: text.encode("utf-8", "surrogatepass")))
 def test_slim_of_anything_is_a_line_or_nothing(data: bytes) -> None:
     slimmed = slim(data, 1024)

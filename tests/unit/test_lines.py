@@ -3,13 +3,14 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sandbox.lines import LineCutter
 
 
 @pytest.mark.acceptance("D03")
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=30), max_size=30), st.data())
 def test_any_split_gives_the_same_lines(lines: list[bytes], data: st.DataObject) -> None:
     whole = [line.replace(b"\n", b"") for line in lines]

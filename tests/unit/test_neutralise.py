@@ -31,7 +31,8 @@ def live(text: str) -> str:
         for child in token.children or []:
             assert child.type != "image"
             shown = {"code_inline": "\0", "softbreak": "\n", "hardbreak": "\n"}.get(child.type, child.content)
-            parts.append(shown if child.type != "html_inline" else f"\0{child.content}\0")
+            element = child.nesting != 0 or child.type == "html_inline"
+            parts.append(f"\0{child.content}\0" if element else shown)
             href = child.attrGet("href")
             parts.append(f" {href} " if href else "")
         parts.append("\n\n")
@@ -103,6 +104,8 @@ def test_what_a_reader_sees_stays() -> None:
         "Fixes https://github.com/o/r/issues/3",
         "Closes [it](https://github.com/o/r/pull/3)",
         "fixes \\#1",
+        "_Fixes_ #1",
+        "_fixes GH-1_",
     ],
 )
 def test_nothing_is_closed(text: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot import endings, publications, repo_config
-from bot.errors import GitHubRefused, NotFound
+from bot.errors import GitHubRefused
 from bot.git.commits import Author
 from bot.git.errors import PushRaced, PushRefused
 from bot.git.quarantine import Quarantine
@@ -77,7 +77,7 @@ async def _not_allowed(work: _Work) -> str | None:
     reads = work.services.github.installation(work.session.installation_id)
     try:
         user_id, permission = await reads.permission(work.session.thread.repo, work.turn.requester)
-    except NotFound:
+    except GitHubRefused:  # the person, the repository or our installation is gone: not allowed, as far as we know
         return endings.permission_gone(work.turn.requester)
     if permission.may_write and user_id == work.turn.requester_id:
         return None
@@ -98,6 +98,9 @@ async def _publish(work: _Work) -> Move:
         return await _keep(work, End(Outcome.REFUSED, endings.push_refused(words)))
     except PushRaced:
         return await _rescue(work, End(Outcome.REFUSED, endings.branch_moved(branch)))
+    except GitHubRefused as error:
+        words = services.outbound.text(TextKind.COMMENT, error.message)
+        return await _keep(work, End(Outcome.REFUSED, endings.push_refused(words)))
     await sessions.update_turn(services.store, turn.key, commit_sha=work.commit)
     if session.pull_number is not None:
         return End(Outcome.PUSHED, "")
@@ -142,7 +145,7 @@ async def _rescue(work: _Work, end: End) -> Move:
     try:
         access = await remote_access(work.services, work.session.thread, Purpose.PUSH)
         await work.quarantine.push(access, work.commit, ref, expect=None)
-    except (PushRefused, PushRaced):
+    except (PushRefused, PushRaced, GitHubRefused):
         return await _keep(work, end)
     return End(end.outcome, end.detail, {"rescue_ref": ref, "commit_sha": work.commit})
 

@@ -101,7 +101,7 @@ async def _follow(services: Services, turn: Turn, environment: ExecutionEnvironm
         stored = await events.append(
             services.store,
             turn.key,
-            [("stream", line) for line in chunk.lines],
+            [("stream", services.redactor.redact(line)) for line in chunk.lines],
             expected_offset=offset,
             new_offset=chunk.next_offset,
             skipped=chunk.skipped,

@@ -20,7 +20,9 @@ GRACE_SECONDS = 1.0
 @asynccontextmanager
 async def serving(app: Any, port: int = 0, *, closing: Callable[[], None] = lambda: None) -> AsyncIterator[int]:
     """Yield the port. At the end `closing` is called first, so that what is held back can let go."""
-    listener = socket.socket()
+    listener = socket.socket(
+        socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP
+    )  # named: or asyncio leaves Nagle on
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
     server = await _start(app, listener)

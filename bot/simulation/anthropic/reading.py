@@ -78,7 +78,7 @@ class ModelRequest:
 
     @cached_property
     def step(self) -> int:
-        """How often the model has answered since the scenario was named (without one: since the first message)."""
+        """How often the model has answered since the scenario was named (without one: since a person last spoke)."""
         start = self._place[1]
         return sum(1 for message in self.messages[start:] if message.get("role") == "assistant")
 
@@ -89,7 +89,8 @@ class ModelRequest:
             found = MARKER.findall("\n".join(texts(message))) if message.get("role") == "user" else []
             if found:
                 return found[-1], index
-        return None, 0
+        spoken = [index for index, message in enumerate(self.messages) if _words(message)]
+        return None, spoken[-1] if spoken else 0
 
 
 def texts(message: Mapping[str, Any]) -> list[str]:

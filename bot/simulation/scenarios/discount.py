@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.models import Usage
-from bot.simulation.anthropic import Call, Calls, Say, Script, Slow
+from bot.simulation.anthropic import Call, Calls, ModelRequest, Say, Script, Slow
 
 REPOSITORY = "octo-org/shop"
 ISSUE_TITLE = "Discounts above 100 % make prices negative"
@@ -55,25 +55,23 @@ FILES = {
 }
 
 CHECK = "python3 -m unittest 2>&1"
+SWEEP = (
+    "env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n'; "
+    "find / \\( -path /proc -o -path /sys -o -path /usr \\) -prune -o -type f -size -64k -print0 2>/dev/null | "
+    "xargs -0 -r grep -haE 'sk-ant|ghs_|PRIVATE KEY|secret' 2>/dev/null | cut -c1-300 | head -50; true"
+)
 PAUSE = Slow(first_token_seconds=0.8)
 USAGE = Usage(input_tokens=1_400, output_tokens=260, cache_read_tokens=9_500, cache_write_tokens=900)
 
 
-def script(*, paced: bool) -> Script:
-    """`paced` leaves a person time to watch; without it the run goes as fast as the machine does."""
+def script(*, paced: bool, sweeping: bool = False) -> Script:
+    """`paced` leaves a person time to watch; `sweeping` has the agent look for credentials before it works."""
     pause = [PAUSE] if paced else []
     return Script(
         [
             *pause,
-            Calls(
-                [
-                    Call("TaskCreate", _task("Reproduce the failure", "Reproducing the failure")),
-                    Call("TaskCreate", _task("Clamp the price and refuse negative discounts", "Fixing the price")),
-                    Call("TaskCreate", _task("Run the tests", "Running the tests")),
-                ],
-                text="I will look at the code, reproduce the failure, fix it and run the tests.",
-                usage=USAGE,
-            ),
+            _begin,
+            *([Call("Bash", {"command": SWEEP, "description": "Look for credentials"}, usage=USAGE)] * sweeping),
             *pause,
             Calls(
                 [
@@ -114,6 +112,24 @@ def script(*, paced: bool) -> Script:
                 usage=USAGE,
             ),
         ]
+    )
+
+
+def _begin(request: ModelRequest) -> Calls | Say:
+    if "Change no file" in request.prompt:
+        return Say(
+            "`discounted` takes a price and a percentage and rounds to cents. It is in `shop.py`; its tests are in "
+            "`test_shop.py`.",
+            usage=USAGE,
+        )
+    return Calls(
+        [
+            Call("TaskCreate", _task("Reproduce the failure", "Reproducing the failure")),
+            Call("TaskCreate", _task("Clamp the price and refuse negative discounts", "Fixing the price")),
+            Call("TaskCreate", _task("Run the tests", "Running the tests")),
+        ],
+        text="I will look at the code, reproduce the failure, fix it and run the tests.",
+        usage=USAGE,
     )
 
 

@@ -9,14 +9,22 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 
 def say(document: object) -> None:
-    os.write(1, json.dumps(document).encode() + b"\n")
+    data = json.dumps(document).encode() + b"\n"
+    while data:
+        data = data[os.write(1, data) :]
 
 
 def text(words: str) -> None:
     say({"type": "assistant", "message": {"content": [{"type": "text", "text": words}]}, "parent_tool_use_id": None})
+
+
+def big(size: int) -> None:
+    block = {"type": "tool_result", "tool_use_id": "b", "content": "updated " + "x" * 1000}
+    say({"type": "user", "message": {"content": [block]}, "tool_use_result": {"originalFile": "y" * size}})
 
 
 def result() -> None:
@@ -25,7 +33,7 @@ def result() -> None:
 
 def heard() -> str | None:
     line = sys.stdin.readline()
-    return json.loads(line)["message"]["content"] if line else None
+    return str(json.loads(line)["message"]["content"]) if line else None
 
 
 def listen_until_closed() -> None:
@@ -39,21 +47,34 @@ def wait_for(path: str) -> None:
         time.sleep(0.005)
 
 
-STEPS = {
+def count(number: int) -> None:
+    for one in range(number):
+        text(f"line {one}")
+
+
+def hang() -> None:
+    while True:
+        time.sleep(60)
+
+
+def orphan() -> None:
+    subprocess.Popen(["setsid", "sleep", "1000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+STEPS: dict[str, Callable[..., object]] = {
     "say": text,
+    "big": big,
     "result": result,
     "raw": lambda data: os.write(1, data.encode("latin-1")),
-    "count": lambda number: [text(f"line {one}") for one in range(number)],
+    "count": count,
     "write": lambda path, words: pathlib.Path(path).write_text(words),
     "shell": lambda command: subprocess.run(command, shell=True, check=True, capture_output=True),
     "error": lambda words: os.write(2, words.encode()),
     "hear": lambda: text(f"heard {heard()}"),
     "wait_for": wait_for,
     "ignore_term": lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
-    "orphan": lambda: subprocess.Popen(
-        ["setsid", "sleep", "1000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ),
-    "hang": lambda: [time.sleep(60) for _ in range(100)],
+    "orphan": orphan,
+    "hang": hang,
     "environment": lambda *names: text(json.dumps({name: os.environ.get(name) for name in names})),
     "exit": sys.exit,
 }
@@ -69,4 +90,5 @@ def main() -> None:
     listen_until_closed()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""Every way in which a turn is cut short: the work is kept, the comment says where, nothing else moves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bot.models import Usage
+from bot.simulation.anthropic import Call, Fail, Say, Script, Wait
+from bot.simulation.github import Fault
+from bot.simulation.github.gitstore import refs
+from tests.world import World
+
+WRITE = Call("Bash", {"command": "echo half > half.txt", "description": "Write half of it"})
+
+
+def rescued(world: World) -> dict[str, str]:
+    return refs(world.repo.path, "refs/forgehand/")
+
+
+@pytest.mark.acceptance("B15")
+async def test_stop_ends_the_agent_and_saves_its_work(world: World) -> None:
+    world.model.default(Script([WRITE, Wait("never"), Say("unreachable")]))
+    async with world.bot():
+        world.say("/claude fix this")
+        await world.model.reached("never", timeout=30)
+        world.say("/claude stop")
+        assert await world.outcome(timeout=20) == "stopped"
+    [(ref, sha)] = rescued(world).items()
+    live = world.replies()[0].body
+    assert ref in live and "alice asked to stop" in live
+    assert world.repo.file(sha, "half.txt") == b"half\n"
+    assert world.repo.branches().keys() == {"main"} and not world.pulls()
+
+
+async def test_stop_also_ends_what_waits_on_the_thread(world: World) -> None:
+    world.model.default(Script([Wait("first"), Say("First.")]))
+    async with world.bot():
+        world.say("/claude first")
+        await world.model.reached("first", timeout=30)
+        world.say("/claude second")
+        await world.github.changed(lambda: len(world.replies()) == 2, 20)
+        world.say("/claude stop")
+        assert [await world.outcome(n) for n in (1, 2)] == ["stopped", "stopped"]
+    assert len([one for one in world.model.requests if one.has_tools]) == 1
+
+
+@pytest.mark.acceptance("B14")
+async def test_at_the_budget_the_agent_ends_at_once_and_its_work_is_saved(tmp_path: Path) -> None:
+    dear = Usage(input_tokens=900_000, output_tokens=1_000)
+    async with World.running(tmp_path, FORGEHAND_SESSION_BUDGET="0.5") as world:
+        world.model.default(Script([WRITE, Say("A dear answer.", usage=dear)]))
+        async with world.bot():
+            world.say("/claude fix this")
+            assert await world.outcome() == "over_budget", world.replies()[0].body
+        assert rescued(world)
+        assert "$0.50" in world.replies()[0].body
+        assert len([one for one in world.model.requests if one.has_tools]) == 2
+
+
+async def test_out_of_time_the_agent_is_ended_and_its_work_is_saved(tmp_path: Path) -> None:
+    async with World.running(tmp_path, FORGEHAND_TIMEOUT_MINUTES="0.1") as world:
+        world.model.default(Script([WRITE, Wait("never"), Say("unreachable")]))
+        async with world.bot():
+            world.say("/claude fix this")
+            assert await world.outcome() == "timed_out", world.replies()[0].body
+        assert rescued(world)
+
+
+@pytest.mark.acceptance("F14")
+@pytest.mark.acceptance("D13")
+async def test_a_refused_key_ends_the_turn_at_once_with_a_neutral_sentence(world: World) -> None:
+    world.model.default(Script([Fail(401), Say("unreachable")]))
+    async with world.bot():
+        world.say("/claude fix this")
+        assert await world.outcome(timeout=30) == "failed"
+    assert "provider does not accept" in world.replies()[0].body
+    assert len(world.model.requests) < 4
+
+
+@pytest.mark.acceptance("B04")
+async def test_access_lost_meanwhile_pushes_nothing_and_keeps_the_work_here(world: World) -> None:
+    world.model.default(Script([WRITE, Wait("gone"), Say("Done.")]))
+    async with world.bot():
+        world.say("/claude fix this")
+        await world.model.reached("gone", timeout=30)
+        world.repo.grant("alice", "read")
+        world.model.release("gone")
+        assert await world.outcome() == "refused"
+    live = world.replies()[0].body
+    assert "no longer has write access" in live
+    assert not rescued(world) and world.repo.branches().keys() == {"main"}
+    [kept] = (world.root / "data" / "kept").iterdir()
+    assert kept.name in live and kept.read_bytes().startswith(b"# v2 git bundle")
+
+
+@pytest.mark.acceptance("E05")
+async def test_a_workflow_file_holds_the_whole_push(world: World) -> None:
+    command = "mkdir -p .github/workflows && echo 'on: push' > .github/workflows/ci.yml && echo x > other.txt"
+    world.model.default(Script([Call("Bash", {"command": command, "description": "Write"}), Say("Done.")]))
+    async with world.bot():
+        world.say("/claude add a workflow")
+        assert await world.outcome() == "refused"
+    assert ".github/workflows/ci.yml" in world.replies()[0].body
+    assert world.repo.branches().keys() == {"main"} and not rescued(world)
+
+
+async def test_a_secret_in_the_work_holds_the_push_and_is_not_shown(world: World) -> None:
+    secret = "ghp_" + "A1b2C3d4E5" * 4
+    world.model.default(
+        Script([Call("Bash", {"command": f"echo {secret} > key.txt", "description": "Write"}), Say(f"It is {secret}.")])
+    )
+    async with world.bot():
+        world.say("/claude add a key")
+        assert await world.outcome() == "refused"
+    live = world.replies()[0].body
+    assert "key.txt" in live and secret not in live
+    assert world.repo.branches().keys() == {"main"}
+
+
+@pytest.mark.acceptance("E03")
+async def test_a_protected_branch_shows_the_remotes_words_and_keeps_the_work(world: World) -> None:
+    world.github.protect(world.repo, "forgehand/*", "Changes must be made by humans.")
+    world.model.default(Script([WRITE, Say("Done.")]))
+    async with world.bot():
+        world.say("/claude fix this")
+        assert await world.outcome() == "refused"
+    assert "Changes must be made by humans." in world.replies()[0].body
+    assert list((world.root / "data" / "kept").iterdir())
+
+
+@pytest.mark.acceptance("C07")
+async def test_a_deleted_live_comment_is_made_again_once(world: World) -> None:
+    world.model.default(Script([Wait("on"), Say("Done.")]))
+    async with world.bot():
+        world.say("/claude fix this")
+        await world.model.reached("on", timeout=30)
+        [first] = world.replies()
+        world.github.delete_comment(first, by="alice")
+        world.model.release("on")
+        assert await world.outcome() == "no_change"
+    assert len(world.replies()) == 1
+
+
+@pytest.mark.acceptance("C03")
+async def test_github_asking_us_to_wait_delays_the_comment_and_loses_nothing(world: World) -> None:
+    world.github.faults.add(
+        Fault("PATCH /repos/*/issues/comments/*", "fail", status=403, headers={"Retry-After": "2"}, times=2)
+    )
+    world.model.default(Script([Say("Done.")]))
+    async with world.bot():
+        world.say("/claude fix this")
+        assert await world.outcome() == "no_change"

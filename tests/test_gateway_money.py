@@ -1,0 +1,196 @@
+"""Money and ends at the gateway: reserves, budgets, cuts, and clients that leave."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.models import Usage
+from bot.simulation.anthropic import Cut, Say, Script, Wait
+from bot.store import gateway as rows
+from bot.web.gateway import Ceilings, Tuning
+from tests.gateway_rig import (
+    COUNT,
+    Rig,
+    kind,
+    rigged,
+)
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    async with rigged(tmp_path / "data", tuning=Tuning(check_seconds=0.02)) as found:
+        yield found
+
+
+async def test_counting_tokens_costs_nothing(rig: Rig) -> None:
+    token, key = await rig.token(max_requests=1)
+    assert (await rig.ask(token, path=COUNT)).json()["input_tokens"] > 0
+    assert (await rig.settled(key)).usd == 0
+    assert kind(await rig.ask(token, path=COUNT)) == (403, "permission_error")
+
+
+@pytest.mark.acceptance("D14")
+async def test_at_the_budget_the_answer_is_the_providers_credit_error(rig: Rig) -> None:
+    token, key = await rig.token(budget_usd=0.001)
+    rig.model.default(Script([], after=Say("x", usage=Usage(100, 100))))
+    assert (await rig.ask(token)).status_code == 200
+    refused = await rig.ask(token)
+    assert kind(refused) == (400, "invalid_request_error")
+    assert refused.json()["error"]["message"].startswith("Your credit balance is too low to access the Anthropic API")
+    assert len(rig.model.requests) == 1
+    await rows.raise_budget(rig.store, key, 1.0)
+    assert (await rig.ask(token)).status_code == 200
+
+
+@pytest.mark.acceptance("D14")
+@pytest.mark.parametrize("patience", [0.0, 20.0])
+async def test_requests_in_parallel_pass_the_budget_by_one_reserve_at_most(tmp_path: Path, patience: float) -> None:
+    """I6: each costs all that it had reserved; those that come too late hear of the credit, or are asked to wait."""
+    limit, reserve = 0.01, (100 * 10 + 400 * 2) / 1e6
+    async with rigged(tmp_path / "data", tuning=Tuning(patience_seconds=patience)) as rig:
+        token, key = await rig.token(budget_usd=limit, concurrency=50)
+        rig.model.default(Script([], after=Say("x", usage=Usage(400, 100))))
+        answers = await asyncio.gather(*(rig.ask(token, "y" * 1000) for _ in range(20)))
+        cost = await rig.settled(key)
+        statuses = {answer.status_code for answer in answers}
+        assert 200 in statuses
+        assert statuses <= ({200, 400} if patience else {200, 400, 429})
+        assert len(rig.model.requests) == sum(answer.status_code == 200 for answer in answers)
+        assert cost.usd <= limit + reserve
+        if patience:
+            assert cost.usd >= limit, "nothing of the budget is left over because of reserves"
+
+
+@pytest.mark.acceptance("B14")
+async def test_the_installations_day_ends_a_turn_that_has_budget_left(tmp_path: Path) -> None:
+    async with rigged(tmp_path / "data", ceilings=Ceilings(day_usd=0.0015, month_usd=10)) as rig:
+        rig.model.default(Script([], after=Say("x", usage=Usage(100, 100))))
+        first, _ = await rig.token()
+        second, _ = await rig.token()
+        assert (await rig.ask(first)).status_code == 200
+        assert (await rig.ask(second)).status_code == 200
+        assert kind(await rig.ask(second)) == (400, "invalid_request_error")
+        rig.time.now += 86_400
+        fresh, _ = await rig.token()
+        assert (await rig.ask(fresh)).status_code == 200
+
+
+async def test_too_many_at_once_are_asked_to_come_back(rig: Rig) -> None:
+    token, key = await rig.token(concurrency=1)
+    rig.model.script("slow", Script([Wait("go"), Say("x")]))
+    first = asyncio.create_task(rig.ask(token, "[[scenario:slow]]"))
+    await rig.model.reached("go")
+    answer = await rig.ask(token)
+    assert kind(answer) == (429, "rate_limit_error")
+    assert answer.headers["retry-after"] == "1"
+    rig.model.release("go")
+    assert (await first).status_code == 200
+    assert (await rig.settled(key)).open == 0
+
+
+async def test_a_long_answer_reserves_again_and_goes_on(rig: Rig) -> None:
+    token, key = await rig.token(budget_usd=5)
+    rig.model.default(Script([Say("z" * 90_000, usage=Usage(10, 30_000))]))
+    async with rig.stream(token, max_tokens=32_000) as answer:
+        text = (await answer.aread()).decode()
+    assert "message_stop" in text
+    assert (await rig.settled(key)).usd == pytest.approx((10 * 2 + 30_000 * 10) / 1e6)
+
+
+async def test_a_stream_is_cut_when_its_bytes_pass_the_budget(rig: Rig) -> None:
+    token, key = await rig.token(budget_usd=0.02)
+    rig.model.default(Script([], after=Say("z" * 200_000, usage=Usage(10, 60_000))))
+    async with rig.stream(token, max_tokens=64_000) as answer:
+        text = (await answer.aread()).decode()
+    assert "message_stop" not in text
+    assert "credit balance is too low" in text.splitlines()[-2]
+    cost = await rig.settled(key)
+    assert 0.02 <= cost.usd < 0.03
+    assert kind(await rig.ask(token)) == (400, "invalid_request_error")
+    await rig.model.until(lambda model: model.gone == 1)
+
+
+async def test_when_the_client_leaves_the_provider_is_let_go_and_what_was_seen_is_paid(rig: Rig) -> None:
+    token, key = await rig.token()
+    rig.model.script("held", Script([Say("a" * 300, hold="middle", usage=Usage(1000, 900))]))
+    async with rig.stream(token, "[[scenario:held]]") as answer:
+        await anext(answer.aiter_bytes())
+        await rig.model.reached("middle")
+    await rig.model.until(lambda model: model.gone == 1)
+    cost = await rig.settled(key)
+    assert cost.usage.input_tokens == 1000
+    assert 1 <= cost.usage.output_tokens < 100
+
+
+async def test_a_client_that_leaves_before_the_first_byte_pays_for_the_input(rig: Rig) -> None:
+    token, key = await rig.token()
+    rig.model.script("slow", Script([Wait("never"), Say("x")]))
+    asking = asyncio.create_task(rig.ask(token, "[[scenario:slow]]"))
+    await rig.model.reached("never")
+    asking.cancel()
+    await rig.model.until(lambda model: model.gone == 1)
+    assert (await rig.settled(key)).usd > 0
+
+
+async def test_revoking_cuts_a_stream_under_way(rig: Rig) -> None:
+    token, key = await rig.token()
+    rig.model.script("held", Script([Say("a" * 300, hold="middle")]))
+    async with rig.stream(token, "[[scenario:held]]") as answer:
+        await rig.model.reached("middle")
+        await rows.revoke(rig.store, key)
+        text = (await answer.aread()).decode()
+    assert "authentication_error" in text
+    assert "message_stop" not in text
+    await rig.model.until(lambda model: model.gone == 1)
+
+
+async def test_revoking_ends_a_request_that_has_no_answer_yet(rig: Rig) -> None:
+    token, key = await rig.token()
+    rig.model.script("slow", Script([Wait("never"), Say("x")]))
+    asking = asyncio.create_task(rig.ask(token, "[[scenario:slow]]"))
+    await rig.model.reached("never")
+    await rows.revoke(rig.store, key)
+    assert kind(await asking) == (401, "authentication_error")
+
+
+@pytest.mark.acceptance("D13")
+@pytest.mark.parametrize("cut", [Cut(), Cut(error="overloaded_error")])
+async def test_a_torn_stream_ends_with_an_error_and_is_paid_as_seen(rig: Rig, cut: Cut) -> None:
+    token, key = await rig.token()
+    rig.model.default(Script([cut, Say("b" * 400, usage=Usage(50, 500))]))
+    async with rig.stream(token) as answer:
+        text = (await answer.aread()).decode()
+    assert text.rstrip().splitlines()[-2] == "event: error"
+    assert (cut.error or "api_error") in text
+    cost = await rig.settled(key)
+    assert cost.usage.input_tokens == 50
+    assert 0 < cost.usage.output_tokens < 500
+
+
+async def test_what_was_under_way_when_the_service_died_is_counted_in_full(rig: Rig) -> None:
+    token, key = await rig.token()
+    claim = rows.Claim("c1", rows.digest(token), 0.5)
+    await rows.reserve(rig.store, claim, lambda standing: None)
+    assert (await rows.turn_cost(rig.store, key)).reserved_usd == 0.5
+    assert await rows.abandon_open(rig.store) == 1
+    cost = await rows.turn_cost(rig.store, key)
+    assert (cost.usd, cost.reserved_usd) == (0.5, 0)
+    await rows.settle(rig.store, "c1", rows.Settlement(0.1, Usage(), 200))
+    assert (await rows.session_cost(rig.store, key.session)).usd == 0.5
+
+
+async def test_deadlines_move_and_dead_tokens_are_swept(rig: Rig) -> None:
+    token, key = await rig.token()
+    await rows.extend(rig.store, key, rig.time.now + 5_000)
+    rig.time.now += 700
+    assert (await rig.ask(token)).status_code == 200
+    rig.time.now += 5_000
+    assert await rows.revoke_all_dead(rig.store) == 1
+    await rows.extend(rig.store, key, rig.time.now + 5_000)
+    assert (await rig.ask(token)).status_code == 401
+    assert await rows.sweep(rig.store, rig.time.now + 1) == 1
+    assert await rows.grant(rig.store, rows.digest(token)) is None
