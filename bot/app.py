@@ -15,6 +15,7 @@ from starlette.routing import Mount
 
 from bot import events, logs
 from bot.engine.durable import DurableEngine
+from bot.errors import BotError
 from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
 from bot.handlers.desk import Desk
@@ -136,7 +137,8 @@ async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event)
         admission.wake()
 
     engine = DurableEngine(services.settings.data_dir / "engine.db", advance)
-    admission = Admission(services.store, engine, services.board, services.settings.limits)
+    limits, provider = services.settings.limits, services.environments
+    admission = Admission(services.store, engine, services.board, limits, provider)
     await engine.start()
     stack.push_async_callback(engine.drain)
     desk = Desk(
@@ -149,8 +151,17 @@ async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event)
         poke=services.signals.poke,
     )
     await services.board.start()
+    await stack.enter_async_context(_background(_warm_up(services.github)))
     for loop in (admission.run(), Intake(desk, wakes).run(), Errands(desk).run()):
         await stack.enter_async_context(_background(loop))
+
+
+async def _warm_up(github: GitHubApp) -> None:
+    """Who we are is asked before the first comment comes: it should not wait for imports and a round trip."""
+    try:
+        await github.identity()
+    except BotError as error:
+        log.warning("GitHub could not be asked who we are; it will be asked again", extra={"error": str(error)})
 
 
 @asynccontextmanager

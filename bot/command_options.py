@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -106,6 +106,15 @@ def take(text: str, options: Options = NO_OPTIONS) -> tuple[str, Options]:
     """The text without the options that lead it or end its first line, and those options over the given ones."""
     text, options = _take_leading(text, options)
     return _take_trailing(text, options)
+
+
+def read(values: Mapping[str, str | None]) -> Options:
+    """The same options from a command line, where each has been told apart already."""
+    options = NO_OPTIONS
+    for name, value in values.items():
+        if value is not None:
+            options = _set(options, name, value.strip())
+    return options
 
 
 def _set(options: Options, name: str, value: str) -> Options:

@@ -40,4 +40,3 @@ def configure(redact: Callable[[str], str], *, stream: TextIO | None = None, lev
     root.setLevel(level)
     for noisy in ("httpx", "httpcore", "dbos", "sqlalchemy", "asyncio", "uvicorn", "git"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    logging.getLogger("dbos").propagate = True

@@ -60,11 +60,16 @@ _SLASH_COMMAND = re.compile(r"^(\s*)/(?=[a-z])", re.MULTILINE)
 
 def subject(turn: Asked, limit: int = MAX_SUBJECT) -> str:
     """One line for what was done: the agent's first words if they are one, else those of the request."""
-    for text in (_first_line(turn.agent_result or ""), _first_line(turn.prompt)):
+    return first_title((turn.agent_result or "", turn.prompt), limit) or f"Changes for #{turn.number}"
+
+
+def first_title(texts: Sequence[str], limit: int = MAX_SUBJECT) -> str | None:
+    """The first line of the first text that reads like a title."""
+    for text in map(_first_line, texts):
         line = _calm(_HEADING.sub("", text)).strip(" *_.:")
         if 4 <= len(line) <= 2 * limit and not line.lower().startswith(_CHATTER):
             return _cut(line[0].upper() + line[1:], limit)
-    return f"Changes for #{turn.number}"
+    return None
 
 
 _CHATTER = ("i ", "i'", "i’", "the ", "all ", "done", "here", "now ", "let ", "everything", "summary", "great", "ok")

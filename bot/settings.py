@@ -211,6 +211,17 @@ def read_model(values: Mapping[str, str]) -> ModelSettings:
     )
 
 
+def require_credential(model: ModelSettings) -> None:
+    if model.api_key is None and model.oauth_token is None:
+        raise SettingsError(
+            "ANTHROPIC_API_KEY is not set (nor CLAUDE_CODE_OAUTH_TOKEN): sessions need a credential for the model."
+        )
+
+
+def read_egress(values: Mapping[str, str]) -> frozenset[str]:
+    return frozenset(_Reader(values).names("FORGEHAND_EGRESS"))
+
+
 def read_limits(values: Mapping[str, str]) -> Limits:
     reader = _Reader(values)
     return Limits(
@@ -241,10 +252,7 @@ def read(values: Mapping[str, str]) -> Settings:
     if reader.text("FORGEHAND_DATABASE_URL", ""):
         raise SettingsError("FORGEHAND_DATABASE_URL: Postgres is not supported yet. Leave it empty to use SQLite.")
     model = read_model(values)
-    if model.api_key is None and model.oauth_token is None:
-        raise SettingsError(
-            "ANTHROPIC_API_KEY is not set (nor CLAUDE_CODE_OAUTH_TOKEN): sessions need a credential for the model."
-        )
+    require_credential(model)
     return Settings(
         data_dir=data_dir(values),
         host=reader.text("FORGEHAND_HOST", "127.0.0.1"),
@@ -252,9 +260,7 @@ def read(values: Mapping[str, str]) -> Settings:
         public_url=reader.url("FORGEHAND_PUBLIC_URL", public) if public else None,
         sandbox=reader.choice("FORGEHAND_SANDBOX", "local", ("local", "e2b", "docker")),
         command=command,
-        egress=frozenset(
-            host.strip().lower() for host in reader.text("FORGEHAND_EGRESS", "").split(",") if host.strip()
-        ),
+        egress=read_egress(values),
         claude_version=reader.text("FORGEHAND_CLAUDE_VERSION", "") or None,
         secret_keys=_secret_keys(reader),
         github=_github(reader),

@@ -20,11 +20,15 @@ class Choice:
     isolated: bool
     words: str
     """For the operator."""
+    why: str = ""
+    """What is missing for isolation; empty where it is not."""
 
 
-async def choose(root: Path) -> Choice:
-    """Proved by a real probe box, not assumed."""
+async def choose(root: Path, *, isolate: bool = True) -> Choice:
+    """Proved by a real probe box, not assumed. Without `isolate`, plain processes also where boxes could be had."""
     agent = claude_binary.find()
+    if not isolate:
+        return _plain(root, agent, "it was asked for")
     local = LocalProvider(root, agent)
     try:
         await local.start()
@@ -39,4 +43,4 @@ def _plain(root: Path, agent: Path, why: str) -> Choice:
     sockets.mkdir(parents=True, exist_ok=True, mode=0o700)
     provider = PlainProvider(PlainSettings(root=root / "plain", sockets=sockets, agent_binary=agent))
     words = f"PLAIN PROCESSES WITHOUT ISOLATION, private repositories only: {why}"
-    return Choice(provider, sockets, isolated=False, words=words)
+    return Choice(provider, sockets, isolated=False, words=words, why=why)

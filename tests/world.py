@@ -5,16 +5,20 @@ from __future__ import annotations
 import base64
 import os
 import re
+import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bot import app, settings
+from bot import app as service
+from bot import settings
 from bot.simulation.anthropic import SimulatedAnthropic
 from bot.simulation.github import SimulatedGitHub
 from bot.simulation.github.state import App, Comment, Installation, Issue, Pull, Repository
 from bot.simulation.scenarios import discount
+from sandbox.agents import claude_binary
+from sandbox.local.provider import LocalProvider
 
 MODEL_KEY = "sk-ant-api03-" + "canary-model-key" * 4
 WEBHOOK_SECRET = "canary-webhook-secret-0123456789"
@@ -52,7 +56,19 @@ class World:
             issue = github.open_issue(repo, title=discount.ISSUE_TITLE, body=discount.ISSUE_BODY, by="alice")
             world = cls(root, github, model, registered, installation, repo, issue)
             world.environment = {**world._environment(), **changes}
-            yield world
+            try:
+                yield world
+            finally:
+                await world._clear()
+
+    async def _clear(self) -> None:
+        """What a failed or killed run has left: its boxes, and their folders where they lie outside of ours."""
+        provider = LocalProvider(self.root / "data" / "environments", claude_binary.find())
+        for left in await provider.find({}):
+            await left.terminate()
+        await provider.close()
+        if not provider.sockets.is_relative_to(self.root):
+            shutil.rmtree(provider.sockets.parent, ignore_errors=True)
 
     def _environment(self) -> dict[str, str]:
         return {
@@ -72,9 +88,9 @@ class World:
         }
 
     @asynccontextmanager
-    async def bot(self, **changes: str) -> AsyncIterator[app.Running]:
+    async def bot(self, **changes: str) -> AsyncIterator[service.Running]:
         """The service in this process, on the world's data directory; GitHub's webhooks go to it."""
-        async with app.running(settings.read({**self.environment, **changes})) as running:
+        async with service.running(settings.read({**self.environment, **changes})) as running:
             self.app.webhook_url = f"{running.url}/webhook"
             yield running
 

@@ -1,7 +1,165 @@
-"""`forgehand execute`: one turn on a local folder."""
+"""`forgehand execute`: one turn of the agent on a local folder, watched from the terminal."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import secrets
+import signal
+import string
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-def command(prompt: str) -> None:
-    """Run one turn of the agent on a local folder."""
+import typer
+
+from bot import command_options, settings
+from bot.cli import console
+from bot.command_options import Options
+from bot.errors import BotError
+from bot.models import SessionId
+from sandbox.errors import SandboxError
+
+if TYPE_CHECKING:
+    from bot.cli.screens import PlainScreen, RichScreen
+    from bot.workbench.job import Job, Means, Report
+
+ALPHABET = string.ascii_lowercase + string.digits
+EXPLAINED = """\
+Run one turn of the agent on a local folder; needs a key for the model and no GitHub App.
+
+The agent works in a sandbox on a copy of the folder, uncommitted files included. Its work comes back as a branch \
+forgehand/ID, or as a patch where there is no repository; the folder itself is left alone unless --apply is given.
+
+Ctrl-C ends the agent and keeps what it did; a second one throws it away.
+
+\b
+Exit codes:
+    0  done, or nothing to change
+    1  failed, or policy holds the work
+    3  over budget
+    4  timed out
+    5  killed
+  130  interrupted
+"""
+
+
+def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    prompt: Annotated[str, typer.Argument(help="What is to be done; `-` reads it from stdin.")],
+    path: Annotated[Path, typer.Option(help="The folder: a git repository, a part of one, or none.")] = Path(),
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="The model, instead of FORGEHAND_MODEL.")] = None,
+    budget: Annotated[str | None, typer.Option(metavar="USD", help="How many dollars it may spend.")] = None,
+    timeout: Annotated[str | None, typer.Option(metavar="30m", help="How long it may work.")] = None,
+    turns: Annotated[str | None, typer.Option(metavar="N", help="How many steps the agent may take.")] = None,
+    apply: Annotated[bool, typer.Option("--apply", help="Change the folder too, once the agent has finished.")] = False,
+    no_isolation: Annotated[
+        bool, typer.Option("--no-isolation", help="No sandbox: plain processes that may do whatever you may.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one object; words for people go to stderr.")] = False,
+    config: Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")] = None,
+) -> None:
+    try:
+        options = command_options.read({"model": model, "budget": budget, "timeout": timeout, "turns": turns})
+        values = settings.from_environment(config)
+        words = sys.stdin.read() if prompt == "-" else prompt
+        job = _job(values, options, prompt=words, path=path, apply=apply, isolate=not no_isolation)
+        report = asyncio.run(_execute(job, _means(values), as_json=as_json))
+    except (BotError, SandboxError) as error:
+        _fail(str(error), as_json=as_json)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        raise typer.Exit(130) from None
+    if as_json:
+        console.print_json(report.facts)
+    raise typer.Exit(report.exit_code)
+
+
+command.__doc__ = EXPLAINED
+
+
+def _job(values: Mapping[str, str], options: Options, **asked: Any) -> Job:
+    from bot.workbench.job import Job
+
+    limits = settings.read_limits(values)
+    return Job(
+        id=SessionId("".join(secrets.choice(ALPHABET) for _ in range(8))),
+        model=options.model or settings.read_model(values).model,
+        budget_usd=options.budget_usd or limits.session_budget_usd,
+        timeout_seconds=options.timeout_seconds or limits.timeout_minutes * 60,
+        max_turns=options.turns,
+        **asked,
+    )
+
+
+def _means(values: Mapping[str, str]) -> Means:
+    from bot.workbench.job import Means
+
+    model = settings.read_model(values)
+    settings.require_credential(model)
+    retention = settings.read_limits(values).retention_days
+    return Means(settings.data_dir(values), model, settings.read_egress(values), retention)
+
+
+async def _execute(job: Job, means: Means, *, as_json: bool) -> Report:
+    from bot.workbench.bench import Bench
+
+    logging.getLogger().addHandler(logging.NullHandler())  # what the gateway logs, the report says
+    stop = asyncio.Event()
+    with _screen(job) as screen:
+        _listen(stop, screen)
+        report = await Bench(job, means, screen, stop).execute()
+    _summarise(job, report, said=screen.said, as_json=as_json)
+    return report
+
+
+def _screen(job: Job) -> PlainScreen | RichScreen:
+    from rich.console import Console
+
+    from bot.cli.screens import PlainScreen, RichScreen
+
+    terminal = Console(stderr=True, highlight=False)
+    if terminal.is_terminal and not terminal.is_dumb_terminal:
+        return RichScreen(terminal, job.budget_usd)
+    return PlainScreen(console.say, job.budget_usd)
+
+
+def _listen(stop: asyncio.Event, screen: PlainScreen | RichScreen) -> None:
+    """The first signal asks the agent to end and keeps its work; the second abandons it; further ones do nothing."""
+    task = asyncio.current_task()
+    assert task is not None
+    loop = asyncio.get_running_loop()
+    count = 0
+
+    def asked() -> None:
+        nonlocal count
+        count += 1
+        if count == 1:
+            screen.note("Stopping the agent; its work is kept. Once more abandons it.")
+            stop.set()
+        elif count == 2:
+            screen.note("Abandoned; cleaning up.")
+            task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, asked)
+
+
+def _summarise(job: Job, report: Report, *, said: str, as_json: bool) -> None:
+    from bot.cli import summary
+
+    shown_already = report.result.strip() == said and sys.stdout.isatty() and sys.stderr.isatty()
+    text = summary.text(job, report, with_result=not shown_already)
+    style = summary.colour(report)
+    typer.secho(f"\n{text.headline}", fg=style, bold=True, err=as_json)
+    for part in text.parts:
+        typer.echo(part, err=as_json)
+
+
+def _fail(sentence: str, *, as_json: bool) -> None:
+    """With `--json` there is one object on stdout in any case."""
+    if as_json:
+        from bot.models import Outcome
+        from bot.workbench.job import Report
+
+        console.print_json(Report(Outcome.FAILED, sentence).facts)
+    console.fail(sentence)

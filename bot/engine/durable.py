@@ -44,6 +44,7 @@ class DurableEngine:
         self._loop = asyncio.get_running_loop()
         dbos = await asyncio.to_thread(_import_dbos)
         dbos.destroy(destroy_registry=True)
+        _adopt_logger()
         self._sql = _sqlite_engine(self._path)
         dbos(
             config={
@@ -57,6 +58,7 @@ class DurableEngine:
                 "notification_listener_polling_interval_sec": 1.0,
             }
         )
+        _adopt_logger()
         self._workflow = self._define(dbos)
         self._dbos = dbos
         await asyncio.to_thread(self._launch, dbos)
@@ -153,6 +155,13 @@ class DurableEngine:
     def _launched(self) -> type[DBOS]:
         assert self._dbos is not None, "the engine was not started"
         return self._dbos
+
+
+def _adopt_logger() -> None:
+    """DBOS' own handler writes past ours, and so past the redactor; it also keeps a stream that may be closed."""
+    logger = logging.getLogger("dbos")
+    logger.handlers.clear()
+    logger.propagate = True
 
 
 def _import_dbos() -> type[DBOS]:

@@ -67,9 +67,14 @@ class LiveBoard:
             comment_id = await self._outbound.comment(thread, body, self._page.marker(key))
             await comments.made(self._store, key, comment_id)
             await comments.shown(self._store, key, _digest(body), final=final)
+        await self._react(key)
+
+    async def _react(self, key: TurnKey) -> None:
+        """To what asked for the turn: seen."""
+        comment = await comments.get(self._store, key)
         if comment is None or not comment.reacted:
             turn = await sessions.turn(self._store, key)
-            await self._outbound.react(thread, turn.source_comment, "eyes")
+            await self._outbound.react(await self._thread(key), turn.source_comment, "eyes")
             await comments.reacted(self._store, key)
 
     async def _touch(self, key: TurnKey, *, final: bool) -> None:
@@ -114,6 +119,7 @@ class LiveBoard:
         if comment.comment_id is None and not comment.remade:
             await self.post(key)
             return
+        await self._react(key)
         body, final = await self._page.render(key)
         if comment.comment_id is not None and _digest(body) != comment.body_sha256:
             await self._purse.spend(installation)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from sandbox.agents.events import (
     AgentEvent,
+    Asked,
     Ended,
     Retrying,
     Said,
@@ -45,6 +46,8 @@ class LiveState:
     refused_status: int | None = None
     """The provider does not accept our credential: no retry will help."""
     ended: Ended | None = None
+    asked: dict[str, Asked] = field(default_factory=dict)
+    """What it waits for permission to do, by request."""
     pulse_at: float | None = None
 
     @property
@@ -61,27 +64,26 @@ class LiveState:
                 self.model = event.model
             case Said() if event.parent is None:
                 self.said = event.text
-            case ToolCalled():
-                self._called(event, at)
-            case ToolReturned():
-                self._returned(event)
+            case ToolCalled() | ToolReturned():
+                self._tool(event, at)
             case TodoChanged():
                 self.todo = event.items
             case Retrying():
                 self.retrying = event
-                if event.status in REFUSED_STATUSES:
-                    self.refused_status = event.status
+                self.refused_status = event.status if event.status in REFUSED_STATUSES else self.refused_status
             case Ended():
                 self.ended = event
+            case Asked():
+                self.asked[event.request_id] = event
             case _:
                 pass
 
-    def _called(self, event: ToolCalled, at: float) -> None:
-        self.tool_count += 1
-        self.tools.append(ToolUse(event.id, event.name, event.title, at))
-        del self.tools[:-RECENT_TOOLS]
-
-    def _returned(self, event: ToolReturned) -> None:
+    def _tool(self, event: ToolCalled | ToolReturned, at: float) -> None:
+        if isinstance(event, ToolCalled):
+            self.tool_count += 1
+            self.tools.append(ToolUse(event.id, event.name, event.title, at))
+            del self.tools[:-RECENT_TOOLS]
+            return
         for tool in self.tools:
             if tool.id == event.id:
                 tool.ok, tool.summary = event.ok, event.summary

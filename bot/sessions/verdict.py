@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from bot import endings
 from bot.live.state import REFUSED_STATUSES, LiveState
 from bot.models import Outcome
-from bot.store.sessions import Turn
 from sandbox.execution import RunState, RunStatus
 
 KILLED_CODES = (-9, 137, 143)
+
+
+class Terms(Protocol):
+    """What a run is judged by: a stored turn has it, and so has a run without a store."""
+
+    @property
+    def stop_requested(self) -> str | None: ...
+    @property
+    def timeout_seconds(self) -> float: ...
+    @property
+    def budget_usd(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -22,16 +33,16 @@ class Verdict:
     error: str | None = None
 
 
-def judge(turn: Turn, status: RunStatus, state: LiveState, *, exhausted: bool) -> Verdict:
+def judge(terms: Terms, status: RunStatus, state: LiveState, *, exhausted: bool) -> Verdict:
     """In the order of what caused what: a wish to stop explains a kill, never the reverse."""
-    if turn.stop_requested:
-        return Verdict(Outcome.STOPPED, endings.stopped_by(turn.stop_requested))
+    if terms.stop_requested:
+        return Verdict(Outcome.STOPPED, endings.stopped_by(terms.stop_requested))
     if status.timed_out:
-        return Verdict(Outcome.TIMED_OUT, endings.timed_out(turn.timeout_seconds))
+        return Verdict(Outcome.TIMED_OUT, endings.timed_out(terms.timeout_seconds))
     if state.ended is not None and state.ended.ok:
         return Verdict(None)
     if exhausted or (state.ended is not None and state.ended.reason == "budget_exhausted"):
-        return Verdict(Outcome.OVER_BUDGET, endings.over_budget(turn.budget_usd), "budget_exhausted")
+        return Verdict(Outcome.OVER_BUDGET, endings.over_budget(terms.budget_usd), "budget_exhausted")
     return _unfinished(status, state)
 
 

@@ -56,6 +56,7 @@ class Claude:
         return {
             "HOME": layout.home,
             "ANTHROPIC_API_KEY": run.token,
+            "ANTHROPIC_DEFAULT_HAIKU_MODEL": run.model,  # for its small side questions too: the token is good for one
             "DISABLE_UPDATES": "1",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",

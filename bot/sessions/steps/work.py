@@ -24,6 +24,7 @@ LATE_SECONDS = 60.0
 TOKEN_SLACK_SECONDS = 600.0
 MOST_REQUESTS = 2000
 MOST_PARALLEL_REQUESTS = 8
+NOBODY_TO_ASK = "Nobody can answer while you work. Go on without it, or end and put your question into your summary."
 WRITING_TOOLS = ("Edit", "Write", "NotebookEdit")
 
 
@@ -110,16 +111,27 @@ async def _follow(services: Services, turn: Turn, environment: ExecutionEnvironm
             raise TransientError("another writer has stored this part of the output")
         offset = chunk.next_offset
         services.board.touch(turn.key)
-        if (await services.board.folds.of(turn.key)).refused_status:
+        state = await services.board.folds.of(turn.key)
+        if state.refused_status or state.asked:
             services.signals.poke(turn.key)
 
 
 async def _watch(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
     """Ends the run when it must; which of the reasons it was is judged from the store afterwards."""
     began = services.clock()
+    answered: set[str] = set()
     while not await _must_end(services, turn, began):
+        await _answer_asks(services, turn, environment, answered)
         await services.signals.wait(turn.key, LOOK_SECONDS)
     await environment.stop(turn.key.n, GRACE_SECONDS)
+
+
+async def _answer_asks(services: Services, turn: Turn, environment: ExecutionEnvironment, answered: set[str]) -> None:
+    """Nobody can be asked in the middle of the work yet: a question that waits is a no, not a hanging turn."""
+    asked = (await services.board.folds.of(turn.key)).asked
+    for request_id in asked.keys() - answered:
+        await environment.forbid(turn.key.n, request_id, NOBODY_TO_ASK)
+        answered.add(request_id)
 
 
 async def _must_end(services: Services, turn: Turn, began: float) -> bool:

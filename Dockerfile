@@ -1,0 +1,28 @@
+# Forgehand in a container. The local sandbox needs user namespaces inside it; start it with
+#   docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined \
+#     --init -v forgehand:/data -p 8080:8080 --env-file forgehand.env forgehand
+FROM python:3.12-slim-bookworm AS build
+WORKDIR /src
+COPY requirements.lock pyproject.toml README.md LICENSE ./
+COPY bot bot
+COPY sandbox sandbox
+RUN python -m venv /opt/forgehand \
+ && /opt/forgehand/bin/pip install --no-cache-dir --require-hashes -r requirements.lock \
+ && /opt/forgehand/bin/pip install --no-cache-dir --no-deps .
+
+FROM python:3.12-slim-bookworm
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends bubblewrap git ca-certificates \
+ && rm -rf /var/lib/apt/lists/* \
+ && useradd --create-home --uid 10001 forgehand \
+ && install -d -o forgehand -g forgehand -m 0700 /data
+COPY --from=build /opt/forgehand /opt/forgehand
+USER forgehand
+ENV PATH=/opt/forgehand/bin:$PATH FORGEHAND_DATA_DIR=/data FORGEHAND_HOST=0.0.0.0 FORGEHAND_PORT=8080
+VOLUME /data
+EXPOSE 8080
+HEALTHCHECK --interval=30s --timeout=3s --start-period=10s \
+  CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/healthz', timeout=2)"]
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["forgehand"]
+CMD ["serve"]

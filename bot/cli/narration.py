@@ -1,0 +1,116 @@
+"""Tells a run of the agent in short lines for a terminal; knows the words and signs, not where they are drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.live.state import LiveState
+from bot.store.spend import Cost
+from sandbox.agents.events import (
+    AgentEvent,
+    Retrying,
+    Said,
+    SessionStarted,
+    Todo,
+    TodoChanged,
+    ToolCalled,
+    ToolReturned,
+)
+from sandbox.agents.text import one_line
+
+TODO_TOOLS = frozenset(("TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"))
+SILENT_RESULTS = frozenset(("Read", "Edit", "MultiEdit", "Write", "NotebookEdit"))
+"""Their results say nothing that the call did not."""
+RESULT_WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Line:
+    """`kind` is said, ok, bad, todo or note: what a screen may give a colour."""
+
+    kind: str
+    text: str
+    result: str = ""
+    nested: bool = False
+
+
+class Narrator:
+    """Remembers the calls that are under way, so that a result can be told with what it is the result of."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, ToolCalled] = {}
+        self._todo: tuple[Todo, ...] = ()
+
+    def lines(self, event: AgentEvent) -> list[Line]:
+        match event:
+            case SessionStarted():
+                return [Line("note", f"Claude Code {event.version}, {event.model}")]
+            case Said() if event.parent is None:
+                return [Line("said", event.text.strip())]
+            case ToolCalled():
+                self._calls[event.id] = event
+            case ToolReturned():
+                return self._returned(event)
+            case TodoChanged():
+                return self._todo_changed(event.items)
+            case Retrying():
+                return [Line("note", retrying(event))]
+        return []
+
+    def _returned(self, event: ToolReturned) -> list[Line]:
+        call = self._calls.pop(event.id, None)
+        if call is None or (call.name in TODO_TOOLS and event.ok):
+            return []
+        silent = event.ok and call.name in SILENT_RESULTS
+        result = "" if silent else one_line(_first(event.summary), RESULT_WIDTH)
+        return [Line("ok" if event.ok else "bad", tool(call), result, nested=call.parent is not None)]
+
+    def _todo_changed(self, items: tuple[Todo, ...]) -> list[Line]:
+        """What has been taken up since the last look."""
+        begun = {item.text for item in items if item.state == "in_progress"}
+        begun -= {item.text for item in self._todo if item.state == "in_progress"}
+        self._todo = items
+        return [Line("todo", f"[{done(items)}/{len(items)}] {item.text}") for item in items if item.text in begun]
+
+
+def _first(summary: str) -> str:
+    """The first line that says something: beside an exit code, also what was printed."""
+    lines = [line.strip() for line in summary.splitlines() if line.strip()]
+    return ": ".join(lines[: 2 if lines and lines[0].startswith("Exit code") else 1])
+
+
+def tool(call: ToolCalled) -> str:
+    return f"{call.name} {call.title}".strip()
+
+
+def now(state: LiveState) -> str:
+    """What the agent does at this moment."""
+    if state.retrying is not None:
+        return retrying(state.retrying)
+    if state.current is not None:
+        return f"{state.current.name} {state.current.title}".strip()
+    return "thinking"
+
+
+def retrying(event: Retrying) -> str:
+    status = f" ({event.status})" if event.status else ""
+    return f"waiting for the model's provider{status}, try {event.attempt}"
+
+
+def done(items: tuple[Todo, ...]) -> int:
+    return sum(item.state == "completed" for item in items)
+
+
+def money(cost: Cost, budget_usd: float) -> str:
+    return f"${cost.usd:.2f} of ${budget_usd:.2f} · {tokens(cost)}"
+
+
+def tokens(cost: Cost) -> str:
+    usage = cost.usage
+    count = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    return f"{count / 1000:.1f}k tokens" if count >= 1000 else f"{count} tokens"
+
+
+def duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -1,0 +1,169 @@
+"""Where a run is watched: a terminal that is drawn anew as it goes, or plain lines for a file or a pipe."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.markdown import Markdown
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from bot.cli import narration
+from bot.cli.narration import Line, Narrator
+from bot.live.state import LiveState
+from bot.models import Usage
+from bot.store.spend import Cost
+from sandbox.agents.events import AgentEvent, Said
+
+SIGNS: Mapping[str, tuple[str, str]] = {
+    "ok": ("✓", "green"),
+    "bad": ("✗", "red"),
+    "todo": ("▶", "cyan"),
+    "note": ("·", "dim"),
+}
+HEARTBEAT_SECONDS = 30.0
+
+
+class PlainScreen:
+    """A line for each thing that happened, and a sign of life now and then."""
+
+    def __init__(self, write: Callable[[str], None], budget_usd: float) -> None:
+        self.said = ""
+        self._write = write
+        self._budget_usd = budget_usd
+        self._narrator = Narrator()
+        self._state: LiveState | None = None
+        self._began = self._wrote = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def phase(self, words: str) -> None:
+        self._put(f"{words} …")
+
+    def note(self, words: str, *, alarm: bool = False) -> None:
+        self._put(words)
+
+    def event(self, event: AgentEvent, state: LiveState) -> None:
+        self._state = state
+        self.said = _said(event, self.said)
+        for line in self._narrator.lines(event):
+            self._line(line)
+
+    def spent(self, cost: Cost) -> None:
+        if self._state is not None and time.monotonic() - self._wrote > HEARTBEAT_SECONDS:
+            elapsed = narration.duration(time.monotonic() - self._began)
+            money = narration.money(cost, self._budget_usd)
+            self._put(f"… {elapsed}: {narration.now(self._state)} · {money}")
+
+    def _line(self, line: Line) -> None:
+        if line.kind == "said":
+            self._put(line.text)
+            return
+        result = f" → {line.result}" if line.result else ""
+        self._put(f"{'  ' * line.nested}{SIGNS[line.kind][0]} {line.text}{result}")
+
+    def _put(self, text: str) -> None:
+        self._wrote = time.monotonic()
+        self._write(text)
+
+
+class RichScreen:
+    """Lines scroll by above a foot that says what is going on now, how far the list is done, and what it costs."""
+
+    def __init__(self, console: Console, budget_usd: float) -> None:
+        self.said = ""
+        self._console = console
+        self._budget_usd = budget_usd
+        self._narrator = Narrator()
+        self._state = LiveState()
+        self._cost = Cost(0.0, Usage())
+        self._phase = ""
+        self._began = time.monotonic()
+        self._spinner = Spinner("dots", style="cyan")
+        self._live = Live(
+            console=console,
+            get_renderable=self._foot,
+            refresh_per_second=8,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def phase(self, words: str) -> None:
+        self._phase = words
+
+    def note(self, words: str, *, alarm: bool = False) -> None:
+        self._console.print(Text(words, style="bold red" if alarm else "yellow"))
+
+    def event(self, event: AgentEvent, state: LiveState) -> None:
+        self._state = state
+        self.said = _said(event, self.said)
+        for line in self._narrator.lines(event):
+            if line.kind != "todo":  # the foot shows it
+                self._console.print(_drawn(line))
+
+    def spent(self, cost: Cost) -> None:
+        self._cost = cost
+
+    def _foot(self) -> RenderableType:
+        elapsed = narration.duration(time.monotonic() - self._began)
+        working = self._phase == "Working"
+        words = narration.now(self._state) if working else self._phase
+        now = Table.grid(padding=(0, 1))
+        now.add_row(self._spinner, Text(words, no_wrap=True, overflow="ellipsis"), Text(elapsed, style="dim"))
+        money = Text(narration.money(self._cost, self._budget_usd), style="dim")
+        bar = self._todo()
+        return Group(Text(), now, *([bar] if bar else []), Padding(money, (0, 0, 0, 2)))
+
+    def _todo(self) -> RenderableType | None:
+        items = self._state.todo
+        if not items:
+            return None
+        count = narration.done(items)
+        current = next((item.text for item in items if item.state == "in_progress"), "")
+        row = Table.grid(padding=(0, 1))
+        bar = ProgressBar(total=len(items), completed=count, width=24)
+        row.add_row(Text(" "), bar, Text(f"{count}/{len(items)}", style="cyan"), Text(current, overflow="ellipsis"))
+        return row
+
+
+def _drawn(line: Line) -> RenderableType:
+    if line.kind == "said":
+        return Padding(Markdown(line.text, hyperlinks=False), (1, 0))
+    sign, style = SIGNS[line.kind]
+    text = Text(no_wrap=True, overflow="ellipsis")
+    text.append("  " * line.nested + sign, style=style).append(" ")
+    name, _, title = line.text.partition(" ")
+    if line.kind == "note":
+        return text.append(line.text, style="dim")
+    text.append(name, style="bold").append(f" {title}")
+    if line.result:
+        text.append(f"  {line.result}", style="dim" if line.kind == "ok" else "red")
+    return text
+
+
+def _said(event: AgentEvent, before: str) -> str:
+    return event.text.strip() if isinstance(event, Said) and event.parent is None else before

@@ -1,0 +1,166 @@
+"""The whole of it, in order: look at the folder, take a snapshot, let the agent work, bring the work back."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from bot import endings
+from bot.errors import UserError
+from bot.models import Outcome, Step
+from bot.sessions.prices import Prices
+from bot.sessions.verdict import Verdict
+from bot.store import spend
+from bot.store.base import Store
+from bot.workbench import folder as folders
+from bot.workbench import landing, place, slots, snapshot, words
+from bot.workbench.job import DONE, Audience, Job, Landed, Means, Report
+from bot.workbench.landing import Work
+from bot.workbench.place import Place
+from bot.workbench.run import TURN, Run
+from bot.workbench.snapshot import Snapshot
+from sandbox.errors import EnvironmentGone, SandboxError
+
+BUNDLE_BYTES = 200 << 20
+LONGEST_PROMPT = 100_000
+
+
+class Bench:
+    """For one job. `stop` asks the agent to end and keeps what it did; cancelling the task abandons it."""
+
+    def __init__(self, job: Job, means: Means, audience: Audience, stop: asyncio.Event) -> None:
+        self._job = job
+        self._means = means
+        self._audience = audience
+        self._stop = stop
+        self._began = time.monotonic()
+        self._isolation = "none"
+        self._said = ""
+
+    async def execute(self) -> Report:
+        """Raises a UserError (or another error of ours) when there is nothing to run or nothing to run it in."""
+        Prices().of(self._job.model)
+        _check_prompt(self._job.prompt)
+        self._audience.phase("Looking at the folder")
+        found = await folders.look(self._job.path)
+        with slots.taken(self._means.root) as slot:
+            scratch = self._means.root / f"{slot.name}.run"
+            await asyncio.to_thread(_fresh, scratch)
+            try:
+                return await self._with_store(slot, scratch, found)
+            finally:
+                await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
+
+    async def _with_store(self, slot: Path, scratch: Path, found: folders.Folder) -> Report:
+        """The money is counted in a store of this run's own."""
+        store = await Store.open(scratch / "store" / "state.db")
+        try:
+            report = await self._reported(slot, scratch, found, store)
+            return replace(report, cost=await spend.turn_cost(store, self._job.key))
+        finally:
+            await store.close()
+
+    async def _reported(self, slot: Path, scratch: Path, found: folders.Folder, store: Store) -> Report:
+        try:
+            return await self._run(slot, scratch, found, store)
+        except asyncio.CancelledError:
+            if not self._stop.is_set():
+                raise
+            task = asyncio.current_task()
+            assert task is not None
+            task.uncancel()
+            return self._report(Outcome.STOPPED, words.abandoned())
+
+    async def _run(self, slot: Path, scratch: Path, found: folders.Folder, store: Store) -> Report:
+        taken = await snapshot.take(found, scratch / "mirror.git", int(time.time()))
+        if taken.left_out:
+            self._audience.note(words.left_out(taken.left_out))
+        if self._stop.is_set():
+            return self._report(Outcome.STOPPED, words.stopped_early())
+        self._audience.phase("Setting up the sandbox")
+        async with place.opened(slot, self._job, self._means, store, taken, self._audience) as there:
+            self._isolation = there.isolation
+            verdict, bundle = await self._worked(there, store, taken, scratch)
+        landed = Landed()
+        if bundle is not None:
+            self._audience.phase("Bringing the work home")
+            work = Work(self._job, self._means, taken, bundle, self._said, finished=verdict.outcome is None)
+            landed = await landing.land(work)
+        return self._concluded(verdict, landed)
+
+    async def _worked(self, there: Place, store: Store, taken: Snapshot, scratch: Path) -> tuple[Verdict, Path | None]:
+        """How the run ended, and the file that holds what it changed, if it did."""
+        verdict = await self._ran(there, store, taken)
+        if hosts := there.blocked_hosts():
+            self._audience.note(words.blocked_hosts(hosts))
+        self._audience.phase("Collecting the work")
+        try:
+            return verdict, await _collected(there, taken, scratch / "work.bundle")
+        except SandboxError as error:
+            lost = endings.step_failed(Step.COLLECT, str(error).rstrip("."))
+            return Verdict(verdict.outcome or Outcome.FAILED, _sentences(verdict.detail, lost)), None
+
+    async def _ran(self, there: Place, store: Store, taken: Snapshot) -> Verdict:
+        if self._stop.is_set():
+            return Verdict(Outcome.STOPPED, words.stopped_early())
+        self._audience.phase("Working")
+        run = Run(self._job, store, there, self._audience, self._stop)
+        try:
+            return await run.to_its_end(taken)
+        except EnvironmentGone:
+            return Verdict(Outcome.KILLED, endings.environment_lost())
+        except SandboxError as error:
+            return Verdict(Outcome.FAILED, endings.step_failed(Step.WORK, str(error).rstrip(".")))
+        finally:
+            self._said = run.said
+
+    def _concluded(self, verdict: Verdict, landed: Landed) -> Report:
+        """What the agent's end was comes first; a finished run is what became of its work."""
+        if verdict.outcome is not None:
+            return self._report(verdict.outcome, _sentences(verdict.detail, landed.held), landed)
+        if landed.held is not None:
+            return self._report(Outcome.REFUSED, landed.held, landed)
+        if not landed.files:
+            return self._report(Outcome.NO_CHANGE, "", landed)
+        if self._job.apply and not landed.applied:
+            return self._report(Outcome.FAILED, "", landed)
+        return self._report(DONE, "", landed)
+
+    def _report(self, outcome: str, detail: str, landed: Landed | None = None) -> Report:
+        landed = landed or Landed()
+        return Report(
+            outcome=outcome,
+            detail=_sentences(detail, *landed.notes, landed.kept),
+            result=self._said,
+            seconds=time.monotonic() - self._began,
+            isolation=self._isolation,
+            landed=landed,
+        )
+
+
+async def _collected(there: Place, taken: Snapshot, target: Path) -> Path | None:
+    collected = await there.environment.collect(TURN, taken.base)
+    if not collected.changed:
+        return None
+    await there.environment.fetch_bundle(collected, target, BUNDLE_BYTES)
+    return target
+
+
+def _sentences(*parts: str | None) -> str:
+    return " ".join(part for part in parts if part)
+
+
+def _check_prompt(prompt: str) -> None:
+    if not prompt.strip():
+        raise UserError(words.no_prompt())
+    if len(prompt.encode("utf-8", "replace")) > LONGEST_PROMPT:
+        raise UserError(words.long_prompt(LONGEST_PROMPT))
+
+
+def _fresh(scratch: Path) -> None:
+    """What a killed run left there goes first."""
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(mode=0o700)

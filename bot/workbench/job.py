@@ -1,0 +1,128 @@
+"""What is asked of the workbench, who looks on while it is done, and what comes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from bot.live.state import LiveState
+from bot.models import Outcome, SessionId, TurnKey, Usage
+from bot.settings import ModelSettings
+from bot.store.spend import Cost
+from sandbox.agents.events import AgentEvent
+
+DONE = "done"
+"""The outcome of work that is where it was wanted: a branch, a patch, or applied. All others are `Outcome`s."""
+EXIT_CODES: Mapping[str, int] = {
+    DONE: 0,
+    Outcome.NO_CHANGE: 0,
+    Outcome.FAILED: 1,
+    Outcome.REFUSED: 1,
+    Outcome.OVER_BUDGET: 3,
+    Outcome.TIMED_OUT: 4,
+    Outcome.KILLED: 5,
+    Outcome.STOPPED: 130,
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One turn that a person asked for."""
+
+    id: SessionId
+    prompt: str
+    path: Path
+    model: str
+    budget_usd: float
+    timeout_seconds: float
+    max_turns: int | None
+    apply: bool
+    isolate: bool
+
+    @property
+    def key(self) -> TurnKey:
+        return TurnKey(self.id, 1)
+
+    @property
+    def branch(self) -> str:
+        return f"forgehand/{self.id}"
+
+
+@dataclass(frozen=True)
+class Means:
+    """What the operator's settings give it to work with."""
+
+    data_dir: Path
+    model: ModelSettings
+    egress: frozenset[str]
+    retention_days: float
+
+    @property
+    def root(self) -> Path:
+        return self.data_dir / "execute"
+
+
+@dataclass(frozen=True)
+class Landed:
+    """Where the work is now."""
+
+    files: tuple[dict[str, Any], ...] = ()
+    branch: str | None = None
+    kept: str | None = None
+    """Where on this host the work lies, when it went nowhere else."""
+    applied: bool = False
+    held: str | None = None
+    """Why nothing was made of it, when policy holds it."""
+    advice: tuple[str, ...] = ()
+    """What the person may do next: words and commands, line by line."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """How it ended; `facts` is what `--json` prints."""
+
+    outcome: str
+    detail: str = ""
+    result: str = ""
+    seconds: float = 0.0
+    cost: Cost = field(default_factory=lambda: Cost(0.0, Usage()))
+    isolation: str = "none"
+    landed: Landed = field(default_factory=Landed)
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.outcome]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        usage = self.cost.usage
+        return {
+            "outcome": str(self.outcome),
+            "branch": self.landed.branch,
+            "files": list(self.landed.files),
+            "cost_usd": round(self.cost.usd, 6),
+            "usage": {name: getattr(usage, name) for name in Usage.__dataclass_fields__},
+            "seconds": round(self.seconds, 3),
+            "result": self.result,
+            "detail": self.detail,
+            "isolation": self.isolation,
+        }
+
+
+class Audience(Protocol):
+    """Who is told what happens, as it happens."""
+
+    def phase(self, words: str) -> None:
+        """What is being done, in a few words."""
+        ...
+
+    def event(self, event: AgentEvent, state: LiveState) -> None: ...
+
+    def spent(self, cost: Cost) -> None: ...
+
+    def note(self, words: str, *, alarm: bool = False) -> None:
+        """A sentence that stays."""
+        ...

@@ -1,0 +1,113 @@
+"""Where the agent works: an environment of this machine with its two ways out, gone when the block ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.errors import SettingsError, UserError
+from bot.git import pack
+from bot.git.errors import MirrorLost
+from bot.store.base import Store
+from bot.web.credentials import from_settings
+from bot.web.gateway import Gateway
+from bot.web.server import Server
+from bot.workbench import slots, words
+from bot.workbench.job import Audience, Job, Means
+from bot.workbench.snapshot import Snapshot
+from sandbox.agents.claude import Claude
+from sandbox.choice import Choice, choose
+from sandbox.egress import EgressProxy
+from sandbox.execution import ExecutionEnvironment
+from sandbox.local.folders import Base
+from sandbox.primitives import EnvironmentProvider, EnvironmentSpec
+
+LABELS = {"app": "forgehand", "kind": "execute"}
+SPARE_SECONDS = 900.0
+MOST_PACKED_BYTES = 4 << 30
+LONGEST_SOCKET = 107
+
+
+@dataclass(frozen=True)
+class Place:
+    environment: ExecutionEnvironment
+    isolation: str
+    egress: EgressProxy
+
+    def blocked_hosts(self) -> list[str]:
+        return list(dict.fromkeys(one.host for one in self.egress.denied))
+
+
+@asynccontextmanager
+async def opened(
+    slot: Path, job: Job, means: Means, store: Store, snapshot: Snapshot, audience: Audience
+) -> AsyncIterator[Place]:
+    """With the snapshot checked out in it. Nothing that ran there outlives the block, however it ends."""
+    async with AsyncExitStack() as stack:
+        choice = await _chosen(slot, means, isolate=job.isolate)
+        stack.push_async_callback(choice.provider.close)
+        if not choice.isolated:
+            audience.note(words.no_isolation(), alarm=True)
+        await _remove_leftovers(choice.provider)
+        gateway = Gateway(store, from_settings(means.model), means.model.upstream)
+        stack.push_async_callback(gateway.close)
+        egress = await _sockets(stack, choice, gateway, means)
+        spec = EnvironmentSpec(LABELS, public_repository=False, lifetime_seconds=job.timeout_seconds + SPARE_SECONDS)
+        environment = ExecutionEnvironment(await choice.provider.create(f"execute-{job.id}", spec), Claude())
+        stack.push_async_callback(environment.close)
+        await _bring_in(environment, job, snapshot)
+        yield Place(environment, choice.words if choice.isolated else "none", egress)
+
+
+async def _chosen(slot: Path, means: Means, *, isolate: bool) -> Choice:
+    with slots.alone(means.root, "tools"):
+        if isolate:
+            await asyncio.to_thread(_share_tools, slot, means.root / "shared")
+        choice = await choose(slot, isolate=isolate)
+    if isolate and not choice.isolated:
+        await choice.provider.close()
+        raise UserError(words.not_isolated(choice.why))
+    return choice
+
+
+def _share_tools(slot: Path, shared: Path) -> None:
+    """One copy of the agent's binary for all slots; `Base` knows where either of them really lies."""
+    here, there = Base(slot).tools, Base(shared).tools
+    if not here.is_symlink():
+        shutil.rmtree(here)
+        here.symlink_to(there)
+
+
+async def _remove_leftovers(provider: EnvironmentProvider) -> None:
+    """Of a run that was killed: the slot is ours now, so they are nobody's."""
+    for left in await provider.find(LABELS):
+        await left.terminate()
+
+
+async def _sockets(stack: AsyncExitStack, choice: Choice, gateway: Gateway, means: Means) -> EgressProxy:
+    path = choice.sockets / "gateway.sock"
+    if len(os.fsencode(path)) > LONGEST_SOCKET:
+        raise SettingsError(words.long_socket(path))
+    await stack.enter_async_context(Server(gateway, path, grace_seconds=1.0))
+    egress = EgressProxy(choice.sockets / "egress.sock", lambda host: host.lower() in means.egress)
+    await egress.start()
+    stack.push_async_callback(egress.close)
+    return egress
+
+
+async def _bring_in(environment: ExecutionEnvironment, job: Job, snapshot: Snapshot) -> None:
+    target = snapshot.mirror.with_name("in.pack")
+    try:
+        packed = await pack.write(snapshot.mirror, snapshot.base, target, depth=50, max_bytes=MOST_PACKED_BYTES)
+    except MirrorLost:
+        raise UserError(words.incomplete_repository(snapshot.folder.path)) from None
+    await environment.prepare(packed.path, packed.sha, packed.shallow, job.branch)
+    target.unlink()
+    # What the person ignores by rules of their own must not come home as new files either.
+    exclude = f"{environment.primitives.layout.work}/.git/info/exclude"
+    await environment.primitives.write(exclude, snapshot.folder.ignored)

@@ -1,0 +1,160 @@
+"""One run of the agent in its place: started, followed, watched over time, money and the person's wish to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from dataclasses import dataclass
+
+from bot.live.state import LiveState
+from bot.models import InstallationId
+from bot.sessions import budget
+from bot.sessions.budget import Decision, Ledger
+from bot.sessions.verdict import Verdict, judge
+from bot.store import gateway, spend
+from bot.store.base import Store
+from bot.workbench import words
+from bot.workbench.job import Audience, Job
+from bot.workbench.place import Place
+from bot.workbench.snapshot import Snapshot
+from sandbox.agents.base import AgentRun
+
+LOOK_SECONDS = 1.0
+GRACE_SECONDS = 3.0
+LATE_SECONDS = 60.0
+TOKEN_SLACK_SECONDS = 600.0
+NOBODY = InstallationId(0)
+TURN = 1
+MOST_RULES = 64 << 10
+RULE_FILES = ("CLAUDE.md", "AGENTS.md")
+
+INSTRUCTIONS = """\
+You work for Forgehand on a copy of a folder of the person who asks. Your working directory is that copy.
+- Change files in the working directory; whatever differs there when you finish is handed to the person as one change.
+  You need not commit, and you cannot push: there is no remote and no credential here.
+- The network is closed but for hosts that the person allows. Do not try to work around that.
+- Nobody answers questions while you work. If you cannot do what was asked, say so plainly and say what you need.
+- End with a short summary for the person who asked: what you changed, how you checked it, what is left.
+"""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What the run is judged by."""
+
+    stop_requested: str | None
+    timeout_seconds: float
+    budget_usd: float
+
+
+class Run:
+    """Of one job; `stop` is the person's wish, set from outside."""
+
+    def __init__(self, job: Job, store: Store, place: Place, audience: Audience, stop: asyncio.Event) -> None:
+        self.state = LiveState()
+        self._job = job
+        self._store = store
+        self._environment = place.environment
+        self._audience = audience
+        self._stop = stop
+        self._wake = asyncio.Event()
+
+    async def to_its_end(self, snapshot: Snapshot) -> Verdict:
+        """The verdict; what the agent did is in the environment still."""
+        await self._start(snapshot)
+        watcher = asyncio.create_task(self._watch())
+        try:
+            await self._follow()
+        finally:
+            watcher.cancel()
+            await asyncio.gather(watcher, return_exceptions=True)
+        await gateway.revoke(self._store, self._job.key)
+        return await self._verdict()
+
+    @property
+    def said(self) -> str:
+        """The agent's last words; those of a failed end are its program's, not its own."""
+        ended = self.state.ended
+        return ended.text if ended is not None and ended.ok and ended.text else self.state.said
+
+    async def _start(self, snapshot: Snapshot) -> None:
+        job = self._job
+        token = await gateway.mint(
+            self._store,
+            job.key,
+            NOBODY,
+            model=job.model,
+            budget_usd=job.budget_usd,
+            expires_at=time.time() + job.timeout_seconds + TOKEN_SLACK_SECONDS,
+        )
+        await self._environment.start(
+            AgentRun(
+                turn=TURN,
+                prompt=job.prompt,
+                model=job.model,
+                token=token.reveal(),
+                agent_session_id=str(uuid.uuid4()),
+                resume=False,
+                max_turns=job.max_turns,
+                budget_usd=job.budget_usd,
+                timeout_seconds=job.timeout_seconds,
+                instructions=await asyncio.to_thread(_instructions, snapshot),
+            )
+        )
+
+    async def _follow(self) -> None:
+        decoder = self._environment.agent.decoder()
+        async for chunk in self._environment.follow(TURN, 0):
+            for line in chunk.lines:
+                for event in decoder.feed(line):
+                    self.state.apply(event, time.time())
+                    self._audience.event(event, self.state)
+            self._audience.spent(await spend.turn_cost(self._store, self._job.key))
+            if self.state.refused_status:
+                self._wake.set()
+
+    async def _watch(self) -> None:
+        """Ends the run when it must; why is judged afterwards."""
+        latest = time.monotonic() + self._job.timeout_seconds + LATE_SECONDS
+        while not (self._stop.is_set() or self.state.refused_status or time.monotonic() > latest):
+            await _first_of(self._stop, self._wake)
+            self._audience.spent(await spend.turn_cost(self._store, self._job.key))
+        await self._environment.stop(TURN, GRACE_SECONDS)
+
+    async def _verdict(self) -> Verdict:
+        job = self._job
+        status = await self._environment.status(TURN)
+        cost = await spend.turn_cost(self._store, job.key)
+        exhausted = budget.decide([Ledger(cost.usd, 0.0, job.budget_usd)]) is Decision.EXHAUSTED
+        terms = Terms("You" if self._stop.is_set() else None, job.timeout_seconds, job.budget_usd)
+        found = judge(terms, status, self.state, exhausted=exhausted)
+        if found.error and found.error.startswith("provider_"):
+            return Verdict(found.outcome, words.provider_refused(found.error.removeprefix("provider_")), found.error)
+        if status.error and found.error == "no_result":
+            return Verdict(found.outcome, status.error, found.error)
+        return found
+
+
+async def _first_of(*events: asyncio.Event) -> None:
+    """Until one of them is set, or it is time for another look."""
+    waiting = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waiting, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waiting:
+            task.cancel()
+
+
+def _instructions(snapshot: Snapshot) -> str:
+    """Ours, and the rules for agents that the person keeps in the folder: it is theirs, so they are instruction."""
+    folder = snapshot.folder
+    parts = [INSTRUCTIONS]
+    if folder.inside:
+        parts.append(f"The request is about the folder `{folder.inside}` of this repository: start there.")
+    for path in dict.fromkeys((folder.top, folder.path)):
+        name = next((name for name in RULE_FILES if (path / name).is_file() and not (path / name).is_symlink()), None)
+        if name is not None:
+            text = (path / name).read_bytes()[:MOST_RULES].decode("utf-8", "replace")
+            parts.append(f"The folder's own rules ({(path / name).relative_to(folder.top)}):\n\n{text}")
+    return "\n\n".join(parts)

@@ -1,0 +1,51 @@
+"""Places for runs side by side: each has its own sockets and environments, and the kernel's lock says who has it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bot.errors import UserError
+
+MOST = 64
+
+
+@contextmanager
+def taken(root: Path) -> Iterator[Path]:
+    """The first folder under `root` that nobody else uses; a crash gives it free by itself."""
+    root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    root.mkdir(mode=0o711, exist_ok=True)  # passable: where we are root, environments have users of their own
+    for number in range(MOST):
+        descriptor = _locked(root / f"{number}.lock", fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if descriptor is not None:
+            try:
+                yield root / str(number)
+            finally:
+                os.close(descriptor)
+            return
+    raise UserError(f"{MOST} runs are under way at once on {root}: wait for one of them to end.")
+
+
+@contextmanager
+def alone(root: Path, name: str) -> Iterator[None]:
+    """Wait until no other run is in a block of this name."""
+    descriptor = _locked(root / f"{name}.lock", fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _locked(path: Path, how: int) -> int | None:
+    """Never deleted: who waits on a removed file would hold a lock that nobody else sees."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, how)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor

@@ -1,0 +1,198 @@
+"""Takes a folder as it is now into a repository of our own: the person's index, HEAD, hooks and filters stay out of it.
+
+Objects that the person's repository has are borrowed, not copied. Its index is copied, so that unchanged files are
+known by their dates and not read again; a file that a filter has changed (LFS) counts as what the index says it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bot.errors import UserError
+from bot.git import commits
+from bot.git.changes import GITLINK
+from bot.git.commits import Author
+from bot.git.errors import GitFailed
+from bot.git.run import GitResult, Io, run_git
+from bot.workbench import words
+from bot.workbench.folder import Folder
+
+AUTHOR = Author("Forgehand", "forgehand@localhost.invalid")
+MOST_FILES = 200_000
+MOST_BYTES = 2 << 30
+LIST_CAP = 256 << 20
+SECONDS = 600.0
+_EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+_MESSAGE = "The work tree as it was\n\nWith what was not committed when `forgehand execute` was started."
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A commit in a bare repository of ours."""
+
+    folder: Folder
+    mirror: Path
+    base: str
+    left_out: tuple[str, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Nothing was uncommitted: the agent starts from HEAD itself."""
+        return self.folder.repository is not None and self.folder.repository.head == self.base
+
+
+@dataclass
+class _Paths:
+    take: list[bytes] = field(default_factory=list)
+    drop: list[bytes] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    kept: int = 0
+    """Entries that stay as the index has them: submodules, files outside a sparse checkout."""
+    size: int = 0
+
+
+async def take(folder: Folder, mirror: Path, when: int) -> Snapshot:
+    scratch = _Scratch(folder, mirror)
+    await scratch.create()
+    try:
+        paths = await scratch.paths()
+    except GitFailed:
+        await scratch.restart_index()
+        paths = await scratch.paths()
+    if folder.inside and not _reaches(paths.take, folder.inside):
+        # The repository around it ignores the folder: it stands for itself.
+        await asyncio.to_thread(shutil.rmtree, mirror)
+        return await take(folder.alone(), mirror, when)
+    if not paths.take:
+        raise UserError(words.empty_folder(folder.path))
+    if len(paths.take) > MOST_FILES or paths.size > MOST_BYTES:
+        raise UserError(words.too_much(folder.path, len(paths.take), paths.size))
+    base = await scratch.commit(await scratch.tree(paths), when)
+    return Snapshot(folder, mirror, base, tuple(paths.left_out))
+
+
+def _reaches(paths: Iterable[bytes], inside: str) -> bool:
+    prefix = os.fsencode(inside) + b"/"
+    return any(path.startswith(prefix) for path in paths)
+
+
+class _Scratch:
+    """The bare repository, with the folder as its work tree."""
+
+    def __init__(self, folder: Folder, mirror: Path) -> None:
+        self._folder = folder
+        self._mirror = mirror
+
+    async def create(self) -> None:
+        await run_git(["init", "--quiet", "--bare", "--template=", "--object-format=sha1", str(self._mirror)])
+        await asyncio.to_thread(self._furnish)
+
+    def _furnish(self) -> None:
+        (self._mirror / "info").mkdir(exist_ok=True)
+        (self._mirror / "info" / "exclude").write_bytes(self._folder.ignored)
+        repository = self._folder.repository
+        if repository is None:
+            return
+        borrowed = os.fsencode(repository.common_dir / "objects") + b"\n"
+        (self._mirror / "objects" / "info").mkdir(exist_ok=True)
+        (self._mirror / "objects" / "info" / "alternates").write_bytes(borrowed)
+        if (repository.common_dir / "shallow").exists():
+            shutil.copyfile(repository.common_dir / "shallow", self._mirror / "shallow")
+        # With its dates: an entry written in the same moment as the index is one that git looks at again.
+        for file in (repository.git_dir / "index", *repository.git_dir.glob("sharedindex.*")):
+            if file.is_file():
+                shutil.copy2(file, self._mirror / file.name)
+
+    async def restart_index(self) -> None:
+        """From HEAD, where the person's own index cannot be used."""
+        (self._mirror / "index").unlink(missing_ok=True)
+        repository = self._folder.repository
+        if repository is not None and repository.head is not None:
+            await self._git("read-tree", repository.head)
+
+    async def paths(self) -> _Paths:
+        known = await self._git("ls-files", "-z", "--stage", "-t")
+        others = await self._git("ls-files", "-z", "--others", "--exclude-standard")
+        if known.truncated or others.truncated:
+            raise UserError(words.too_much(self._folder.path, MOST_FILES, MOST_BYTES))
+        return await asyncio.to_thread(self._sorted, known.stdout.split(b"\0")[:-1], others.stdout.split(b"\0")[:-1])
+
+    async def tree(self, paths: _Paths) -> str:
+        try:
+            await self._index(paths.drop, "--force-remove")
+            await self._index(paths.take, "--add")
+            return (await self._git("write-tree")).text
+        except GitFailed as error:
+            raise UserError(words.unreadable_files(self._folder.path, error.words)) from None
+
+    async def commit(self, tree: str, when: int) -> str:
+        head = self._folder.repository.head if self._folder.repository else None
+        if tree == _EMPTY_TREE:
+            raise UserError(words.empty_folder(self._folder.path))
+        if head is not None and (await self._git("rev-parse", "--verify", f"{head}^{{tree}}")).text == tree:
+            return head
+        parents = [head] if head else []
+        return await commits.make(self._mirror, tree, parents, _MESSAGE, author=AUTHOR, when=when)
+
+    def _sorted(self, known: list[bytes], others: list[bytes]) -> _Paths:
+        found = _Paths()
+        for row in known:
+            about, _, path = row.partition(b"\t")
+            tag, mode = about.split(b" ")[:2]
+            if mode == GITLINK.encode():
+                found.left_out.append(os.fsdecode(path))
+                found.kept += 1
+            elif tag == b"S":
+                found.kept += 1
+            else:
+                self._sort(path, found)
+        for path in others:
+            if path.endswith(b"/"):
+                found.left_out.append(os.fsdecode(path))
+            else:
+                self._sort(path, found)
+        found.take, found.drop = (list(dict.fromkeys(each)) for each in (found.take, found.drop))
+        return found
+
+    def _sort(self, path: bytes, found: _Paths) -> None:
+        size = _size(os.fsencode(self._folder.top), path)
+        if size is None:
+            found.drop.append(path)
+        else:
+            found.take.append(path)
+            found.size += size
+
+    async def _index(self, paths: list[bytes], how: str) -> None:
+        if paths:
+            await self._git("update-index", how, "-z", "--stdin", stdin=b"".join(path + b"\0" for path in paths))
+
+    async def _git(self, *argv: str, stdin: bytes = b"") -> GitResult:
+        own = {"core.bare": "false", "core.untrackedCache": "false", "core.safecrlf": "false"}
+        io = Io(
+            stdin=stdin,
+            cap=LIST_CAP,
+            env={"GIT_WORK_TREE": str(self._folder.top), "GIT_LITERAL_PATHSPECS": "1"},
+            config={**self._folder.settings, **own},
+        )
+        return await run_git(argv, self._mirror, io=io, timeout=SECONDS)
+
+
+def _size(top: bytes, path: bytes) -> int | None:
+    """None for what is no file or link of the folder (any more); nothing behind a link is one."""
+    steps = path.split(b"/")
+    here = top
+    try:
+        for step in steps[:-1]:
+            here += b"/" + step
+            if not stat.S_ISDIR(os.lstat(here).st_mode):
+                return None
+        about = os.lstat(here + b"/" + steps[-1])
+    except OSError:
+        return None
+    return about.st_size if stat.S_ISREG(about.st_mode) or stat.S_ISLNK(about.st_mode) else None

@@ -1,0 +1,144 @@
+"""Every sentence of the workbench to the person at the terminal."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from bot.command_options import shown
+
+
+def missing_folder(path: Path) -> str:
+    return f"There is no folder {path}."
+
+
+def not_a_folder(path: Path) -> str:
+    return f"{path} is a file; --path takes a folder."
+
+
+def closed_folder(path: Path) -> str:
+    return f"The folder {path} cannot be read."
+
+
+def empty_folder(path: Path) -> str:
+    return f"There is nothing to work on in {path}: it holds no file that git would take."
+
+
+def no_work_tree(path: Path) -> str:
+    return f"{path} is inside git's own folder or a bare repository: name a folder with files."
+
+
+def unreadable_repository(path: Path, told: str) -> str:
+    return f"git cannot read the repository of {path}: {_last(told)}"
+
+
+def other_hash(path: Path) -> str:
+    return f"The repository of {path} uses SHA-256 object names, which are not handled."
+
+
+def incomplete_repository(path: Path) -> str:
+    return f"Objects are missing in the repository of {path} (a partial clone?): `git fsck` names them."
+
+
+def unreadable_files(path: Path, told: str) -> str:
+    return f"git cannot take in {path}: {_last(told)}"
+
+
+def too_much(path: Path, files: int, size: int) -> str:
+    return (
+        f"{path} holds {files} files with {size >> 20} MiB that git would take, which is too much to bring into a "
+        "sandbox: name a narrower folder, or have git ignore what is not needed."
+    )
+
+
+def no_prompt() -> str:
+    return "The prompt is empty: say what is to be done."
+
+
+def long_prompt(limit: int) -> str:
+    return f"The prompt is longer than {limit} bytes: put the material into a file of the folder and name it."
+
+
+def not_isolated(why: str) -> str:
+    return (
+        f"This host cannot isolate the agent: {why.rstrip('.')}. Mend that, or give --no-isolation to run it as "
+        "plain processes that may do whatever you may."
+    )
+
+
+def no_isolation() -> str:
+    return "NO ISOLATION: the agent runs as plain processes and may do whatever you may on this machine."
+
+
+def long_socket(path: Path) -> str:
+    return f"The path {path} is too long for a socket: set FORGEHAND_DATA_DIR to a shorter one."
+
+
+def left_out(names: Sequence[str]) -> str:
+    named = ", ".join(shown(name, 80) for name in names[:5]) + (", …" if len(names) > 5 else "")
+    return f"Left out, as they are repositories of their own: {named}."
+
+
+def blocked_hosts(hosts: Sequence[str]) -> str:
+    named = ", ".join(shown(host, 80) for host in hosts[:8])
+    return f"Asked for and not allowed: {named}. FORGEHAND_EGRESS names the hosts that the sandbox may reach."
+
+
+def provider_refused(status: str) -> str:
+    return f"The model's provider does not accept the key ({status}): check ANTHROPIC_API_KEY."
+
+
+def abandoned() -> str:
+    return "You abandoned it: what the agent had done is thrown away."
+
+
+def stopped_early() -> str:
+    return "You asked to stop before the agent had begun."
+
+
+def held(paths: Iterable[tuple[str, str]]) -> str:
+    rows = [f"{shown(path, 120)} ({why})" if path else why for path, why in paths]
+    more = f", and {len(rows) - 10} more" if len(rows) > 10 else ""
+    return f"Policy holds these changes, so nothing was made of them: {'; '.join(rows[:10])}{more}."
+
+
+def secret_in_work(paths: Sequence[str]) -> str:
+    named = ", ".join(shown(path, 120) for path in paths[:10])
+    return f"These files hold what looks like a secret; look before you publish them: {named}."
+
+
+def kept_patch(path: Path) -> str:
+    return f"The work is kept as a patch: {path}"
+
+
+def kept_bundle(path: Path) -> str:
+    return f"What came out is kept, unread, as a git bundle: {path}"
+
+
+def branch_not_made(branch: str, told: str) -> str:
+    return f"The branch {branch} could not be made ({_last(told)})."
+
+
+def applied() -> str:
+    return "The changes are applied to the folder."
+
+
+def not_applied(told: str) -> str:
+    return f"The changes could not be applied to the folder, which was left as it is ({_last(told)})."
+
+
+def not_finished() -> str:
+    return "As the work is unfinished, it was not applied to the folder."
+
+
+def command(*parts: str | Path) -> str:
+    return "  " + shlex.join(str(part) for part in parts)
+
+
+def _last(told: str) -> str:
+    """git's own last words, in one line."""
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    line = next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1] if lines else "no reason")
+    plain = "".join(letter for letter in line.removeprefix("fatal: ").removeprefix("error: ") if letter.isprintable())
+    return plain[:300]

@@ -1,0 +1,63 @@
+"""Starts and ends the service as a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.world import World
+
+ROOT = Path(__file__).parent.parent.parent
+START_SECONDS = 30.0
+
+
+@dataclass
+class Service:
+    process: asyncio.subprocess.Process
+    url: str
+
+    @classmethod
+    async def start(cls, world: World, kill_at: int = 0) -> Service | None:
+        """None when it was killed before it could say where it listens."""
+        with (world.root / "service.log").open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "tests.crash.service",
+                str(kill_at),
+                cwd=ROOT,
+                env=world.environment,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+            )
+        assert process.stdout is not None
+        async with asyncio.timeout(START_SECONDS):
+            line = await process.stdout.readline()
+        if not line:
+            await process.wait()
+            return None
+        service = cls(process, line.decode().strip())
+        world.app.webhook_url = f"{service.url}/webhook"
+        return service
+
+    async def died(self) -> None:
+        await self.process.wait()
+
+    async def stop(self) -> int:
+        """As a deploy does; how many transactions it had committed."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(signal.SIGTERM)
+        assert self.process.stdout is not None
+        async with asyncio.timeout(15):
+            rest = await self.process.stdout.read()
+            await self.process.wait()
+        return int(rest.split()[-1]) if rest.split() else 0
+
+    async def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+        await self.process.wait()
