@@ -112,7 +112,6 @@ async def test_a_turn_with_tools_and_the_next_one_resumed(cli: Cli) -> None:
             [
                 Call("Bash", {"command": "echo made > made.txt", "description": "Make"}),
                 Say("It is made."),
-                Say("Still there."),
             ]
         )
     )
@@ -133,6 +132,7 @@ async def test_a_turn_with_tools_and_the_next_one_resumed(cli: Cli) -> None:
 
     transcript = await cli.execution.transcript(cli.session)
     assert transcript and b"It is made." in transcript
+    cli.model.default(Script([Say("Still there.")]))
     again = replace(run, turn=2, resume=True, prompt="And now?", instructions="The new rule is: be kind.")
     events = await cli.events(again)
     assert [end.text for end in of(events, Ended)] == ["Still there."], _stderr(cli, 2)

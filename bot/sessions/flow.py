@@ -96,10 +96,10 @@ class Flow:
         store = self._services.store
         if isinstance(move, To):
             if move.step is not turn.step or move.columns:
-                await sessions.advance(store, turn.key, move.step, move.ending, **move.columns)
+                await sessions.advance(store, turn.key, move.step, move.found, **move.columns)
         elif turn.step is Step.SETTLE:
             # Settling itself is what failed; the turn must end all the same.
             await sessions.finish(store, turn.key, move.outcome, move.detail)
             self._services.board.touch(turn.key, final=True)
         else:
-            await sessions.advance(store, turn.key, Step.SETTLE, (move.outcome, move.detail), **move.columns)
+            await sessions.advance(store, turn.key, Step.SETTLE, move.found, **move.columns)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.models import Outcome, Step
+from bot.store.sessions import Found
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,10 @@ class To:
     ending: tuple[Outcome, str | None] | None = None
     """How the turn will have ended, when that is clear while there is still something to bring home."""
 
+    @property
+    def found(self) -> Found:
+        return Found(self.ending)
+
 
 @dataclass(frozen=True)
 class End:
@@ -25,6 +30,12 @@ class End:
     outcome: Outcome
     detail: str
     columns: dict[str, Any] = field(default_factory=dict)
+    session: dict[str, Any] = field(default_factory=dict)
+    """What the session knows from now on; in the same transaction, so that a repetition never half-knows it."""
+
+    @property
+    def found(self) -> Found:
+        return Found((self.outcome, self.detail), self.session)
 
 
 Move = To | End

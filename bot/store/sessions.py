@@ -13,6 +13,7 @@ from bot.store.base import Store
 from bot.store.records import Listed, NewTurn, Session, Turn
 from bot.store.rows import Database, many, one, run
 from bot.store.turns import (
+    Found,
     advance,
     cancel_queued,
     decide,
@@ -21,6 +22,7 @@ from bot.store.turns import (
     queued,
     request_stop,
     running,
+    set_session,
     start,
     turn,
     turns_of,
@@ -28,6 +30,7 @@ from bot.store.turns import (
 )
 
 __all__ = [
+    "Found",
     "Listed",
     "NewTurn",
     "Session",
@@ -54,7 +57,6 @@ __all__ = [
 ]
 
 _ALPHABET = string.ascii_lowercase + string.digits
-_COLUMNS = {"agent_session_id", "branch", "pull_number", "pull_url", "environment_id"}
 
 _SELECT = """
 SELECT sessions.*, threads.repo_id, threads.number, threads.is_pull, repos.installation_id, repos.owner, repos.name,
@@ -139,11 +141,7 @@ async def latest(store: Store, thread: Thread) -> Turn | None:
 
 
 async def update_session(store: Store, session_id: SessionId, **columns: Any) -> None:
-    if unknown := set(columns) - _COLUMNS:
-        raise ValueError(f"not a column that may be set: {', '.join(sorted(unknown))}")
-    settings = ", ".join(f"{name} = :{name}" for name in columns)
-    sql = f"UPDATE sessions SET {settings} WHERE id = :id"  # noqa: S608 - names from the list above only
-    await store.write(lambda db: run(db, sql, id=session_id, **columns))
+    await store.write(lambda db: set_session(db, session_id, columns))
 
 
 async def listing(store: Store, limit: int = 1000) -> list[Listed]:

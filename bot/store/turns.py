@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -35,6 +37,21 @@ SETTABLE = {
     "verified",
     "work_started_at",
 }
+
+SESSION_SETTABLE = {"agent_session_id", "branch", "pull_number", "pull_url", "environment_id"}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a step found out beyond its own turn's columns; stored in the transaction that leaves the step."""
+
+    ending: tuple[Outcome, str | None] | None = None
+    """How the turn will have ended, unless that was said before."""
+    session: Mapping[str, Any] = field(default_factory=dict)
+    """Columns of SESSION_SETTABLE."""
+
+
+NOTHING_FOUND = Found()
 
 _SELECT = """
 SELECT turns.*, sessions.thread_id, threads.repo_id, repos.installation_id
@@ -89,12 +106,8 @@ async def start(store: Store, key: TurnKey) -> bool:
     return await store.write(lambda db: run(db, sql, session=key.session, n=key.n, at=at)) == 1
 
 
-async def advance(
-    store: Store, key: TurnKey, step: Step, ending: tuple[Outcome, str | None] | None = None, **columns: Any
-) -> bool:
-    """Enter a step, with what the one before it found out; False (and nothing changed) when the turn is done.
-
-    `ending` says how the turn will have ended, unless that was said before."""
+async def advance(store: Store, key: TurnKey, step: Step, found: Found = NOTHING_FOUND, **columns: Any) -> bool:
+    """Enter a step, with what the one before it found out; False (and nothing changed) when the turn is done."""
     at = store.now()
 
     def work(db: Database) -> bool:
@@ -103,8 +116,10 @@ async def advance(
             return False
         times = {step.value: at, **msgspec.json.decode(row["step_times"])}  # the first time counts
         _update(db, key, {**_checked(columns), "step": step, "step_times": _stored(times)})
-        if ending is not None:
-            _decide(db, key, *ending)
+        if found.ending is not None:
+            _decide(db, key, *found.ending)
+        if found.session:
+            set_session(db, key.session, found.session)
         return True
 
     return await store.write(work)
@@ -166,6 +181,15 @@ def _decide(db: Database, key: TurnKey, outcome: Outcome, detail: str | None) ->
     if row is None:
         raise StoreError(f"There is no turn {key.n} of session {key.session}.")
     return Outcome(row["outcome"])
+
+
+def set_session(db: Database, session: SessionId, columns: Mapping[str, Any]) -> None:
+    """As a part of a larger transaction."""
+    if unknown := set(columns) - SESSION_SETTABLE:
+        raise ValueError(f"not a column that may be set: {', '.join(sorted(unknown))}")
+    settings = ", ".join(f"{name} = :{name}" for name in columns)
+    sql = f"UPDATE sessions SET {settings} WHERE id = :id"  # noqa: S608 - names from the list above only
+    run(db, sql, id=session, **columns)
 
 
 async def _in_state(store: Store, state: TurnState) -> list[Turn]:

@@ -127,6 +127,10 @@ class LocalProvider:
         try:
             await asyncio.to_thread(at.make, folders, uid)
             await probe.check(launcher, box)
+        except OSError as error:
+            raise IsolationMissing(
+                f"Folders of the users that sessions run as cannot be made ({error.strerror}): run as an ordinary user."
+            ) from None
         finally:
             await asyncio.to_thread(at.remove, folders)
 

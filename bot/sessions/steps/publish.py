@@ -122,8 +122,7 @@ async def _open_pull(work: _Work, branch: str) -> Move:
     except GitHubRefused as error:
         words = services.outbound.text(TextKind.TITLE, error.message)
         return End(Outcome.PUSHED, endings.pull_not_opened(branch, words))
-    await sessions.update_session(services.store, turn.key.session, pull_number=pull.number, pull_url=pull.url)
-    return End(Outcome.PULL_REQUEST, "")
+    return End(Outcome.PULL_REQUEST, "", session={"pull_number": pull.number, "pull_url": pull.url})
 
 
 async def _pull_body(work: _Work) -> str:
