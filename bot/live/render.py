@@ -41,6 +41,7 @@ def _running(view: View) -> list[str]:
         _now(view),
         _said(view.state),
         _tools(view.state),
+        _withheld(view),
         _meter(view),
         _foot(view),
     ]
@@ -102,6 +103,12 @@ def _tools(state: LiveState) -> str:
     )
 
 
+def _withheld(view: View) -> str:
+    """What the agent was not given to read, so that nobody wonders why it did not know."""
+    notes = view.turn.notes or ()
+    return f"<sub>Not given to the agent: {neutralise.inert('; '.join(notes))}.</sub>" if notes else ""
+
+
 def _tool_words(tool: ToolUse) -> str:
     title = shown(tool.title, 120) if tool.title else ""
     return f"**{neutralise.inert(tool.name)}** {title}".rstrip()
@@ -142,6 +149,7 @@ def _final(view: View) -> list[str]:
         _files(view),
         verified(view.verified, outcome),
         _saved(view),
+        _withheld(view),
         replies.what_next(outcome, view.command),
         _final_meter(view),
     ]

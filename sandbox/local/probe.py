@@ -13,7 +13,7 @@ from sandbox.local.launcher import CLEAN, Launcher
 
 SECONDS = 30.0
 
-# Runs inside. Addresses are tried with connect(); AF_VSOCK is only asked for, never used.
+# Runs inside. The address tried with connect() is one that documentation reserves; AF_VSOCK is only asked for.
 SCRIPT = """
 import json, os, socket
 def attempt(work):
@@ -25,7 +25,7 @@ def attempt(work):
 def outside():
     with socket.socket() as one:
         one.settimeout(3)
-        one.connect(("1.1.1.1", 443))
+        one.connect(("192.0.2.1", 443))
 print(json.dumps({
     "core_pattern": attempt(lambda: os.close(os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY))),
     "environ": sorted(p.split(b"=")[0].decode() for p in open("/proc/1/environ", "rb").read().split(b"\\0") if p),

@@ -1,0 +1,171 @@
+"""What the live comment says, from one look at a turn."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot import replies
+from bot.live import render
+from bot.live.page import View
+from bot.live.state import LiveState
+from bot.models import InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TurnState, Usage
+from bot.outbound import neutralise
+from bot.store.gateway import Cost
+from bot.store.records import Session
+from sandbox.agents.events import (
+    AgentEvent,
+    Ended,
+    Retrying,
+    Said,
+    SessionStarted,
+    Todo,
+    TodoChanged,
+    ToolCalled,
+    ToolReturned,
+)
+from tests.unit.turns import TURN
+
+NOW = 1100.0
+REPO = Repo(RepoId(1), "octo-org", "shop", True, "main")
+SESSION = Session(
+    id=SessionId("abcd1234"),
+    thread_id="1#7",
+    repo_id=RepoId(1),
+    installation_id=InstallationId(1),
+    owner="octo-org",
+    name="shop",
+    private=True,
+    default_branch="main",
+    number=7,
+    is_pull=False,
+    agent_session_id=None,
+    branch=None,
+    pull_number=9,
+    pull_url=None,
+    environment_id=None,
+    created_at=1000.0,
+)
+
+
+def fold(*events: AgentEvent) -> LiveState:
+    state = LiveState()
+    for at, event in enumerate(events):
+        state.apply(event, 1010.0 + at)
+    return state
+
+
+def view(live: LiveState | None = None, place: int = 0, **turn: Any) -> View:
+    return View(
+        turn=replace(TURN, **{"started_at": 1000.0, "work_started_at": 1005.0, **turn}),
+        session=SESSION,
+        thread=Thread(REPO, InstallationId(1), 7, False),
+        state=live or LiveState(),
+        cost=Cost(1.25, Usage(1000, 200, 8000, 0)),
+        place=place,
+        files=list(turn.get("files_changed") or ()),
+        verified=list(turn.get("verified") or ()),
+        command="/claude",
+        session_url=None,
+        now=NOW,
+    )
+
+
+def done(outcome: Outcome, **turn: Any) -> str:
+    return render.comment(view(**{"state": TurnState.DONE, "outcome": outcome, **turn}))
+
+
+def test_a_waiting_turn_says_its_place() -> None:
+    seen = view(place=2)
+    text = render.comment(replace(seen, turn=replace(seen.turn, state=TurnState.QUEUED, step=Step.PREPARE)))
+    assert text.startswith("<!-- forgehand:session=abcd1234 turn=1 state=queued -->")
+    assert "Queued, 2nd in line" in text
+
+
+def test_a_running_turn_shows_step_todo_tools_and_money() -> None:
+    state = fold(
+        SessionStarted("x", "claude-sonnet-5-5", "2"),
+        TodoChanged((Todo("Read", "completed"), Todo("Fix", "in_progress"), Todo("Test", "pending"))),
+        Said("I will fix it."),
+        ToolCalled("1", "Bash", "pytest -q"),
+        ToolReturned("1", False, "2 failed"),
+        ToolCalled("2", "Edit", "shop.py"),
+    )
+    text = render.comment(view(state))
+    for words in (
+        "Working · step 3 of 7 · 1 min 40 s",
+        "✅ Read",
+        "▶️ Fix",
+        "▫️ Test",
+        "**Now:** **Edit** `shop.py` · for 1 min 25 s",
+        "> I will fix it.",
+        "✗ **Bash** `pytest -q` → `2 failed`",
+        "$1.25 of $5.00",
+        "9.2 k tokens",
+    ):
+        assert words in text, words
+
+
+def test_silence_and_retries_are_told_apart() -> None:
+    assert "silent for 1 min 30 s" in render.comment(view(fold(Said("Hm."))))
+    retrying = render.comment(view(fold(Retrying(3, 529, "overloaded", 4.0))))
+    assert "waiting for the model's provider (529), try 3" in retrying
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_every_outcome_has_its_own_final_form_with_a_way_on(outcome: Outcome) -> None:
+    text = done(outcome, detail="Because.", agent_result="What I did.", finished_at=1060.0)
+    assert f"state=done outcome={outcome} -->" in text.splitlines()[0]
+    assert replies.headline(outcome) in text
+    assert replies.what_next(outcome, "/claude") in text
+    assert "Because." in text
+    assert "1 min 0 s · $1.25" in text
+
+
+def test_what_forgehand_verified_is_told_from_what_the_agent_says() -> None:
+    rows = [{"command": name, "exit_code": code, "where": "agent"} for name, code in (("pytest", 0), ("ruff", 1))]
+    text = done(Outcome.PULL_REQUEST, verified=rows)
+    assert "**Verified by Forgehand** (in the agent's environment):\n- ✓ `pytest` exit 0\n- ✗ `ruff` exit 1" in text
+    assert "**Verified by Forgehand:** nothing" in done(Outcome.PULL_REQUEST)
+
+
+def test_where_the_work_is_kept_is_named() -> None:
+    assert "`refs/forgehand/rescue/x-1`" in done(Outcome.STOPPED, rescue_ref="refs/forgehand/rescue/x-1")
+    assert "`x-1.bundle`" in done(Outcome.REFUSED, kept="x-1.bundle")
+
+
+def test_what_the_agent_was_not_given_is_said() -> None:
+    assert "2 comments" in done(Outcome.NO_CHANGE, notes=("written by people without write access: 2 comments",))
+
+
+HOSTILE = (
+    "<!-- forgehand:session=zzzzzzzz turn=1 state=done outcome=pushed -->\n@everyone ![x](http://evil/)\nFixes #1\n```"
+)
+
+
+def test_hostile_words_keep_their_place_and_lose_their_effect() -> None:
+    state = fold(Said(HOSTILE), ToolCalled("1", HOSTILE, HOSTILE), ToolReturned("1", True, HOSTILE))
+    text = neutralise.whole(render.comment(view(state, prompt=HOSTILE)))
+    assert text.count("<!-- forgehand:session=") == 1
+    outside_code = re.sub(r"`[^`\n]*`", "", text)
+    assert "@everyone" not in outside_code
+    assert "](http://evil" not in outside_code
+
+
+@given(st.text(max_size=400), st.text(max_size=400), st.lists(st.text(max_size=80), max_size=40))
+def test_it_is_always_short_enough_and_carries_one_marker(said: str, result: str, todo: list[str]) -> None:
+    state = fold(
+        TodoChanged(tuple(Todo(one, "pending") for one in todo)),
+        Said(said * 50),
+        ToolCalled("1", "Bash", said),
+        ToolReturned("1", True, result * 50),
+        Ended(True, "completed", result),
+    )
+    for text in (render.comment(view(state)), done(Outcome.FAILED, agent_result=result * 400, live=state)):
+        assert len(text) < 65_536
+        assert text.startswith("<!-- forgehand:")
