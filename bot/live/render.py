@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from bot import endings, replies
@@ -111,7 +112,8 @@ def _withheld(view: View) -> str:
 
 def _tool_words(tool: ToolUse) -> str:
     title = shown(tool.title, 120) if tool.title else ""
-    return f"**{neutralise.inert(tool.name)}** {title}".rstrip()
+    name = re.sub(r"[^\w.:-]", "", tool.name)[:60] or "?"
+    return f"**{name}** {title}".rstrip()
 
 
 def _result(tool: ToolUse) -> str:

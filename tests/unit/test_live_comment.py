@@ -154,7 +154,9 @@ def test_hostile_words_keep_their_place_and_lose_their_effect() -> None:
     assert text.count("<!-- forgehand:session=") == 1
     outside_code = re.sub(r"`[^`\n]*`", "", text)
     assert "@everyone" not in outside_code
-    assert "](http://evil" not in outside_code
+    assert "![" not in outside_code
+    assert len(re.findall(r"(?m)^- ✓ ", text)) == 1
+    assert text.count("</details>") == 1
 
 
 @given(st.text(max_size=400), st.text(max_size=400), st.lists(st.text(max_size=80), max_size=40))
