@@ -17,7 +17,7 @@ from bot.errors import BotError
 from bot.models import InstallationId, SessionId, TurnKey
 from bot.settings import Secret
 from bot.simulation.anthropic import SimulatedAnthropic
-from bot.simulation.anthropic.loopback import serving
+from bot.simulation.loopback import serving
 from bot.store import gateway as rows
 from bot.store.base import Store
 from bot.web.gateway import Credential, gateway_app

@@ -10,7 +10,7 @@ import pytest
 from starlette.routing import Route
 
 from bot.simulation.github import SimulatedGitHub
-from bot.simulation.github.server import LoopbackServer
+from bot.simulation.loopback import LoopbackServer
 from tests.simulated_github.scene import Clock, Receiver, Scene
 
 

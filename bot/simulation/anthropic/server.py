@@ -17,9 +17,9 @@ from starlette.routing import Route
 from bot.simulation.anthropic import checks, wire
 from bot.simulation.anthropic.answering import Plan, ScriptedAnswer, with_preludes
 from bot.simulation.anthropic.gates import Gates
-from bot.simulation.anthropic.loopback import serving
 from bot.simulation.anthropic.reading import ModelRequest
 from bot.simulation.anthropic.script import Answer, Cut, Fail, Prelude, Say, Script, Slow, Wait
+from bot.simulation.loopback import serving
 
 SIDE_ANSWER = Say("Work on the repository")
 """To requests without tools: the client's own questions (a title, a summary), never the agent's work."""

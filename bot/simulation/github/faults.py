@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
-import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -203,13 +201,3 @@ async def refuse(fault: Fault, send: Send) -> None:
     raw = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": fault.status, "headers": raw})
     await send({"type": "http.response.body", "body": body, "more_body": False})
-
-
-def abort(transport: asyncio.Transport, *, hard: bool) -> None:
-    """Close without a word; hard: with a reset instead of an end of stream."""
-    sock = transport.get_extra_info("socket")
-    if hard and sock is not None:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        transport.abort()
-    else:
-        transport.close()

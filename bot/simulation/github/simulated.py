@@ -18,12 +18,12 @@ from bot.simulation.github.events import Events
 from bot.simulation.github.faults import Call, Faults, FaultyApp
 from bot.simulation.github.git_http import GitHttp, install_hook
 from bot.simulation.github.limits import Limits
-from bot.simulation.github.server import LoopbackServer
 from bot.simulation.github.state import Clock, State
 from bot.simulation.github.webhooks import Webhooks
 from bot.simulation.github.world_apps import Apps
 from bot.simulation.github.world_repos import Repos
 from bot.simulation.github.world_threads import Threads
+from bot.simulation.loopback import LoopbackServer
 
 T = TypeVar("T")
 # the checks of a commit end in a fixed word and must be tried before a ref that may hold slashes

@@ -1,17 +1,18 @@
-"""Runs an ASGI application on loopback inside the current event loop, and lets single connections be cut."""
+"""Runs ASGI applications on loopback inside the current event loop, and lets single connections be cut."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
+import struct
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp, Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
-
-from bot.simulation.github.faults import abort
 
 
 def loopback_socket(port: int) -> socket.socket:
@@ -88,3 +89,24 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._register.pop(self._address, None)
         super().connection_lost(exc)
+
+
+def abort(transport: asyncio.Transport, *, hard: bool) -> None:
+    """Close without a word; hard: with a reset instead of an end of stream."""
+    sock = transport.get_extra_info("socket")
+    if hard and sock is not None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        transport.abort()
+    else:
+        transport.close()
+
+
+@asynccontextmanager
+async def serving(app: ASGIApp, port: int = 0, *, closing: Callable[[], None] = lambda: None) -> AsyncIterator[int]:
+    """Yield the port. At the end `closing` is called first, so that what is held back can let go."""
+    server = LoopbackServer()
+    try:
+        yield await server.start(app, port)
+    finally:
+        closing()
+        await server.stop()
