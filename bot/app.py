@@ -13,29 +13,32 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from bot import events, logs
+from bot import events, logs, vault
 from bot.engine.durable import DurableEngine
-from bot.errors import BotError
+from bot.errors import BotError, SettingsError
 from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
 from bot.handlers.desk import Desk
 from bot.handlers.errands import Errands
 from bot.handlers.intake import Intake
+from bot.keyring import KeyRing
 from bot.live.board import LiveBoard
 from bot.live.folds import Folds
 from bot.live.page import Page
 from bot.models import TurnKey
 from bot.outbound import Outbound, Redactor
 from bot.sessions.admission import Admission
+from bot.sessions.ceilings import Ceilings
 from bot.sessions.flow import Flow
 from bot.sessions.services import Services
 from bot.sessions.signals import Signals
 from bot.settings import Settings
-from bot.store import spend
+from bot.store import spend, upkeep
 from bot.store.base import Store
 from bot.store.lock import DataDirLock
-from bot.web.credentials import from_settings
-from bot.web.gateway import Ceilings, Gateway
+from bot.vault import Vault
+from bot.web.credentials import NONE, from_vault
+from bot.web.gateway import Credentials, Gateway
 from bot.web.health import health_routes
 from bot.web.server import Server, tcp_socket
 from bot.web.webhooks import webhook_routes
@@ -44,6 +47,8 @@ from sandbox.choice import Choice, choose
 from sandbox.egress import EgressProxy
 
 log = logging.getLogger(__name__)
+
+TIDY_SECONDS = 3600.0
 
 OpenStore = Callable[[Path], Awaitable[Store]]
 
@@ -64,22 +69,31 @@ async def running(settings: Settings, open_store: OpenStore = Store.open) -> Asy
     logs.configure(redactor.redact)
     async with AsyncExitStack() as stack:
         stack.enter_context(DataDirLock(settings.data_dir))
-        store = await open_store(settings.data_dir / "state.db")
+        database, ring = settings.data_dir / "state.db", KeyRing(settings.secret_keys)
+        await asyncio.to_thread(vault.verify, database, ring)
+        store = await open_store(database)
         stack.push_async_callback(store.close)
+        credentials = await _credentials(settings, Vault(store, ring, redactor.register))
         await spend.abandon_open(store)
-        gateway = Gateway(store, from_settings(settings.model), settings.model.upstream, ceilings=_ceilings(settings))
+        ceilings = Ceilings.of(settings.limits)
+        gateway = Gateway(store, credentials, settings.model.upstream, ceilings=ceilings)
         stack.push_async_callback(gateway.close)
         wakes = asyncio.Event()
         server = await stack.enter_async_context(_edge(settings, store, gateway, wakes.set))
-        choice = await choose(settings.data_dir / "environments")
+        choice = await choose(settings.data_dir / "environments", e2b=settings.e2b)
         stack.push_async_callback(choice.provider.close)
-        await _open_sockets(stack, settings, gateway, choice)
+        if settings.e2b is None:
+            await _open_sockets(stack, settings, gateway, choice)
         await _work(stack, await _assemble(stack, settings, store, redactor, choice), wakes)
         yield Running(server.url, choice.words)
 
 
-def _ceilings(settings: Settings) -> Ceilings:
-    return Ceilings(day_usd=settings.limits.day_budget_usd, month_usd=settings.limits.month_budget_usd)
+async def _credentials(settings: Settings, stored: Vault) -> Credentials:
+    """Where the gateway finds them; without any, nothing could be done for anybody."""
+    await stored.prepare()
+    if settings.model.api_key is None and settings.model.oauth_token is None and not await stored.entries():
+        raise SettingsError(NONE)
+    return from_vault(stored, settings.model)
 
 
 def _edge(settings: Settings, store: Store, gateway: Gateway, on_stored: Callable[[], None]) -> Server:
@@ -107,7 +121,7 @@ async def _assemble(
     stack.push_async_callback(github.close)
     outbound = Outbound(github, redactor)
     folds = Folds(store, Claude())
-    page = Page(store, folds, command=settings.command, public_url=settings.public_url)
+    page = Page(store, folds, command=settings.command)
     board = LiveBoard(store, outbound, folds, page)
     stack.push_async_callback(board.stop)
     cache = RepositoryCache(settings.data_dir / "repositories")
@@ -150,10 +164,21 @@ async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event)
         admit=admission.wake,
         poke=services.signals.poke,
     )
-    await services.board.start()
+    await services.board.say_unsaid()
     await stack.enter_async_context(_background(_warm_up(services.github)))
-    for loop in (admission.run(), Intake(desk, wakes).run(), Errands(desk).run()):
+    tidying = _tidy(services.store, limits.retention_days)
+    for loop in (admission.run(), Intake(desk, wakes).run(), Errands(desk).run(), tidying):
         await stack.enter_async_context(_background(loop))
+
+
+async def _tidy(store: Store, days: float) -> None:
+    """Forget what is older than the operator wants; not in the first minutes, which belong to what waits."""
+    while True:
+        await asyncio.sleep(TIDY_SECONDS)
+        try:
+            await upkeep.prune(store, days)
+        except BotError as error:
+            log.warning("the store could not be tidied; it will be tried again", extra={"error": str(error)})
 
 
 async def _warm_up(github: GitHubApp) -> None:

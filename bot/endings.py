@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from bot.command_options import shown
 from bot.models import Step
+
+_UNSEEN = re.compile(r"[^\n!-~]+")
+"""More than is ever taken out: what matters is that no run of backticks becomes longer than it was counted."""
 
 STEP_WORDS = {
     Step.PREPARE: "reading the thread and pinning the commit",
@@ -18,8 +22,17 @@ STEP_WORDS = {
 }
 
 
+SUSPENDED = "(suspended)"
+REMOVED = "(removed)"
+"""In the place of a login, which has no brackets: what made us stop was not a person's word."""
+_STOPPED_BY = {
+    SUSPENDED: "The App was suspended on this account, so the work was stopped.",
+    REMOVED: "The App was removed from this repository, so the work was stopped.",
+}
+
+
 def stopped_by(login: str) -> str:
-    return f"{login} asked to stop."
+    return _STOPPED_BY.get(login, f"{login} asked to stop.")
 
 
 def timed_out(seconds: float) -> str:
@@ -38,12 +51,20 @@ def agent_killed() -> str:
     return "The agent's process was killed before it could finish."
 
 
+def wrote_too_much() -> str:
+    return "The agent was ended because it wrote far more output than can be kept."
+
+
+def filled_the_disk() -> str:
+    return "The agent was ended because the disk of its host was running full."
+
+
 def agent_failed(reason: str) -> str:
     known = {
         "max_turns": "The agent used up the number of steps it may take.",
         "api_error": "The model's provider answered with an error again and again.",
     }
-    return known.get(reason, f"The agent ended early ({reason}).")
+    return known.get(reason, f"The agent ended early ({shown(reason, 80)}).")
 
 
 def agent_left_no_result(exit_code: int | None) -> str:
@@ -75,6 +96,13 @@ def default_branch_is_head(branch: str) -> str:
     return f"This pull request's branch `{branch}` is the default branch, which Forgehand never pushes to."
 
 
+def head_is_protected(branch: str) -> str:
+    return (
+        f"This pull request's branch {shown(branch, 200)} is protected, and Forgehand never pushes to one that is. "
+        "Ask on an issue, or on a pull request from another branch."
+    )
+
+
 def setup_failed(command: str, exit_code: int, tail: str) -> str:
     return (
         f"The setup command `{command}` of `.github/forgehand.yml` failed with exit code {exit_code}:\n\n{fenced(tail)}"
@@ -82,7 +110,7 @@ def setup_failed(command: str, exit_code: int, tail: str) -> str:
 
 
 def work_refused(reason: str) -> str:
-    return f"What came out of the environment was not accepted: {reason}"
+    return f"What came out of the environment was not accepted:{_words(reason)}"
 
 
 def held(paths: Iterable[tuple[str, str]]) -> str:
@@ -114,11 +142,12 @@ def pull_not_opened(branch: str, words: str) -> str:
 
 
 def gave_up(step: Step, words: str) -> str:
-    return f"After several tries, {STEP_WORDS[step]} still failed: {words}."
+    return f"After several tries, {STEP_WORDS[step]} still failed:{_words(words)}"
 
 
 def step_failed(step: Step, words: str) -> str:
-    return f"Something failed while {STEP_WORDS[step]}: {words}."
+    """The words are often those of a program inside, which the agent can choose."""
+    return f"Something failed while {STEP_WORDS[step]}:{_words(words)}"
 
 
 def something_broke(reference: str) -> str:
@@ -133,12 +162,15 @@ def rescued(ref: str) -> str:
     return f"The work so far is saved as `{ref}`: `git fetch origin {ref}` brings it to your clone."
 
 
+def _words(words: str) -> str:
+    """Of a program or a remote: shown as what they are, so that nothing in them can pass for words of ours."""
+    line = words.strip()
+    return f" {shown(line, 300)}" if len(line) <= 300 and "\n" not in line else f"\n\n{fenced(line)}"
+
+
 def fenced(text: str) -> str:
-    """A code block that its own content cannot close."""
-    longest = run = 0
-    for character in text:
-        run = run + 1 if character == "`" else 0
-        longest = max(longest, run)
+    """A code block that its own content cannot close, not even once characters that nobody sees are taken out of it."""
+    longest = max(map(len, re.findall("`+", _UNSEEN.sub("", text))), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{text.strip()}\n{fence}"
 

@@ -61,3 +61,7 @@ class SettingsError(BotError):
 
 class StoreError(BotError):
     """The data directory cannot be used as it is; the text says what to do."""
+
+
+class VaultError(BotError):
+    """A secret cannot be stored or read; the text says what to do and holds nothing of the secret."""

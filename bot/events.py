@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -46,6 +47,8 @@ class Remark:
     """None for the body of the thread itself."""
     via_app: int | None
     """The App through which it was written in the person's name."""
+    thread_sha256: str = ""
+    """Of what the thread itself said at that moment: see `standing`."""
 
     @property
     def is_bot(self) -> bool:
@@ -167,6 +170,12 @@ def _short(text: str) -> str:
     return "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in text[:60])
 
 
+def standing(title: str, body: str) -> str:
+    """What tells whether the thread's own text is still the one that the person saw who gave a command on it."""
+    text = f"{title}\n\n{body}".replace("\r\n", "\n").strip()
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
 def _person(user: payloads.User | None) -> Person:
     if user is None:
         raise msgspec.ValidationError("there is no account behind it")
@@ -236,6 +245,7 @@ def _remark(kind: type[Remark], origin: Origin, payload: payloads.OfThread, now:
             created_at=created_at,
             comment_id=text.id if isinstance(text, payloads.Text) else None,
             via_app=text.performed_via_github_app.id if text.performed_via_github_app else None,
+            thread_sha256=standing(payload.subject().title or "", payload.subject().body or ""),
         ),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import sys
@@ -31,10 +32,16 @@ class _JsonFormatter(logging.Formatter):
         return self._redact(json.dumps(line, default=str, ensure_ascii=False))
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """Requests that we cut ourselves, at a stop, come as errors from the server."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
+
+
 def configure(redact: Callable[[str], str], *, stream: TextIO | None = None, level: int = logging.INFO) -> None:
     """All logging of the process goes through here, ours and the libraries'."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(_JsonFormatter(redact))
+    handler.addFilter(_is_news)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)

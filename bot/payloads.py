@@ -54,6 +54,7 @@ class Subject(Struct):
     """An issue or a pull request."""
 
     number: Number
+    title: str | None = None
     user: User | None = None
     body: str | None = None
     created_at: datetime | None = None

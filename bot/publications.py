@@ -103,7 +103,8 @@ def pull_body(  # noqa: PLR0913 - each part of the body, by name
     inert: Inert = plain,
 ) -> str:
     """Asked, done, verified, and what it took. `inert` makes texts of others harmless as markdown."""
-    done = _cut(inert((turn.agent_result or "").strip()), MAX_DONE) or "The agent left no summary."
+    # Cut first: making it inert also closes what the cut leaves open, so that what follows stays outside of it.
+    done = inert(_cut((turn.agent_result or "").strip(), MAX_DONE)) or "The agent left no summary."
     return "\n\n".join(
         part
         for part in (

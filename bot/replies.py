@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bot.command_options import USAGE, shown
 from bot.commands import FORMS
-from bot.models import Outcome, TurnState
+from bot.models import Outcome, TurnState, Usage
 from bot.publications import commit_message, pull_body, pull_title
 
 __all__ = [
     "account_not_served",
     "another_account",
     "commit_message",
+    "cost",
     "could_not_verify",
     "day_budget_reached",
     "delivered",
@@ -30,6 +33,9 @@ __all__ = [
     "thread_locked",
     "what_next",
 ]
+
+MOST_TURNS = 20
+"""In one answer to `cost`."""
 
 _HEADLINES = {
     Outcome.PULL_REQUEST: "✅ Opened a pull request",
@@ -67,8 +73,12 @@ def headline(outcome: Outcome) -> str:
     return _HEADLINES[outcome]
 
 
-def what_next(outcome: Outcome, command: str) -> str:
-    """What the reader may do now; every outcome leaves a way on."""
+def what_next(outcome: Outcome, command: str, *, ceiling: bool = False) -> str:
+    """What the reader may do now; every outcome leaves a way on. `ceiling`: more budget for the turn would not help."""
+    if outcome is Outcome.OVER_BUDGET and ceiling:
+        return f"To go on from here once there is money again, comment `{command} go on`."
+    if outcome is Outcome.OVER_BUDGET and any(form.word == "continue" and form.ready for form in FORMS):
+        return f"To go on from here with 3 dollars more, comment `{command} continue +3`."
     return _NEXT[outcome].format(command=command)
 
 
@@ -104,8 +114,34 @@ def status(state: TurnState, step: str, elapsed: str, cost_usd: float) -> str:
     return f"Running for {elapsed}, now {step}; ${cost_usd:.2f} spent so far."
 
 
+def cost(turns: Sequence[tuple[int, float]], usage: Usage, *, under_way: bool) -> str:
+    """(number, dollars) of each turn that has spent something."""
+    if not turns:
+        return "This thread has cost nothing yet."
+    tokens = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    total = f"This thread has cost **{_dollars(sum(usd for _, usd in turns))}** so far ({tokens:,} tokens)"
+    listed = ", ".join(f"turn {n} {_dollars(usd)}" for n, usd in turns[-MOST_TURNS:])
+    earlier = f"the last {MOST_TURNS} of {len(turns)} turns: " if len(turns) > MOST_TURNS else ""
+    open_ = " A request is under way and not counted yet." if under_way else ""
+    return f"{total}: {earlier}{listed}.{open_}" if len(turns) > 1 else f"{total}.{open_}"
+
+
 def stop_asked(login: str) -> str:
     return f"Stopping, as {_name(login)} asked. The work so far is kept."
+
+
+def why(lines: Sequence[str]) -> str:
+    if not lines:
+        return "Everything on this thread that was meant for me was acted upon."
+    return "\n".join(["What I did not act upon here, newest first:", "", *(f"- {line}" for line in lines)])
+
+
+def nothing_to_repeat() -> str:
+    return "There is no turn on this thread yet that could be run again."
+
+
+def still_under_way(command: str) -> str:
+    return f"The last turn has not ended yet. `{command} stop` ends it; then it can be run again."
 
 
 def delivered() -> str:
@@ -152,16 +188,21 @@ def forks_not_supported() -> str:
     return "This pull request comes from a fork, and I cannot push there. Work on forks is not available yet."
 
 
-def day_budget_reached(limit_usd: float) -> str:
-    return f"Today's budget of ${limit_usd:.2f} for this installation is used up. It is free again tomorrow (UTC)."
+def day_budget_reached(limit_usd: float, whose: str = "this installation") -> str:
+    return f"Today's budget of ${limit_usd:.2f} for {whose} is used up. It is free again tomorrow (UTC)."
 
 
-def month_budget_reached(limit_usd: float) -> str:
-    return f"This month's budget of ${limit_usd:.2f} for this installation is used up."
+def month_budget_reached(limit_usd: float, whose: str = "this installation") -> str:
+    return f"This month's budget of ${limit_usd:.2f} for {whose} is used up. It is free again on the 1st (UTC)."
 
 
 def something_broke(reference: str) -> str:
     return f"Something broke on our side, reference: `{reference}`. The operator finds the cause in the log."
+
+
+def _dollars(usd: float) -> str:
+    """Cents, and more where cents would say nothing."""
+    return f"${usd:.4f}" if 0 < usd < 0.01 else f"${usd:.2f}"
 
 
 def _name(login: str) -> str:

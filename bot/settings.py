@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import base64
+import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
+from bot import settings_e2b, settings_file
 from bot.errors import SettingsError
+from sandbox.e2b.settings import E2BSettings
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+GITHUB, GITHUB_API = "https://github.com", "https://api.github.com"
+_HOST = re.compile(r"(?=.{1,253}\Z)(?!-)[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
+_COMMAND = re.compile(r"[/!.~:+-]?[A-Za-z][A-Za-z0-9_-]{0,38}")
 
 
 @dataclass(frozen=True)
@@ -59,10 +66,14 @@ class Limits:
     session_budget_usd: float = 5.0
     day_budget_usd: float = 50.0
     month_budget_usd: float = 500.0
+    user_day_budget_usd: float = 0.0
+    """Of a person or a repository: 0 sets none of its own."""
+    user_month_budget_usd: float = 0.0
+    repo_day_budget_usd: float = 0.0
+    repo_month_budget_usd: float = 0.0
     timeout_minutes: float = 60.0
     max_sessions: int = 8
     repo_sessions: int = 4
-    keep_minutes: float = 30.0
     retention_days: float = 30.0
 
 
@@ -76,18 +87,20 @@ class Settings:
     public_url: str | None
     sandbox: str
     command: str
-    claude_version: str | None
     egress: frozenset[str]
     """Hosts that environments may reach, lower case."""
     secret_keys: tuple[Secret, ...]
     github: GitHubSettings
     model: ModelSettings
     limits: Limits
+    e2b: E2BSettings | None = None
+    """Where sessions run in E2B's cloud."""
 
     def secrets(self) -> tuple[Secret, ...]:
         """Every credential, for the redactor."""
         found = [self.github.private_key, *self.github.webhook_secrets, *self.secret_keys]
         found += [secret for secret in (self.model.api_key, self.model.oauth_token) if secret]
+        found += [Secret(self.e2b.api_key)] if self.e2b else []
         return tuple(found)
 
 
@@ -102,18 +115,14 @@ class _Reader:
         if value:
             return value
         if default is None:
-            raise SettingsError(f"{name} is not set. `forgehand doctor` lists what is needed and where to find it.")
+            raise SettingsError(f'{name} is not set. The README lists what is needed, under "Serve".')
         return default
 
     def secret(self, name: str, *, required: bool = False) -> Secret | None:
         value = self._values.get(name, "").strip()
         file = self._values.get(f"{name}_FILE", "").strip()
         if file and not value:
-            try:
-                value = Path(file).read_text(encoding="utf-8").strip()
-            except (OSError, UnicodeDecodeError) as error:
-                reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-                raise SettingsError(f"{name}_FILE names a file that cannot be read: {reason}.") from None
+            value = _content(f"{name}_FILE", Path(file).expanduser())
         if value:
             return Secret(value)
         if required:
@@ -131,7 +140,9 @@ class _Reader:
             value = float(raw)
         except ValueError:
             raise SettingsError(f"{name} must be a number, not {raw!r}.") from None
-        if not least <= value < float("inf"):
+        if not math.isfinite(value):
+            raise SettingsError(f"{name} must be a number, not {raw!r}.")
+        if value < least:
             raise SettingsError(f"{name} must be at least {least:g}, not {raw!r}.")
         return value
 
@@ -145,6 +156,21 @@ class _Reader:
         """A list joined by commas, in lower case."""
         return tuple(one.strip().lower() for one in self.text(name, "").split(",") if one.strip())
 
+    def port(self, name: str, default: int) -> int:
+        """0: a free one."""
+        value = self.whole(name, default, least=0)
+        if value > 65535:
+            raise SettingsError(f"{name} must be at most 65535, not {value}.")
+        return value
+
+    def hosts(self, name: str) -> frozenset[str]:
+        """Bare names: what has a scheme, a port or a wildcard would match nothing."""
+        found = self.names(name)
+        for host in found:
+            if not _HOST.fullmatch(host):
+                raise SettingsError(f"{name} takes host names such as pypi.org, joined by commas, not {host!r}.")
+        return frozenset(found)
+
     def required_whole(self, name: str) -> int:
         self.text(name)
         return self.whole(name, 1)
@@ -152,19 +178,48 @@ class _Reader:
     def choice(self, name: str, default: str, allowed: tuple[str, ...]) -> str:
         value = self.text(name, default)
         if value not in allowed:
-            raise SettingsError(f"{name} must be one of {', '.join(allowed)}, not {value!r}.")
+            one_of = "one of " if len(allowed) > 1 else ""
+            raise SettingsError(f"{name} must be {one_of}{', '.join(allowed)}, not {value!r}.")
         return value
 
     def url(self, name: str, default: str) -> str:
         value = self.text(name, default).rstrip("/")
-        parts = urlsplit(value)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        parts = _split(value)
+        if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
             raise SettingsError(f"{name} must be an https:// address, not {value!r}.")
+        if parts.query or parts.fragment:
+            raise SettingsError(f"{name} must be an address without `?` and `#`.")
         if parts.username or parts.password:
             raise SettingsError(f"{name} must not carry a user name or password.")
         if parts.scheme == "http" and parts.hostname not in LOOPBACK:
             raise SettingsError(f"{name} uses plain http, which is accepted for loopback only; use https://.")
         return value
+
+
+def _content(name: str, path: Path) -> str:
+    """Of the file that a setting names; an empty one would be a secret that nobody set."""
+    try:
+        content = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise SettingsError(f"{name} names a file that cannot be read: {reason}.") from None
+    if not content:
+        raise SettingsError(f"{name} names a file that is empty.")
+    return content
+
+
+def _split(address: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(address)
+        parts.port  # noqa: B018 - looked at, because it raises where it is not a port
+    except ValueError:
+        return None
+    return parts
+
+
+def read_secret_keys(values: Mapping[str, str]) -> tuple[Secret, ...]:
+    """The keys that encrypt what is stored, newest first."""
+    return _secret_keys(_Reader(values))
 
 
 def _secret_keys(reader: _Reader) -> tuple[Secret, ...]:
@@ -183,21 +238,45 @@ def _secret_keys(reader: _Reader) -> tuple[Secret, ...]:
 
 
 def _github(reader: _Reader) -> GitHubSettings:
-    private_key = reader.required_secret("FORGEHAND_PRIVATE_KEY")
-    if "PRIVATE KEY-----" not in private_key.reveal():
+    hooks = reader.required_secret("FORGEHAND_WEBHOOK_SECRET").reveal().split(",")
+    secrets = tuple(Secret(one.strip()) for one in hooks if one.strip())
+    if not secrets:
+        raise SettingsError("FORGEHAND_WEBHOOK_SECRET holds no secret, only commas.")
+    url = reader.url("FORGEHAND_GITHUB_URL", GITHUB)
+    return GitHubSettings(
+        url=url,
+        api_url=reader.url("FORGEHAND_GITHUB_API_URL", GITHUB_API if url == GITHUB else f"{url}/api/v3"),
+        app_id=reader.required_whole("FORGEHAND_APP_ID"),
+        private_key=_private_key(reader),
+        webhook_secrets=secrets,
+        accounts=reader.names("FORGEHAND_ACCOUNTS"),
+    )
+
+
+def _private_key(reader: _Reader) -> Secret:
+    """Read once here, so that a damaged key stops the start and not the first session."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    pem = reader.required_secret("FORGEHAND_PRIVATE_KEY").reveal()
+    if "\n" not in pem:  # many stores of secrets keep one line, with the breaks written out
+        pem = pem.replace("\\n", "\n")
+    if "PRIVATE KEY-----" not in pem:
         raise SettingsError(
             "FORGEHAND_PRIVATE_KEY is not a PEM key: it should begin with '-----BEGIN'. Set "
             "FORGEHAND_PRIVATE_KEY_FILE to the .pem file that GitHub gave you."
         )
-    hooks = reader.required_secret("FORGEHAND_WEBHOOK_SECRET").reveal().split(",")
-    return GitHubSettings(
-        url=reader.url("FORGEHAND_GITHUB_URL", "https://github.com"),
-        api_url=reader.url("FORGEHAND_GITHUB_API_URL", "https://api.github.com"),
-        app_id=reader.required_whole("FORGEHAND_APP_ID"),
-        private_key=private_key,
-        webhook_secrets=tuple(Secret(one.strip()) for one in hooks if one.strip()),
-        accounts=reader.names("FORGEHAND_ACCOUNTS"),
-    )
+    try:
+        usable = isinstance(load_pem_private_key(pem.encode(), password=None), RSAPrivateKey)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        usable = False
+    if not usable:
+        raise SettingsError(
+            "FORGEHAND_PRIVATE_KEY cannot be read as an RSA key without a password. Download a new one from the App's "
+            "page, and set FORGEHAND_PRIVATE_KEY_FILE to it."
+        )
+    return Secret(pem)
 
 
 def read_model(values: Mapping[str, str]) -> ModelSettings:
@@ -219,7 +298,7 @@ def require_credential(model: ModelSettings) -> None:
 
 
 def read_egress(values: Mapping[str, str]) -> frozenset[str]:
-    return frozenset(_Reader(values).names("FORGEHAND_EGRESS"))
+    return _Reader(values).hosts("FORGEHAND_EGRESS")
 
 
 def read_limits(values: Mapping[str, str]) -> Limits:
@@ -228,17 +307,29 @@ def read_limits(values: Mapping[str, str]) -> Limits:
         session_budget_usd=reader.number("FORGEHAND_SESSION_BUDGET", 5, least=0.01),
         day_budget_usd=reader.number("FORGEHAND_DAY_BUDGET", 50, least=0.01),
         month_budget_usd=reader.number("FORGEHAND_MONTH_BUDGET", 500, least=0.01),
+        user_day_budget_usd=reader.number("FORGEHAND_USER_DAY_BUDGET", 0),
+        user_month_budget_usd=reader.number("FORGEHAND_USER_MONTH_BUDGET", 0),
+        repo_day_budget_usd=reader.number("FORGEHAND_REPO_DAY_BUDGET", 0),
+        repo_month_budget_usd=reader.number("FORGEHAND_REPO_MONTH_BUDGET", 0),
         timeout_minutes=reader.number("FORGEHAND_TIMEOUT_MINUTES", 60, least=0.05),
         max_sessions=reader.whole("FORGEHAND_MAX_SESSIONS", 8),
         repo_sessions=reader.whole("FORGEHAND_REPO_SESSIONS", 4),
-        keep_minutes=reader.number("FORGEHAND_KEEP_MINUTES", 30),
         retention_days=reader.number("FORGEHAND_RETENTION_DAYS", 30, least=1),
     )
 
 
+def read_e2b(values: Mapping[str, str]) -> E2BSettings | None:
+    """None where sessions run on this host."""
+    reader = _Reader(values)
+    chosen = reader.choice("FORGEHAND_SANDBOX", "local", ("local", "e2b"))
+    return settings_e2b.read(reader) if chosen == "e2b" else None
+
+
 def data_dir(values: Mapping[str, str]) -> Path:
     """Where all state lives."""
-    default = Path(values.get("XDG_DATA_HOME") or Path(values.get("HOME", "/")) / ".local/share") / "forgehand"
+    default = (
+        Path(values.get("XDG_DATA_HOME") or Path(values.get("HOME") or Path.home()) / ".local/share") / "forgehand"
+    )
     return Path(values.get("FORGEHAND_DATA_DIR") or default).expanduser().absolute()
 
 
@@ -247,25 +338,23 @@ def read(values: Mapping[str, str]) -> Settings:
     reader = _Reader(values)
     public = reader.text("FORGEHAND_PUBLIC_URL", "")
     command = reader.text("FORGEHAND_COMMAND", "/claude")
-    if len(command.split()) != 1 or len(command) < 2:
+    if len(command) < 2 or not _COMMAND.fullmatch(command):
         raise SettingsError(f"FORGEHAND_COMMAND must be one word such as /claude, not {command!r}.")
     if reader.text("FORGEHAND_DATABASE_URL", ""):
         raise SettingsError("FORGEHAND_DATABASE_URL: Postgres is not supported yet. Leave it empty to use SQLite.")
-    model = read_model(values)
-    require_credential(model)
     return Settings(
         data_dir=data_dir(values),
         host=reader.text("FORGEHAND_HOST", "127.0.0.1"),
-        port=reader.whole("FORGEHAND_PORT", 8080, least=0),
+        port=reader.port("FORGEHAND_PORT", 8080),
         public_url=reader.url("FORGEHAND_PUBLIC_URL", public) if public else None,
-        sandbox=reader.choice("FORGEHAND_SANDBOX", "local", ("local", "e2b", "docker")),
+        sandbox=reader.choice("FORGEHAND_SANDBOX", "local", ("local", "e2b")),
         command=command,
         egress=read_egress(values),
-        claude_version=reader.text("FORGEHAND_CLAUDE_VERSION", "") or None,
         secret_keys=_secret_keys(reader),
         github=_github(reader),
-        model=model,
+        model=read_model(values),
         limits=read_limits(values),
+        e2b=read_e2b(values),
     )
 
 
@@ -274,21 +363,8 @@ def from_environment(file: Path | None = None) -> dict[str, str]:
     values: dict[str, str] = {}
     chosen = file or Path(".env")
     if file is not None and not file.is_file():
-        raise SettingsError(f"The settings file {file} does not exist.")
+        raise SettingsError(f"The settings file {file} does not exist, or is not a file.")
     if chosen.is_file():
-        values.update(_parse_env_file(chosen))
+        values.update(settings_file.read(chosen))
     values.update(os.environ)
-    return values
-
-
-def _parse_env_file(path: Path) -> dict[str, str]:
-    values: dict[str, str] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        text = line.strip()
-        if not text or text.startswith("#"):
-            continue
-        name, separator, value = text.removeprefix("export ").partition("=")
-        if not separator:
-            raise SettingsError(f"Line {number} of {path} is not NAME=value.")
-        values[name.strip()] = value.strip().strip("'\"")
     return values

@@ -1,11 +1,14 @@
-"""Which local environments this host can have: boxes where they isolate, else plain processes, and the words for it."""
+"""Which environments there can be: E2B's where that is set; here boxes where they isolate, else plain processes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from sandbox.agents import claude_binary
+from sandbox.e2b.settings import E2BSettings
 from sandbox.errors import IsolationMissing
 from sandbox.local.provider import LocalProvider
 from sandbox.plain import PlainProvider, PlainSettings
@@ -24,8 +27,10 @@ class Choice:
     """What is missing for isolation; empty where it is not."""
 
 
-async def choose(root: Path, *, isolate: bool = True) -> Choice:
+async def choose(root: Path, *, isolate: bool = True, e2b: E2BSettings | None = None) -> Choice:
     """Proved by a real probe box, not assumed. Without `isolate`, plain processes also where boxes could be had."""
+    if e2b is not None:
+        return _cloud(root, e2b)
     agent = claude_binary.find()
     if not isolate:
         return _plain(root, agent, "it was asked for")
@@ -36,6 +41,27 @@ async def choose(root: Path, *, isolate: bool = True) -> Choice:
         await local.close()
         return _plain(root, agent, str(missing))
     return Choice(local, local.sockets, isolated=True, words="local boxes (bubblewrap)")
+
+
+def _cloud(root: Path, settings: E2BSettings) -> Choice:
+    from sandbox.e2b.provider import E2BProvider
+
+    if find_spec("e2b") is None:
+        raise IsolationMissing("E2B's SDK is not installed: pip install 'forgehand[e2b]' brings it.")
+    provider = E2BProvider(replace(settings, instance=_instance(root)))
+    words = f"sandboxes in E2B's cloud (template {settings.template})"
+    return Choice(provider, root / "sockets", isolated=True, words=words)
+
+
+def _instance(root: Path) -> str:
+    """Whose sandboxes are ours, where several services share an account: a name that lasts as long as the data."""
+    path = root / "instance"
+    if not path.exists():
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        partial = path.with_name(f".instance-{secrets.token_hex(4)}")
+        partial.write_text(secrets.token_hex(8), encoding="ascii")
+        partial.replace(path)
+    return path.read_text(encoding="ascii").strip()
 
 
 def _plain(root: Path, agent: Path, why: str) -> Choice:

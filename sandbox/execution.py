@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.agents.base import Agent, AgentRun, instructions_path, turn_folder
+from sandbox.agents.text import clean
 from sandbox.errors import EnvironmentBusy, NotThere, SandboxError
 from sandbox.following import Follower
 from sandbox.mailbox import Mailbox
@@ -29,6 +30,9 @@ TRANSCRIPT_CAP = 64 << 20
 SMALL_FILE = 64 << 10
 STOP_POLL_SECONDS = 0.05
 KILLED = 137
+MOST_SECONDS = 1e9
+_NOT_OURS = (ValueError, KeyError, TypeError, ArithmeticError, RecursionError)
+"""What a report made by the agent in the place of our runner's may raise when it is read."""
 
 
 class ExecutionEnvironment:
@@ -117,13 +121,12 @@ class ExecutionEnvironment:
 
     async def stop(self, turn: int, grace: float) -> None:
         """Ask the agent to end; after `grace` seconds, and in any case at the end, nothing of it is left running."""
-        folder = turn_folder(self._layout, turn)
-        await self.primitives.write(posixpath.join(folder, "stop"), json.dumps({"grace": grace}).encode())
-        await self._wait_until_over(turn, grace + GRACE_SECONDS)
+        if await self._leave(turn, "stop", {"grace": grace}):
+            await self._wait_until_over(turn, grace + GRACE_SECONDS)
         await self.primitives.kill(_name(turn))
         if (await self.status(turn)).state is RunState.LOST:
             ending = {"exit_code": KILLED, "timed_out": False, "stopped": True, "duration_seconds": 0.0, "error": ""}
-            await self.primitives.write(posixpath.join(folder, "exit.json"), json.dumps(ending).encode())
+            await self._leave(turn, "exit.json", ending)
 
     async def collect(self, turn: int, base: str) -> Collected:
         """Snapshot the work tree as it is now; also while the agent works."""
@@ -132,7 +135,7 @@ class ExecutionEnvironment:
         return Collected(
             changed=found.get("changed") is True,
             tree=_text_or_none(found.get("tree")),
-            subjects=tuple(str(subject) for subject in found.get("subjects") or ()),
+            subjects=tuple(clean(one) for one in _list(found.get("subjects")) if isinstance(one, str)),
             bundle=_text_or_none(found.get("bundle")),
             size=found["size"] if isinstance(found.get("size"), int) else 0,
         )
@@ -187,13 +190,16 @@ class ExecutionEnvironment:
     async def _command(self, command: str, timeout: float, env: Mapping[str, str] | None) -> CheckResult:
         spec = {"command": command, "tail_bytes": TAIL_BYTES}
         found = await self._script("check", spec, timeout, env=env, network=True)
-        return CheckResult(
-            command=command,
-            exit_code=int(found["exit_code"]),
-            tail=str(found["tail"]),
-            seconds=float(found["seconds"]),
-            timed_out=found["timed_out"] is True,
-        )
+        try:
+            return CheckResult(
+                command=command,
+                exit_code=_exit_code(found["exit_code"]),
+                tail=clean(str(found["tail"]))[-TAIL_BYTES:],
+                seconds=_seconds(found["seconds"]),
+                timed_out=found["timed_out"] is True,
+            )
+        except _NOT_OURS:
+            raise SandboxError("The command's own processes spoilt the report of how it ended.") from None
 
     async def _script(
         self,
@@ -224,16 +230,25 @@ class ExecutionEnvironment:
             found = json.loads(await self.primitives.read(path, limit=SMALL_FILE))
             return RunStatus(
                 RunState.EXITED,
-                exit_code=int(found["exit_code"]),
+                exit_code=_exit_code(found["exit_code"]),
                 timed_out=found["timed_out"] is True,
                 stopped=found["stopped"] is True,
-                duration_seconds=float(found["duration_seconds"]),
+                duration_seconds=_seconds(found["duration_seconds"]),
                 error=str(found["error"])[:2000],
             )
         except NotThere:
             return None
-        except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
+        except _NOT_OURS:
             return RunStatus(RunState.EXITED, error="The file that says how the agent ended cannot be read.")
+
+    async def _leave(self, turn: int, name: str, document: dict[str, Any]) -> bool:
+        """False where the agent made that impossible (its folder is gone, the disk is full): no reason to spare it."""
+        path = posixpath.join(turn_folder(self._layout, turn), name)
+        try:
+            await self.primitives.write(path, json.dumps(document).encode())
+        except (NotThere, EnvironmentBusy):
+            return False
+        return True
 
     async def _wait_until_over(self, turn: int, seconds: float) -> None:
         for _ in range(round(seconds / STOP_POLL_SECONDS)):
@@ -261,6 +276,25 @@ def _answer(module: str, output: bytes, errors: bytes) -> dict[str, Any]:
     if found.get("ok", True) is not True:
         raise SandboxError(f"{module}: {str(found.get('error'))[:1000]}")
     return found
+
+
+def _exit_code(value: Any) -> int:
+    """As an operating system gives them; anything else is no report of ours."""
+    code = int(value)
+    if not -255 <= code <= 255:
+        raise ValueError("not an exit code")
+    return code
+
+
+def _seconds(value: Any) -> float:
+    seconds = float(value)
+    if not 0 <= seconds < MOST_SECONDS:
+        raise ValueError("not a duration")
+    return seconds
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _text_or_none(value: Any) -> str | None:

@@ -14,6 +14,8 @@ from sandbox.results import Chunk, RunStatus
 
 READ_SIZE = 256 << 10
 SLIM_CAP = 16 << 10
+MOST_LINES = 1000
+"""In one chunk: a file of nothing but line ends must not keep its readers from everything else."""
 SETTLE_SECONDS = 0.05
 SETTLE_TRIES = 40
 
@@ -73,8 +75,11 @@ class Follower:
                 return  # not yet written, or never
             if not data:
                 return
-            if lines := cutter.feed(data):
-                yield lines
+            lines = cutter.feed(data)
+            for start in range(0, len(lines), MOST_LINES):
+                yield lines[start : start + MOST_LINES]
+            if len(data) < READ_SIZE:
+                return  # its end, as of now; a look more would be a round trip
 
     def _chunk(self, lines: Iterable[RawLine]) -> Chunk:
         slimmed: list[str] = []

@@ -103,7 +103,7 @@ class EnvironmentPrimitives(Protocol):
         ...
 
     async def read(self, path: str, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
-        """Up to `limit` bytes from `offset` of a regular file; b"" at its end; NotThere otherwise."""
+        """Up to `limit` bytes from `offset` of a regular file, fewer only at its end; NotThere otherwise."""
         ...
 
     async def write(self, path: str, data: bytes, *, executable: bool = False) -> None:

@@ -20,7 +20,7 @@ from bot.simulation.anthropic import SimulatedAnthropic
 from bot.simulation.loopback import serving
 from bot.store import gateway as rows
 from bot.store.base import Store
-from bot.web.gateway import Credential, gateway_app
+from bot.web.gateway import Credential, Credentials, gateway_app
 
 REAL_KEY = "sk-ant-api03-canary-of-the-installation"
 OAUTH = "sk-ant-oat01-canary-of-the-subscription"
@@ -85,7 +85,14 @@ def body(words: str, **more: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def rigged(folder: Path, *, upstream: str | None = None, **settings: Any) -> AsyncIterator[Rig]:
+async def rigged(
+    folder: Path,
+    *,
+    upstream: str | None = None,
+    finding: Callable[[Store], Credentials] | None = None,
+    **settings: Any,
+) -> AsyncIterator[Rig]:
+    """`finding` makes the gateway look for credentials in the store instead of the rig's list."""
     clock = Time()
     store = await Store.open(folder / "state.db", clock=clock)
     credentials: list[Credential] = [Credential(Secret(REAL_KEY))]
@@ -96,7 +103,7 @@ async def rigged(folder: Path, *, upstream: str | None = None, **settings: Any) 
         return credentials[0]
 
     async with SimulatedAnthropic.running(REAL_KEY, oauth_token=OAUTH) as model:
-        app = gateway_app(store, credential, upstream or model.url, clock, **settings)
+        app = gateway_app(store, finding(store) if finding else credential, upstream or model.url, clock, **settings)
         async with (
             serving(Starlette(routes=[Mount("/gateway", app=app)])) as port,
             httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20, verify=False) as client,

@@ -152,3 +152,42 @@ async def test_github_asking_us_to_wait_delays_the_comment_and_loses_nothing(wor
     async with world.bot():
         world.say("/claude fix this")
         assert await world.outcome() == "no_change"
+
+
+async def test_what_was_cut_short_is_where_the_next_turn_goes_on(world: World) -> None:
+    world.model.default(Script([WRITE, Wait("never"), Say("unreachable")]))
+    async with world.bot():
+        world.say("/claude write two files")
+        await world.model.reached("never", timeout=30)
+        world.say("/claude stop")
+        assert await world.outcome(timeout=20) == "stopped"
+        other = Call("Bash", {"command": "echo other > other.txt; ls", "description": "Write the other half"})
+        world.model.default(Script([other, Say("Both are there.")]))
+        world.say("/claude continue +2")
+        assert await world.outcome(2) == "pull_request", world.replies()[-1].body
+    [pull] = world.pulls()
+    assert world.repo.file(pull.head, "half.txt") == b"half\n"
+    assert world.repo.file(pull.head, "other.txt") == b"other\n"
+    assert "of $2.00" in str([body for _, body in world.replies()[-1].history])
+
+
+async def test_retry_runs_the_last_turn_again_with_its_own_words(world: World) -> None:
+    world.model.default(Script([Fail(400), Say("unreachable")]))
+    async with world.bot():
+        world.say("/claude write half a file")
+        assert await world.outcome() == "failed"
+        world.model.default(Script([WRITE, Say("Done.")]))
+        world.say("/claude retry")
+        assert await world.outcome(2) == "pull_request", world.replies()[-1].body
+    assert "write half a file" in (world.pulls()[0].body or "")
+
+
+async def test_why_tells_what_was_not_acted_upon(world: World) -> None:
+    world.github.user("bob")
+    world.repo.grant("bob", "read")
+    async with world.bot():
+        world.say("/claude fix this", by="bob")
+        await world.github.changed(lambda: len(world.replies()) == 1, 20)
+        world.say("/claude why")
+        await world.github.changed(lambda: len(world.replies()) == 2, 20)
+    assert "bob" in world.replies()[1].body and "it takes write access" in world.replies()[1].body

@@ -8,9 +8,10 @@ import io
 import os
 import zipfile
 import zlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ from bot.git.errors import (
 )
 from bot.git.measure import ImportLimits
 from bot.git.quarantine import Quarantine
-from bot.git.run import Io, run_git
+from bot.git.run import GitResult, Io, run_git
 from bot.models import RepoId
 from bot.publish import policy
 from bot.settings import Secret
@@ -359,6 +360,28 @@ async def test_a_patch_applies_and_is_bounded(bench: Bench, base: str, box: Path
 
 
 @pytest.mark.acceptance("E01")
+@pytest.mark.acceptance("E06")
+async def test_many_links_are_read_by_one_command(
+    bench: Bench, base: str, box: Path, quarantine: Quarantine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One for each would be minutes of the host's time for a tree that is nothing to make."""
+    for number in range(300):
+        (box / f"link{number}").symlink_to("a" * (1 + number % 7))
+    (box / "too-long").symlink_to("b/" * 2047)
+    tree = await quarantine.admit(bench.snapshot(box, base), base=base)
+    started: list[str] = []
+
+    async def counted(argv: Sequence[str], git_dir: Path | None = None, **more: Any) -> GitResult:
+        started.append(argv[0])
+        return await run_git(argv, git_dir, **more)
+
+    monkeypatch.setattr("bot.git.inspection.run_git", counted)
+    found = {change.path: change.target for change in await quarantine.changes(base, tree)}
+    assert len(started) <= 3
+    assert found["link8"] == "aa" and found["link299"] == "a" * (1 + 299 % 7)
+    assert found["too-long"] == "b/" * 2047
+
+
 async def test_a_turn_without_changes_lists_none(bench: Bench, base: str, box: Path, quarantine: Quarantine) -> None:
     tree = await quarantine.admit(bench.snapshot(box, base), base=base)
     assert await quarantine.changes(base, tree) == []

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import signal
 import sys
 from collections.abc import Coroutine
+from importlib import metadata
 from typing import Any, NoReturn, TypeVar
 
 import typer
 
-from bot.errors import BotError
+from bot.errors import BotError, SettingsError
 from sandbox.errors import SandboxError
 
 T = TypeVar("T")
@@ -25,6 +27,16 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         fail(str(error))
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
+
+
+def version() -> str:
+    return f"forgehand {metadata.version('forgehand')}"
+
+
+def require_git() -> None:
+    """Asked before anything is started: in the middle of a session its absence has many faces."""
+    if shutil.which("git") is None:
+        raise SettingsError("git is not on PATH. Install it (on Debian: apt install git).")
 
 
 def fail(sentence: str, code: int = 1) -> NoReturn:
@@ -42,9 +54,10 @@ def print_json(value: Any) -> None:
 
 
 def stop_signals() -> asyncio.Event:
-    """Set on SIGINT or SIGTERM: time to let go."""
+    """Set on SIGINT, SIGTERM or a closed terminal: time to let go."""
     event = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, event.set)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN or number is not signal.SIGHUP:  # nohup is meant
+            loop.add_signal_handler(number, event.set)
     return event

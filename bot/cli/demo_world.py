@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import errno
 import os
 import secrets
 import shutil
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from starlette.routing import BaseRoute
-
 from bot import app, settings
 from bot.cli.sweep import credentials_in
+from bot.errors import SettingsError
 from bot.models import Outcome
 from bot.simulation.anthropic import SimulatedAnthropic
 from bot.simulation.github import SimulatedGitHub
 from bot.simulation.github.state import App, Comment, Issue, Pull, Repository
 from bot.simulation.pages.views import Pages
 from bot.simulation.scenarios import discount
+from bot.workbench import slots
+from sandbox.choice import choose
 
 NOTICE = (
-    "This GitHub is simulated and the model's words are scripted. Real are: Forgehand itself, its gateway, "
-    "the sandbox, git, and the Claude Code CLI."
+    "This GitHub is simulated and the model's words are scripted. Real are: Forgehand itself, its gateway, git, "
+    "the Claude Code CLI, and the sandbox: {isolation}."
 )
 SIMULATED = ["GitHub (API, git server, webhooks, pages)", "the model's answers (a scripted Anthropic API)"]
 MAINTAINER = "maya"
@@ -47,6 +49,8 @@ class Story:
     data_dir: Path
     url: str
     isolation: str
+    watched: asyncio.Event
+    """Set once somebody looks at the page."""
     secrets: list[str]
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -109,42 +113,76 @@ class Story:
 
 
 @asynccontextmanager
-async def telling(folder: Path, port: int, *, paced: bool, sweeping: bool) -> AsyncIterator[Story]:
-    """Everything up and connected; nobody has asked for anything yet."""
-    data_dir, github_dir = folder / "data", folder / "github"
-    shutil.rmtree(github_dir, ignore_errors=True)
-    _forget(data_dir)
-    key, hook = f"sk-ant-api03-{secrets.token_urlsafe(60)}", secrets.token_hex(24)
-    async with (
-        SimulatedGitHub.running(github_dir, port, extra_routes=_pages) as github,
-        SimulatedAnthropic.running(api_key=key) as model,
-    ):
+async def telling(root: Path, port: int, *, paced: bool, sweeping: bool) -> AsyncIterator[Story]:
+    """Everything up and connected; nobody has asked for anything yet. Demos beside each other have a folder each,
+    and none leaves anything running."""
+    async with AsyncExitStack() as stack:
+        folder = _taken(stack, root)
+        data_dir, github_dir = folder / "data", folder / "github"
+        shutil.rmtree(github_dir, ignore_errors=True)
+        _forget(data_dir)
+        key, hook = f"sk-ant-api03-{secrets.token_urlsafe(60)}", secrets.token_hex(24)
+        pages = Pages(by=MAINTAINER, notice="")
+        github = await _github(stack, github_dir, port, pages)
+        model = await stack.enter_async_context(SimulatedAnthropic.running(api_key=key))
         model.default(discount.script(paced=paced, sweeping=sweeping))
         registered = github.create_app(slug="forgehand", webhook_secret=hook)
-        repo = github.create_repo(discount.REPOSITORY, files=discount.FILES, private=True)
-        github.user(MAINTAINER)
-        repo.grant(MAINTAINER, "maintain")
-        github.install(registered, repos=[repo])
-        issue = github.open_issue(repo, title=discount.ISSUE_TITLE, body=discount.ISSUE_BODY, by=MAINTAINER)
+        repo, issue = _shop(github, registered)
         values = _settings(data_dir, github, registered, model, key)
-        async with app.running(settings.read(values)) as service:
-            registered.webhook_url = f"{service.url}/webhook"
-            yield Story(
-                github=github,
-                model=model,
-                repo=repo,
-                issue=issue,
-                app=registered,
-                data_dir=data_dir,
-                url=f"{github.url}/{repo.full_name}/issues/{issue.number}",
-                isolation=service.isolation,
-                secrets=[key, hook, values["FORGEHAND_SECRET_KEY"], registered.private_key_pem],
-            )
+        stack.push_async_callback(_end_environments, data_dir)
+        service = await stack.enter_async_context(app.running(settings.read(values)))
+        registered.webhook_url = f"{service.url}/webhook"
+        pages.notice = NOTICE.format(isolation=service.isolation)
+        yield Story(
+            github=github,
+            model=model,
+            repo=repo,
+            issue=issue,
+            app=registered,
+            data_dir=data_dir,
+            url=f"{github.url}/{repo.full_name}/issues/{issue.number}",
+            isolation=service.isolation,
+            watched=pages.watched,
+            secrets=[key, hook, values["FORGEHAND_SECRET_KEY"], registered.private_key_pem],
+        )
 
 
-def _pages(github: SimulatedGitHub) -> Sequence[BaseRoute]:
-    pages = Pages(lambda: github.state, lambda issue, words: github.comment(issue, words, by=MAINTAINER), notice=NOTICE)
-    return pages.routes()
+def _taken(stack: AsyncExitStack, root: Path) -> Path:
+    try:
+        folder = stack.enter_context(slots.taken(root))
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise SettingsError(
+            f"{root} cannot be used: {error.strerror}. Set FORGEHAND_DATA_DIR to a folder of your own."
+        ) from None
+    return folder
+
+
+async def _github(stack: AsyncExitStack, root: Path, port: int, pages: Pages) -> SimulatedGitHub:
+    try:
+        return await stack.enter_async_context(SimulatedGitHub.running(root, port, extra_routes=pages.routes))
+    except OSError as error:
+        if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+            raise
+        why = "is used by another program" if error.errno == errno.EADDRINUSE else "is not for ordinary users"
+        raise SettingsError(f"Port {port} {why}. Name another with --port; 0 takes any free one.") from None
+
+
+def _shop(github: SimulatedGitHub, registered: App) -> tuple[Repository, Issue]:
+    repo = github.create_repo(discount.REPOSITORY, files=discount.FILES, private=True)
+    github.user(MAINTAINER)
+    repo.grant(MAINTAINER, "maintain")
+    github.install(registered, repos=[repo])
+    issue = github.open_issue(repo, title=discount.ISSUE_TITLE, body=discount.ISSUE_BODY, by=MAINTAINER)
+    return repo, issue
+
+
+async def _end_environments(data_dir: Path) -> None:
+    """Sessions outlive the service that began them; those of a demo are of no use to the next one."""
+    choice = await choose(data_dir / "environments")
+    for left in await choice.provider.find({}):
+        await left.terminate()
+    await choice.provider.close()
 
 
 def _settings(

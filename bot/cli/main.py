@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
-from bot.cli import demo, execute, serve, sessions
+from bot.cli import console, db, demo, execute, keys, serve, sessions, spend
 
 app = typer.Typer(
     name="forgehand",
@@ -13,7 +15,27 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Runs Claude Code on GitHub issues and pull requests, on a machine of your own.",
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(console.version())
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
 app.command("serve")(serve.command)
 app.command("execute")(execute.command)
 app.command("demo")(demo.command)
+app.command("spend")(spend.command)
 app.add_typer(sessions.app, name="sessions")
+app.add_typer(keys.app, name="keys")
+app.add_typer(db.app, name="db")

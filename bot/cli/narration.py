@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from bot.live.state import LiveState
 from bot.store.spend import Cost
 from sandbox.agents.events import (
+    TODO_TOOLS,
     AgentEvent,
     Retrying,
     Said,
@@ -18,7 +19,6 @@ from sandbox.agents.events import (
 )
 from sandbox.agents.text import one_line
 
-TODO_TOOLS = frozenset(("TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"))
 SILENT_RESULTS = frozenset(("Read", "Edit", "MultiEdit", "Write", "NotebookEdit"))
 """Their results say nothing that the call did not."""
 RESULT_WIDTH = 100

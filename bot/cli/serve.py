@@ -9,6 +9,7 @@ import typer
 
 from bot import settings
 from bot.cli import console
+from bot.errors import SettingsError
 
 
 def command(
@@ -20,6 +21,8 @@ def command(
 
 async def _serve(config: Path | None) -> None:
     chosen = settings.read(settings.from_environment(config))
+    console.require_git()
+    _require_price(chosen.model.model)
     from bot import app
 
     stop = console.stop_signals()
@@ -27,3 +30,13 @@ async def _serve(config: Path | None) -> None:
         console.say(f"Forgehand listens on {service.url}; sandbox: {service.isolation}")
         await stop.wait()
         console.say("Stopping; sessions under way go on when Forgehand is started again.")
+
+
+def _require_price(model: str) -> None:
+    """Without it every session would be refused by the gateway."""
+    from bot.sessions.prices import Prices, UnknownPrice
+
+    try:
+        Prices().of(model)
+    except UnknownPrice as unknown:
+        raise SettingsError(f"FORGEHAND_MODEL: {unknown}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,7 +36,12 @@ def list_(as_json: AsJson = False, config: Config = None) -> None:
         typer.echo("No sessions yet.")
     for row in rows:
         ended = row["outcome"] or row["state"]
-        typer.echo(f"{row['id']}  {row['repo']}#{row['number']}  {ended}  ${row['cost_usd']:.2f}")
+        when = _when(row["created_at"])
+        typer.echo(f"{row['id']}  {when}  {row['repo']}#{row['number']}  {ended}  ${row['cost_usd']:.2f}")
+
+
+def _when(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 async def _list(path: Path) -> list[dict[str, Any]]:
@@ -58,7 +64,7 @@ def show(session: str, as_json: AsJson = False, config: Config = None) -> None:
         return
     for name, value in found.items():
         if name != "turns" and value is not None:
-            typer.echo(f"{name}: {value}")
+            typer.echo(f"{name}: {_when(value) if name == 'created_at' else value}")
     for turn in found["turns"]:
         typer.echo(
             f"turn {turn['n']}: {turn['state']} {turn['outcome'] or turn['step']}  {turn['detail'] or ''}".rstrip()
@@ -109,13 +115,18 @@ async def _logs(path: Path, session_id: SessionId) -> list[dict[str, Any]]:
 @app.command()
 def stop(session: str, as_json: AsJson = False, config: Config = None) -> None:
     """End the turn that runs; its work so far is kept."""
-    done, answer = console.run(_ask(_database(config), "stop", {"session": session}))
+    done, answer = console.run(_stop(_database(config), SessionId(session)))
     if as_json:
         console.print_json({"stopped": done, "message": answer})
     elif done:
         typer.echo(answer)
     if not done:
         console.fail(answer)
+
+
+async def _stop(path: Path, session_id: SessionId) -> tuple[bool, str]:
+    await _show(path, session_id)  # a session that is not there needs no service to say so
+    return await _ask(path, "stop", {"session": session_id})
 
 
 async def _ask(path: Path, kind: str, body: dict[str, str]) -> tuple[bool, str]:
@@ -127,7 +138,7 @@ async def _ask(path: Path, kind: str, body: dict[str, str]) -> tuple[bool, str]:
     try:
         request_id = await requests.leave(store, kind, body)
         async with asyncio.timeout(ANSWER_SECONDS):
-            while (answer := await requests.answered(store, request_id)) is None:
+            while (answer := await requests.answered(store, request_id)) is None:  # noqa: ASYNC110 - from elsewhere
                 await asyncio.sleep(0.2)
         return answer
     except TimeoutError:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,7 @@ class DurableEngine:
         dbos = await asyncio.to_thread(_import_dbos)
         dbos.destroy(destroy_registry=True)
         _adopt_logger()
+        await asyncio.to_thread(_set_aside_if_spoilt, self._path)
         self._sql = _sqlite_engine(self._path)
         dbos(
             config={
@@ -168,6 +170,25 @@ def _import_dbos() -> type[DBOS]:
     from dbos import DBOS
 
     return DBOS
+
+
+def _set_aside_if_spoilt(path: Path) -> None:
+    """What it knows can be lost, and a start that fails over it would lose more."""
+    if not path.exists():
+        return
+    try:
+        with closing(sqlite3.connect(path, timeout=30.0)) as db:
+            sound = db.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+    except sqlite3.OperationalError:
+        raise  # locked, no room: that says nothing about what is in it
+    except sqlite3.DatabaseError:
+        sound = False
+    if not sound:
+        log.error("engine.db is damaged: it is set aside, and begun anew from what the store says")
+        for suffix in ("", "-wal", "-shm"):
+            file = path.with_name(path.name + suffix)
+            if file.exists():
+                file.replace(path.with_name(f"{path.name}.damaged{suffix}"))
 
 
 def _sqlite_engine(path: Path) -> SqlEngine:

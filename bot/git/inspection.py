@@ -39,19 +39,27 @@ async def changes(git_dir: Path, base: str, tree: str, *, max_files: int) -> lis
     if len(raw) > max_files:
         raise BundleRefused(f"The work changes more than {max_files} files.")
     sizes = await _sizes(git_dir, {entry.sha for entry in raw if _has_blob(entry)})
-    return [await _change(git_dir, entry, counts.get(entry.path, (0, 0, False)), sizes) for entry in raw]
+    targets = await _targets(git_dir, {entry.sha for entry in raw if entry.new_mode == SYMLINK}, sizes)
+    return [_change(entry, counts.get(entry.path, (0, 0, False)), sizes, targets) for entry in raw]
 
 
 def _has_blob(entry: RawChange) -> bool:
     return entry.new_mode not in ("160000", "000000")
 
 
-async def _change(git_dir: Path, entry: RawChange, counted: tuple[int, int, bool], sizes: dict[str, int]) -> Change:
+async def _targets(git_dir: Path, shas: Iterable[str], sizes: dict[str, int]) -> dict[str, str]:
+    """Where links point, read by one command however many there are; one too long for a path is left out."""
+    wanted = sorted(sha for sha in shas if sizes.get(sha, 0) <= MAX_TARGET)
+    if not wanted:
+        return {}
+    io = Io(stdin="\n".join([*wanted, ""]).encode(), cap=len(wanted) * (MAX_TARGET + 128))
+    result = await run_git(["cat-file", "--batch"], git_dir, io=io, timeout=LOOK_SECONDS)
+    return dict(zip(wanted, map(decode, _contents(result.stdout)), strict=True))
+
+
+def _change(entry: RawChange, counted: tuple[int, int, bool], sizes: dict[str, int], targets: dict[str, str]) -> Change:
     size = sizes.get(entry.sha, 0)
-    target = None
-    if entry.new_mode == SYMLINK:
-        content = await blob(git_dir, entry.sha, MAX_TARGET)
-        target = "\0" if content is None else decode(content)
+    target = targets.get(entry.sha, "\0") if entry.new_mode == SYMLINK else None
     added, removed, binary = counted
     return Change(
         entry.path, entry.status, entry.old_mode, entry.new_mode, entry.sha,

@@ -126,6 +126,15 @@ class Reads:
             raise
         return answer.decode(wire.Ref).object.sha
 
+    async def is_protected(self, repo: Repo, branch: str) -> bool:
+        """By rules of whatever kind, also those that would let the App through; a branch that is not there is not."""
+        where = "/".join(segment(part) for part in branch.split("/"))
+        try:
+            answer = await self.call(Call("GET", f"{base(repo)}/branches/{where}"), Purpose.READ_REPOSITORY, repo.id)
+        except NotFound:
+            return False
+        return answer.decode(wire.BranchRules).protected
+
     async def pull(self, repo: Repo, number: int) -> Pull:
         call = Call("GET", f"{base(repo)}/pulls/{number}")
         return (await self.call(call, Purpose.THREAD, repo.id)).decode(wire.PullJson).pull()

@@ -60,6 +60,8 @@ class Issue:
     labels: tuple[str, ...]
     created_at: str
     updated_at: str
+    via_app: bool = False
+    """Written by an App in the person's name."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class Comment:
     body_text: str
     created_at: str
     updated_at: str
+    via_app: bool = False
+    """Written by an App in the person's name."""
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,7 @@ class IssueJson(msgspec.Struct):
     locked: bool = False
     labels: list[Label | str] = msgspec.field(default_factory=list)
     pull_request: Any = None
+    performed_via_github_app: Any = None
     created_at: str = ""
     updated_at: str = ""
 
@@ -106,6 +107,7 @@ class IssueJson(msgspec.Struct):
             labels=tuple(label if isinstance(label, str) else label.name for label in self.labels),
             created_at=self.created_at,
             updated_at=self.updated_at,
+            via_app=self.performed_via_github_app is not None,
         )
 
 
@@ -114,12 +116,14 @@ class CommentJson(msgspec.Struct):
     user: User | None = None
     body: str | None = None
     body_text: str | None = None
+    performed_via_github_app: Any = None
     created_at: str = ""
     updated_at: str = ""
 
     def comment(self) -> Comment:
         body, text = self.body or "", self.body_text or ""
-        return Comment(self.id, _person(self.user), body, text, self.created_at, self.updated_at)
+        via_app = self.performed_via_github_app is not None
+        return Comment(self.id, _person(self.user), body, text, self.created_at, self.updated_at, via_app)
 
 
 class HeadRepository(msgspec.Struct):
@@ -171,6 +175,10 @@ class File(msgspec.Struct):
     encoding: str = ""
     content: str = ""
     size: int = 0
+
+
+class BranchRules(msgspec.Struct):
+    protected: bool = False
 
 
 class RefTarget(msgspec.Struct):

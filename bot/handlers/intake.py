@@ -17,50 +17,78 @@ from bot.store.deliveries import Delivery, DeliveryState
 
 log = logging.getLogger(__name__)
 
-MOST_ATTEMPTS = 8
+MOST_ATTEMPTS = 40
+"""Half an hour of GitHub not answering."""
 LOOK_SECONDS = 10.0
+LONGEST_PAUSE_SECONDS = 60.0
 BATCH = 200
-AT_ONCE = 8
+AT_ONCE = 16
+
+_Thread = tuple[int | None, int] | str
 
 
 class Intake:
+    """Threads are taken up side by side: one that GitHub keeps waiting holds up nobody else's."""
+
     def __init__(self, desk: Desk, wakes: asyncio.Event) -> None:
         self._desk = desk
         self._wakes = wakes
         self._room = asyncio.Semaphore(AT_ONCE)
+        self._under_way: dict[_Thread, asyncio.Task[None]] = {}
+        self._not_before: dict[_Thread, float] = {}
 
     async def run(self) -> None:
         """Until cancelled; what could not be done stays in the ledger and is tried again."""
-        while True:
-            self._wakes.clear()
-            try:
-                pause = await self.round()
-            except Exception:  # the loop must outlive a failure of the store
-                log.exception("intake round failed")
-                pause = LOOK_SECONDS
-            try:
-                async with asyncio.timeout(pause):
-                    await self._wakes.wait()
-            except TimeoutError:
-                continue
+        try:
+            while True:
+                self._wakes.clear()
+                pause = await self._look()
+                try:
+                    async with asyncio.timeout(pause):
+                        await self._wakes.wait()
+                except TimeoutError:
+                    continue
+        finally:
+            tasks = list(self._under_way.values())
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def round(self) -> float:
-        """All that waits, threads side by side; how long to wait before the next look."""
-        chains: dict[object, list[Delivery]] = defaultdict(list)
-        for delivery in await deliveries.waiting(self._desk.store, BATCH):
-            thread = (delivery.repo_id, delivery.number) if delivery.number else delivery.guid
-            chains[thread].append(delivery)
-        pauses = await asyncio.gather(*(self._chain(chain) for chain in chains.values()))
-        return min([LOOK_SECONDS, *pauses])
+    async def _look(self) -> float:
+        """Take up what waits; how long until something is due that nobody will tell us of."""
+        try:
+            waiting = await deliveries.waiting(self._desk.store, BATCH)
+        except Exception:  # the loop must outlive a failure of the store
+            log.exception("intake cannot look")
+            return LOOK_SECONDS
+        chains: dict[_Thread, list[Delivery]] = defaultdict(list)
+        for delivery in waiting:
+            chains[(delivery.repo_id, delivery.number) if delivery.number else delivery.guid].append(delivery)
+        self._not_before = {thread: at for thread, at in self._not_before.items() if thread in chains}
+        now = asyncio.get_running_loop().time()
+        for thread in chains.keys() - self._under_way.keys():
+            if self._not_before.get(thread, now) <= now:
+                self._under_way[thread] = asyncio.create_task(self._chain(thread, chains[thread]))
+        return max(0.05, min([LOOK_SECONDS, *(at - now for at in self._not_before.values() if at > now)]))
 
-    async def _chain(self, chain: list[Delivery]) -> float:
+    async def _chain(self, thread: _Thread, chain: list[Delivery]) -> None:
         """One thread's deliveries in order: one that must wait holds up the later ones."""
-        async with self._room:
-            for delivery in chain:
-                pause = await self._one(delivery)
-                if pause:
-                    return pause
-        return LOOK_SECONDS
+        pause = 0.0
+        try:
+            async with self._room:
+                for delivery in chain:
+                    if pause := await self._one(delivery):
+                        return
+        except TransientError as error:  # of the store: nothing is known of this try
+            log.warning("intake waits for the store", extra={"error": str(error)})
+            pause = error.retry_after or 1.0
+        except Exception:
+            log.exception("intake failed", extra={"thread": str(thread)})
+            pause = LOOK_SECONDS
+        finally:
+            self._under_way.pop(thread, None)
+            self._not_before[thread] = asyncio.get_running_loop().time() + pause
+            self._wakes.set()
 
     async def _one(self, delivery: Delivery) -> float:
         """0 when it is settled, else the seconds until the next try."""
@@ -70,7 +98,7 @@ class Intake:
         except TransientError as error:
             log.warning("delivery waits", extra={"delivery": delivery.guid, "error": str(error), "attempt": attempt})
             if attempt < MOST_ATTEMPTS:
-                return error.retry_after or min(0.5 * 2**attempt, 60.0)
+                return error.retry_after or min(0.5 * 2**attempt, LONGEST_PAUSE_SECONDS)
             noted = Noted(DeliveryState.FAILED, f"given up after {attempt} tries: {error}")
         except UserError as error:
             noted = refused(str(error))

@@ -25,7 +25,7 @@ from bot.commands import (
 )
 from bot.errors import CommandError, NotFound
 from bot.events import Remark
-from bot.handlers import start, stop, words
+from bot.handlers import again, start, stop, why, words
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, ignored, refused
 from bot.policy import Answer, Decision
@@ -78,17 +78,41 @@ async def _turn_away(remark: Remark, decision: Decision, desk: Desk) -> Noted:
 
 async def _dispatch(command: Command, remark: Remark, desk: Desk) -> Noted:
     match command:
-        case Run() | Ask():
-            return await start.handle(command, remark, desk)
+        case Run() | Ask() | Retry() | Continue():
+            return await _work(command, remark, desk)
         case Stop():
             return await stop.handle(remark, desk)
+        case Status() | Help() | Cost() | Why():
+            return await _answer(command, remark, desk)
+        case Plan() | Review() | Resolve() | Approve() | Deny() | Undo():
+            word = commands.word_of(command)
+            await desk.reply(remark, replies.not_available(word, desk.settings.command))
+            return acted(reason=f"`{word}` is not available yet")
+        case _:
+            assert_never(command)
+
+
+async def _work(command: Run | Ask | Retry | Continue, remark: Remark, desk: Desk) -> Noted:
+    match command:
+        case Run() | Ask():
+            return await start.handle(command, remark, desk)
+        case Retry():
+            return await again.retry(command, remark, desk)
+        case Continue():
+            return await again.go_on(command, remark, desk)
+        case _:
+            assert_never(command)
+
+
+async def _answer(command: Status | Help | Cost | Why, remark: Remark, desk: Desk) -> Noted:
+    match command:
         case Status():
             return await words.status(remark, desk)
         case Help():
             return await words.help_(remark, desk)
-        case Plan() | Review() | Resolve() | Continue() | Retry() | Approve() | Deny() | Undo() | Why() | Cost():
-            word = commands.word_of(command)
-            await desk.reply(remark, replies.not_available(word, desk.settings.command))
-            return acted(reason=f"`{word}` is not available yet")
+        case Cost():
+            return await words.cost(remark, desk)
+        case Why():
+            return await why.handle(remark, desk)
         case _:
             assert_never(command)

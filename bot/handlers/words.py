@@ -1,4 +1,4 @@
-"""Commands that only answer: `status` and `help`."""
+"""Commands that only answer: `status`, `cost` and `help`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from bot.events import Remark
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted
 from bot.live.render import duration
-from bot.models import TurnState
-from bot.store import gateway, sessions
+from bot.models import TurnState, Usage
+from bot.store import gateway, sessions, spend, threads
 
 
 async def help_(remark: Remark, desk: Desk) -> Noted:
@@ -25,3 +25,13 @@ async def status(remark: Remark, desk: Desk) -> Noted:
     elapsed = duration(desk.clock() - turn.created_at)
     await desk.reply(remark, replies.status(turn.state, endings.STEP_WORDS[turn.step], elapsed, cost.usd))
     return acted(turn.key.session)
+
+
+async def cost(remark: Remark, desk: Desk) -> Noted:
+    """Sums of what the gateway has metered: exact also where the agent's own figures begin anew or are repeated."""
+    home = await threads.home(desk.store, remark.thread.repo.id, remark.thread.number)
+    costs = await spend.thread_costs(desk.store, home)
+    turns = [(key.n, one.usd) for key, one in costs]
+    total = sum((one.usage for _, one in costs), Usage())
+    await desk.reply(remark, replies.cost(turns, total, under_way=any(one.open for _, one in costs)))
+    return acted(costs[-1][0].session if costs else None)

@@ -24,6 +24,10 @@ from bot.store.base import Store
 
 log = logging.getLogger(__name__)
 
+STORE_PAUSE_SECONDS = 1.0
+MOST_TRIES_REFUSED = 6
+"""Of a final form that GitHub says no to; then it waits for the next start, or for the App to be let in again."""
+
 
 class LiveBoard:
     """`touch` says that a turn has changed; the rest follows from the store."""
@@ -42,8 +46,8 @@ class LiveBoard:
         self._writers: dict[InstallationId, asyncio.Task[None]] = {}
         self._touches: set[asyncio.Task[None]] = set()
 
-    async def start(self) -> None:
-        """Whatever a former process left unsaid is said now."""
+    async def say_unsaid(self) -> None:
+        """Whatever a former process (or a former time, when we were not let in) left unsaid is said now."""
         for comment in await comments.unsettled(self._store):
             await self._touch(comment.key, final=True)
 
@@ -78,7 +82,12 @@ class LiveBoard:
             await comments.reacted(self._store, key)
 
     async def _touch(self, key: TurnKey, *, final: bool) -> None:
-        installation = (await self._thread(key)).installation
+        while True:
+            try:
+                installation = (await self._thread(key)).installation
+                break
+            except TransientError:
+                await asyncio.sleep(STORE_PAUSE_SECONDS)
         self._due.setdefault(installation, DueList()).add(key, final=final)
         writer = self._writers.get(installation)
         if writer is None or writer.done():
@@ -95,53 +104,60 @@ class LiveBoard:
     async def _write(self, installation: InstallationId) -> None:
         due = self._due[installation]
         while due:
-            now = self._clock()
-            key, pause = due.next(now, await self._purse.look(installation))
-            if pause > 0:
-                await due.wait(pause)
-                continue
-            entry = due.take(key)
             try:
-                await self._edit(installation, key)
-            except TransientError as error:
-                await self._purse.refused(installation, error.retry_after)
+                await self._write_next(installation, due)
+            except TransientError as error:  # of the store: what is due stays due
+                log.warning("live comments wait for the store", extra={"error": str(error)})
+                await asyncio.sleep(STORE_PAUSE_SECONDS)
+
+    async def _write_next(self, installation: InstallationId, due: DueList) -> None:
+        now = self._clock()
+        key, pause = due.next(now, await self._purse.look(installation))
+        if pause > 0:
+            await due.wait(pause)
+            return
+        entry = due.take(key)
+        try:
+            await self._edit(installation, key)
+        except TransientError as error:
+            due.put_back(key, entry, self._clock())
+            await self._purse.refused(installation, error.retry_after)
+        except BotError as error:
+            log.warning("live comment cannot be written", extra={"turn": key.workflow_id, "error": str(error)})
+            if entry.final and entry.tries < MOST_TRIES_REFUSED:
                 due.put_back(key, entry, self._clock())
-            except BotError as error:
-                log.warning("live comment cannot be written", extra={"turn": key.workflow_id, "error": str(error)})
-            except Exception:  # one comment that cannot be rendered must not silence the others
-                log.exception("live comment failed", extra={"turn": key.workflow_id})
-            due.written(key, self._clock())
+        except Exception:  # one comment that cannot be rendered must not silence the others
+            log.exception("live comment failed", extra={"turn": key.workflow_id})
+        due.written(key, self._clock())
 
     async def _edit(self, installation: InstallationId, key: TurnKey) -> None:
         comment = await comments.get(self._store, key)
         if comment is None or comment.final:
             return
-        if comment.comment_id is None and not comment.remade:
+        if comment.comment_id is None:
             await self.post(key)
             return
         await self._react(key)
         body, final = await self._page.render(key)
         if comment.comment_id is not None and _digest(body) != comment.body_sha256:
             await self._purse.spend(installation)
-            if not await self._put(key, comment.comment_id, body):
-                return
+            await self._put(key, comment.comment_id, body)
         await comments.shown(self._store, key, _digest(body), final=final)
         if final:
             self.folds.forget(key)
             self._threads.pop(key, None)
 
-    async def _put(self, key: TurnKey, comment_id: int, body: str) -> bool:
+    async def _put(self, key: TurnKey, comment_id: int, body: str) -> None:
+        """Made again where somebody deleted it: once, a second time it is left at that."""
         thread = await self._thread(key)
         try:
             await self._outbound.edit_comment(thread, comment_id, body)
         except NotFound:
-            if await comments.lost(self._store, key):
-                log.info("live comment was deleted; it is made again, once", extra={"turn": key.workflow_id})
-                made = await self._outbound.comment(thread, body, self._page.marker(key))
-                await comments.made(self._store, key, made)
-                return True
-            return False
-        return True
+            if not await comments.lost(self._store, key):
+                return
+            log.info("live comment was deleted; it is made again, once", extra={"turn": key.workflow_id})
+            made = await self._outbound.comment(thread, body, self._page.marker(key))
+            await comments.made(self._store, key, made)
 
 
 def _digest(body: str) -> str:

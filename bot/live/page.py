@@ -31,7 +31,6 @@ class View:
     files: list[dict[str, Any]]
     verified: list[dict[str, Any]]
     command: str
-    session_url: str | None
     now: float
 
 
@@ -44,13 +43,11 @@ class Page:
         folds: Folds,
         *,
         command: str,
-        public_url: str | None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._folds = folds
         self._command = command
-        self._public_url = public_url
         self._clock = clock
 
     def marker(self, key: TurnKey) -> str:
@@ -69,7 +66,6 @@ class Page:
             files=list(turn.files_changed or ()),
             verified=list(turn.verified or ()),
             command=self._command,
-            session_url=f"{self._public_url}/sessions/{key.session}" if self._public_url else None,
             now=self._clock(),
         )
 

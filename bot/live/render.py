@@ -9,7 +9,7 @@ from bot import endings, replies
 from bot.command_options import shown
 from bot.live.state import LiveState, ToolUse
 from bot.models import Outcome, Step, TurnState
-from bot.outbound import neutralise
+from bot.outbound import neutralise, truncate
 
 if TYPE_CHECKING:
     from bot.live.page import View
@@ -136,8 +136,7 @@ def _model(view: View) -> str:
 
 
 def _foot(view: View) -> str:
-    link = f" · [session {view.turn.key.session}]({view.session_url})" if view.session_url else ""
-    return f"<sub>Comment `{view.command} stop` to end it; the work so far is kept.{link}</sub>"
+    return f"<sub>Comment `{view.command} stop` to end it; the work so far is kept.</sub>"
 
 
 def _final(view: View) -> list[str]:
@@ -152,7 +151,7 @@ def _final(view: View) -> list[str]:
         verified(view.verified, outcome),
         _saved(view),
         _withheld(view),
-        replies.what_next(outcome, view.command),
+        replies.what_next(outcome, view.command, ceiling=turn.agent_error == "ceiling_exhausted"),
         _final_meter(view),
     ]
 
@@ -170,10 +169,7 @@ def _answer(view: View) -> str:
     text = (view.turn.agent_result or "").strip()
     if not text:
         return ""
-    body = neutralise.inert(text)
-    if len(body) <= MOST_RESULT:
-        return body
-    return body[:MOST_RESULT].rsplit("\n", 1)[0] + "\n\n*(shortened)*"
+    return truncate.truncate(neutralise.inert(text), MOST_RESULT, "*(shortened)*")
 
 
 def _files(view: View) -> str:
@@ -218,10 +214,8 @@ def _final_meter(view: View) -> str:
     took = duration((turn.finished_at or view.now) - turn.created_at)
     usage = view.cost.usage
     tokens = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-    link = (
-        f" · [session {turn.key.session}]({view.session_url})" if view.session_url else f" · session {turn.key.session}"
-    )
-    return f"<sub>{took} · ${view.cost.usd:.2f} · {_count(tokens)} tokens · {_model(view)}{link}</sub>"
+    spent = f"${view.cost.usd:.2f} · {_count(tokens)} tokens · {_model(view)}"
+    return f"<sub>{took} · {spent} · session {turn.key.session}</sub>"
 
 
 def duration(seconds: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sandbox.agents.events import (
+    TODO_TOOLS,
     AgentEvent,
     Asked,
     Ended,
@@ -19,6 +20,8 @@ from sandbox.agents.events import (
 
 RECENT_TOOLS = 8
 REFUSED_STATUSES = (401, 403)
+MOST_ASKED = 100
+"""Questions that a turn is answered; an agent that asks more often waits in vain."""
 
 
 @dataclass
@@ -73,13 +76,15 @@ class LiveState:
                 self.refused_status = event.status if event.status in REFUSED_STATUSES else self.refused_status
             case Ended():
                 self.ended = event
-            case Asked():
+            case Asked() if len(self.asked) < MOST_ASKED:
                 self.asked[event.request_id] = event
             case _:
                 pass
 
     def _tool(self, event: ToolCalled | ToolReturned, at: float) -> None:
         if isinstance(event, ToolCalled):
+            if event.name in TODO_TOOLS:  # the list itself is shown
+                return
             self.tool_count += 1
             self.tools.append(ToolUse(event.id, event.name, event.title, at))
             del self.tools[:-RECENT_TOOLS]

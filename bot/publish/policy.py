@@ -8,6 +8,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+from bot.command_options import shown
 from bot.git import names
 from bot.git.changes import GITLINK, SYMLINK, Change
 
@@ -191,7 +192,7 @@ def _twins(added: Sequence[str], existing: Collection[str]) -> Iterator[Held]:
                 settled |= set() if path in fresh else {prefix}
     for path in added:
         if other := next(filter(None, (_twin(prefix, known, settled) for prefix in _prefixes(path))), None):
-            yield Held(path, f"on some systems it is the same as `{other}`", Hold.NAME)
+            yield Held(path, f"on some systems it is the same as {shown(other, 200)}", Hold.NAME)
 
 
 def _twin(prefix: str, known: dict[str, set[str]], settled: set[str]) -> str | None:

@@ -6,7 +6,7 @@ from bot.errors import EnvironmentUnavailable
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn
-from sandbox.errors import EnvironmentGone
+from sandbox.errors import EnvironmentGone, SandboxError
 from sandbox.execution import ExecutionEnvironment
 from sandbox.primitives import EnvironmentSpec
 
@@ -28,6 +28,17 @@ async def attach(services: Services, turn: Turn) -> ExecutionEnvironment:
     if session.environment_id is None:
         raise EnvironmentUnavailable("the session has no environment yet")
     return ExecutionEnvironment(await services.environments.attach(session.environment_id), services.agent)
+
+
+async def is_gone(services: Services, turn: Turn) -> bool:
+    """Whether what failed in it failed because there is no environment any more."""
+    try:
+        environment = await attach(services, turn)
+        return not await environment.primitives.is_running()
+    except EnvironmentGone:
+        return True
+    except (EnvironmentUnavailable, SandboxError):
+        return False
 
 
 async def close(services: Services, turn: Turn) -> None:

@@ -1,25 +1,63 @@
-"""Whether the money of a turn is gone: its own budget, or its installation's for the day or the month."""
+"""Whether the money of a turn is gone: its own budget, or that of its person, repository or installation."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import dataclass
 
-from bot.sessions import budget
+from bot import endings
+from bot.models import RepoId
+from bot.sessions import budget, ceilings
 from bot.sessions.budget import Decision, Ledger
+from bot.sessions.ceilings import Ceilings
 from bot.sessions.services import Services
 from bot.store import spend
 from bot.store.sessions import Turn
+from bot.store.spend import Payers
+
+TURN = "budget_exhausted"
+CEILING = "ceiling_exhausted"
+"""More budget for the turn would not help."""
 
 
-async def is_exhausted(services: Services, turn: Turn) -> bool:
-    limits = services.settings.limits
-    day = datetime.fromtimestamp(services.clock(), UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    turn_cost = await spend.turn_cost(services.store, turn.key)
-    today = await spend.installation_cost(services.store, turn.installation_id, day.timestamp())
-    month = await spend.installation_cost(services.store, turn.installation_id, day.replace(day=1).timestamp())
-    ledgers = [
-        Ledger(turn_cost.usd, 0.0, turn.budget_usd),
-        Ledger(today.usd, 0.0, limits.day_budget_usd),
-        Ledger(month.usd, 0.0, limits.month_budget_usd),
-    ]
-    return budget.decide(ledgers) is Decision.EXHAUSTED
+@dataclass(frozen=True)
+class Exhaustion:
+    """Which limit it was, for the turn's row and for people."""
+
+    error: str
+    sentence: str
+
+
+def payers(turn: Turn) -> Payers:
+    return Payers(turn.installation_id, RepoId(turn.repo_id), turn.requester_id)
+
+
+async def found(services: Services, turn: Turn, *, refused: bool) -> Exhaustion | None:
+    """`refused`: the agent was told that there is no credit. Then what others have under way counts as spent too."""
+    own = await spend.turn_cost(services.store, turn.key)
+    if budget.decide([Ledger(own.usd, 0.0, turn.budget_usd)]) is Decision.EXHAUSTED:
+        return Exhaustion(TURN, endings.over_budget(turn.budget_usd))
+    for ceiling, ledger in await _ledgers(services, turn):
+        decision = budget.decide([ledger])
+        if decision is Decision.EXHAUSTED or (refused and decision is Decision.WAIT):
+            return Exhaustion(CEILING, ceiling.sentence())
+    return None
+
+
+async def before_the_start(services: Services, turn: Turn) -> Exhaustion | None:
+    """For a turn that has waited: what it was admitted with may be spent by now."""
+    limits = Ceilings.of(services.settings.limits)
+    ceiling = await ceilings.reached(services.store, limits, payers(turn), services.clock())
+    return Exhaustion(CEILING, ceiling.sentence()) if ceiling else None
+
+
+async def share(services: Services, turn: Turn) -> float:
+    """How much of what the turn can spend at most is spent, from 0 to 1: its budget, or what the others leave of it."""
+    own = (await spend.turn_cost(services.store, turn.key)).usd
+    left = [ledger.limit_usd - ledger.spent_usd for _, ledger in await _ledgers(services, turn)]
+    most = own + max(min([turn.budget_usd - own, *left]), 0.0)
+    return min(own / most, 1.0) if most > 0 else 0.0
+
+
+async def _ledgers(services: Services, turn: Turn) -> list[tuple[ceilings.Ceiling, Ledger]]:
+    limits = Ceilings.of(services.settings.limits)
+    return await ceilings.ledgers(services.store, limits, payers(turn), services.clock())

@@ -12,21 +12,29 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from bot import endings
-from bot.errors import BotError, TransientError, UserError
+from bot.errors import BotError, GitHubRefused, TransientError, UserError
 from bot.git.errors import MirrorLost
 from bot.models import Outcome, Step, TurnKey, TurnState
+from bot.sessions import detours, environments
 from bot.sessions.moves import End, Move, To
-from bot.sessions.remote import restore_mirror
+from bot.sessions.remote import follow_move, restore_mirror
 from bot.sessions.services import Services
 from bot.sessions.steps import collect, furnish, prepare, publish, settle, verify, work
 from bot.store import sessions
 from bot.store.sessions import Turn
-from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
+from sandbox.errors import EnvironmentBusy, SandboxError
 
 log = logging.getLogger(__name__)
 
 MOST_ATTEMPTS = 8
+MOST_ATTEMPTS_WITH_WORK = 12
+"""Ten minutes: once the agent has worked, there is something to lose."""
 LONGEST_PAUSE_SECONDS = 120.0
+STORE_PAUSE_SECONDS = 1.0
+LOOK_SECONDS = 2.0
+"""How often a wish to stop is looked for when nothing wakes us."""
+INTERRUPTIBLE = (Step.PREPARE, Step.FURNISH, Step.VERIFY)
+"""Steps that a wish to stop cuts short: they may take long, and are repeated or left out without harm."""
 
 StepFunction = Callable[[Services, Turn], Awaitable[Move]]
 STEPS: dict[Step, StepFunction] = {
@@ -48,22 +56,34 @@ class Flow:
 
     async def advance(self, key: TurnKey) -> None:
         attempts = 0
-        while (turn := await sessions.turn(self._services.store, key)).state is not TurnState.DONE:
-            self._services.board.touch(key)
+        while True:
             try:
-                move = await self._step(turn)
-            except TransientError as error:
-                attempts += 1
-                move = await self._again(turn, error, attempts)
-            else:
-                attempts = 0
-            await self._apply(turn, move)
+                turn = await sessions.turn(self._services.store, key)
+                if turn.state is TurnState.DONE:
+                    break
+                attempts = await self._round(turn, attempts)
+            except TransientError as error:  # of the store itself: a turn is never given up for that
+                log.warning("the store has to be asked again", extra={"turn": key.workflow_id, "error": str(error)})
+                await asyncio.sleep(STORE_PAUSE_SECONDS)
         self._services.signals.forget(key)
+
+    async def _round(self, turn: Turn, attempts: int) -> int:
+        """One step, or the wait before its next try; how many tries it has had since the last success."""
+        self._services.board.touch(turn.key)
+        try:
+            move, attempts = await self._step(turn), 0
+        except TransientError as error:
+            attempts += 1
+            move = await self._again(turn, error, attempts)
+        await self._apply(turn, move)
+        return attempts
 
     async def _step(self, turn: Turn) -> Move:
         try:
-            if turn.stop_requested and turn.outcome is None and turn.step in (Step.PREPARE, Step.FURNISH):
-                return End(Outcome.STOPPED, endings.stopped_by(turn.stop_requested))
+            if turn.step not in (Step.WORK, Step.SETTLE) and detours.is_to_stop(turn):
+                return detours.stopped(turn)
+            if turn.step in INTERRUPTIBLE:
+                return await self._interruptible(turn)
             return await STEPS[turn.step](self._services, turn)
         except (TransientError, asyncio.CancelledError):
             raise
@@ -71,19 +91,51 @@ class Flow:
             return End(Outcome.FAILED, str(error))
         except EnvironmentBusy as error:
             raise TransientError(str(error)) from error
-        except EnvironmentGone:
-            return End(Outcome.KILLED, endings.environment_lost())
         except (BotError, SandboxError) as error:
-            log.error("turn failed", extra={"turn": turn.key.workflow_id, "step": turn.step, "error": str(error)})
-            return End(Outcome.FAILED, endings.step_failed(turn.step, str(error)))
+            return await self._failed(turn, error)
         except Exception:  # a bug: the traceback goes to the log, people get a reference
             log.exception("bug in a step", extra={"turn": turn.key.workflow_id, "step": turn.step})
-            return End(Outcome.FAILED, endings.something_broke(turn.key.workflow_id))
+            words = endings.something_broke(turn.key.workflow_id)
+            return await detours.failed(self._services, turn, Outcome.FAILED, words)
+
+    async def _failed(self, turn: Turn, error: BotError | SandboxError) -> Move:
+        if isinstance(error, GitHubRefused):
+            await follow_move(self._services, turn, error)
+        log.error("turn failed", extra={"turn": turn.key.workflow_id, "step": turn.step, "error": str(error)})
+        outcome, words = Outcome.FAILED, endings.step_failed(turn.step, str(error))
+        if isinstance(error, SandboxError) and await environments.is_gone(self._services, turn):
+            outcome, words = Outcome.KILLED, endings.environment_lost()
+            if turn.step is Step.WORK:
+                return End(outcome, words)
+        return await detours.failed(self._services, turn, outcome, words)
+
+    async def _interruptible(self, turn: Turn) -> Move:
+        """The step, unless somebody asks to stop before it is done."""
+        working = asyncio.ensure_future(STEPS[turn.step](self._services, turn))
+        wish = asyncio.ensure_future(self._wish_to_stop(turn.key))
+        try:
+            await asyncio.wait({working, wish}, return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                return working.result()
+            return detours.stopped(wish.result())
+        finally:
+            for task in (working, wish):
+                task.cancel()
+            await asyncio.gather(working, wish, return_exceptions=True)
+
+    async def _wish_to_stop(self, key: TurnKey) -> Turn:
+        while True:
+            with contextlib.suppress(TransientError):
+                if detours.is_to_stop(turn := await sessions.turn(self._services.store, key)):
+                    return turn
+            await self._services.signals.wait(key, LOOK_SECONDS)
 
     async def _again(self, turn: Turn, error: TransientError, attempts: int) -> Move:
         """Wait and repeat the step; when the tries run out, end (a settling turn never gives up)."""
-        if attempts >= MOST_ATTEMPTS and turn.step is not Step.SETTLE:
-            return End(Outcome.FAILED, endings.gave_up(turn.step, str(error)))
+        most = MOST_ATTEMPTS if turn.step in (Step.PREPARE, Step.FURNISH) else MOST_ATTEMPTS_WITH_WORK
+        if attempts >= most and turn.step is not Step.SETTLE:
+            words = endings.gave_up(turn.step, str(error))
+            return await detours.failed(self._services, turn, Outcome.FAILED, words)
         pause = error.retry_after if error.retry_after is not None else min(0.25 * 2**attempts, LONGEST_PAUSE_SECONDS)
         log.warning("step will be repeated", extra={"turn": turn.key.workflow_id, "step": turn.step, "pause": pause})
         await self._services.signals.wait(turn.key, pause)
@@ -95,7 +147,7 @@ class Flow:
     async def _apply(self, turn: Turn, move: Move) -> None:
         store = self._services.store
         if isinstance(move, To):
-            if move.step is not turn.step or move.columns:
+            if move.step is not turn.step or move.columns or move.ending:
                 await sessions.advance(store, turn.key, move.step, move.found, **move.columns)
         elif turn.step is Step.SETTLE:
             # Settling itself is what failed; the turn must end all the same.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import secrets
 from datetime import datetime
 
+from bot import events
 from bot.errors import NotFound
 from bot.github.client import Installation
-from bot.github.types import Comment
+from bot.github.types import Comment, Issue
 from bot.models import Person, Repo
 from bot.prompt import Material, Prompt, Said
 from bot.prompt import compose as compose_prompt
@@ -29,19 +30,18 @@ async def compose(services: Services, turn: Turn, config: RepoConfig) -> Prompt:
     comments = await reads.comments(repo, turn.number, MOST_COMMENTS)
     trust = _Trust(reads, repo)
     me = (await services.github.identity()).bot_id
+    asked_at = turn.asked_at or turn.created_at
     remarks = [
-        await _said(turn, comment, trust)
+        await _said(asked_at, comment, trust)
         for comment in comments
-        if comment.author.id != me
-        and comment.id != turn.source_comment
-        and _epoch(comment.created_at) <= turn.created_at
+        if comment.author.id != me and comment.id != turn.source_comment and _epoch(comment.created_at) <= asked_at
     ]
     opening = Said(
         author=issue.author.login,
-        trusted=await trust.of(issue.author),
+        trusted=await trust.of(issue),
         body=issue.body,
         at=issue.created_at,
-        changed_since=False,
+        changed_since=turn.thread_sha256 not in (None, events.standing(issue.title, issue.body)),
     )
     material = Material(
         kind=turn.kind,
@@ -59,14 +59,14 @@ async def compose(services: Services, turn: Turn, config: RepoConfig) -> Prompt:
     return compose_prompt(material, delimiter=secrets.token_hex(8))
 
 
-async def _said(turn: Turn, comment: Comment, trust: _Trust) -> Said:
+async def _said(asked_at: float, comment: Comment, trust: _Trust) -> Said:
     edited = comment.updated_at != comment.created_at
     return Said(
         author=comment.author.login,
-        trusted=await trust.of(comment.author),
+        trusted=await trust.of(comment),
         body=comment.body,
         at=comment.created_at,
-        changed_since=edited and _epoch(comment.updated_at) > turn.created_at,
+        changed_since=edited and _epoch(comment.updated_at) >= asked_at,  # GitHub tells whole seconds
     )
 
 
@@ -82,8 +82,10 @@ class _Trust:
         self._repo = repo
         self._known: dict[int, bool] = {}
 
-    async def of(self, person: Person) -> bool:
-        if not person.is_human:
+    async def of(self, text: Issue | Comment) -> bool:
+        """Of its author's own hand: an App that writes in somebody's name may pass on anybody's words."""
+        person = text.author
+        if not person.is_human or text.via_app:
             return False
         if person.id not in self._known:
             self._known[person.id] = len(self._known) < MOST_AUTHORS and await self._ask(person)

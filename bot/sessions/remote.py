@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from bot.errors import GitHubRefused, TransientError
 from bot.git.access import RemoteAccess
 from bot.github.types import Purpose
-from bot.models import Thread
+from bot.models import Repo, Thread
 from bot.sessions.services import Services
-from bot.store import sessions
+from bot.store import sessions, threads
 from bot.store.sessions import Turn
+
+MOVED = (301, 302, 307, 308)
 
 
 async def remote_access(services: Services, thread: Thread, purpose: Purpose) -> RemoteAccess:
     token = await services.github.installation(thread.installation).token(purpose, thread.repo.id, fresh=True)
     return RemoteAccess(f"{services.settings.github.url}/{thread.repo.full_name}.git", token)
+
+
+async def follow_move(services: Services, turn: Turn, refusal: GitHubRefused) -> None:
+    """Raises TransientError where git was refused because the repository has another name now: try again with that."""
+    if refusal.status not in MOVED:
+        return
+    thread = (await sessions.session(services.store, turn.key.session)).thread
+    found = await services.github.installation(thread.installation).repo(thread.repo.full_name)
+    if found.id == thread.repo.id and found.full_name != thread.repo.full_name:
+        repo = Repo(found.id, found.owner, found.name, found.private, found.default_branch)
+        await threads.upsert_repo(services.store, repo, thread.installation)
+        raise TransientError(f"the repository is called {found.full_name} now", retry_after=0.0)
 
 
 async def restore_mirror(services: Services, turn: Turn) -> None:

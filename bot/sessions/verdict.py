@@ -11,6 +11,8 @@ from bot.models import Outcome
 from sandbox.execution import RunState, RunStatus
 
 KILLED_CODES = (-9, 137, 143)
+NO_CREDIT = "Credit balance is too low"
+"""The agent's client says so both at our limits and when the provider has no credit left for us."""
 
 
 class Terms(Protocol):
@@ -46,10 +48,16 @@ def judge(terms: Terms, status: RunStatus, state: LiveState, *, exhausted: bool)
     return _unfinished(status, state)
 
 
+def has_no_credit(state: LiveState) -> bool:
+    return state.ended is not None and not state.ended.ok and state.ended.text.startswith(NO_CREDIT)
+
+
 def _unfinished(status: RunStatus, state: LiveState) -> Verdict:
     refused = state.refused_status or (state.ended.api_status if state.ended else None)
     if refused in REFUSED_STATUSES:
         return Verdict(Outcome.FAILED, endings.provider_refused(), f"provider_{refused}")
+    if has_no_credit(state):
+        return Verdict(Outcome.FAILED, endings.provider_out_of_credit(), "out_of_credit")
     if state.ended is not None:
         return Verdict(Outcome.FAILED, endings.agent_failed(state.ended.reason), state.ended.reason)
     if status.state is RunState.LOST or status.exit_code in KILLED_CODES:

@@ -79,7 +79,7 @@ CREATE TABLE turns (
     budget_usd      DOUBLE PRECISION NOT NULL,
     timeout_seconds DOUBLE PRECISION NOT NULL,
     base            TEXT,                      -- branch the work starts from and the pull request goes to
-    base_sha        TEXT,                      -- pinned
+    base_sha        TEXT,                      -- pinned: the commit that the work starts from
     max_turns       INTEGER,                   -- of the model, as the command's option says
     config          TEXT,                      -- JSON: the repository's config that the turn is judged by
     context         TEXT,                      -- what the agent is given to read

@@ -86,8 +86,12 @@ class Store:
 
     @classmethod
     def _open_reader(cls, path: Path, clock: Clock) -> Self:
-        if not path.exists():
-            raise _missing(path)
+        try:
+            path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            raise _missing(path) from None
+        except OSError as error:
+            raise StoreError(f"{path} cannot be read: {error.strerror}. Run this as the service's user.") from None
         directory.require_file(path)
         if schema.inspect(path, whole=False):
             raise _older(path)

@@ -47,6 +47,13 @@ async def append(
     return await store.write(work)
 
 
+async def count(store: Store, key: TurnKey) -> int:
+    """How many lines of the turn are stored."""
+    sql = "SELECT COUNT(*) AS lines FROM events WHERE session_id = :session AND turn = :turn"
+    row = await store.read(lambda db: one(db, sql, session=key.session, turn=key.n))
+    return int(row["lines"]) if row else 0
+
+
 async def of_turn(store: Store, key: TurnKey, after_seq: int = 0, limit: int = 1000) -> list[StoredEvent]:
     sql = """
     SELECT * FROM events WHERE session_id = :session AND turn = :turn AND seq > :after ORDER BY seq LIMIT :limit

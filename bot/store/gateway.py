@@ -8,12 +8,24 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bot.models import InstallationId, SessionId, TurnKey
+from bot.models import InstallationId, RepoId, SessionId, TurnKey
 from bot.settings import Secret
 from bot.store import spend
 from bot.store.base import Database, Store
 from bot.store.rows import one, run
-from bot.store.spend import Cost, Reserve, Settlement, abandon_open, installation_cost, session_cost, settle, turn_cost
+from bot.store.spend import (
+    NO_REPO,
+    Cost,
+    Payers,
+    Reserve,
+    Settlement,
+    Window,
+    abandon_open,
+    installation_cost,
+    session_cost,
+    settle,
+    turn_cost,
+)
 
 __all__ = [
     "Claim",
@@ -50,7 +62,7 @@ class Grant:
     """What a token permits, as it stands in the store."""
 
     key: TurnKey
-    installation: InstallationId
+    payers: Payers
     model: str
     budget_usd: float
     max_requests: int
@@ -58,6 +70,10 @@ class Grant:
     concurrency: int
     expires_at: float
     revoked: bool
+
+    @property
+    def installation(self) -> InstallationId:
+        return self.payers.installation
 
     def is_live(self, now: float) -> bool:
         return not self.revoked and now < self.expires_at
@@ -69,8 +85,8 @@ class Standing:
 
     grant: Grant
     turn: Cost
-    day: Cost | None
-    month: Cost | None
+    windows: tuple[Cost | None, ...] = ()
+    """Of the claim's windows, in their order; None: there is nobody to have that limit."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +96,8 @@ class Claim:
     id: str
     token_sha256: str
     reserve_usd: float
-    day_began: float | None = None
-    month_began: float | None = None
-    """Set when the installation has limits for these."""
+    windows: tuple[Window, ...] = ()
+    """What there are limits for beside the turn's own."""
 
 
 Judge = Callable[[Standing], None]
@@ -107,6 +122,8 @@ async def mint(  # noqa: PLR0913 - what a token is bound to, named at the one ca
     expires_at: float,
     max_requests: int = 2_000,
     concurrency: int = 8,
+    repo: RepoId = NO_REPO,
+    user: int = 0,
 ) -> Secret:
     """A new token for a turn. It is shown this once; earlier ones of the turn go on until `revoke`."""
     token = PREFIX + secrets.token_urlsafe(32)
@@ -115,6 +132,8 @@ async def mint(  # noqa: PLR0913 - what a token is bound to, named at the one ca
         "session": key.session,
         "turn": key.n,
         "installation": installation,
+        "repo": repo,
+        "user": user,
         "model": model,
         "budget": budget_usd,
         "max_requests": max_requests,
@@ -123,9 +142,10 @@ async def mint(  # noqa: PLR0913 - what a token is bound to, named at the one ca
         "now": store.now(),
     }
     sql = """
-    INSERT INTO gateway_tokens (token_sha256, session_id, turn, installation_id, model, budget_usd,
+    INSERT INTO gateway_tokens (token_sha256, session_id, turn, installation_id, repo_id, user_id, model, budget_usd,
         max_requests, concurrency, expires_at, created_at)
-    VALUES (:sha, :session, :turn, :installation, :model, :budget, :max_requests, :concurrency, :expires_at, :now)
+    VALUES (:sha, :session, :turn, :installation, :repo, :user, :model, :budget, :max_requests, :concurrency,
+        :expires_at, :now)
     """
     await store.write(lambda db: run(db, sql, **values))
     return Secret(token)
@@ -179,7 +199,7 @@ async def reserve(store: Store, claim: Claim, judge: Judge) -> Standing | None:
     now = store.now()
 
     def act(db: Database, found: Grant) -> None:
-        spend.insert(db, claim.id, found.key, found.installation, Reserve(found.model, claim.reserve_usd, now))
+        spend.insert(db, claim.id, found.key, found.payers, Reserve(found.model, claim.reserve_usd, now))
         _bump(db, claim)
 
     return await _judged(store, claim, judge, act)
@@ -212,7 +232,7 @@ def _grant(db: Database, token_sha256: str) -> Grant | None:
         return None
     return Grant(
         key=TurnKey(SessionId(row["session_id"]), row["turn"]),
-        installation=InstallationId(row["installation_id"]),
+        payers=Payers(InstallationId(row["installation_id"]), RepoId(row["repo_id"]), row["user_id"]),
         model=row["model"],
         budget_usd=row["budget_usd"],
         max_requests=row["max_requests"],
@@ -230,15 +250,10 @@ def _standing(db: Database, claim: Claim) -> Standing | None:
     return Standing(
         grant=found,
         turn=spend.of_turn(db, found.key),
-        day=_since(db, found, claim.day_began),
-        month=_since(db, found, claim.month_began),
+        windows=tuple(spend.of_window(db, found.payers, window) for window in claim.windows),
     )
 
 
 def _bump(db: Database, claim: Claim) -> None:
     sql = "UPDATE gateway_tokens SET requests = requests + 1 WHERE token_sha256 = :sha"
     run(db, sql, sha=claim.token_sha256)
-
-
-def _since(db: Database, found: Grant, began: float | None) -> Cost | None:
-    return None if began is None else spend.of_installation(db, found.installation, began)

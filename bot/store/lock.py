@@ -14,6 +14,10 @@ from bot.store import directory
 NAME = "lock"
 
 
+class Occupied(StoreError):
+    """Another process has it."""
+
+
 class DataDirLock:
     """Held while the `with` block runs; a second process is refused with the first one's number."""
 
@@ -30,9 +34,7 @@ class DataDirLock:
         except OSError:
             holder = _text(descriptor)
             os.close(descriptor)
-            raise StoreError(
-                f"Forgehand is already running (pid {holder}) on {self._data_dir}. Stop it first."
-            ) from None
+            raise Occupied(f"Forgehand is already running (pid {holder}) on {self._data_dir}. Stop it first.") from None
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         self._descriptor = descriptor

@@ -85,11 +85,16 @@ class Turn(Record):
     number: int
     source: str
     source_comment: int | None
+    asked_at: float | None
+    """By GitHub's clock."""
+    thread_sha256: str | None
+    """Of the thread's own title and text at that moment."""
     model: str
     budget_usd: float
     timeout_seconds: float
     base: str | None
     base_sha: str | None
+    tip_sha: str | None
     max_turns: int | None
     config: str | None
     context: str | None
@@ -136,6 +141,8 @@ class NewTurn:
     budget_usd: float
     timeout_seconds: float
     source_comment: int | None = None
+    asked_at: float | None = None
+    thread_sha256: str | None = None
     base: str | None = None
     max_turns: int | None = None
     delivery: DeliveryId | None = None

@@ -71,9 +71,10 @@ WHERE sessions.thread_id = :thread_id ORDER BY sessions.created_at DESC, session
 
 _INSERT_TURN = """
 INSERT INTO turns (session_id, n, state, step, kind, prompt, requester, requester_id, number, source, source_comment,
-                   model, budget_usd, timeout_seconds, base, max_turns, created_at)
+                   asked_at, thread_sha256, model, budget_usd, timeout_seconds, base, max_turns, created_at)
 VALUES (:session_id, :n, 'queued', 'prepare', :kind, :prompt, :requester, :requester_id, :number, :source,
-        :source_comment, :model, :budget_usd, :timeout_seconds, :base, :max_turns, :created_at)
+        :source_comment, :asked_at, :thread_sha256,
+        :model, :budget_usd, :timeout_seconds, :base, :max_turns, :created_at)
 """
 
 _TURN_COLUMNS = (
@@ -83,6 +84,8 @@ _TURN_COLUMNS = (
     "requester_id",
     "source",
     "source_comment",
+    "asked_at",
+    "thread_sha256",
     "model",
     "budget_usd",
     "timeout_seconds",

@@ -2,20 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
-from bot.models import InstallationId, SessionId, TurnKey, Usage
+from bot.models import InstallationId, RepoId, SessionId, TurnKey, Usage
 from bot.store.base import Database, Store
-from bot.store.rows import one, run
+from bot.store.rows import Row, many, one, run
 
-_SUMS = """
+_MONEY = """
 COALESCE(SUM(cost_usd), 0) AS usd,
 COALESCE(SUM(CASE WHEN state = 'reserved' THEN reserved_usd ELSE 0 END), 0) AS reserved,
-COALESCE(SUM(CASE WHEN state = 'reserved' THEN 1 ELSE 0 END), 0) AS open,
+COALESCE(SUM(CASE WHEN state = 'reserved' THEN 1 ELSE 0 END), 0) AS open
+"""
+_TOKENS = """
 COALESCE(SUM(input_tokens), 0) AS input_tokens, COALESCE(SUM(output_tokens), 0) AS output_tokens,
 COALESCE(SUM(cache_read_tokens), 0) AS cache_read_tokens, COALESCE(SUM(cache_write_tokens), 0) AS cache_write_tokens
 """
+
+
+NO_REPO = RepoId(0)
+
+
+class Payer(StrEnum):
+    """Who may have a limit over all that is spent for it; the value is the column."""
+
+    INSTALLATION = "installation_id"
+    REPO = "repo_id"
+    USER = "user_id"
+
+
+@dataclass(frozen=True)
+class Payers:
+    """For whom a request is made; 0 where that is nobody we know."""
+
+    installation: InstallationId
+    repo: RepoId = NO_REPO
+    user: int = 0
+
+    def number(self, payer: Payer) -> int:
+        return {Payer.INSTALLATION: self.installation, Payer.REPO: self.repo, Payer.USER: self.user}[payer]
+
+
+@dataclass(frozen=True)
+class Window:
+    """What a limit looks at: all that a payer has spent since then."""
+
+    payer: Payer
+    since: float
 
 
 @dataclass(frozen=True)
@@ -79,18 +114,35 @@ async def session_cost(store: Store, session: SessionId) -> Cost:
     return await store.read(lambda db: _sum(db, "session_id = :session", session=session))
 
 
+async def thread_costs(store: Store, thread_id: str) -> list[tuple[TurnKey, Cost]]:
+    """Of each turn on the thread that has spent something, in their order."""
+    sql = f"""
+    SELECT spend.session_id, spend.turn, {_MONEY}, {_TOKENS} FROM spend
+    JOIN sessions ON sessions.id = spend.session_id WHERE sessions.thread_id = :thread
+    GROUP BY spend.session_id, spend.turn, sessions.created_at ORDER BY sessions.created_at, spend.turn
+    """  # noqa: S608 - constants above
+    rows = await store.read(lambda db: many(db, sql, thread=thread_id))
+    return [(TurnKey(SessionId(row["session_id"]), row["turn"]), _cost(row)) for row in rows]
+
+
+async def in_windows(store: Store, payers: Payers, windows: Sequence[Window]) -> list[Cost | None]:
+    return await store.read(lambda db: [of_window(db, payers, window) for window in windows])
+
+
 async def installation_cost(store: Store, installation: InstallationId, since: float) -> Cost:
-    return await store.read(lambda db: of_installation(db, installation, since))
+    where = "installation_id = :installation AND at >= :since"
+    return await store.read(lambda db: _sum(db, where, installation=installation, since=since))
 
 
-def insert(db: Database, claim_id: str, key: TurnKey, installation: InstallationId, reserve: Reserve) -> None:
+def insert(db: Database, claim_id: str, key: TurnKey, payers: Payers, reserve: Reserve) -> None:
     """Inside the transaction that judged it."""
     sql = """
-    INSERT INTO spend (id, session_id, turn, installation_id, model, state, reserved_usd, at)
-    VALUES (:id, :session, :turn, :installation, :model, 'reserved', :usd, :at)
+    INSERT INTO spend (id, session_id, turn, installation_id, repo_id, user_id, model, state, reserved_usd, at)
+    VALUES (:id, :session, :turn, :installation, :repo, :user, :model, 'reserved', :usd, :at)
     """
-    values = {"session": key.session, "turn": key.n, "installation": installation, "model": reserve.model}
-    run(db, sql, id=claim_id, usd=reserve.usd, at=reserve.at, **values)
+    who = {"installation": payers.installation, "repo": payers.repo, "user": payers.user}
+    values = {"session": key.session, "turn": key.n, "model": reserve.model, "usd": reserve.usd, "at": reserve.at}
+    run(db, sql, id=claim_id, **who, **values)
 
 
 def add(db: Database, claim_id: str, usd: float) -> None:
@@ -102,12 +154,23 @@ def of_turn(db: Database, key: TurnKey) -> Cost:
     return _sum(db, "session_id = :session AND turn = :turn", session=key.session, turn=key.n)
 
 
-def of_installation(db: Database, installation: InstallationId, since: float) -> Cost:
-    return _sum(db, "installation_id = :installation AND at >= :since", installation=installation, since=since)
+def of_window(db: Database, payers: Payers, window: Window) -> Cost | None:
+    """The money alone; None where the payer is nobody we know, and so has no limit."""
+    number = payers.number(window.payer)
+    if not number:
+        return None
+    sql = f"SELECT {_MONEY} FROM spend WHERE {window.payer.value} = :number AND at >= :since"  # noqa: S608 - constants
+    row = one(db, sql, number=number, since=window.since)
+    assert row is not None
+    return Cost(row["usd"], Usage(), row["reserved"], row["open"])
 
 
 def _sum(db: Database, where: str, **values: Any) -> Cost:
-    row = one(db, f"SELECT {_SUMS} FROM spend WHERE {where}", **values)  # noqa: S608 - constants above
+    row = one(db, f"SELECT {_MONEY}, {_TOKENS} FROM spend WHERE {where}", **values)  # noqa: S608 - constants above
     assert row is not None
+    return _cost(row)
+
+
+def _cost(row: Row) -> Cost:
     usage = Usage(row["input_tokens"], row["output_tokens"], row["cache_read_tokens"], row["cache_write_tokens"])
     return Cost(row["usd"], usage, row["reserved"], row["open"])

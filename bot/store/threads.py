@@ -50,6 +50,12 @@ VALUES (:id, :repo_id, :installation_id, :number, :is_pull)
 ON CONFLICT (id) DO UPDATE SET installation_id = excluded.installation_id, is_pull = excluded.is_pull
 """
 
+_ACCOUNTS = """
+SELECT id, account FROM installations WHERE state <> 'deleted'
+UNION SELECT installation_id, owner FROM repos WHERE installation_id NOT IN (SELECT id FROM installations)
+ORDER BY 2, 1
+"""
+
 # A pull request that we opened shares the thread of its issue.
 _OF_PULL = """
 SELECT threads.id FROM threads JOIN sessions ON sessions.thread_id = threads.id
@@ -76,6 +82,12 @@ async def installation(store: Store, installation_id: InstallationId) -> Install
 async def installations(store: Store) -> list[InstallationRow]:
     rows = await store.read(lambda db: many(db, "SELECT * FROM installations ORDER BY account, id"))
     return [InstallationRow.of(row) for row in rows]
+
+
+async def accounts(store: Store) -> dict[InstallationId, str]:
+    """Of the installations that are there, also of those whose own event came before our time."""
+    rows = await store.read(lambda db: many(db, _ACCOUNTS))
+    return {InstallationId(row["id"]): row["account"] for row in rows}
 
 
 async def upsert_repo(store: Store, repo: Repo, installation: InstallationId) -> None:

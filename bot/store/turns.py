@@ -33,6 +33,7 @@ SETTABLE = {
     "rescue_ref",
     "resumed",
     "timeout_seconds",
+    "tip_sha",
     "tree_sha",
     "verified",
     "work_started_at",

@@ -30,8 +30,22 @@ class BodyLimits:
     """GitHub's own cap."""
     seconds: float = 10.0
     all_bytes: int = 128 * MEGABYTE
-    """Of bodies being read at the same time: who sends has not proved yet to be GitHub."""
+    """Of bodies being read at the same time: who sends has not proved yet to be GitHub. Past it the largest goes."""
     linger_seconds: float = 5.0
+
+
+@dataclass(eq=False)
+class _Reading:
+    """One body on its way."""
+
+    deadline: asyncio.Timeout
+    size: int = 0
+    evicted: bool = False
+
+    def evict(self) -> None:
+        self.evicted = True
+        with contextlib.suppress(RuntimeError):  # its time is up already
+            self.deadline.reschedule(asyncio.get_running_loop().time())
 
 
 class BodyReader:
@@ -39,20 +53,23 @@ class BodyReader:
 
     def __init__(self, limits: BodyLimits) -> None:
         self._limits = limits
-        self._held = 0
+        self._readings: set[_Reading] = set()
 
     async def read(self, receive: Receive, declared: int | None) -> bytes | bytearray:
         """The whole body. A declared length over the cap is refused unread; a lying or absent one while reading."""
         if declared is not None and declared > self._limits.most_bytes:
             raise self._too_large()
-        mine = [0]
+        mine = _Reading(asyncio.timeout(self._limits.seconds))
+        self._readings.add(mine)
         try:
-            async with asyncio.timeout(self._limits.seconds):
+            async with mine.deadline:
                 return await self._read(receive, mine)
         except TimeoutError:
+            if mine.evicted:
+                raise _too_much() from None
             raise BodyRefused(408, "The body did not arrive in time.") from None
         finally:
-            self._held -= mine[0]
+            self._readings.discard(mine)
 
     async def linger(self, receive: Receive) -> None:
         """Drop what is still being sent, for a while: closing upon it would destroy our answer on its way."""
@@ -62,7 +79,7 @@ class BodyReader:
                 while more:
                     _, more = await _chunk(receive)
 
-    async def _read(self, receive: Receive, mine: list[int]) -> bytes | bytearray:
+    async def _read(self, receive: Receive, mine: _Reading) -> bytes | bytearray:
         first, more = await _chunk(receive)
         self._hold(len(first), mine)
         if not more:
@@ -74,16 +91,23 @@ class BodyReader:
             body += chunk
         return body
 
-    def _hold(self, count: int, mine: list[int]) -> None:
-        mine[0] += count
-        self._held += count
-        if mine[0] > self._limits.most_bytes:
+    def _hold(self, count: int, mine: _Reading) -> None:
+        """Room is made by whoever holds most of it: strangers who fill it must not keep GitHub's small bodies out."""
+        mine.size += count
+        if mine.size > self._limits.most_bytes:
             raise self._too_large()
-        if self._held > self._limits.all_bytes:
-            raise BodyRefused(503, "Too much is being received at once.")
+        while sum(one.size for one in self._readings if not one.evicted) > self._limits.all_bytes:
+            largest = max((one for one in self._readings if not one.evicted), key=lambda one: one.size)
+            if largest is mine:
+                raise _too_much()
+            largest.evict()
 
     def _too_large(self) -> BodyRefused:
         return BodyRefused(413, f"The body is larger than {self._limits.most_bytes // MEGABYTE} MB.")
+
+
+def _too_much() -> BodyRefused:
+    return BodyRefused(503, "Too much is being received at once.")
 
 
 async def _chunk(receive: Receive) -> tuple[bytes, bool]:

@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from bot.errors import SettingsError
 from bot.models import InstallationId
 from bot.settings import ModelSettings
+from bot.store.credentials import OPERATOR
+from bot.vault import NAMES, OAUTH_TOKEN, Vault
 from bot.web.gateway_headers import Credential
+
+NONE = (
+    "There is no credential for the model: set ANTHROPIC_API_KEY (or CLAUDE_CODE_OAUTH_TOKEN), or store one with "
+    "`forgehand keys set ANTHROPIC_API_KEY`."
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A credential with where it came from, in words for the operator."""
+
+    credential: Credential
+    name: str
+    source: str
 
 
 def from_settings(model: ModelSettings) -> Callable[[InstallationId], Awaitable[Credential]]:
@@ -18,6 +35,34 @@ def from_settings(model: ModelSettings) -> Callable[[InstallationId], Awaitable[
             return Credential(model.api_key)
         if model.oauth_token is not None:
             return Credential(model.oauth_token, is_oauth=True)
-        raise SettingsError("ANTHROPIC_API_KEY is not set.")
+        raise SettingsError(NONE)
 
     return credential
+
+
+def from_vault(vault: Vault, model: ModelSettings) -> Callable[[InstallationId], Awaitable[Credential]]:
+    """The installation's, or else the operator's; what was stored a moment ago counts."""
+
+    async def credential(installation: InstallationId) -> Credential:
+        found = await find(vault, model, installation)
+        if found is None:
+            raise SettingsError(NONE)
+        return found.credential
+
+    return credential
+
+
+async def find(vault: Vault, model: ModelSettings, installation: InstallationId) -> Found | None:
+    """One that is stored and cannot be read raises: the next in line would pay for somebody else."""
+    stored = await vault.around(installation)
+    operators = dict(zip(NAMES, (model.api_key, model.oauth_token), strict=True))
+    for place in dict.fromkeys((installation, OPERATOR)):
+        for name in NAMES:
+            own = operators[name] if place == OPERATOR else None
+            row = stored.get((name, place))
+            if own is not None:
+                return Found(Credential(own, name == OAUTH_TOKEN), name, "the environment")
+            if row is not None:
+                where = "the vault" if place == OPERATOR else f"the vault of installation {place}"
+                return Found(Credential(vault.read(row), name == OAUTH_TOKEN), name, where)
+    return None

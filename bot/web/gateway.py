@@ -22,20 +22,21 @@ from bot.errors import BotError
 from bot.models import InstallationId
 from bot.sessions import budget
 from bot.sessions.budget import Estimate
+from bot.sessions.ceilings import Ceilings
 from bot.sessions.prices import Prices, UnknownPrice
 from bot.store import gateway as rows
 from bot.store.base import Store
 from bot.store.gateway import Grant
 from bot.web import gateway_headers, gateway_request
-from bot.web.gateway_body import read_body
+from bot.web.gateway_body import Room, read_body
 from bot.web.gateway_errors import Refusal
 from bot.web.gateway_exchange import Exchange, Order
 from bot.web.gateway_headers import Credential
-from bot.web.gateway_money import Ceilings, Money
+from bot.web.gateway_money import Money
 from bot.web.gateway_presence import Presence
 from bot.web.gateway_upstream import READ_SECONDS, Upstream
 
-__all__ = ["Ceilings", "Credential", "Gateway", "Tuning", "gateway_app"]
+__all__ = ["Ceilings", "Credential", "Credentials", "Gateway", "Tuning", "gateway_app"]
 
 log = logging.getLogger(__name__)
 
@@ -92,6 +93,7 @@ class Gateway:
         self._clock = clock
         self._prices = table or Prices()
         self._tuning = tuning or Tuning()
+        self._room = Room()
         self._upstream = Upstream(upstream, self._tuning.read_seconds)
         self._money = Money(store, clock, ceilings, self._tuning.patience_seconds)
         self._complained: dict[tuple[InstallationId, str], float] = {}
@@ -107,15 +109,15 @@ class Gateway:
             return
         try:
             caller = await self._caller(scope)
-            raw = await read_body(scope, receive, self._tuning.body_seconds)
-            order = await self._order(scope, caller, raw)
+            with self._room.place(caller.sha256) as take:
+                raw = await read_body(scope, receive, self._tuning.body_seconds, take)
+                order = await self._order(scope, caller, raw)
+                presence = Presence(receive, send, lambda: self._is_live(caller), self._tuning.check_seconds)
+                await presence.during(self._serve(caller, order, scope, receive, presence.send))
         except Refusal as refusal:
             await self._refuse(refusal, scope, receive, send)
         except ClientDisconnect:
             return
-        else:
-            presence = Presence(receive, send, lambda: self._is_live(caller), self._tuning.check_seconds)
-            await presence.during(self._serve(caller, order, scope, receive, presence.send))
 
     async def _caller(self, scope: Scope) -> Caller:
         path = _path(scope)
@@ -168,8 +170,7 @@ class Gateway:
 
     async def _answer(self, caller: Caller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
         estimate = order.estimate
-        installation = caller.grant.installation
-        allowance = await self._money.reserve(caller.sha256, installation, estimate.usd)
+        allowance = await self._money.reserve(caller.sha256, estimate.usd)
 
         async def may_spend(cost_usd: float) -> bool:
             return await self._money.may_spend(allowance, cost_usd, _block(estimate))
@@ -179,7 +180,7 @@ class Gateway:
             await exchange.run(scope, receive, send)
         finally:
             self._complain_of(caller, exchange)
-            await self._money.settle(allowance.claim.id, installation, exchange.settlement())
+            await self._money.settle(allowance.claim.id, exchange.settlement())
 
     async def _refuse(self, refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
         self.refusals[refusal.reason] += 1

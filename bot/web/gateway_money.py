@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
-from collections import defaultdict
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from bot.models import InstallationId, Usage
+from bot.models import Usage
 from bot.sessions import budget
 from bot.sessions.budget import Decision, Ledger
+from bot.sessions.ceilings import Ceilings
 from bot.store import gateway as rows
 from bot.store.base import Store
-from bot.store.gateway import Claim, Cost, Settlement, Standing
+from bot.store.gateway import Claim, Settlement, Standing
 from bot.web import gateway_errors
 from bot.web.gateway_errors import Refusal
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Ceilings:
-    """Limits of an installation beside the budget of each turn."""
-
-    day_usd: float
-    month_usd: float
 
 
 class _Undecided(Exception):
@@ -50,16 +41,16 @@ class Money:
         self._clock = clock
         self._ceilings = ceilings
         self._patience = patience
-        self._ended: defaultdict[InstallationId, asyncio.Event] = defaultdict(asyncio.Event)
+        self._ended = asyncio.Event()
         self._kept: set[asyncio.Task[Any]] = set()
 
-    async def reserve(self, token_sha256: str, installation: InstallationId, usd: float) -> Allowance:
+    async def reserve(self, token_sha256: str, usd: float) -> Allowance:
         """Raises Refusal. Waits (`patience` seconds at most) where only requests under way stand in the way."""
         give_up = asyncio.get_running_loop().time() + self._patience
         while True:
-            ended = self._ended[installation]
+            ended = self._ended
             try:
-                return await self._try(self._claim(token_sha256, usd), installation)
+                return await self._try(self._claim(token_sha256, usd))
             except _Undecided:
                 left = give_up - asyncio.get_running_loop().time()
                 await _until(ended, left)
@@ -91,18 +82,19 @@ class Money:
         allowance.ceiling_usd = min(allowance.reserved_usd, left)
         return found is not None
 
-    async def settle(self, claim_id: str, installation: InstallationId, end: Settlement) -> None:
+    async def settle(self, claim_id: str, end: Settlement) -> None:
         """Is completed even when the task that asked for it is cancelled."""
-        await asyncio.shield(self._keep(self._settle(claim_id, installation, end)))
+        await asyncio.shield(self._keep(self._settle(claim_id, end)))
 
     async def close(self) -> None:
         await asyncio.gather(*self._kept, return_exceptions=True)
 
-    async def _settle(self, claim_id: str, installation: InstallationId, end: Settlement) -> None:
+    async def _settle(self, claim_id: str, end: Settlement) -> None:
         await rows.settle(self._store, claim_id, end)
-        self._ended.pop(installation, asyncio.Event()).set()
+        ended, self._ended = self._ended, asyncio.Event()
+        ended.set()
 
-    async def _try(self, claim: Claim, installation: InstallationId) -> Allowance:
+    async def _try(self, claim: Claim) -> Allowance:
         left = 0.0
 
         def judge(standing: Standing) -> None:
@@ -114,16 +106,16 @@ class Money:
         try:
             found = await asyncio.shield(reserving)
         except asyncio.CancelledError:
-            self._keep(self._undo(reserving, claim, installation))
+            self._keep(self._undo(reserving, claim))
             raise
         if found is None:
             raise _unknown()
         return Allowance(claim, claim.reserve_usd, min(claim.reserve_usd, left))
 
-    async def _undo(self, reserving: asyncio.Task[Any], claim: Claim, installation: InstallationId) -> None:
+    async def _undo(self, reserving: asyncio.Task[Any], claim: Claim) -> None:
         """The client went away while its reserve was written: nothing will be sent for it."""
         await asyncio.wait({reserving})
-        await self._settle(claim.id, installation, Settlement(0.0, Usage(), None, abandoned=True))
+        await self._settle(claim.id, Settlement(0.0, Usage(), None, abandoned=True))
 
     def _keep(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work)
@@ -149,23 +141,14 @@ class Money:
             raise Refusal(403, "requests", "The number of requests of this turn is used up.")
 
     def _ledgers(self, standing: Standing) -> list[Ledger]:
-        ledgers = [_ledger(standing.turn, standing.grant.budget_usd)]
-        if self._ceilings and standing.day and standing.month:
-            ledgers.append(_ledger(standing.day, self._ceilings.day_usd))
-            ledgers.append(_ledger(standing.month, self._ceilings.month_usd))
-        return ledgers
+        own = Ledger(standing.turn.usd, standing.turn.reserved_usd, standing.grant.budget_usd)
+        if self._ceilings is None:
+            return [own]
+        return [own, *(ledger for _, ledger in self._ceilings.ledgers(standing.windows))]
 
     def _claim(self, token_sha256: str, usd: float, claim_id: str | None = None) -> Claim:
-        name = claim_id or rows.new_claim_id()
-        if self._ceilings is None:
-            return Claim(name, token_sha256, usd)
-        today = datetime.datetime.fromtimestamp(self._clock(), datetime.UTC).replace(hour=0, minute=0, second=0)
-        day = today.replace(microsecond=0)
-        return Claim(name, token_sha256, usd, day.timestamp(), day.replace(day=1).timestamp())
-
-
-def _ledger(cost: Cost, limit_usd: float) -> Ledger:
-    return Ledger(cost.usd, cost.reserved_usd, limit_usd)
+        windows = self._ceilings.windows(self._clock()) if self._ceilings else ()
+        return Claim(claim_id or rows.new_claim_id(), token_sha256, usd, windows)
 
 
 def _unknown() -> Refusal:

@@ -20,6 +20,8 @@ from bot.web.gateway_errors import Refusal
 CLIENT_TOOLS = ("custom", "bash_", "text_editor_", "computer_", "memory_", "tool_search_tool_")
 """Tools that the client runs, or that cost nothing of their own."""
 PRICED_TOOLS = ("web_search_",)
+MOST_PARTS = 3_000_000
+"""Commas and brackets: a body of nothing but tiny lists takes a gigabyte and seconds to decode. Text has few."""
 REMOTE_FIELDS = ("mcp_servers", "container")
 
 
@@ -49,6 +51,8 @@ def read(raw: bytes, *, allowed_model: str) -> Ask:
 
 
 def _decode(raw: bytes) -> dict[str, Any]:
+    if sum(map(raw.count, (b",", b"[", b"{"))) > MOST_PARTS:
+        raise Refusal(413, "too_large", "The request has too many parts.")
     try:
         body = msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

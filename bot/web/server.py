@@ -22,7 +22,10 @@ _BACKLOG = 2048
 
 def tcp_socket(host: str, port: int) -> socket.socket:
     """A bound socket (port 0: a free one); connections already queue on it before the server is started."""
-    family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise SettingsError(f"FORGEHAND_HOST {host!r} is not an address of this host: {error.strerror}.") from None
     # With the protocol named: asyncio sets TCP_NODELAY only then, and its absence costs 40 ms an answer.
     listener = socket.socket(family, kind, socket.IPPROTO_TCP)
     try:

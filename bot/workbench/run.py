@@ -129,6 +129,8 @@ class Run:
         exhausted = budget.decide([Ledger(cost.usd, 0.0, job.budget_usd)]) is Decision.EXHAUSTED
         terms = Terms("You" if self._stop.is_set() else None, job.timeout_seconds, job.budget_usd)
         found = judge(terms, status, self.state, exhausted=exhausted)
+        if found.error == "out_of_credit":
+            return Verdict(found.outcome, words.provider_out_of_credit(), found.error)
         if found.error and found.error.startswith("provider_"):
             return Verdict(found.outcome, words.provider_refused(found.error.removeprefix("provider_")), found.error)
         if status.error and found.error == "no_result":

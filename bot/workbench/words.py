@@ -85,6 +85,10 @@ def blocked_hosts(hosts: Sequence[str]) -> str:
     return f"Asked for and not allowed: {named}. FORGEHAND_EGRESS names the hosts that the sandbox may reach."
 
 
+def provider_out_of_credit() -> str:
+    return "The account at the model's provider is out of credit: add some, then run this again."
+
+
 def provider_refused(status: str) -> str:
     return f"The model's provider does not accept the key ({status}): check ANTHROPIC_API_KEY."
 

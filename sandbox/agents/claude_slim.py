@@ -14,11 +14,17 @@ STEPS = ((16_000, 1000), (4000, 200), (1000, 50), (300, 20), (120, 10))
 RESULT_CAP = 256 << 10
 """A result and a question may be this long in any case: half a structured answer, or half the input of a call that
 a person allows, is of no use."""
+LONG = 1 << 20
+MOST_PARTS = 500_000
+"""Commas and brackets in a line longer than that: what is made of millions of tiny values takes seconds to take apart
+and a gigabyte to hold, and no agent writes it. Long texts and images have few."""
 WHOLE = (lines.Result, lines.ControlRequest)
 
 
 def slim(line: bytes, cap: int) -> str:
     """The line itself where it is short and strict JSON; "" where it cannot be read."""
+    if len(line) > LONG and sum(map(line.count, (b",", b"[", b"{"))) > MOST_PARTS:
+        return ""
     text = line.decode("utf-8", "replace").lstrip("\ufeff").strip()
     strict = lines.is_strict(text)
     if strict and len(text) <= cap:

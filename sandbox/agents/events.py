@@ -103,6 +103,9 @@ class Unreadable:
     reason: str
 
 
+TODO_TOOLS = frozenset(("TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"))
+"""Tools by which agents keep their todo list: what they do is told by TodoChanged."""
+
 AgentEvent = (
     SessionStarted | Said | ToolCalled | ToolReturned | TodoChanged | Retrying | Asked | Ended | Noted | Unreadable
 )

@@ -1,6 +1,10 @@
 """Gives a command the host's gateway and egress proxy as loopback ports; runs inside, on its own, Python 3.9 or newer.
 
     python3 forwarder.py --gateway SOCKET --egress SOCKET [--log FILE] [--expose SOCKET] -- COMMAND...
+    (as runner.forwarder) --gateway-url URL --allow HOST,HOST [--denied FILE] [--log FILE] -- COMMAND...
+
+The second form is for machines that share no folder with the host: the gateway is reached over the network, and we
+are the egress proxy ourselves, for the hosts that the firewall around the machine lets through.
 
 `--log` sends the command's output to a file and says "ready" on standard output once the command was started.
 `--expose` lets the host reach ports in here: it sends a port and a newline, and gets "+" when somebody listens.
@@ -18,6 +22,7 @@ import sys
 HOLD_SECONDS = 60.0  # how long a connection waits for a host that restarts
 RETRY_SECONDS = 0.1
 BLOCK = 1 << 16
+OPTIONS = ("--gateway", "--egress", "--log", "--expose", "--gateway-url", "--allow", "--denied")
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -27,10 +32,10 @@ def parse(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
     rest = list(arguments)
     while rest and rest[0] != "--":
         name = rest.pop(0)
-        if name not in ("--gateway", "--egress", "--log", "--expose") or not rest:
+        if name not in OPTIONS or not rest:
             raise SystemExit("forwarder: cannot understand " + name)
         options[name[2:]] = rest.pop(0)
-    if len(rest) < 2 or "gateway" not in options or "egress" not in options:
+    if len(rest) < 2 or not ({"gateway", "egress"} <= options.keys() or {"gateway-url", "allow"} <= options.keys()):
         raise SystemExit("forwarder: --gateway SOCKET --egress SOCKET -- COMMAND is needed")
     return options, rest[1:]
 
@@ -89,7 +94,7 @@ async def relay(
         await asyncio.gather(close(near[1]), close(far[1]))
 
 
-async def listen(path: str) -> tuple[asyncio.AbstractServer, int]:
+async def listen(path: str) -> asyncio.Server:
     """A loopback port whose connections go to the socket at `path`."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -100,11 +105,21 @@ async def listen(path: str) -> tuple[asyncio.AbstractServer, int]:
             return
         await relay((reader, writer), far)
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=512)
-    return server, server.sockets[0].getsockname()[1]
+    return await asyncio.start_server(serve, "127.0.0.1", 0, backlog=512)
 
 
-async def listen_exposed(path: str) -> asyncio.AbstractServer:
+async def ways_out(options: dict[str, str]) -> list[asyncio.Server]:
+    """To the gateway and to the rest of the world."""
+    if "gateway" in options:
+        return [await listen(options["gateway"]), await listen(options["egress"])]
+    from . import web  # only where we run as a module of our package
+
+    target = web.Target.of(options["gateway-url"], {})
+    allowed = frozenset(host for host in options["allow"].lower().split(",") if host)
+    return [await web.listen(target, hold=HOLD_SECONDS), await web.listen_egress(allowed, options.get("denied"))]
+
+
+async def listen_exposed(path: str) -> asyncio.Server:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             port = int(await asyncio.wait_for(reader.readline(), 10))
@@ -146,15 +161,14 @@ def say_ready(output: int) -> None:
 
 
 async def run(options: dict[str, str], command: list[str]) -> int:
-    gateway, gateway_port = await listen(options["gateway"])
-    egress, egress_port = await listen(options["egress"])
-    servers = [gateway, egress]
+    servers = await ways_out(options)
+    ports = [server.sockets[0].getsockname()[1] for server in servers]
     if "expose" in options:
         servers.append(await listen_exposed(options["expose"]))
     output = redirect(options["log"]) if "log" in options else None
     signals = Signals()
     try:
-        process = await asyncio.create_subprocess_exec(*command, env=environment(gateway_port, egress_port))
+        process = await asyncio.create_subprocess_exec(*command, env=environment(*ports))
     except OSError as error:
         sys.stderr.write(f"forwarder: {command[0]}: {error.strerror}\n")
         return 126 if isinstance(error, PermissionError) else 127

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from sandbox.agents.claude import Claude
 from sandbox.errors import IsolationMissing
 from sandbox.execution import ExecutionEnvironment, RunState
 from sandbox.primitives import EnvironmentProvider, EnvironmentSpec
+from tests.e2b_world import e2b_maker
 from tests.environment_world import short_folder
 
 SCRIPTED = Path(__file__).parent.parent / "data" / "agents" / "scripted_agent.py"
@@ -43,13 +44,17 @@ def root() -> Iterator[Path]:
         yield found
 
 
-@pytest.fixture(params=sorted(MAKERS))
-def provider(request: pytest.FixtureRequest, root: Path) -> EnvironmentProvider:
+@pytest.fixture(params=[*MAKERS, "e2b"])
+async def provider(request: pytest.FixtureRequest, root: Path) -> AsyncIterator[EnvironmentProvider]:
     agent = root / "agent"
     agent.write_text("#!/usr/bin/env python3\n" + SCRIPTED.read_text())
     agent.chmod(0o755)
+    if request.param == "e2b":
+        async with e2b_maker(root, agent) as make:
+            yield make()
+        return
     try:
-        return MAKERS[request.param](root / "env", agent)
+        yield MAKERS[request.param](root / "env", agent)
     except IsolationMissing as error:
         pytest.skip(str(error))
 

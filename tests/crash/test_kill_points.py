@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from bot.simulation.anthropic import Call, Say, Script
 from bot.simulation.github.state import Delivery
 from bot.store import events, sessions
 from bot.store.base import Store
@@ -15,40 +17,79 @@ from tests.crash.process import Service
 from tests.world import World
 
 EVERY = os.environ.get("FORGEHAND_TESTS") == "all"
-SLICE = 7
-"""In CI one point in so many, and another set of them each time the number of points changes."""
 MOST_POINTS = 400
+SIDE_BY_SIDE = 2
+MEND = "sed -i 's/return round(/return max(0.0, round(/; s/, 2)/, 2))/' shop.py"
+"""Done twice it would not be the same."""
 
 
-async def golden(world: World) -> int:
+@dataclass(frozen=True)
+class Scenario:
+    """`earlier` turns end in peace; the kills fall into the one after them."""
+
+    name: str
+    earlier: int
+    outcome: str
+    slice: int
+    """In CI one point in so many, and another set of them each time the number of points changes."""
+
+    @property
+    def turns(self) -> int:
+        return self.earlier + 1
+
+    def points(self, found: int) -> list[int]:
+        return [point for point in range(1, found + 1) if EVERY or point % self.slice == found % self.slice]
+
+    async def begin(self, world: World) -> None:
+        work = [Call("Bash", {"command": f"echo 0 >> turn-{n}.txt", "description": "Work"}) for n in range(self.turns)]
+        world.model.default(Script([Call("Bash", {"command": MEND, "description": "Mend"}), Say("Done.")]))
+        for n in range(1, self.turns):
+            service = await Service.start(world)
+            assert service is not None
+            world.say("/claude fix this")
+            await world.outcome(n)
+            await world.github.idle()
+            await service.stop()
+            world.model.default(Script([work[n], Say("Done.")]))
+
+
+FIRST = Scenario("first turn", earlier=0, outcome="pull_request", slice=9)
+SECOND = Scenario("second turn", earlier=1, outcome="pushed", slice=20)
+
+
+async def golden(world: World, scenario: Scenario) -> int:
     """One run without a crash; how many transactions it takes."""
+    await scenario.begin(world)
     service = await Service.start(world)
     assert service is not None
-    world.say("/claude fix this")
-    assert await world.outcome() == "pull_request"
+    world.say("/claude go on")
+    assert await world.outcome(scenario.turns) == scenario.outcome
     await world.github.idle()
     return await service.stop()
 
 
-async def crashed(world: World, point: int) -> None:
+async def crashed(world: World, scenario: Scenario, point: int) -> None:
     """One run that dies at the point, then is started again until it ends."""
+    await scenario.begin(world)
     service = await Service.start(world, kill_at=point)
     if service is not None:
-        world.say("/claude fix this")
-        await _ends_or_dies(world, service)
+        world.say("/claude go on")
+        await _ends_or_dies(world, scenario, service)
         await service.kill()
     again = await Service.start(world)
     assert again is not None
     if service is None:  # it died while starting, before anybody knew its address
-        world.say("/claude fix this")
+        world.say("/claude go on")
     _redeliver_what_was_not_taken(world)
-    assert await world.outcome() == "pull_request", world.replies()[0].body
-    await again.stop()
+    try:
+        assert await world.outcome(scenario.turns) == scenario.outcome, world.replies()[-1].body
+    finally:
+        await again.stop()
 
 
-async def _ends_or_dies(world: World, service: Service) -> None:
+async def _ends_or_dies(world: World, scenario: Scenario, service: Service) -> None:
     dead = asyncio.create_task(service.died())
-    done = asyncio.create_task(world.outcome())
+    done = asyncio.create_task(world.outcome(scenario.turns))
     await asyncio.wait({dead, done}, return_when=asyncio.FIRST_COMPLETED)
     for task in (dead, done):
         task.cancel()
@@ -66,41 +107,52 @@ def _taken(delivery: Delivery) -> bool:
     return 200 <= delivery.status_code < 300
 
 
-async def whole(world: World) -> None:
-    """The invariants: one session, one comment, one branch, one pull request, each line of output once."""
-    assert len(world.replies()) == 1
-    assert len(world.pulls()) == 1
-    assert world.repo.branches().keys() == {"main", world.pulls()[0].head}
-    assert [reaction.content for reaction in world.issue.comments[0].reactions] == ["eyes"]
-    assert b"max(0.0" in (world.repo.file(world.pulls()[0].head, "shop.py") or b"")
+async def whole(world: World, turns: int = 1) -> None:
+    """The invariants: one session, one comment a turn, one branch, one pull request, each line of output once."""
+    assert len(world.replies()) == turns
+    [pull] = world.pulls()
+    assert world.repo.branches().keys() == {"main", pull.head}
+    asked = [one for one in world.issue.comments if one.author is not world.app.bot]
+    assert [[reaction.content for reaction in one.reactions] for one in asked] == [["eyes"]] * turns
+    assert (world.repo.file(pull.head, "shop.py") or b"").count(b"max(0.0") == 1
+    assert all(world.repo.file(pull.head, f"turn-{n}.txt") == b"0\n" for n in range(1, turns))
     store = await Store.open_reader(world.root / "data" / "state.db")
     try:
         [row] = await sessions.listing(store)
-        [turn] = await sessions.turns_of(store, row.id)
-        lines = [one.line for one in await events.of_turn(store, turn.key, 0, 10_000)]
-        assert len(lines) == len(set(lines)), "a line was stored twice"
-        assert sum('"type":"result"' in line for line in lines) == 1
+        found = await sessions.turns_of(store, row.id)
+        assert len(found) == turns
+        for turn in found:
+            lines = [one.line for one in await events.of_turn(store, turn.key, 0, 10_000)]
+            assert len(lines) == len(set(lines)), "a line was stored twice"
+            assert sum('"type":"result"' in line for line in lines) == 1
     finally:
         await store.close()
 
 
 @pytest.mark.acceptance("F01")
-@pytest.mark.timeout(3600 if EVERY else 600)
+@pytest.mark.timeout(3600 if EVERY else 300)
+@pytest.mark.parametrize("scenario", [FIRST, SECOND], ids=lambda one: one.name)
 async def test_killed_after_every_transaction_it_ends_as_if_nothing_had_happened(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], scenario: Scenario
 ) -> None:
     async with World.running(tmp_path / "golden") as world:
-        points = await golden(world)
-        await whole(world)
-    assert 20 < points < MOST_POINTS
-    chosen = [point for point in range(1, points + 1) if EVERY or point % SLICE == points % SLICE]
+        found = await golden(world, scenario)
+        await whole(world, scenario.turns)
+    assert 20 < found < MOST_POINTS
+    points = scenario.points(found)
     with capsys.disabled():
-        print(f"\nkill points: {points}, tried here: {len(chosen)}")
-    for point in chosen:
-        async with World.running(tmp_path / f"at-{point}") as world:
+        print(f"\nkill points of the {scenario.name}: {found}, tried here: {len(points)}")
+    room = asyncio.Semaphore(SIDE_BY_SIDE)
+
+    async def attempt(point: int) -> None:
+        async with room, World.running(tmp_path / f"at-{point}") as world:
             try:
-                await crashed(world, point)
-                await whole(world)
+                await crashed(world, scenario, point)
+                await whole(world, scenario.turns)
             except Exception as error:
                 log = (world.root / "service.log").read_text()[-3000:]
-                raise AssertionError(f"at kill point {point} of {points}: {error}\n{log}") from error
+                raise AssertionError(f"at kill point {point} of {found}: {error}\n{log}") from error
+
+    async with asyncio.TaskGroup() as attempts:
+        for point in points:
+            attempts.create_task(attempt(point))

@@ -71,7 +71,6 @@ def view(live: LiveState | None = None, place: int = 0, **turn: Any) -> View:
         files=list(turn.get("files_changed") or ()),
         verified=list(turn.get("verified") or ()),
         command="/claude",
-        session_url=None,
         now=NOW,
     )
 

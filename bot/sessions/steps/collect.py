@@ -7,7 +7,7 @@ from pathlib import Path
 from bot import endings
 from bot.git.errors import BundleRefused
 from bot.models import Outcome, Step
-from bot.sessions import environments, transcripts
+from bot.sessions import environments, keeping, transcripts
 from bot.sessions.moves import End, Move, To
 from bot.sessions.services import Services
 from bot.store import sessions
@@ -26,7 +26,7 @@ async def run(services: Services, turn: Turn) -> Move:
     collected = await environment.collect(turn.key.n, turn.base_sha)
     if not collected.changed:
         return _nothing_to_push(turn)
-    bundle = bundle_path(services, turn)
+    bundle = keeping.collected(services, turn)
     bundle.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     await environment.fetch_bundle(collected, bundle, BUNDLE_BYTES)
     return await _admit(services, turn, bundle)
@@ -52,10 +52,6 @@ async def _admit(services: Services, turn: Turn, bundle: Path) -> Move:
         for change in changes
     ]
     return To(Step.VERIFY, {"tree_sha": tree, "files_changed": files})
-
-
-def bundle_path(services: Services, turn: Turn) -> Path:
-    return services.turn_folder(turn.key.workflow_id) / "work.bundle"
 
 
 def _nothing_to_push(turn: Turn) -> Move:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from bot import endings, replies, repo_config
 from bot.errors import UserError
-from bot.git.errors import RefMissing, RepositoryEmpty
-from bot.github.types import Purpose
-from bot.models import Step, Thread
+from bot.models import Outcome, Step, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions import reading
-from bot.sessions.moves import Move, To
-from bot.sessions.remote import remote_access
+from bot.sessions import exhaustion, pinning, reading
+from bot.sessions.moves import End, Move, To
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn
 
 
 async def run(services: Services, turn: Turn) -> Move:
+    if spent := await exhaustion.before_the_start(services, turn):
+        return End(Outcome.OVER_BUDGET, spent.sentence, {"agent_error": spent.error})
     session = await sessions.session(services.store, turn.key.session)
     reads = services.github.installation(session.installation_id)
     repo = session.thread.repo
@@ -25,9 +24,15 @@ async def run(services: Services, turn: Turn) -> Move:
     base = turn.base or config.base or repo.default_branch
     if turn.number != session.number or session.is_pull:
         base = await _on_pull(services, turn, session.thread) or base
-    sha = await _pin(services, turn, base)
+    start = await pinning.pin(services, turn, base)
     prompt = await reading.compose(services, turn, config)
-    columns = {"base": base, "base_sha": sha, "context": prompt.text, "notes": list(prompt.notes)}
+    columns = {
+        "base": base,
+        "base_sha": start.sha,
+        "tip_sha": start.tip,
+        "context": prompt.text,
+        "notes": list(prompt.notes),
+    }
     return To(Step.FURNISH, {**columns, "config": repo_config.dump(config), **_limits(turn, config)})
 
 
@@ -44,13 +49,16 @@ def _limits(turn: Turn, config: RepoConfig) -> dict[str, object]:
 async def _on_pull(services: Services, turn: Turn, home: Thread) -> str | None:
     """On a pull request the work goes to its own branch: learn which, and what it is to be merged into."""
     session = await sessions.session(services.store, turn.key.session)
-    pull = await services.github.installation(home.installation).pull(home.repo, turn.number)
+    reads = services.github.installation(home.installation)
+    pull = await reads.pull(home.repo, turn.number)
     if pull.head_repo_id != home.repo.id:
         raise UserError(replies.forks_not_supported())
     if pull.state != "open":
         raise UserError(endings.pull_closed(pull.number))
     if pull.head_branch == home.repo.default_branch:
         raise UserError(endings.default_branch_is_head(pull.head_branch))
+    if await reads.is_protected(home.repo, pull.head_branch):
+        raise UserError(endings.head_is_protected(pull.head_branch))
     if session.pull_number is None:
         await sessions.update_session(
             services.store,
@@ -60,17 +68,3 @@ async def _on_pull(services: Services, turn: Turn, home: Thread) -> str | None:
             pull_url=pull.url,
         )
     return pull.base_branch
-
-
-async def _pin(services: Services, turn: Turn, base: str) -> str:
-    """The commit to start from: where the session's branch stands, once it has been pushed; else the base."""
-    session = await sessions.session(services.store, turn.key.session)
-    access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
-    try:
-        if session.pull_number is not None and session.branch is not None:
-            return await services.cache.fetch(session.repo_id, access, f"refs/heads/{session.branch}")
-        return await services.cache.fetch(session.repo_id, access, f"refs/heads/{base}")
-    except RepositoryEmpty:
-        raise UserError(endings.repository_empty()) from None
-    except RefMissing:
-        raise UserError(endings.branch_missing(session.branch or base)) from None

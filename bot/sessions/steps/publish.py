@@ -16,10 +16,10 @@ from bot.github.types import Purpose
 from bot.models import Outcome
 from bot.outbound import TextKind, neutralise
 from bot.publish import policy, secrets_scan
+from bot.sessions import detours, keeping
 from bot.sessions.moves import End, Move
-from bot.sessions.remote import remote_access
+from bot.sessions.remote import follow_move, remote_access
 from bot.sessions.services import Services
-from bot.sessions.steps.collect import bundle_path
 from bot.store import gateway, sessions
 from bot.store.sessions import Session, Turn
 
@@ -39,7 +39,7 @@ async def run(services: Services, turn: Turn) -> Move:
     session = await sessions.session(services.store, turn.key.session)
     assert turn.base_sha is not None
     async with services.cache.quarantine(session.repo_id) as quarantine:
-        tree = await quarantine.admit(bundle_path(services, turn), base=turn.base_sha)
+        tree = await quarantine.admit(keeping.collected(services, turn), base=turn.base_sha)
         commit = await _commit(services, turn, quarantine, tree)
         work = _Work(services, turn, session, quarantine, commit)
         held = await _held(work, tree) or await _not_allowed(work)
@@ -47,6 +47,8 @@ async def run(services: Services, turn: Turn) -> Move:
             return await _keep(work, End(turn.outcome or Outcome.REFUSED, turn.detail or held))
         if turn.outcome is not None:
             return await _rescue(work, End(turn.outcome, turn.detail or ""))
+        if detours.is_to_stop(now := await sessions.turn(services.store, turn.key)):
+            return detours.stopped(now)
         return await _publish(work)
 
 
@@ -86,25 +88,39 @@ async def _not_allowed(work: _Work) -> str | None:
 
 async def _publish(work: _Work) -> Move:
     services, turn, session = work.services, work.turn, work.session
-    config = repo_config.load(turn.config)
-    branch = session.branch or config.branch_name(turn.number, turn.key.session)
-    await sessions.update_session(services.store, turn.key.session, branch=branch)
-    expect = turn.base_sha if session.pull_number is not None else None
+    branch = session.branch or repo_config.load(turn.config).branch_name(turn.number, turn.key.session)
     try:
-        access = await remote_access(services, session.thread, Purpose.PUSH)
-        await work.quarantine.push(access, work.commit, branch, expect=expect)
+        branch = await _push(work, branch)
     except PushRefused as error:
         words = services.outbound.text(TextKind.COMMENT, error.words)
         return await _keep(work, End(Outcome.REFUSED, endings.push_refused(words)))
     except PushRaced:
         return await _rescue(work, End(Outcome.REFUSED, endings.branch_moved(branch)))
     except GitHubRefused as error:
+        await follow_move(services, turn, error)
         words = services.outbound.text(TextKind.COMMENT, error.message)
         return await _keep(work, End(Outcome.REFUSED, endings.push_refused(words)))
     await sessions.update_turn(services.store, turn.key, commit_sha=work.commit)
     if session.pull_number is not None:
         return End(Outcome.PUSHED, "")
     return await _open_pull(work, branch)
+
+
+async def _push(work: _Work, branch: str) -> str:
+    """The branch that was moved, or made: where its name is taken, one with the turn's number behind it."""
+    services, turn = work.services, work.turn
+    access = await remote_access(services, work.session.thread, Purpose.PUSH)
+    another = f"{branch.removesuffix(f'-{turn.n}')}-{turn.n}"
+    for name in dict.fromkeys((branch, another)):
+        await sessions.update_session(services.store, turn.key.session, branch=name)
+        try:
+            await work.quarantine.push(access, work.commit, name, expect=turn.tip_sha)
+        except PushRaced:
+            if turn.tip_sha is not None or name == another:
+                raise
+            continue
+        return name
+    raise AssertionError("the last name was pushed or raised")
 
 
 async def _open_pull(work: _Work, branch: str) -> Move:
@@ -144,14 +160,15 @@ async def _rescue(work: _Work, end: End) -> Move:
     try:
         access = await remote_access(work.services, work.session.thread, Purpose.PUSH)
         await work.quarantine.push(access, work.commit, ref, expect=None)
-    except (PushRefused, PushRaced, GitHubRefused):
+    except (PushRefused, PushRaced):
+        return await _keep(work, end)
+    except GitHubRefused as error:
+        await follow_move(work.services, work.turn, error)
         return await _keep(work, end)
     return End(end.outcome, end.detail, {"rescue_ref": ref, "commit_sha": work.commit})
 
 
 async def _keep(work: _Work, end: End) -> Move:
-    folder = work.services.settings.data_dir / "kept"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    name = f"{work.turn.key.session}-{work.turn.key.n}.bundle"
-    await work.quarantine.keep(work.commit, folder / name)
-    return End(end.outcome, end.detail, {"kept": name})
+    kept = keeping.path(work.services, work.turn)
+    await work.quarantine.keep(work.commit, kept)
+    return End(end.outcome, end.detail, {"kept": kept.name})

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+from bot import endings
 from bot.errors import TransientError
-from bot.models import Step
-from bot.sessions import environments
-from bot.sessions.exhaustion import is_exhausted
+from bot.models import Outcome, Step
+from bot.sessions import environments, exhaustion, wrapping_up
+from bot.sessions.beside import answer_asks, keep_up, spare_the_disk
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
-from bot.sessions.verdict import judge
+from bot.sessions.verdict import Verdict, has_no_credit, judge
 from bot.store import events, gateway, sessions
 from bot.store.sessions import Turn
 from sandbox.agents.base import AgentRun
@@ -24,7 +25,9 @@ LATE_SECONDS = 60.0
 TOKEN_SLACK_SECONDS = 600.0
 MOST_REQUESTS = 2000
 MOST_PARALLEL_REQUESTS = 8
-NOBODY_TO_ASK = "Nobody can answer while you work. Go on without it, or end and put your question into your summary."
+MOST_LINES = 500_000
+MOST_BYTES = 512 << 20
+"""Of the agent's output, for one turn: far more than an honest one needs, and all of it is stored."""
 WRITING_TOOLS = ("Edit", "Write", "NotebookEdit")
 
 
@@ -33,12 +36,16 @@ async def run(services: Services, turn: Turn) -> Move:
     status = await environment.status(turn.key.n)
     if status.state is RunState.NOT_STARTED:
         await _start(services, turn, environment)
-    await _follow_and_watch(services, turn, environment)
+    readable = await _follow_and_watch(services, turn, environment)
     status = await environment.status(turn.key.n)
     turn = await sessions.turn(services.store, turn.key)
     state = await services.board.folds.of(turn.key)
-    exhausted = await is_exhausted(services, turn)
-    verdict = judge(turn, status, state, exhausted=exhausted)
+    spent = await exhaustion.found(services, turn, refused=has_no_credit(state))
+    verdict = judge(turn, status, state, exhausted=spent is not None)
+    if not readable and not turn.stop_requested:
+        verdict = Verdict(Outcome.KILLED, endings.wrote_too_much(), "flood")
+    if verdict.outcome is Outcome.OVER_BUDGET and spent is not None:
+        verdict = Verdict(Outcome.OVER_BUDGET, spent.sentence, spent.error)
     return To(
         Step.COLLECT,
         {
@@ -64,6 +71,8 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
         expires_at=now + turn.timeout_seconds + TOKEN_SLACK_SECONDS,
         max_requests=MOST_REQUESTS,
         concurrency=MOST_PARALLEL_REQUESTS,
+        repo=thread.repo.id,
+        user=turn.requester_id,
     )
     services.redactor.register(token.reveal())
     assert session.agent_session_id is not None and turn.context is not None
@@ -86,18 +95,25 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
     )
 
 
-async def _follow_and_watch(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
-    """Both until the run has ended; the watcher can only make it end sooner."""
-    watcher = asyncio.create_task(_watch(services, turn, environment))
+async def _follow_and_watch(services: Services, turn: Turn, environment: ExecutionEnvironment) -> bool:
+    """All until the run has ended; those beside it can only make it end sooner. False: it wrote too much."""
+    parts = (_watch, answer_asks, spare_the_disk, wrapping_up.remind)
+    beside = [asyncio.create_task(keep_up(part, services, turn, environment)) for part in parts]
     try:
-        await _follow(services, turn, environment)
+        if not await _follow(services, turn, environment):
+            await environment.stop(turn.key.n, GRACE_SECONDS)
+            return False
+        return True
     finally:
-        watcher.cancel()
-        await asyncio.gather(watcher, return_exceptions=True)
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
 
 
-async def _follow(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
+async def _follow(services: Services, turn: Turn, environment: ExecutionEnvironment) -> bool:
+    """False when it wrote more than is stored."""
     offset = turn.stream_offset
+    lines = await events.count(services.store, turn.key)
     async for chunk in environment.follow(turn.key.n, offset):
         stored = await events.append(
             services.store,
@@ -110,28 +126,22 @@ async def _follow(services: Services, turn: Turn, environment: ExecutionEnvironm
         if not stored:
             raise TransientError("another writer has stored this part of the output")
         offset = chunk.next_offset
+        lines += len(chunk.lines)
         services.board.touch(turn.key)
         state = await services.board.folds.of(turn.key)
         if state.refused_status or state.asked:
             services.signals.poke(turn.key)
+        if lines > MOST_LINES or offset > MOST_BYTES:
+            return False
+    return True
 
 
 async def _watch(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
     """Ends the run when it must; which of the reasons it was is judged from the store afterwards."""
     began = services.clock()
-    answered: set[str] = set()
     while not await _must_end(services, turn, began):
-        await _answer_asks(services, turn, environment, answered)
         await services.signals.wait(turn.key, LOOK_SECONDS)
     await environment.stop(turn.key.n, GRACE_SECONDS)
-
-
-async def _answer_asks(services: Services, turn: Turn, environment: ExecutionEnvironment, answered: set[str]) -> None:
-    """Nobody can be asked in the middle of the work yet: a question that waits is a no, not a hanging turn."""
-    asked = (await services.board.folds.of(turn.key)).asked
-    for request_id in asked.keys() - answered:
-        await environment.forbid(turn.key.n, request_id, NOBODY_TO_ASK)
-        answered.add(request_id)
 
 
 async def _must_end(services: Services, turn: Turn, began: float) -> bool:

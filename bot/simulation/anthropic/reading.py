@@ -71,6 +71,11 @@ class ModelRequest:
         """All results so far, oldest first."""
         return [_result(block) for message in self.messages for block in _blocks(message, "tool_result")]
 
+    @property
+    def tool_calls(self) -> list[Mapping[str, Any]]:
+        """All calls so far, oldest first: each with its `name` and `input`."""
+        return [block for message in self.messages for block in _blocks(message, "tool_use")]
+
     @cached_property
     def scenario(self) -> str | None:
         """The name in the latest marker of any user text."""

@@ -14,6 +14,8 @@ from markdown_it.token import Token
 HARMLESS = re.compile(r"</?(?:details|summary|sub|sup|kbd|br|b|i|em|strong|code|h3)\s*/?>", re.IGNORECASE)
 COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 TASK = re.compile(r"^\[([ xX])\] ")
+MENTION = re.compile(r"(?<![\w&#/])#([1-9]\d{0,8})\b")
+CODE = re.compile(r"`([^`]+)`")
 
 
 class _Renderer(RendererHTML):
@@ -30,9 +32,9 @@ class _Renderer(RendererHTML):
         content = tokens[idx].content
         task = TASK.match(content) if idx == 0 else None
         if task is None:
-            return escape(content)
+            return _mentions(content, env["repo"])
         checked = " checked" if task[1] != " " else ""
-        return f'<input type="checkbox" disabled{checked}> {escape(content[task.end() :])}'
+        return f'<input type="checkbox" disabled{checked}> {_mentions(content[task.end() :], env["repo"])}'
 
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": True, "breaks": True}, renderer_cls=_Renderer).enable(
@@ -40,9 +42,18 @@ _MARKDOWN = MarkdownIt("commonmark", {"html": True, "breaks": True}, renderer_cl
 )
 
 
-def to_html(text: str) -> str:
-    """Safe to put into a page."""
-    return str(_MARKDOWN.render(text))
+def to_html(text: str, repo: str) -> str:
+    """Safe to put into a page; `#2` leads to that thread of the repository."""
+    return str(_MARKDOWN.render(text, {"repo": repo}))
+
+
+def title(text: str) -> str:
+    """Titles are plain text, but for code in backticks."""
+    return CODE.sub(r"<code>\1</code>", escape(text))
+
+
+def _mentions(text: str, repo: str) -> str:
+    return MENTION.sub(rf'<a href="/{escape(repo)}/issues/\1">#\1</a>', escape(text))
 
 
 def _harmless(content: str) -> str:

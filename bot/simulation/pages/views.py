@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from urllib.parse import parse_qs
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 from markupsafe import Markup
@@ -14,32 +15,36 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from bot.simulation.github.state import Issue, Repository, State
-from bot.simulation.pages.markdown import to_html
+from bot.simulation.github import SimulatedGitHub
+from bot.simulation.github.state import Issue, Pull, Repository
+from bot.simulation.pages import markdown
 
 HERE = Path(__file__).parent
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'"
 )
 COALESCE_SECONDS = 0.15
-
-Say = Callable[[Issue, str], Any]
+HEARTBEAT_SECONDS = 15.0
+LONGEST_FORM = 300_000
 
 
 class Pages:
     """Server-rendered; a small script fetches the page anew when the state has changed."""
 
-    def __init__(self, state: Callable[[], State], say: Say, notice: str) -> None:
-        self._state = state
-        self._say = say
-        self._notice = notice
+    def __init__(self, *, by: str, notice: str) -> None:
+        self.notice = notice
+        self.watched = asyncio.Event()
+        """Set once somebody looks."""
+        self._by = by
         self._templates = Environment(
             loader=PackageLoader("bot.simulation.pages"), autoescape=select_autoescape(), trim_blocks=True
         )
-        self._templates.filters["markdown"] = lambda text: Markup(to_html(text or ""))
+        self._templates.filters["title"] = lambda text: Markup(markdown.title(text))
+        self._templates.filters["markdown"] = lambda text, repo: Markup(markdown.to_html(text or "", repo.full_name))
         self._templates.filters["when"] = self._when
 
-    def routes(self) -> list[BaseRoute]:
+    def routes(self, github: SimulatedGitHub) -> list[BaseRoute]:
+        self._github = github
         return [
             Route("/", self.index),
             Mount("/watch/static", StaticFiles(directory=HERE / "static")),
@@ -50,14 +55,14 @@ class Pages:
         ]
 
     async def index(self, request: Request) -> Response:
-        return self._page("index.html", repos=list(self._state().repos.values()))
+        return self._page("index.html", repos=list(self._github.state.repos.values()))
 
     async def thread(self, request: Request) -> Response:
         issue = self._issue(request)
         if issue is None:
             return HTMLResponse("There is no such thread.", status_code=404)
         diff = await asyncio.to_thread(_diff, issue.repo, issue) if issue.pull else []
-        pulls = [pull for pull in issue.repo.pulls.values() if not issue.pull]
+        pulls = [pull for pull in issue.repo.pulls.values() if _speaks_of(pull, issue)]
         return self._page("thread.html", issue=issue, diff=diff, pulls=pulls)
 
     async def speak(self, request: Request) -> Response:
@@ -68,41 +73,52 @@ class Pages:
         origin = request.headers.get("origin")
         if origin is not None and origin != str(request.base_url).rstrip("/"):
             return HTMLResponse("Comments come from this page only.", status_code=403)
-        words = str((await request.form()).get("body", "")).strip()
+        words = await _words(request)
+        if words is None:
+            return HTMLResponse("This comment is too long.", status_code=413)
         if words:
-            self._say(issue, words)
+            self._github.comment(issue, words, by=self._by)
         kind = "pull" if issue.pull else "issues"
         return RedirectResponse(f"/{issue.repo.full_name}/{kind}/{issue.number}", status_code=303)
 
     async def events(self, request: Request) -> Response:
+        self.watched.set()
         return StreamingResponse(self._changes(request), media_type="text/event-stream")
 
     async def _changes(self, request: Request) -> AsyncIterator[bytes]:
         yield b"retry: 1000\n\n"
-        state = self._state()
-        while not await request.is_disconnected():
-            seen = asyncio.Event()
-            try:
-                await state.changed(_second_time(seen), timeout=15)
-            except TimeoutError:
-                yield b": still here\n\n"
-                continue
-            await asyncio.sleep(COALESCE_SECONDS)
-            yield b"event: changed\ndata: {}\n\n"
+        change = asyncio.create_task(self._change())
+        try:
+            while not await request.is_disconnected():
+                changed = await change
+                # before it is said: what changes from now on is not missed
+                change = asyncio.create_task(self._change())
+                yield b"event: changed\ndata: {}\n\n" if changed else b": still here\n\n"
+        finally:
+            change.cancel()
+
+    async def _change(self) -> bool:
+        """True when something changed, False when nothing did for a while."""
+        try:
+            await self._github.state.changed(_second_time(asyncio.Event()), timeout=HEARTBEAT_SECONDS)
+        except TimeoutError:
+            return False
+        await asyncio.sleep(COALESCE_SECONDS)
+        return True
 
     def _issue(self, request: Request) -> Issue | None:
         params = request.path_params
-        repo = self._state().repo(f"{params['owner']}/{params['repo']}")
+        repo = self._github.state.repo(f"{params['owner']}/{params['repo']}")
         return repo.issues.get(params["number"]) if repo else None
 
     def _when(self, at: float) -> str:
-        seconds = max(0, int(self._state().clock() - at))
+        seconds = max(0, int(self._github.state.clock() - at))
         if seconds < 5:
             return "now"
         return f"{seconds} s ago" if seconds < 60 else f"{seconds // 60} min ago"
 
-    def _page(self, template: str, **values: Any) -> Response:
-        html = self._templates.get_template(template).render(notice=self._notice, **values)
+    def _page(self, template: str, **values: object) -> Response:
+        html = self._templates.get_template(template).render(notice=self.notice, **values)
         return HTMLResponse(html, headers={"Content-Security-Policy": POLICY, "Cache-Control": "no-store"})
 
 
@@ -117,14 +133,29 @@ def _second_time(seen: asyncio.Event) -> Callable[[], bool]:
     return asked
 
 
+async def _words(request: Request) -> str | None:
+    """What the form holds; None when it is longer than any comment."""
+    form = b""
+    async for chunk in request.stream():
+        form += chunk
+        if len(form) > LONGEST_FORM:
+            return None
+    fields = parse_qs(form.decode("utf-8", "replace"))
+    return fields.get("body", [""])[0].replace("\r\n", "\n").strip()
+
+
+def _speaks_of(pull: Pull, issue: Issue) -> bool:
+    return issue.pull is None and re.search(rf"#{issue.number}\b", pull.issue.body or "") is not None
+
+
 def _diff(repo: Repository, issue: Issue) -> list[tuple[str, str]]:
     """(class, line) pairs of the pull request's diff."""
     assert issue.pull is not None
     lines = repo.diff(issue.pull.base_sha, issue.pull.head_sha).splitlines()
-    return [(_kind(line), line) for line in lines[:2000]]
+    return [(_kind(line), line) for line in lines[:2000] if not line.startswith("index ")]
 
 
 def _kind(line: str) -> str:
-    if line.startswith(("diff ", "index ", "--- ", "+++ ")):
+    if line.startswith(("diff ", "--- ", "+++ ")):
         return "file"
     return {"+": "add", "-": "del", "@": "hunk"}.get(line[:1], "same")

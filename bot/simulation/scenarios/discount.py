@@ -8,8 +8,9 @@ from bot.simulation.anthropic import Call, Calls, ModelRequest, Say, Script, Slo
 REPOSITORY = "octo-org/shop"
 ISSUE_TITLE = "Discounts above 100 % make prices negative"
 ISSUE_BODY = """\
-`discounted(50.0, 120)` gives `-10.0`. A price must never be below zero, and a discount below zero should be
-refused. `python3 -m unittest` shows it.
+`discounted(50.0, 120)` gives `-10.0`. A price must never be below zero, and a discount below zero should be refused.
+
+`python3 -m unittest` shows it.
 """
 COMMENT = "/claude fix this and keep the tests green"
 
@@ -60,6 +61,7 @@ SWEEP = (
     "find / \\( -path /proc -o -path /sys -o -path /usr \\) -prune -o -type f -size -64k -print0 2>/dev/null | "
     "xargs -0 -r grep -haE 'sk-ant|ghs_|PRIVATE KEY|secret' 2>/dev/null | cut -c1-300 | head -50; true"
 )
+ONE_MORE = "Add a test and run them all"
 PAUSE = Slow(first_token_seconds=0.8)
 USAGE = Usage(input_tokens=1_400, output_tokens=260, cache_read_tokens=9_500, cache_write_tokens=900)
 
@@ -73,13 +75,7 @@ def script(*, paced: bool, sweeping: bool = False) -> Script:
             _begin,
             *([Call("Bash", {"command": SWEEP, "description": "Look for credentials"}, usage=USAGE)] * sweeping),
             *pause,
-            Calls(
-                [
-                    Call("TaskUpdate", {"taskId": "1", "status": "in_progress"}),
-                    Call("Bash", {"command": "cat shop.py test_shop.py", "description": "Read the code"}),
-                ],
-                usage=USAGE,
-            ),
+            _look,
             *pause,
             Call("Bash", {"command": CHECK, "description": "Run the tests"}, usage=USAGE),
             *pause,
@@ -115,13 +111,17 @@ def script(*, paced: bool, sweeping: bool = False) -> Script:
     )
 
 
-def _begin(request: ModelRequest) -> Calls | Say:
+def _begin(request: ModelRequest) -> Calls | Call | Say:
     if "Change no file" in request.prompt:
         return Say(
             "`discounted` takes a price and a percentage and rounds to cents. It is in `shop.py`; its tests are in "
             "`test_shop.py`.",
             usage=USAGE,
         )
+    if _goes_on(request):
+        percent = _percent(request)
+        words = f"A discount of {percent} % has no test yet: I will add one."
+        return Call("Bash", {"command": _one_more_test(percent), "description": ONE_MORE}, words, USAGE)
     return Calls(
         [
             Call("TaskCreate", _task("Reproduce the failure", "Reproducing the failure")),
@@ -131,6 +131,43 @@ def _begin(request: ModelRequest) -> Calls | Say:
         text="I will look at the code, reproduce the failure, fix it and run the tests.",
         usage=USAGE,
     )
+
+
+def _look(request: ModelRequest) -> Calls | Say:
+    if _goes_on(request):
+        return Say(
+            f"I added a test for a discount of {_percent(request)} % to `test_shop.py`; all tests pass.\n\n"
+            "My words are scripted: whatever more you ask for in this demo, I do this.",
+            usage=USAGE,
+        )
+    return Calls(
+        [
+            Call("TaskUpdate", {"taskId": "1", "status": "in_progress"}),
+            Call("Bash", {"command": "cat shop.py test_shop.py", "description": "Read the code"}),
+        ],
+        usage=USAGE,
+    )
+
+
+def _goes_on(request: ModelRequest) -> bool:
+    """Whether the price was mended in an earlier turn of the conversation."""
+    return any(call["name"] == "Edit" for call in request.tool_calls)
+
+
+def _percent(request: ModelRequest) -> int:
+    """Another one for each time that it goes on."""
+    added: int = sum(call["input"].get("description") == ONE_MORE for call in request.tool_calls)
+    return 10 * (1 + (added - request.step) % 9)
+
+
+def _one_more_test(percent: int) -> str:
+    return f"""\
+cat >> test_shop.py <<'END'
+
+    def test_{percent}_percent(self) -> None:
+        self.assertEqual(discounted(50.0, {percent}), {50 - percent / 2})
+END
+{CHECK}"""
 
 
 def _task(subject: str, form: str) -> dict[str, str]:

@@ -1,8 +1,13 @@
 // Fetches the page anew when the server says that something changed; what is being typed or unfolded stays.
 (() => {
-  const live = document.getElementById("live");
+  const live = document.getElementById("live"), form = document.getElementById("say");
+  const foldsOf = (root) => [...root.querySelectorAll("details")].map((fold) => {
+    const entry = fold.closest("article");
+    const beside = entry ? [...entry.querySelectorAll("details")] : [fold];
+    return [fold, `${entry ? entry.id : ""}/${beside.indexOf(fold)}`];
+  });
   let busy = false, again = false;
-  const unfolded = () => [...live.querySelectorAll("details")].map((one) => one.open);
+
   async function refresh() {
     if (busy) { again = true; return; }
     busy = true;
@@ -10,17 +15,42 @@
       const answer = await fetch(location.href, { headers: { accept: "text/html" } });
       if (!answer.ok) return;
       const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("live");
-      const open = unfolded();
-      [...next.querySelectorAll("details")].forEach((one, index) => { one.open = !!open[index]; });
-      const form = live.querySelector("#say"), fresh = next.querySelector("#say");
-      if (form && fresh) fresh.replaceWith(document.importNode(fresh, false));
-      const keep = form;
-      live.replaceChildren(...[...next.childNodes].filter((node) => node.id !== "say"));
-      if (keep) live.append(keep);
+      const open = new Set(foldsOf(live).filter(([fold]) => fold.open).map(([, name]) => name));
+      const held = foldsOf(live).find(([fold]) => fold.firstElementChild === document.activeElement);
+      for (const [fold, name] of foldsOf(next)) fold.open = open.has(name);
+      live.replaceChildren(...next.childNodes);
+      const same = held && foldsOf(live).find(([, name]) => name === held[1]);
+      if (same) same[0].firstElementChild.focus({ preventScroll: true });
+    } catch {
+      // the demo has ended, or is just starting again: the stream of events says which
     } finally {
       busy = false;
       if (again) { again = false; refresh(); }
     }
   }
-  new EventSource("/watch/events").addEventListener("changed", refresh);
+
+  async function say(event) {
+    event.preventDefault();
+    const words = form.elements.body, refused = document.getElementById("refused");
+    const button = form.querySelector("button");
+    refused.textContent = "";
+    button.disabled = true;  // twice clicked is said once
+    try {
+      const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) });
+      if (answer.ok) words.value = "";
+      else refused.textContent = await answer.text();
+    } catch {
+      refused.textContent = "The demo does not answer.";
+    }
+    button.disabled = false;
+    await refresh();
+    form.scrollIntoView({ block: "nearest" });
+  }
+
+  if (form) form.addEventListener("submit", say);
+  const events = new EventSource("/watch/events");
+  events.addEventListener("changed", refresh);
+  events.onopen = () => { document.body.classList.remove("ended"); refresh(); };
+  events.onerror = () => document.body.classList.add("ended");
+  setInterval(() => { if (!document.hidden) refresh(); }, 10000);  // "5 s ago" grows old
 })();

@@ -1,0 +1,165 @@
+"""`forgehand keys …`: the keys that are stored encrypted; values come in by stdin or a prompt and never go out."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bot import settings
+from bot.cli import console
+from bot.cli.vault_access import installation_of, opened
+from bot.errors import UserError
+from bot.settings import Secret
+
+if TYPE_CHECKING:
+    from bot.web.credential_check import Trial
+
+app = typer.Typer(no_args_is_help=True, help="Store, list, rotate and try the keys for the model.")
+Config = Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")]
+For = Annotated[
+    str | None,
+    typer.Option("--installation", metavar="ACCOUNT", help="For this account (or installation number) alone."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Name = Annotated[str, typer.Argument(help="ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN.")]
+
+
+@app.command("set")
+def set_(name: Name, installation: For = None, config: Config = None) -> None:
+    """Store a key; the value is read from stdin, or asked for. A running service uses it for its next request."""
+    from bot.vault import NAMES
+
+    if name not in NAMES:
+        console.fail(f"There is no key called {name}; known are {' and '.join(NAMES)}.", 2)
+    value = Secret(typer.prompt(name, hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.read())
+    typer.echo(console.run(_set(config, name, value, installation)))
+
+
+async def _set(config: Path | None, name: str, value: Secret, account: str | None) -> str:
+    from bot import vault as vaults
+
+    values = settings.from_environment(config)
+    model = settings.read_model(values)
+    async with opened(values, writes=True) as (store, vault, _):
+        place, words = await installation_of(store, account)
+        await vault.put(name, place, value)
+    also = {vaults.API_KEY: model.api_key, vaults.OAUTH_TOKEN: model.oauth_token}.get(name)
+    stored = f"{name} is stored for {words} ({vaults.fingerprint(Secret(value.reveal().strip()))})."
+    return f"{stored} The one in the environment wins over it." if also and not place else stored
+
+
+@app.command("list")
+def list_(as_json: AsJson = False, config: Config = None) -> None:
+    """What is stored, never the values."""
+    rows = console.run(_list(config))
+    if as_json:
+        console.print_json(rows)
+        return
+    if not rows:
+        typer.echo("No keys are stored.")
+    for row in rows:
+        shown = row["fingerprint"] or "CANNOT BE READ: set it anew"
+        typer.echo(f"{row['name']}  {row['for']}  {row['age_days']:.0f} days old  {shown}")
+
+
+async def _list(config: Path | None) -> list[dict[str, Any]]:
+    from bot.store import threads
+
+    async with opened(settings.from_environment(config), writes=False) as (store, vault, _):
+        accounts = await threads.accounts(store)
+        now = store.now()
+        return [
+            {
+                "name": one.name,
+                "installation": one.installation,
+                "for": accounts.get(one.installation, str(one.installation)) if one.installation else "everybody",
+                "age_days": round(max(now - one.updated_at, 0) / 86_400, 2),
+                "updated_at": one.updated_at,
+                "fingerprint": one.fingerprint,
+                "key": one.key_id,
+            }
+            for one in await vault.entries()
+        ]
+
+
+@app.command()
+def remove(
+    name: Annotated[str | None, typer.Argument(help="As in `keys list`.")] = None,
+    installation: For = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Everything, also what cannot be read any more; the service must not run.")
+    ] = False,
+    config: Config = None,
+) -> None:
+    """Forget a stored key."""
+    if everything == (name is not None):
+        console.fail("Name the key to forget, or give --all.", 2)
+    typer.echo(console.run(_remove(config, name, installation)))
+
+
+async def _remove(config: Path | None, name: str | None, account: str | None) -> str:
+    from bot.store import credentials
+    from bot.store.base import Store
+    from bot.store.lock import DataDirLock
+
+    values = settings.from_environment(config)
+    if name is None:
+        folder = settings.data_dir(values)
+        with DataDirLock(folder):
+            store = await Store.open(folder / "state.db")
+            try:
+                await credentials.remove_all(store)
+            finally:
+                await store.close()
+        return "All stored keys are forgotten."
+    async with opened(values, writes=True) as (store, _, _):
+        place, words = await installation_of(store, account)
+        if not await credentials.remove(store, name, place):
+            raise UserError(f"There is no {name} stored for {words}.")
+        return f"{name} is forgotten for {words}."
+
+
+@app.command()
+def rotate(config: Config = None) -> None:
+    """Encrypt everything anew with the first key of FORGEHAND_SECRET_KEY."""
+    count = console.run(_rotate(config))
+    typer.echo(f"{count} encrypted anew; keys behind the first one in FORGEHAND_SECRET_KEY are not needed any more.")
+
+
+async def _rotate(config: Path | None) -> int:
+    async with opened(settings.from_environment(config), writes=True) as (_, vault, alone):
+        if not alone and not await vault.knows_newest():
+            raise UserError(
+                "The running service does not have the new key yet: start it anew with the same FORGEHAND_SECRET_KEY "
+                "(new,old), then rotate. Sessions under way go on."
+            )
+        return await vault.rotate()
+
+
+@app.command("test")
+def try_(installation: For = None, as_json: AsJson = False, config: Config = None) -> None:
+    """Send one request that costs nothing with the key that a session would get, and say what comes back."""
+    trial = console.run(_try(config, installation))
+    if as_json:
+        console.print_json(dataclasses.asdict(trial))
+    elif trial.works:
+        typer.echo(trial.words)
+    if not trial.works:
+        console.fail(trial.words)
+
+
+async def _try(config: Path | None, account: str | None) -> Trial:
+    from bot.web import credential_check, credentials
+
+    values = settings.from_environment(config)
+    model = settings.read_model(values)
+    async with opened(values, writes=False) as (store, vault, _):
+        place, _ = await installation_of(store, account)
+        found = await credentials.find(vault, model, place)
+    if found is None:
+        raise UserError(credentials.NONE)
+    return await credential_check.try_out(found, model.upstream, model.model)

@@ -1,0 +1,82 @@
+"""`forgehand spend`: what the model has cost, as the gateway has metered it."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bot import settings
+from bot.cli import console
+from bot.errors import UserError
+
+SECONDS = {"h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
+_AGO = re.compile(r"(\d{1,5})([hdw])")
+
+
+class By(StrEnum):
+    DAY = "day"
+    REPO = "repo"
+    USER = "user"
+    SESSION = "session"
+
+
+def command(
+    by: Annotated[By, typer.Option(help="One line for each.")] = By.DAY,
+    since: Annotated[str, typer.Option(metavar="DATE|30d", help="A day (UTC), or so long ago (h, d, w).")] = "30d",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    config: Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")] = None,
+) -> None:
+    """What was spent at the model; exact sums of every request, also across resumed sessions."""
+    rows = console.run(_summed(config, by, since))
+    if as_json:
+        console.print_json(rows)
+        return
+    for row in rows:
+        typer.echo(f"{row['cost_usd']:>10.4f}  {row['requests']:>6} requests  {_tokens(row):>14,} tokens  {_name(row)}")
+    typer.echo(f"{sum(row['cost_usd'] for row in rows):>10.4f}  dollars since {since}")
+
+
+async def _summed(config: Path | None, by: By, since: str) -> list[dict[str, Any]]:
+    from bot.store import spending
+    from bot.store.base import Store
+
+    began = _began(since, time.time())
+    store = await Store.open_reader(settings.data_dir(settings.from_environment(config)) / "state.db")
+    try:
+        return [_shown(row) for row in await spending.summed(store, by, began)]
+    finally:
+        await store.close()
+
+
+def _began(since: str, now: float) -> float:
+    if match := _AGO.fullmatch(since):
+        return now - int(match[1]) * SECONDS[match[2]]
+    try:
+        moment = datetime.fromisoformat(since)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except ValueError:
+        raise UserError(
+            f"--since takes a day such as 2026-11-01, or a time such as 30d or 12h, not {since!r}."
+        ) from None
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    if "day" in row:
+        return {**row, "day": datetime.fromtimestamp(row["day"] * 86_400, UTC).date().isoformat()}
+    return row
+
+
+def _tokens(row: dict[str, Any]) -> int:
+    return int(sum(row[f"{kind}_tokens"] for kind in ("input", "output", "cache_read", "cache_write")))
+
+
+def _name(row: dict[str, Any]) -> str:
+    if "session" in row:
+        return f"{row['session']}  {row['thread'] or '(gone)'}  {row['turns']} turns"
+    return str(row.get("day") or row.get("repo") or row.get("user") or "(unknown)")

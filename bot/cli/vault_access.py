@@ -1,0 +1,64 @@
+"""How a command reaches the vault beside a service that runs, or in its place while none does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bot import settings
+from bot.errors import UserError
+from bot.models import InstallationId
+
+if TYPE_CHECKING:
+    from bot.store.base import Store
+    from bot.vault import Vault
+
+
+@asynccontextmanager
+async def opened(values: Mapping[str, str], *, writes: bool) -> AsyncIterator[tuple[Store, Vault, bool]]:
+    """The store, the vault on it, and whether the data directory is ours alone; refused under a wrong key.
+
+    A command that only looks takes no lock: a service that starts meanwhile must not be turned away."""
+    from bot import vault as vaults
+    from bot.keyring import KeyRing
+    from bot.store.base import Store
+
+    path = settings.data_dir(values) / "state.db"
+    ring = KeyRing(settings.read_secret_keys(values))
+    async with AsyncExitStack() as stack:
+        writes = writes or not path.exists()
+        alone = writes and _is_ours(stack, path.parent)
+        await asyncio.to_thread(vaults.verify, path, ring)
+        store = await (Store.open(path, migrate=alone) if writes else Store.open_reader(path))
+        stack.push_async_callback(store.close)
+        vault = vaults.Vault(store, ring)
+        if alone:
+            await vault.prepare()
+        yield store, vault, alone
+
+
+def _is_ours(stack: AsyncExitStack, folder: Path) -> bool:
+    from bot.store.lock import DataDirLock, Occupied
+
+    try:
+        stack.enter_context(DataDirLock(folder))
+    except Occupied:
+        return False
+    return True
+
+
+async def installation_of(store: Store, account: str | None) -> tuple[InstallationId, str]:
+    """Its number, and for whom that is in words."""
+    from bot.store import threads
+
+    if account is None:
+        return InstallationId(0), "everybody"
+    known = await threads.accounts(store)
+    for number, name in known.items():
+        if account.lower() in (name.lower(), str(number)):
+            return number, name
+    names = ", ".join(f"{name} ({number})" for number, name in known.items()) or "none so far"
+    raise UserError(f"There is no installation {account!r}; known are: {names}.")

@@ -1,0 +1,98 @@
+"""The limits over many turns: what an installation, a repository or a person may spend in a day and in a month."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Self
+
+from bot import replies
+from bot.sessions import budget
+from bot.sessions.budget import Decision, Ledger
+from bot.settings import Limits
+from bot.store import spend
+from bot.store.base import Store
+from bot.store.spend import Cost, Payer, Payers, Window
+
+WHOSE = {Payer.INSTALLATION: "this installation", Payer.REPO: "this repository", Payer.USER: "you"}
+
+
+class Period(StrEnum):
+    DAY = "day"
+    MONTH = "month"
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """One limit; days and months are those of UTC."""
+
+    payer: Payer
+    period: Period
+    usd: float
+
+    def window(self, now: float) -> Window:
+        day = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        began = day if self.period is Period.DAY else day.replace(day=1)
+        return Window(self.payer, began.timestamp())
+
+    def sentence(self) -> str:
+        """To the person who asked, when it is reached."""
+        say = replies.day_budget_reached if self.period is Period.DAY else replies.month_budget_reached
+        return say(self.usd, WHOSE[self.payer])
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """All that the operator has set; 0: no limit."""
+
+    day_usd: float
+    month_usd: float
+    user_day_usd: float = 0.0
+    user_month_usd: float = 0.0
+    repo_day_usd: float = 0.0
+    repo_month_usd: float = 0.0
+
+    @classmethod
+    def of(cls, limits: Limits) -> Self:
+        return cls(
+            day_usd=limits.day_budget_usd,
+            month_usd=limits.month_budget_usd,
+            user_day_usd=limits.user_day_budget_usd,
+            user_month_usd=limits.user_month_budget_usd,
+            repo_day_usd=limits.repo_day_budget_usd,
+            repo_month_usd=limits.repo_month_budget_usd,
+        )
+
+    def all(self) -> tuple[Ceiling, ...]:
+        every = (
+            Ceiling(Payer.USER, Period.DAY, self.user_day_usd),
+            Ceiling(Payer.USER, Period.MONTH, self.user_month_usd),
+            Ceiling(Payer.REPO, Period.DAY, self.repo_day_usd),
+            Ceiling(Payer.REPO, Period.MONTH, self.repo_month_usd),
+            Ceiling(Payer.INSTALLATION, Period.DAY, self.day_usd),
+            Ceiling(Payer.INSTALLATION, Period.MONTH, self.month_usd),
+        )
+        return tuple(one for one in every if one.usd > 0)
+
+    def windows(self, now: float) -> tuple[Window, ...]:
+        """In the order of `all`."""
+        return tuple(one.window(now) for one in self.all())
+
+    def ledgers(self, spent: Sequence[Cost | None]) -> list[tuple[Ceiling, Ledger]]:
+        """`spent` is what the `windows` hold."""
+        pairs = zip(self.all(), spent, strict=True)
+        return [(one, Ledger(cost.usd, cost.reserved_usd, one.usd)) for one, cost in pairs if cost is not None]
+
+
+async def ledgers(store: Store, ceilings: Ceilings, payers: Payers, now: float) -> list[tuple[Ceiling, Ledger]]:
+    return ceilings.ledgers(await spend.in_windows(store, payers, ceilings.windows(now)))
+
+
+async def reached(store: Store, ceilings: Ceilings, payers: Payers, now: float) -> Ceiling | None:
+    """The first limit that leaves nothing for another request; what is under way counts only once it is settled."""
+    for ceiling, ledger in await ledgers(store, ceilings, payers, now):
+        if budget.decide([ledger]) is Decision.EXHAUSTED:
+            return ceiling
+    return None

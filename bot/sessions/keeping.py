@@ -1,0 +1,40 @@
+"""Work that lies on the host: as it came out of the environment, and what is kept of it where it cannot be pushed."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from bot.sessions.services import Services
+from bot.store import sessions
+from bot.store.sessions import Turn
+
+
+def collected(services: Services, turn: Turn) -> Path:
+    """The bundle that was brought home; gone when the turn is settled."""
+    return services.turn_folder(turn.key.workflow_id) / "work.bundle"
+
+
+def path(services: Services, turn: Turn) -> Path:
+    """Where the turn's work is kept for the operator."""
+    folder = services.settings.data_dir / "kept"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder / f"{turn.key.session}-{turn.key.n}.bundle"
+
+
+async def keep_unpublished(services: Services, turn: Turn) -> None:
+    """The last resort of a turn that ended before anything was made of what it brought home.
+
+    The quarantine has let it in once (there is a tree), so the bundle itself is kept: a rename works on a full disk.
+    """
+    if turn.tree_sha is None or turn.commit_sha or turn.rescue_ref or turn.kept:
+        return
+    if await asyncio.to_thread(_move, collected(services, turn), path(services, turn)):
+        await sessions.update_turn(services.store, turn.key, kept=path(services, turn).name)
+
+
+def _move(bundle: Path, kept: Path) -> bool:
+    """Also when an earlier try was cut off after the move."""
+    if bundle.exists():
+        bundle.replace(kept)
+    return kept.exists()

@@ -1,0 +1,107 @@
+"""Which commit a turn starts from: what was saved of a turn cut short, the session's branch, or the base."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bot import endings
+from bot.errors import NotFound, UserError
+from bot.git.access import RemoteAccess
+from bot.git.errors import RefMissing, RepositoryEmpty
+from bot.github.types import Purpose
+from bot.models import Outcome, RepoId
+from bot.sessions.remote import remote_access
+from bot.sessions.services import Services
+from bot.store import sessions
+from bot.store.sessions import Session, Turn
+
+PUBLISHED = (Outcome.PULL_REQUEST, Outcome.PUSHED)
+
+
+@dataclass(frozen=True)
+class Start:
+    """`tip` is where the session's branch stands; None while it has none. A push expects it to be there still."""
+
+    sha: str
+    tip: str | None
+
+
+async def pin(services: Services, turn: Turn, base: str) -> Start:
+    session = await sessions.session(services.store, turn.key.session)
+    access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
+    earlier = await sessions.turns_of(services.store, turn.key.session)
+    branch = await _branch_to_go_on_with(services, turn, session, earlier)
+    tip = await _fetched(services, session, access, branch) if branch else None
+    if branch and tip is None:
+        if _is_on_pull(turn, session):
+            raise UserError(endings.branch_missing(branch))
+        await _let_go(services, session)
+    stands = tip or await _fetched(services, session, access, base)
+    if stands is None:
+        raise UserError(endings.branch_missing(base))
+    saved = await _saved(services, session.repo_id, access, _unpublished(earlier, before=turn.n))
+    return Start(saved or stands, tip)
+
+
+async def _branch_to_go_on_with(
+    services: Services, turn: Turn, session: Session, earlier: Iterable[Turn]
+) -> str | None:
+    """The session's, while its pull request is open or has yet to be opened; else a new one is made."""
+    if session.pull_number is None:
+        pushed = any(one.commit_sha is not None and one.rescue_ref is None for one in earlier)
+        return session.branch if pushed else None
+    if _is_on_pull(turn, session) or await _is_open(services, session):
+        return session.branch
+    await _let_go(services, session)
+    return None
+
+
+def _is_on_pull(turn: Turn, session: Session) -> bool:
+    """Asked on the pull request itself: its branch is meant and no other."""
+    return session.is_pull or turn.number != session.number
+
+
+async def _is_open(services: Services, session: Session) -> bool:
+    assert session.pull_number is not None
+    try:
+        pull = await services.github.installation(session.installation_id).pull(
+            session.thread.repo, session.pull_number
+        )
+    except NotFound:
+        return False
+    return pull.state == "open"
+
+
+async def _let_go(services: Services, session: Session) -> None:
+    """Its pull request was merged or closed, or its branch deleted: the conversation goes on with new ones."""
+    await sessions.update_session(services.store, session.id, branch=None, pull_number=None, pull_url=None)
+
+
+async def _fetched(services: Services, session: Session, access: RemoteAccess, branch: str) -> str | None:
+    """Where the branch stands; None when there is none of that name."""
+    try:
+        return await services.cache.fetch(session.repo_id, access, f"refs/heads/{branch}")
+    except RepositoryEmpty:
+        raise UserError(endings.repository_empty()) from None
+    except RefMissing:
+        return None
+
+
+def _unpublished(turns: Iterable[Turn], *, before: int) -> str | None:
+    """The ref of work that was cut short and that no later turn has published."""
+    for turn in sorted((one for one in turns if one.n < before), key=lambda one: one.n, reverse=True):
+        if turn.rescue_ref is not None:
+            return turn.rescue_ref
+        if turn.outcome in PUBLISHED:
+            return None
+    return None
+
+
+async def _saved(services: Services, repo: RepoId, access: RemoteAccess, ref: str | None) -> str | None:
+    if ref is None:
+        return None
+    try:
+        return await services.cache.fetch(repo, access, ref)
+    except RefMissing:  # expired, or removed by somebody: the work goes on from the branch
+        return None

@@ -1,0 +1,42 @@
+"""What was spent, summed for people: by day, repository, person or session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bot.store.base import Store
+from bot.store.rows import many
+
+# Whole seconds first: SQLite and PostgreSQL round differently.
+_DAY = "CAST(spend.at AS BIGINT) / 86400"
+_GROUPS: Mapping[str, tuple[str, str]] = {
+    "day": (f"{_DAY} AS day", _DAY),
+    "repo": ("spend.repo_id, (SELECT owner || '/' || name FROM repos WHERE id = spend.repo_id) AS repo", "repo_id"),
+    "user": (
+        "spend.user_id, (SELECT requester FROM turns WHERE requester_id = spend.user_id "
+        'ORDER BY created_at DESC LIMIT 1) AS "user"',
+        "user_id",
+    ),
+    "session": (
+        "spend.session_id AS session, (SELECT repos.owner || '/' || repos.name || '#' || threads.number FROM sessions "
+        "JOIN threads ON threads.id = sessions.thread_id JOIN repos ON repos.id = threads.repo_id "
+        "WHERE sessions.id = spend.session_id) AS thread, COUNT(DISTINCT spend.turn) AS turns",
+        "session_id",
+    ),
+}
+GROUPS = tuple(_GROUPS)
+_SUMS = """
+SUM(cost_usd) AS cost_usd, COUNT(*) AS requests,
+SUM(CASE WHEN spend.state = 'reserved' THEN reserved_usd ELSE 0 END) AS under_way_usd,
+SUM(input_tokens) AS input_tokens, SUM(output_tokens) AS output_tokens,
+SUM(cache_read_tokens) AS cache_read_tokens, SUM(cache_write_tokens) AS cache_write_tokens
+"""
+
+
+async def summed(store: Store, by: str, since: float) -> list[dict[str, Any]]:
+    """One row a group, the dearest first; days in their order."""
+    columns, group = _GROUPS[by]
+    order = "MIN(spend.at)" if by == "day" else "SUM(cost_usd) DESC, MIN(spend.at)"
+    sql = f"SELECT {columns}, {_SUMS} FROM spend WHERE spend.at >= :since GROUP BY {group} ORDER BY {order}"  # noqa: S608
+    return [dict(row) for row in await store.read(lambda db: many(db, sql, since=since))]

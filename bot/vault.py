@@ -1,0 +1,161 @@
+"""Secrets at rest: stored encrypted, read at the moment of use, and refused as a whole under a wrong key."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.errors import SettingsError, VaultError
+from bot.keyring import KeyRing, Place, key_id
+from bot.models import InstallationId
+from bot.settings import Secret
+from bot.store import credentials
+from bot.store.base import Database, Store
+from bot.store.credentials import COLUMN, OPERATOR, TABLE, Sealed
+
+API_KEY = "ANTHROPIC_API_KEY"
+OAUTH_TOKEN = "CLAUDE_CODE_OAUTH_TOKEN"  # noqa: S105 - the name of one
+NAMES = (API_KEY, OAUTH_TOKEN)
+CHECK = "_check"
+"""A row whose value is known: it tells a wrong key before there is any secret."""
+CHECK_VALUE = "forgehand"
+BATCH = 20
+LONGEST = 4096
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A stored secret as it may be shown."""
+
+    name: str
+    installation: InstallationId
+    updated_at: float
+    fingerprint: str | None
+    """None: it cannot be read."""
+    key_id: str
+
+
+class Vault:
+    """`prepare` it once; `verify` has looked at the file before."""
+
+    def __init__(self, store: Store, ring: KeyRing, on_secret: Callable[[str], None] = lambda _: None) -> None:
+        self._store = store
+        self._ring = ring
+        self._on_secret = on_secret
+
+    async def prepare(self) -> None:
+        """The check value under our newest key: from now on it is known that the service has that one."""
+        require(self._ring, await credentials.every(self._store))
+        if not await self.knows_newest():
+            await credentials.put(self._store, CHECK, OPERATOR, self._ring.seal(CHECK_VALUE, _place(CHECK, OPERATOR)))
+
+    async def knows_newest(self) -> bool:
+        """Whether a running service has our newest key."""
+        check = await credentials.of(self._store, CHECK, OPERATOR)
+        return check is not None and key_id(check.ciphertext) == self._ring.newest
+
+    async def put(self, name: str, installation: InstallationId, value: Secret) -> None:
+        """Under the key of the check value: a running service may not have a newer one yet."""
+        checked = _checked(name, value)
+        self._on_secret(checked)
+        check = await credentials.of(self._store, CHECK, OPERATOR)
+        known = key_id(check.ciphertext) if check else self._ring.newest
+        sealed = self._ring.seal(checked, _place(name, installation), under=known)
+        await credentials.put(self._store, name, installation, sealed)
+
+    async def get(self, name: str, installation: InstallationId) -> Secret | None:
+        """Raises VaultError for one that is there and cannot be read."""
+        row = await credentials.of(self._store, name, installation)
+        return self.read(row) if row else None
+
+    async def around(self, installation: InstallationId) -> dict[tuple[str, InstallationId], Sealed]:
+        """What is stored for the installation and for the operator, unread."""
+        return {(row.name, row.installation): row for row in await credentials.around(self._store, installation)}
+
+    def read(self, row: Sealed) -> Secret:
+        value = self._ring.open(row.ciphertext, _place(row.name, row.installation))
+        self._on_secret(value.reveal())
+        return value
+
+    async def entries(self) -> list[Entry]:
+        return [self._entry(row) for row in await credentials.every(self._store) if row.name != CHECK]
+
+    async def rotate(self) -> int:
+        """How many secrets are under the newest key now that were not. Stopped anywhere, all can be read with the ring
+        as it is; called again, it goes on."""
+        total = 0
+        while count := await self._store.write(self._rotate_some):
+            total += count
+        return total
+
+    def _rotate_some(self, db: Database) -> int:
+        old = [row for row in credentials.all_of(db) if key_id(row.ciphertext) != self._ring.newest]
+        for row in old[:BATCH]:
+            place = _place(row.name, row.installation)
+            credentials.replace(db, row, self._ring.seal(self._ring.open(row.ciphertext, place).reveal(), place))
+        return len(old[:BATCH])
+
+    def _entry(self, row: Sealed) -> Entry:
+        try:
+            shown: str | None = fingerprint(self.read(row))
+        except VaultError:
+            shown = None
+        return Entry(row.name, row.installation, row.updated_at, shown, key_id(row.ciphertext))
+
+
+def verify(path: Path, ring: KeyRing) -> None:
+    """Before the store is opened, which may change it: raises a SettingsError when the keys are not those of the file.
+    Blocking."""
+    require(ring, credentials.peek(path))
+
+
+def require(ring: KeyRing, rows: Sequence[Sealed]) -> None:
+    missing = sorted({key_id(row.ciphertext) for row in rows} - ring.ids)
+    if missing:
+        named = " and ".join(one or "unknown" for one in missing)
+        raise SettingsError(
+            f"FORGEHAND_SECRET_KEY is not the key that this data directory was encrypted with (it needs key {named}; "
+            f"set is {' and '.join(sorted(ring.ids))}). Put the former key back, behind the new one and joined by a "
+            "comma while rotating. If it is lost, `forgehand keys remove --all` forgets what was encrypted with it."
+        )
+    for row in rows:
+        if row.name == CHECK and row.installation == OPERATOR:
+            _require_check(ring, row)
+
+
+def _require_check(ring: KeyRing, row: Sealed) -> None:
+    try:
+        ring.open(row.ciphertext, _place(CHECK, OPERATOR))
+    except VaultError:
+        raise SettingsError(
+            "The check value of the stored secrets cannot be read with FORGEHAND_SECRET_KEY, although the key is the "
+            "right one: the data directory was damaged. Restore a backup, or start over with `forgehand keys remove "
+            "--all`."
+        ) from None
+
+
+def fingerprint(value: Secret) -> str:
+    """Tells two values apart without showing them."""
+    return hashlib.sha256(value.reveal().encode()).hexdigest()[:12]
+
+
+def _place(name: str, installation: InstallationId) -> Place:
+    return Place(TABLE, COLUMN, installation, name)
+
+
+def _checked(name: str, value: Secret) -> str:
+    """What may be stored; a mistake is named, the value is not."""
+    text = value.reveal().strip()
+    if name not in NAMES:
+        raise VaultError(f"There is no secret of that name; known are {' and '.join(NAMES)}.")
+    if not text:
+        raise VaultError(f"Nothing was given for {name}.")
+    if len(text) > LONGEST or not all("!" <= letter <= "~" for letter in text):
+        raise VaultError(f"What was given for {name} is not a key: it holds blanks, odd characters or too much.")
+    is_oauth = text.startswith("sk-ant-oat")
+    if is_oauth != (name == OAUTH_TOKEN) and text.startswith("sk-ant-"):
+        other = OAUTH_TOKEN if is_oauth else API_KEY
+        raise VaultError(f"What was given for {name} looks like the value of {other}.")
+    return text

@@ -1,0 +1,72 @@
+"""Tries a credential at the model's provider with a request that costs nothing, and says in words what is wrong."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from bot.web import gateway_headers
+from bot.web.credentials import Found
+from bot.web.gateway_exchange import scrub
+from bot.web.gateway_upstream import Upstream
+
+if TYPE_CHECKING:
+    import httpx
+
+PATH = "/v1/messages/count_tokens"
+READ_SECONDS = 30.0
+MOST_WORDS = 300
+ADVICE = {
+    400: "the request was refused; is it a provider that speaks Anthropic's API?",
+    401: "the key is not accepted: it was mistyped or revoked. Store another with `forgehand keys set {name}`.",
+    403: "the key is known but may not do this: look at its workspace and permissions at the provider.",
+    404: "there is no such model or path there: look at FORGEHAND_MODEL and ANTHROPIC_BASE_URL.",
+    429: "the key is accepted, but its rate limit is reached.",
+    529: "the provider is overloaded; the key was not judged.",
+}
+
+
+@dataclass(frozen=True)
+class Trial:
+    works: bool
+    words: str
+
+
+async def try_out(found: Found, upstream_url: str, model: str) -> Trial:
+    import httpx
+
+    upstream = Upstream(upstream_url, READ_SECONDS)
+    headers = gateway_headers.forwarded([(b"anthropic-version", b"2023-06-01")], found.credential)
+    body = {"model": model, "messages": [{"role": "user", "content": "Does this key work?"}]}
+    try:
+        response = await upstream.client.send(upstream.request(PATH, headers, json.dumps(body).encode()))
+    except httpx.HTTPError as error:
+        return Trial(False, f"{_host(upstream_url)} could not be reached ({type(error).__name__}).")
+    finally:
+        await upstream.close()
+    what = f"{found.name} from {found.source}"
+    if response.status_code == 200:
+        return Trial(True, f"{what} works: {_host(upstream_url)} counted tokens for {model}.")
+    said = scrub(_words(response), (found.credential.value.reveal(),)).decode("utf-8", "replace")
+    return Trial(False, f"{what} does not work: {_advice(response.status_code, found.name)} ({said})")
+
+
+def _advice(status: int, name: str) -> str:
+    default = "the provider has trouble; the key was not judged." if status >= 500 else "the provider says no."
+    return ADVICE.get(status, default).format(name=name)
+
+
+def _words(response: httpx.Response) -> bytes:
+    """The status, and the provider's own message where there is one."""
+    try:
+        message = response.json()["error"]["message"]
+    except (ValueError, KeyError, TypeError):
+        message = ""
+    plain = "".join(letter for letter in str(message) if letter.isprintable())[:MOST_WORDS]
+    return f"{response.status_code}{f': {plain}' if plain else ''}".encode()
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).netloc

@@ -1,0 +1,142 @@
+"""E2B's control plane: create, list, connect, pause, kill; each with a time-out and in our own words for errors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sandbox.e2b import faults
+from sandbox.e2b.settings import E2BSettings
+from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
+from sandbox.primitives import Metrics
+
+if TYPE_CHECKING:
+    from e2b import AsyncSandbox
+
+ASK_SECONDS = 30.0
+CREATE_SECONDS = 90.0
+PAUSE_SECONDS = 120.0
+RETRIES = 2
+PAGE = 100
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One sandbox as E2B lists it."""
+
+    id: str
+    metadata: Mapping[str, str]
+    state: str
+    """running or paused."""
+    started_at: datetime
+
+
+class Cloud:
+    """One account."""
+
+    def __init__(self, settings: E2BSettings) -> None:
+        self._settings = settings
+
+    @cached_property
+    def _sandboxes(self) -> type[AsyncSandbox]:
+        try:
+            from e2b import E2B
+        except ImportError:
+            raise SandboxError("E2B's SDK is not installed: pip install 'forgehand[e2b]' brings it.") from None
+        settings = self._settings
+        given: dict[str, Any] = {
+            name: value
+            for name, value in (
+                ("api_url", settings.api_url),
+                ("sandbox_url", settings.sandbox_url),
+                ("domain", settings.domain),
+            )
+            if value
+        }
+        client = E2B(api_key=settings.api_key, debug=False, retries=RETRIES, request_timeout=ASK_SECONDS, **given)
+        return client.AsyncSandbox
+
+    async def create(self, key: str, metadata: Mapping[str, str], network: Mapping[str, object]) -> AsyncSandbox:
+        """faults.Unclear when there may be one now."""
+        given: Any = dict(network)
+        call = self._sandboxes.create(
+            template=self._settings.template,
+            timeout=self._settings.lifetime_seconds,
+            metadata=dict(metadata),
+            network=given,
+            lifecycle={"on_timeout": "pause", "auto_resume": False},
+            idempotency_key=key,
+        )
+        try:
+            return await self._ask("creating a sandbox", call, CREATE_SECONDS)
+        except SandboxError as error:
+            if "template" in str(error) and not isinstance(error, EnvironmentBusy):
+                raise SandboxError(f"{error}. `forgehand sandbox template build` makes the template.") from None
+            raise
+
+    async def connect(self, sandbox_id: str) -> AsyncSandbox:
+        """A paused one is resumed by it; a running one's life is only prolonged."""
+        call = self._sandboxes.connect(sandbox_id, timeout=self._settings.lifetime_seconds)
+        return await self._ask("connecting to a sandbox", call, CREATE_SECONDS)
+
+    async def list(self, metadata: Mapping[str, str]) -> list[Listed]:
+        """All pages, the oldest sandbox first."""
+        from e2b import SandboxQuery
+
+        pages = self._sandboxes.list(query=SandboxQuery(metadata=dict(metadata)), limit=PAGE)
+        found: list[Listed] = []
+        while pages.has_next:
+            found += [
+                Listed(one.sandbox_id, dict(one.metadata or {}), one.state.value, one.started_at)
+                for one in await self._ask("listing sandboxes", pages.next_items(), ASK_SECONDS)
+            ]
+        return sorted(found, key=lambda one: (one.started_at, one.id))
+
+    async def state(self, sandbox_id: str) -> str:
+        """running or paused; EnvironmentGone for one that is not there."""
+        found = await self._ask("looking at a sandbox", self._sandboxes.get_info(sandbox_id), ASK_SECONDS)
+        return found.state.value
+
+    async def kill(self, sandbox_id: str) -> None:
+        await self._ask("ending a sandbox", self._sandboxes.kill(sandbox_id), ASK_SECONDS)
+
+    async def pause(self, sandbox_id: str) -> None:
+        await self._ask("pausing a sandbox", self._sandboxes.pause(sandbox_id), PAUSE_SECONDS)
+
+    async def keep(self, sandbox_id: str, seconds: float) -> None:
+        """Its life from now on."""
+        whole = max(1, round(min(seconds, self._settings.longest_seconds)))
+        try:
+            await self._ask("prolonging a sandbox", self._sandboxes.set_timeout(sandbox_id, whole), ASK_SECONDS)
+        except EnvironmentGone:
+            if await self.state(sandbox_id) == "paused":  # to which this call answers 404, too
+                raise faults.Paused("the sandbox is paused") from None
+            raise
+
+    async def metrics(self, sandbox_id: str) -> Metrics | None:
+        """The last sample, if there is one yet."""
+        found = await self._ask("measuring a sandbox", self._sandboxes.get_metrics(sandbox_id), ASK_SECONDS)
+        if not found:
+            return None
+        last = max(found, key=lambda one: one.timestamp)
+        return Metrics(last.cpu_used_pct, last.mem_used, last.disk_used)
+
+    async def _ask(self, what: str, call: Awaitable[T], seconds: float) -> T:
+        try:
+            async with asyncio.timeout(seconds):
+                return await call
+        except Exception as error:  # whatever the SDK and what lies below it raise
+            raise faults.of_service(error, what) from error
+
+    async def is_gone(self, sandbox_id: str) -> bool:
+        try:
+            await self.state(sandbox_id)
+        except EnvironmentGone:
+            return True
+        return False

@@ -1,0 +1,290 @@
+"""One environment in E2B's cloud: the primitives over its line. It is known by its key; the sandbox's id may change."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sandbox.e2b import answers
+from sandbox.e2b.cloud import Cloud
+from sandbox.e2b.exposure import Exposures
+from sandbox.e2b.faults import Unclear
+from sandbox.e2b.inside import places
+from sandbox.e2b.line import PYTHON, Line
+from sandbox.e2b.settings import E2BSettings
+from sandbox.e2b.watching import FRESH_SECONDS, Watch
+from sandbox.errors import EnvironmentGone, NotThere, SandboxError, TooLarge
+from sandbox.primitives import ExecResult, FileStat, Layout, Liveness, Metrics
+
+READ_BYTES = 1 << 20
+BLOCK = 1 << 18
+TRANSFER_SECONDS = 600.0
+SPARE_SECONDS = 15.0
+KILL_SECONDS = 30.0
+TRIES = 3
+DENIED_LOG = f"{places.OUT}/egress-denied.jsonl"
+FORWARD = f'import sys; sys.path.insert(0, "{places.CODE}"); from runner.forwarder import main; main()'
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+
+
+@dataclass(frozen=True)
+class Ends:
+    """What the provider does when the environment is ended or put to sleep."""
+
+    terminate: Callable[[], Awaitable[None]]
+    rested: Callable[[], None]
+    roused: Callable[[], Awaitable[None]]
+
+
+class E2BEnvironment:
+    """Holds no state that another process would need."""
+
+    def __init__(self, key: str, line: Line, cloud: Cloud, settings: E2BSettings, ends: Ends) -> None:
+        self._key = key
+        self._line = line
+        self._cloud = cloud
+        self._settings = settings
+        self._ends = ends
+        self._watches: set[Watch] = set()
+        self._running: tuple[float, frozenset[str]] = (0.0, frozenset())
+        self._exposures = Exposures(line, settings)
+
+    @property
+    def id(self) -> str:
+        return self._key
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(
+            home=places.HOME,
+            work=places.WORK,
+            out=places.OUT,
+            runner=places.RUNNER,
+            agent=self._settings.agent,
+            python=PYTHON,
+            git="/usr/bin/git",
+        )
+
+    async def exec(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        timeout: float = 60.0,
+        network: bool = False,
+    ) -> ExecResult:
+        """Repeated under one id when the line breaks: it runs once, and its result is asked for again."""
+        command = self._forwarded(argv) if network else list(argv)
+        spec = {"argv": command, "env": _checked(env or {}), "cwd": cwd or places.WORK, "timeout": timeout}
+        name = secrets.token_hex(12)
+        await self._line.upload(name, json.dumps(spec).encode() + b"\n" + stdin)
+        try:
+            found = await self._line.call("run", seconds=timeout + SPARE_SECONDS, id=name, blob=name)
+        except asyncio.CancelledError:
+            self._line.soon("cancel", id=name)
+            raise
+        return ExecResult(
+            exit_code=int(found["code"]),
+            stdout=answers.data(found["out"]),
+            stderr=answers.data(found["err"]),
+            timed_out=found["timed_out"] is True,
+            truncated=found["truncated"] is True,
+        )
+
+    async def launch(
+        self, name: str, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None
+    ) -> None:
+        spec = {"argv": self._forwarded(argv), "env": _checked(env or {}), "cwd": cwd or places.WORK}
+        blob = secrets.token_hex(12)
+        await self._line.upload(blob, json.dumps(spec).encode())
+        try:
+            await self._line.call("launch", name=check_name(name), blob=blob)
+        except SandboxError:
+            # The answer may be what was lost: then the blob is used up, and the name is there.
+            if await self.liveness(name) is Liveness.ABSENT:
+                raise
+
+    async def liveness(self, name: str) -> Liveness:
+        """What an open watch has just said serves for `running`; the rest is asked for."""
+        at, names = self._running
+        if name in names and time.monotonic() - at < FRESH_SECONDS:
+            return Liveness.RUNNING
+        return Liveness((await self._line.call("liveness", name=check_name(name)))["state"])
+
+    async def kill(self, name: str) -> None:
+        self._running = (0.0, frozenset())
+        await self._line.call("kill", seconds=KILL_SECONDS, name=check_name(name))
+
+    async def read(self, path: str, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
+        parts: list[bytes] = []
+        while limit > 0:
+            asked = min(limit, READ_BYTES)
+            part = answers.data(await self._line.call("read", path=path, offset=offset, limit=asked))
+            parts.append(part)
+            offset, limit = offset + len(part), limit - len(part)
+            if len(part) < asked:
+                break
+        return b"".join(parts)
+
+    async def write(self, path: str, data: bytes, *, executable: bool = False) -> None:
+        head = [{"path": path, "size": len(data), "executable": executable}]
+        await self._put(json.dumps(head).encode() + b"\n" + data)
+
+    async def write_many(self, files: Mapping[str, bytes]) -> None:
+        head = [{"path": path, "size": len(data), "executable": False} for path, data in files.items()]
+        await self._put(json.dumps(head).encode() + b"\n" + b"".join(files.values()))
+
+    async def upload(self, source: Path, path: str) -> None:
+        size = (await asyncio.to_thread(source.stat)).st_size
+        head = json.dumps([{"path": path, "size": size, "executable": False}]).encode() + b"\n"
+        await self._put(lambda: _streamed(head, source))
+
+    async def download(self, path: str, target: Path, *, max_bytes: int) -> int:
+        """Of a copy that nobody inside can change meanwhile."""
+        for attempt in range(TRIES):
+            name = secrets.token_hex(12)
+            found = await self._line.call("stage", seconds=TRANSFER_SECONDS, path=path, name=name, most=max_bytes)
+            try:
+                return await self._fetch(name, target, int(found["size"]))
+            except Unclear:
+                if attempt == TRIES - 1:
+                    raise
+            finally:
+                with suppress(SandboxError):
+                    await self._line.remove(f"{places.OUTGOING}/{name}")
+        raise AssertionError("unreachable")
+
+    async def stat(self, path: str) -> FileStat | None:
+        [found] = (await self._line.call("stat", paths=[path]))["entries"]
+        return None if found is None else answers.entry(found)
+
+    async def watch(self, path: str, size: int) -> AsyncIterator[int]:
+        watch = Watch(self._line, path, self._heard)
+        self._watches.add(watch)
+        try:
+            async with aclosing(watch.sizes(size)) as sizes:
+                async for one in sizes:
+                    yield one
+        finally:
+            self._watches.discard(watch)
+
+    async def is_running(self) -> bool:
+        try:
+            return await self._cloud.state(self._line.sandbox_id) == "running"
+        except EnvironmentGone:
+            return False
+
+    async def extend(self, seconds: float) -> None:
+        await self._line.extend(seconds)
+
+    async def pause(self) -> None:
+        """No stream may be open across it: a reader that came out of a pause half dead would hold up all others."""
+        for watch in list(self._watches):
+            await watch.close()
+        self._running = (0.0, frozenset())
+        await self._cloud.pause(self._line.sandbox_id)
+        self._line.forget()
+        self._ends.rested()
+
+    async def resume(self) -> None:
+        await self._ends.roused()
+        await self._line.connect()
+
+    async def metrics(self) -> Metrics:
+        if (found := await self._cloud.metrics(self._line.sandbox_id)) is not None:
+            return found
+        now = await self._line.call("measure")
+        return Metrics(float(now["cpu"]), int(now["memory"]), int(now["disk"]))
+
+    async def expose(self, port: int) -> str:
+        return await self._exposures.open(port)
+
+    async def terminate(self) -> None:
+        for watch in list(self._watches):
+            await watch.close()
+        self._running = (0.0, frozenset())
+        await self._exposures.close()
+        await self._ends.terminate()
+        await self._line.close()
+
+    async def detach(self) -> None:
+        """Let go of what belongs to this process; the environment stays."""
+        for watch in list(self._watches):
+            await watch.close()
+        await self._exposures.close()
+        await self._line.close()
+
+    def _heard(self, names: frozenset[str]) -> None:
+        self._running = (time.monotonic(), names)
+
+    def _forwarded(self, argv: Sequence[str]) -> list[str]:
+        hosts = self._settings.hosts()
+        ways = ["--gateway-url", self._settings.gateway_url, "--allow", ",".join(hosts), "--denied", DENIED_LOG]
+        return [PYTHON, "-I", "-S", "-c", FORWARD, *ways, "--", *argv]
+
+    async def _put(self, data: bytes | Callable[[], AsyncIterator[bytes]]) -> None:
+        """Upload and put are one: when the answer of the second is lost, both are done again."""
+        for attempt in range(TRIES):
+            blob = secrets.token_hex(12)
+            await self._line.upload(blob, data)
+            try:
+                await self._line.call("put", seconds=TRANSFER_SECONDS, blob=blob)
+            except NotThere:
+                raise
+            except SandboxError:
+                if attempt == TRIES - 1:
+                    raise
+            else:
+                return
+
+    async def _fetch(self, name: str, target: Path, size: int) -> int:
+        partial = target.with_name(f".{target.name}.{name[:12]}")
+        found = 0
+        try:
+            with await asyncio.to_thread(partial.open, "xb") as file:
+                async with aclosing(self._line.download(name)) as blocks:
+                    async for block in blocks:
+                        found += len(block)
+                        if found > size:
+                            raise TooLarge(f"{target.name}: more arrives than was announced")
+                        await asyncio.to_thread(file.write, block)
+            if found < size:
+                raise Unclear("a download was cut off")
+            await asyncio.to_thread(partial.replace, target)
+        finally:
+            partial.unlink(missing_ok=True)
+        return found
+
+    async def list(self, path: str) -> list[FileStat]:
+        return [answers.entry(one) for one in (await self._line.call("list", path=path))["entries"]]
+
+
+def check_name(name: str) -> str:
+    """Names become file names inside."""
+    if not _NAME.fullmatch(name):
+        raise SandboxError(f"{name[:80]!r} is not a name of [a-z0-9-], at most 63 long")
+    return name
+
+
+def _checked(env: Mapping[str, str]) -> dict[str, Any]:
+    if any("\0" in name or "=" in name or "\0" in value for name, value in env.items()):
+        raise SandboxError("an environment variable holds a NUL byte, or its name an equals sign")
+    return dict(env)
+
+
+async def _streamed(head: bytes, source: Path) -> AsyncIterator[bytes]:
+    yield head
+    with await asyncio.to_thread(source.open, "rb") as file:
+        while block := await asyncio.to_thread(file.read, BLOCK):
+            yield block

@@ -1,0 +1,35 @@
+"""Brings an HTTP port of a sandbox to a port on the host's loopback; the sandbox itself is closed to the public."""
+
+from __future__ import annotations
+
+import asyncio
+
+from sandbox.e2b.line import Line
+from sandbox.e2b.settings import E2BSettings
+from sandbox.runner import web
+
+
+class Exposures:
+    """Of one environment; they last as long as this object is not closed."""
+
+    def __init__(self, line: Line, settings: E2BSettings) -> None:
+        self._line = line
+        self._settings = settings
+        self._servers: dict[int, asyncio.Server] = {}
+
+    async def open(self, port: int) -> str:
+        server = self._servers.get(port)
+        if server is None:
+            sandbox = await self._line.sandbox()
+            headers = {"E2b-Sandbox-Id": sandbox.sandbox_id, "E2b-Sandbox-Port": str(port)}
+            if sandbox.traffic_access_token:
+                headers["E2b-Traffic-Access-Token"] = sandbox.traffic_access_token
+            # A domain of their own is how ports are reached; with a fixed address the headers tell which one is meant.
+            url = self._settings.sandbox_url or f"https://{sandbox.get_host(port)}"
+            server = self._servers[port] = await web.listen(web.Target.of(url, headers), hold=0.0)
+        return f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+    async def close(self) -> None:
+        for server in self._servers.values():
+            server.close()
+        self._servers.clear()

@@ -1,0 +1,70 @@
+"""Makes a machine ours: its folders, who owns them, and the mark by which it is known again after a pause."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from . import files, launching, places
+from .hands import Refused
+
+CLIMBERS = ("/usr/bin/sudo", "/usr/bin/su", "/bin/su", "/usr/bin/pkexec", "/usr/bin/doas", "/usr/bin/newgrp")
+
+
+def furnish(request: dict[str, Any]) -> dict[str, Any]:
+    """Safe to repeat: nothing of the agent's is touched."""
+    for folder in (places.STATE, places.INCOMING, places.OUTGOING, places.RUNS, places.LAUNCHED):
+        Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+        Path(folder).chmod(0o700)
+    for folder in (places.INCOMING, places.OUTGOING):
+        files.empty(folder)
+    Path(places.OUT).parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    for folder in (places.HOME, places.WORK, places.OUT):
+        Path(folder).mkdir(mode=0o755, parents=True, exist_ok=True)
+        if os.geteuid() == 0:
+            os.chown(folder, *places.identity(), follow_symlinks=False)
+    _close_code()
+    _close_ways_up()
+    missing = [path for path in request["needed"] if not os.access(path, os.X_OK)]
+    if missing:
+        raise Refused("bad", f"the template lacks {', '.join(missing)}")
+    known = _mark() == request["key"]
+    Path(places.MARKER).write_text(json.dumps(request["key"]), encoding="utf-8")
+    return {"known": known}
+
+
+def wake(request: dict[str, Any]) -> dict[str, Any]:
+    """After a pause that nobody asked for: what ran then has lost its connections, and is ended to be begun anew."""
+    marked = _mark() == request["key"]
+    if marked and request["end"]:
+        for name in launching.running():
+            launching.end(name)
+    return {"marked": marked}
+
+
+def _mark() -> Any:
+    try:
+        return json.loads(Path(places.MARKER).read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def _close_code() -> None:
+    """Our scripts are root's; the agent may run them and nothing more."""
+    for folder, _, names in os.walk(places.CODE):
+        Path(folder).chmod(0o755)
+        for name in names:
+            Path(folder, name).chmod(0o644)
+
+
+def _close_ways_up() -> None:
+    """Cloud images let their user become root without a password. The agent is that user."""
+    if os.geteuid() != 0:
+        return
+    for path in CLIMBERS:
+        with contextlib.suppress(OSError):
+            if not Path(path).is_symlink():
+                Path(path).chmod(0o700)

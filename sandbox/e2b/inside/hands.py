@@ -1,0 +1,69 @@
+"""The host's hands in a remote environment: one operation a start, as root; standard library only, Python 3.9+.
+
+    python3 -I -S -c BOOT OPERATION REQUEST     (the request is JSON in base64; it never holds a secret)
+
+The answer is the last line of the output: "=" and JSON. Lines before it are dots, which say that we are alive.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+PULSE_SECONDS = 2.0
+
+OPERATIONS = {
+    "furnish": "furniture",
+    "wake": "furniture",
+    "read": "files",
+    "put": "files",
+    "stage": "files",
+    "list": "files",
+    "stat": "files",
+    "run": "commands",
+    "cancel": "commands",
+    "launch": "launching",
+    "liveness": "launching",
+    "kill": "launching",
+    "measure": "measuring",
+    "watch": "watching",
+}
+
+
+class Refused(Exception):
+    """What the host is told instead of an answer."""
+
+    def __init__(self, kind: str, words: str) -> None:
+        super().__init__(words)
+        self.kind = kind
+
+
+def answer(document: dict[str, Any]) -> None:
+    say("=" + json.dumps(document))
+
+
+def say(line: str) -> None:
+    data = (line + "\n").encode("ascii", "backslashreplace")
+    while data:
+        data = data[os.write(1, data) :]
+
+
+def main() -> None:
+    operation, request = sys.argv[1], json.loads(base64.urlsafe_b64decode(sys.argv[2]))
+    # So that the host can tell a long operation from a line that fell silent.
+    signal.signal(signal.SIGALRM, lambda *_: say("."))
+    signal.setitimer(signal.ITIMER_REAL, PULSE_SECONDS, PULSE_SECONDS)
+    module = importlib.import_module("." + OPERATIONS[operation], __package__)
+    try:
+        document = getattr(module, operation)(request)
+    except Refused as refused:
+        document = {"error": refused.kind, "words": str(refused)}
+    except OSError as error:
+        document = {"error": "busy", "words": str(error.strerror)}
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    answer(document)

@@ -1,0 +1,154 @@
+"""Launched commands: each under a keeper of root's that adopts what it leaves behind and writes down how it ended.
+
+What is known of a name lies in a folder of root's: `who` (keeper and command, with their times of birth) and, by an
+atomic rename, `exit`. The folder itself is the lock that keeps a name from being launched twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from . import places, processes
+from .hands import Refused
+
+KILL_SECONDS = 10.0
+START_SECONDS = 20.0
+
+
+def launch(request: dict[str, Any]) -> dict[str, Any]:
+    folder = Path(places.LAUNCHED, request["name"])
+    blob = Path(places.INCOMING, request["blob"])
+    spec = json.loads(blob.read_bytes())
+    blob.unlink()
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        return {"started": False}
+    near, far = os.pipe()
+    if os.fork() == 0:
+        os.close(near)
+        _keep(folder, spec, far)
+    os.close(far)
+    if os.read(near, 1) != b"+":
+        raise Refused("bad", f"{request['name']} could not be launched")
+    return {"started": True}
+
+
+def liveness(request: dict[str, Any]) -> dict[str, Any]:
+    return {"state": state(request["name"])}
+
+
+def kill(request: dict[str, Any]) -> dict[str, Any]:
+    """Gone when we answer, or Refused."""
+    end(request["name"])
+    return {}
+
+
+def state(name: str) -> str:
+    folder = Path(places.LAUNCHED, name)
+    if not folder.is_dir():
+        return "absent"
+    if (folder / "exit").exists():
+        return "exited"
+    return "running" if _members(folder) or _is_new(folder) else "exited"
+
+
+def running() -> list[str]:
+    return sorted(entry.name for entry in os.scandir(places.LAUNCHED) if state(entry.name) == "running")
+
+
+def end(name: str) -> None:
+    folder = Path(places.LAUNCHED, name)
+    deadline = time.monotonic() + KILL_SECONDS
+    while state(name) == "running":
+        members = _members(folder)
+        for pid in members:
+            # The keeper is left to the last: as long as it lives, the whole tree hangs below it.
+            processes.end_descendants(pid, max(0.0, deadline - time.monotonic()))
+        for pid in members[1:]:
+            processes.send(pid, 9)
+        if time.monotonic() > deadline:
+            raise Refused("busy", f"{name} could not be ended")
+        time.sleep(0.005)
+
+
+def _members(folder: Path) -> list[int]:
+    """Keeper and command, as far as they live and are still the same."""
+    try:
+        known = json.loads((folder / "who").read_bytes())
+    except (OSError, ValueError):
+        return []
+    return [pid for pid, born in known if born is not None and processes.born(pid) == born]
+
+
+def _is_new(folder: Path) -> bool:
+    return not (folder / "who").exists() and time.time() - folder.stat().st_mtime < START_SECONDS
+
+
+def _keep(folder: Path, spec: dict[str, Any], ready: int) -> None:
+    """Never returns. Nothing of the service that started us is held, or its stream to the host would not end."""
+    code = 127
+    try:
+        _detach(folder, ready)
+        process = _start(spec)
+        who = [[pid, processes.born(pid)] for pid in (os.getpid(), process.pid)]
+        _write(folder / "who", json.dumps(who))
+        os.write(ready, b"+")
+        os.close(ready)
+        code = _wait(process.pid)
+        processes.end_descendants(os.getpid(), KILL_SECONDS)
+    finally:
+        _write(folder / "exit", str(code))
+        os._exit(0)
+
+
+def _detach(folder: Path, ready: int) -> None:
+    os.setsid()
+    os.chdir("/")
+    log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    nothing = os.open("/dev/null", os.O_RDONLY)
+    for number, source in ((0, nothing), (1, log), (2, log)):
+        os.dup2(source, number)
+    os.closerange(3, ready)
+    os.closerange(ready + 1, 1024)
+    processes.adopt_orphans()
+    with contextlib.suppress(OSError):
+        # Of all processes the keeper must not be the one that a lack of memory ends.
+        Path("/proc/self/oom_score_adj").write_text("-900", encoding="ascii")
+
+
+def _start(spec: dict[str, Any]) -> subprocess.Popen[bytes]:
+    drop: Any = places.drop()
+    return subprocess.Popen(
+        spec["argv"],
+        cwd=spec["cwd"],
+        env=places.environment(spec["env"]),
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=_ordinary,  # noqa: PLW1509 - one thread only
+        **drop,
+    )
+
+
+def _ordinary() -> None:
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("300", encoding="ascii")
+
+
+def _wait(command: int) -> int:
+    while True:
+        pid, status = os.wait()
+        if pid == command:
+            return processes.exit_code(status)
+
+
+def _write(path: Path, text: str) -> None:
+    partial = path.with_name(path.name + ".part")
+    partial.write_text(text, encoding="ascii")
+    partial.replace(path)

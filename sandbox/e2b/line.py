@@ -1,0 +1,341 @@
+"""The line into one sandbox: short commands with answers, streams, uploads and downloads; also its heartbeat.
+
+A call may be repeated after a line was lost: what must not happen twice carries an id by which the inside knows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import shlex
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from sandbox.e2b import faults
+from sandbox.e2b.cloud import Cloud
+from sandbox.e2b.inside import places
+from sandbox.errors import EnvironmentBusy, NotThere, SandboxError, TooLarge
+
+if TYPE_CHECKING:
+    from e2b import AsyncCommandHandle, AsyncSandbox
+
+PYTHON = "/usr/bin/python3"
+BOOT = f'import sys; sys.path.insert(0, "{places.CODE}"); from hands.hands import main; main()'
+OPEN_SECONDS = 15.0
+SILENCE_SECONDS = 7.0
+"""The inside says something every two seconds."""
+SPARE_SECONDS = 60.0
+PAUSES = (0.05, 0.3, 1.0)
+ANSWER_BYTES = 16 << 20
+LETTING_GO_SECONDS = 5.0
+UPLOAD_SECONDS = 600.0
+HEARTBEAT_SECONDS = 60.0
+ROOT = "root"
+
+
+class Line:
+    """Connects when it is first used. `lifetime` is what the sandbox is given at every heartbeat."""
+
+    def __init__(
+        self,
+        cloud: Cloud,
+        sandbox_id: str,
+        lifetime: float,
+        sandbox: AsyncSandbox | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cloud = cloud
+        self._clock = clock
+        self.sandbox_id = sandbox_id
+        self._lifetime = lifetime
+        self._sandbox = sandbox
+        self._connecting = asyncio.Lock()
+        self._kept_at = clock()
+        self._kept_until = self._kept_at + lifetime
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def sandbox(self) -> AsyncSandbox:
+        async with self._connecting:
+            if self._sandbox is None:
+                state = await self._cloud.state(self.sandbox_id)
+                if state != "running":
+                    raise faults.Paused("the sandbox is paused")
+                await self.connect()
+            assert self._sandbox is not None
+            return self._sandbox
+
+    async def connect(self) -> None:
+        """Also resumes; the sandbox that answers may go by another id from then on."""
+        self._sandbox = await self._cloud.connect(self.sandbox_id)
+        self.sandbox_id = self._sandbox.sandbox_id
+        self._kept_at = self._clock()
+        self._kept_until = self._kept_at + self._lifetime
+
+    async def call(self, operation: str, *, seconds: float = 20.0, **request: Any) -> dict[str, Any]:
+        """One operation of `inside.hands`, with its answer; asked again when the line breaks before it."""
+        await self.sandbox()
+        await self.keep_for(seconds)
+        deadline = time.monotonic() + seconds
+        command = _command(operation, request)
+        for attempt in range(1000):
+            try:
+                return _opened(await self._once(command, deadline), operation)
+            except faults.Unclear:
+                pause = PAUSES[min(attempt, len(PAUSES) - 1)]
+                if time.monotonic() + pause >= deadline or (attempt >= len(PAUSES) and seconds <= SPARE_SECONDS):
+                    raise
+                await asyncio.sleep(pause)
+        raise EnvironmentBusy(f"{operation}: the connection to the sandbox fails again and again")
+
+    async def lines(self, operation: str, hear: Callable[[str], None], *, seconds: float, **request: Any) -> None:
+        """A stream that is worth nothing by itself: it may end at any time, without a word."""
+        sandbox = await self.sandbox()
+        handle = await sandbox.commands.run(
+            _command(operation, {**request, "seconds": seconds}),
+            background=True,
+            user=ROOT,
+            timeout=seconds + SPARE_SECONDS,
+            request_timeout=OPEN_SECONDS,
+            on_stdout=hear,
+            retain_output=False,
+        )
+        try:
+            await handle.wait()
+        finally:
+            self._spawn(_end(handle))
+
+    async def upload(self, name: str, data: bytes | Callable[[], AsyncIterator[bytes]]) -> None:
+        """Into the folder of root's that no agent looks into. `data` may be a stream, made anew for another try."""
+        path = f"{places.INCOMING}/{name}"
+        for attempt, pause in enumerate((*PAUSES, 0.0)):
+            try:
+                await self._upload(path, data if isinstance(data, bytes) else data())
+            except faults.Unclear:
+                if attempt == len(PAUSES):
+                    raise
+                await asyncio.sleep(pause)
+            else:
+                return
+
+    async def install(self, files: dict[str, bytes]) -> None:
+        """Our own code, all in one request."""
+        from e2b.sandbox.filesystem.filesystem import WriteEntry
+
+        sandbox = await self.sandbox()
+        entries = [WriteEntry(path=path, data=data) for path, data in files.items()]
+        async with self._translated("bringing our scripts in", OPEN_SECONDS * 4):
+            await sandbox.files.write_files(entries, user=ROOT, request_timeout=OPEN_SECONDS * 4)
+
+    async def download(self, name: str) -> AsyncGenerator[bytes, None]:
+        """What was staged for us; raises when the stream breaks."""
+        sandbox = await self.sandbox()
+        async with self._translated("downloading", OPEN_SECONDS):
+            stream = await sandbox.files.read(f"{places.OUTGOING}/{name}", format="stream", user=ROOT)
+        try:
+            while True:
+                async with self._translated("downloading", SPARE_SECONDS):
+                    block = await anext(stream, None)
+                if block is None:
+                    return
+                yield block
+        finally:
+            with suppress(Exception):
+                await stream.aclose()
+
+    async def remove(self, path: str) -> None:
+        sandbox = await self.sandbox()
+        async with self._translated("tidying up", OPEN_SECONDS):
+            await sandbox.files.remove(path, user=ROOT, request_timeout=OPEN_SECONDS)
+
+    async def keep_for(self, seconds: float) -> None:
+        """The heartbeat: whoever uses a sandbox keeps it alive, and nobody else does."""
+        now = self._clock()
+        if now + seconds + SPARE_SECONDS > self._kept_until:
+            await self.extend(max(self._lifetime, seconds + 2 * SPARE_SECONDS))
+        elif now - self._kept_at > HEARTBEAT_SECONDS:
+            self._kept_at = now
+            self._spawn(self._beat())
+
+    async def extend(self, seconds: float) -> None:
+        self._kept_at = self._clock()
+        await self._cloud.keep(self.sandbox_id, seconds)
+        self._kept_until = self._kept_at + seconds
+
+    def soon(self, operation: str, **request: Any) -> None:
+        """For a caller who is going and cannot wait."""
+
+        async def work() -> None:
+            with suppress(SandboxError):
+                await self.call(operation, **request)
+
+        self._spawn(work())
+
+    async def close(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def forget(self) -> None:
+        """The connection is of no use after a pause."""
+        self._sandbox = None
+
+    async def _beat(self) -> None:
+        with suppress(SandboxError):  # the next one follows soon, and the calls themselves will tell
+            await self.extend(self._lifetime)
+
+    async def _upload(self, path: str, data: bytes | AsyncIterator[bytes]) -> None:
+        sandbox = await self.sandbox()
+        async with self._translated("uploading", UPLOAD_SECONDS):
+            await sandbox.files.write(path, data, user=ROOT, request_timeout=UPLOAD_SECONDS)
+
+    async def _once(self, command: str, deadline: float) -> str:
+        sandbox = await self.sandbox()
+        heard = _Heard()
+        async with self._translated("a command", max(1.0, deadline - time.monotonic()) + OPEN_SECONDS):
+            handle = await sandbox.commands.run(
+                command,
+                background=True,
+                user=ROOT,
+                timeout=max(1.0, deadline - time.monotonic()) + SPARE_SECONDS,
+                request_timeout=OPEN_SECONDS,
+                on_stdout=heard.out,
+                on_stderr=heard.err,
+                retain_output=False,
+            )
+            over = asyncio.ensure_future(handle.wait())
+            over.add_done_callback(_heed)
+            try:
+                await heard.answer_or(over)
+            finally:
+                self._spawn(_let_go(handle, over))
+        return heard.answer
+
+    def _translated(self, what: str, seconds: float) -> _Translated:
+        return _Translated(what, seconds, lambda: self._cloud.state(self.sandbox_id))
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+class _Translated:
+    """A block with a time limit whose errors leave in our words."""
+
+    def __init__(self, what: str, seconds: float, look: Callable[[], Any]) -> None:
+        self._what = what
+        self._timer = asyncio.timeout(seconds)
+        self._look = look
+
+    async def __aenter__(self) -> None:
+        await self._timer.__aenter__()
+
+    async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        try:
+            await self._timer.__aexit__(kind, error, trace)
+        except TimeoutError as late:
+            error = late
+        if isinstance(error, Exception) and not isinstance(error, SandboxError):
+            raise await faults.of_sandbox(error, self._what, self._look) from error
+
+
+class _Heard:
+    """What a command has said so far, and when."""
+
+    def __init__(self) -> None:
+        self._line = ""
+        self._size = 0
+        self._parts: list[str] = []
+        self._at = time.monotonic()
+        self._errors = ""
+        self._answered = asyncio.Event()
+        self.answer = ""
+
+    def out(self, text: str) -> None:
+        self._at = time.monotonic()
+        self._size += len(text)
+        if self._size > ANSWER_BYTES or self.answer:
+            return
+        self._parts.append(text)
+        if text.endswith("\n"):
+            lines = "".join(self._parts).split("\n")
+            self.answer = next((line[1:] for line in lines if line.startswith("=")), "")
+            if self.answer:
+                self._answered.set()
+
+    def err(self, text: str) -> None:
+        self._errors = (self._errors + text)[-1000:]
+
+    async def answer_or(self, over: asyncio.Future[Any]) -> None:
+        """Until the answer is whole: its end event is not needed. Silence, and an end without an answer, are errors."""
+        answered = asyncio.ensure_future(self._answered.wait())
+        try:
+            while not self.answer:
+                await asyncio.wait((answered, over), timeout=1.0, return_when=asyncio.FIRST_COMPLETED)
+                if not self.answer and over.done():
+                    await self._ended(over)
+                if not self.answer and time.monotonic() - self._at > SILENCE_SECONDS:
+                    raise TimeoutError("the line fell silent")
+        finally:
+            answered.cancel()
+
+    async def _ended(self, over: asyncio.Future[Any]) -> None:
+        from e2b import CommandExitException
+
+        try:
+            await over
+        except CommandExitException as error:
+            if error.exit_code > 0:
+                raise SandboxError(f"our scripts in the sandbox failed: {self._errors.strip()[-500:]}") from None
+            raise
+        raise ConnectionError("a command ended without an answer")
+
+
+def _heed(over: asyncio.Future[Any]) -> None:
+    """How it ended was of interest only as long as there was no answer."""
+    if not over.cancelled():
+        over.exception()
+
+
+async def _let_go(handle: AsyncCommandHandle[Any], over: asyncio.Future[Any]) -> None:
+    """It ends by itself in a moment; if its stream does not, the stream is dropped."""
+    await asyncio.wait((over,), timeout=LETTING_GO_SECONDS)
+    if not over.done():
+        over.cancel()
+        await asyncio.gather(over, return_exceptions=True)
+        with suppress(Exception):
+            await handle.disconnect()
+
+
+async def _end(handle: AsyncCommandHandle[Any]) -> None:
+    with suppress(Exception):
+        async with asyncio.timeout(LETTING_GO_SECONDS):
+            if handle.exit_code is None:
+                await handle.kill()
+    with suppress(Exception):
+        await handle.disconnect()
+
+
+def _command(operation: str, request: dict[str, Any]) -> str:
+    """No shell sees anything but the alphabet of base64."""
+    said = base64.urlsafe_b64encode(json.dumps(request).encode()).decode("ascii")
+    return f"exec {PYTHON} -I -S -c {shlex.quote(BOOT)} {operation} {said}"
+
+
+def _opened(answer: str, operation: str) -> dict[str, Any]:
+    """It comes out of the sandbox: root's own words, but read as data."""
+    try:
+        found = json.loads(answer)
+    except (ValueError, RecursionError):
+        raise SandboxError(f"{operation} gave no answer") from None
+    if not isinstance(found, dict):
+        raise SandboxError(f"{operation} gave no answer")
+    if "error" in found:
+        kinds: dict[Any, type[SandboxError]] = {"absent": NotThere, "large": TooLarge, "busy": EnvironmentBusy}
+        raise kinds.get(found["error"], SandboxError)(str(found.get("words"))[:1000])
+    return found

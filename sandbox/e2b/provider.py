@@ -1,0 +1,172 @@
+"""Creates, finds and ends environments in E2B's cloud; one key has one sandbox, whatever went wrong on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sandbox.e2b import faults
+from sandbox.e2b.cloud import Cloud, Listed
+from sandbox.e2b.environment import E2BEnvironment, Ends
+from sandbox.e2b.inside import places
+from sandbox.e2b.line import PYTHON, Line
+from sandbox.e2b.settings import E2BSettings
+from sandbox.e2b.slots import Slots
+from sandbox.e2b.versions import check_agent
+from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
+from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec
+
+KEY, INSTANCE = "forgehand-key", "forgehand-instance"
+LOOKS = (0.0, 0.3, 1.0, 2.0)
+"""Pauses before looking for what a create without an answer may have made."""
+END_SECONDS = 20.0
+NEEDED = (PYTHON, "/usr/bin/git", "/bin/bash")
+SOURCES = {places.RUNNER: Path(__file__).parents[1] / "runner", places.HANDS: Path(__file__).parent / "inside"}
+
+
+class E2BProvider:
+    """One bot's sandboxes in one account."""
+
+    def __init__(self, settings: E2BSettings, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._cloud = Cloud(settings)
+        self._slots = Slots(settings.sandboxes, settings.creations_per_second, self._running)
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._open: list[E2BEnvironment] = []
+        self._code: dict[str, bytes] = {}
+
+    async def create(self, key: str, spec: EnvironmentSpec) -> EnvironmentPrimitives:
+        """Also brings our scripts in afresh: what an agent may have done to them before does not count."""
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            line = await self._found(key) or await self._created(key, spec)
+            await self._furnish(key, line)
+            return self._environment(key, line)
+
+    async def find(self, labels: Mapping[str, str]) -> list[EnvironmentPrimitives]:
+        listed = await self._cloud.list({**labels, INSTANCE: self._settings.instance})
+        found = {one.metadata[KEY]: one.id for one in reversed(listed) if KEY in one.metadata}
+        return [self._environment(key, self._line(sandbox)) for key, sandbox in sorted(found.items())]
+
+    async def attach(self, environment_id: str) -> EnvironmentPrimitives:
+        """A paused one is resumed; what was frozen in it is ended, as its connections are dead."""
+        listed = await self._listed(environment_id)
+        if not listed:
+            raise EnvironmentGone(f"the environment {environment_id} is not there any more")
+        chosen = await self._chosen(environment_id, listed)
+        line = self._line(chosen.id)
+        await self._slots.take(environment_id)
+        await line.connect()
+        self._slots.hold(environment_id)
+        woken = await line.call("wake", key=environment_id, end=chosen.state == "paused", seconds=60.0)
+        if not woken["marked"]:
+            await self._end(environment_id)
+            raise EnvironmentGone(f"the environment {environment_id} came back from a pause without its files")
+        return self._environment(environment_id, line)
+
+    async def close(self) -> None:
+        for environment in self._open:
+            await environment.detach()
+        self._open.clear()
+
+    async def _found(self, key: str) -> Line | None:
+        listed = await self._listed(key)
+        if not listed:
+            return None
+        chosen = await self._chosen(key, listed)
+        await self._slots.take(key)
+        line = self._line(chosen.id)
+        await line.connect()
+        self._slots.hold(key)
+        return line
+
+    async def _created(self, key: str, spec: EnvironmentSpec) -> Line:
+        await self._slots.take(key)
+        metadata = {**spec.labels, KEY: key, INSTANCE: self._settings.instance}
+        # Not the key alone: after its sandbox was ended, the same key must get a new one.
+        once = f"{key}-{secrets.token_hex(8)}"
+        try:
+            sandbox = await self._cloud.create(once, metadata, self._settings.network())
+        except faults.Unclear as unclear:
+            return await self._adopted(key, unclear)
+        except BaseException:
+            self._slots.give(key)
+            raise
+        self._slots.hold(key)
+        return self._line(sandbox.sandbox_id, sandbox)
+
+    async def _adopted(self, key: str, unclear: faults.Unclear) -> Line:
+        """The answer was lost; the sandbox may be there."""
+        for pause in LOOKS:
+            await asyncio.sleep(pause)
+            if (line := await self._found(key)) is not None:
+                return line
+        self._slots.give(key)
+        raise EnvironmentBusy(str(unclear))
+
+    async def _chosen(self, key: str, listed: list[Listed]) -> Listed:
+        """Of several, the one that was furnished for this key; the others are ended."""
+        chosen = listed[0]
+        if len(listed) > 1:
+            for one in listed:
+                if one.state == "running" and await self._is_furnished(key, one):
+                    chosen = one
+                    break
+            for one in listed:
+                if one is not chosen:
+                    await self._cloud.kill(one.id)
+        return chosen
+
+    async def _is_furnished(self, key: str, one: Listed) -> bool:
+        try:
+            return bool((await self._line(one.id).call("wake", key=key, end=False))["marked"])
+        except SandboxError:
+            return False
+
+    async def _furnish(self, key: str, line: Line) -> None:
+        self._code = self._code or await asyncio.to_thread(_sources)
+        await line.install(self._code)
+        answer = await line.call("furnish", key=key, needed=[*NEEDED, self._settings.agent], seconds=60.0)
+        if not answer["known"] and self._settings.floor is not None:
+            await check_agent(self._environment(key, line), self._settings)
+
+    async def _end(self, key: str) -> None:
+        """All that go by the key, and seen to be gone."""
+        try:
+            async with asyncio.timeout(END_SECONDS):
+                while listed := await self._listed(key):
+                    await asyncio.gather(*(self._cloud.kill(one.id) for one in listed))
+        except TimeoutError:
+            raise EnvironmentBusy(f"the sandbox of {key} could not be ended; it is tried again") from None
+        self._slots.give(key)
+        self._locks.pop(key, None)
+
+    async def _listed(self, key: str) -> list[Listed]:
+        return await self._cloud.list({KEY: key, INSTANCE: self._settings.instance})
+
+    async def _running(self) -> set[str]:
+        listed = await self._cloud.list({INSTANCE: self._settings.instance})
+        return {one.metadata.get(KEY, one.id) for one in listed if one.state == "running"}
+
+    def _line(self, sandbox_id: str, sandbox: Any = None) -> Line:
+        return Line(self._cloud, sandbox_id, self._settings.lifetime_seconds, sandbox, clock=self._clock)
+
+    def _environment(self, key: str, line: Line) -> E2BEnvironment:
+        ends = Ends(
+            terminate=lambda: self._end(key),
+            rested=lambda: self._slots.give(key),
+            roused=lambda: self._slots.take(key),
+        )
+        found = E2BEnvironment(key, line, self._cloud, self._settings, ends)
+        self._open.append(found)
+        return found
+
+
+def _sources() -> dict[str, bytes]:
+    return {
+        f"{folder}/{path.name}": path.read_bytes() for folder, source in SOURCES.items() for path in source.glob("*.py")
+    }

@@ -1,0 +1,206 @@
+"""Ways out over the public network: HTTP to one address under its own name, and CONNECT to named hosts.
+
+Standard library only: it runs inside of environments, and on the host for ports that an environment exposes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import ssl
+import time
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+HEAD_BYTES = 64 << 10
+HEAD_SECONDS = 10.0
+CONNECT_SECONDS = 15.0
+RETRY_SECONDS = 0.25
+LINE_BYTES = 1 << 16
+BLOCK = 1 << 16
+DENIED_BYTES = 1 << 20
+REASON = "this host is not on the list of allowed hosts"
+
+
+class Target(NamedTuple):
+    """One server, and what every request to it carries."""
+
+    host: str
+    port: int
+    tls: bool
+    path: str
+    headers: dict[str, str]
+
+    @classmethod
+    def of(cls, url: str, headers: dict[str, str]) -> Target:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise SystemExit("forwarder: --gateway-url must be an https:// address")
+        tls = parts.scheme == "https"
+        return cls(parts.hostname, parts.port or (443 if tls else 80), tls, parts.path.rstrip("/"), headers)
+
+    @property
+    def authority(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
+
+
+Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def listen(target: Target, *, hold: float) -> asyncio.Server:
+    """A loopback port for a server; a new connection waits for as long as `hold` while the server is away."""
+    context = ssl.create_default_context() if target.tls else None
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            far = await _connect(target, context, hold)
+        except (OSError, asyncio.TimeoutError):  # noqa: UP041 - two classes before 3.11
+            writer.transport.abort()
+            return
+        answers = asyncio.ensure_future(_answers(far[0], writer))
+        try:
+            while await _request(target, reader, far[1]):
+                pass
+            if far[1].can_write_eof():
+                far[1].write_eof()
+            await answers
+        except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            writer.transport.abort()
+        finally:
+            answers.cancel()
+            far[1].close()
+            writer.close()
+
+    return await asyncio.start_server(serve, "127.0.0.1", 0, backlog=512, limit=HEAD_BYTES)
+
+
+async def _connect(target: Target, context: ssl.SSLContext | None, hold: float) -> Pair:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + hold
+    while True:
+        try:
+            call = asyncio.open_connection(target.host, target.port, ssl=context, limit=LINE_BYTES)
+            return await asyncio.wait_for(call, CONNECT_SECONDS)
+        except (OSError, asyncio.TimeoutError):  # noqa: UP041
+            if loop.time() >= deadline:
+                raise
+        await asyncio.sleep(RETRY_SECONDS)
+
+
+async def _request(target: Target, reader: asyncio.StreamReader, far: asyncio.StreamWriter) -> bool:
+    """Pass one request on, under the server's name; False when there is none any more."""
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError as error:
+        if error.partial:
+            raise
+        return False
+    new, headers = renamed(head, target)
+    far.write(new)
+    if "chunked" in headers.get("transfer-encoding", "").lower():
+        await _chunks(reader, far)
+    else:
+        await _exactly(reader, far, int(headers.get("content-length", "0")))
+    await far.drain()
+    return True
+
+
+def renamed(head: bytes, target: Target) -> tuple[bytes, dict[str, str]]:
+    """The head as the server should see it, and its headers by name."""
+    first, *lines = head[:-4].split(b"\r\n")
+    method, _, rest = first.partition(b" ")
+    if not rest.startswith(b"/"):
+        raise ValueError("only requests to a path are passed on")
+    own = {"host": target.authority, **{name.lower(): value for name, value in target.headers.items()}}
+    headers: dict[str, str] = {}
+    kept = []
+    for line in lines:
+        name, _, value = line.decode("latin-1").partition(":")
+        headers[name.strip().lower()] = value.strip()
+        if name.strip().lower() not in own:
+            kept.append(line)
+    kept += [f"{name}: {value}".encode("latin-1") for name, value in own.items()]
+    return b"\r\n".join([method + b" " + target.path.encode() + rest, *kept]) + b"\r\n\r\n", headers
+
+
+async def _chunks(reader: asyncio.StreamReader, far: asyncio.StreamWriter) -> None:
+    while True:
+        line = await reader.readuntil(b"\r\n")
+        far.write(line)
+        size = int(line.split(b";")[0], 16)
+        if not size:
+            break
+        await _exactly(reader, far, size + 2)
+    while line != b"\r\n":
+        line = await reader.readuntil(b"\r\n")
+        far.write(line)
+
+
+async def _exactly(reader: asyncio.StreamReader, far: asyncio.StreamWriter, size: int) -> None:
+    while size:
+        data = await reader.read(min(size, BLOCK))
+        if not data:
+            raise asyncio.IncompleteReadError(b"", size)
+        far.write(data)
+        await far.drain()
+        size -= len(data)
+
+
+async def _answers(far: asyncio.StreamReader, near: asyncio.StreamWriter) -> None:
+    """As they come; when the server hangs up, so do we, and our reader sees it."""
+    with contextlib.suppress(OSError):
+        while True:
+            data = await far.read(BLOCK)
+            if not data:
+                break
+            near.write(data)
+            await near.drain()
+    near.close()
+
+
+async def listen_egress(allowed: frozenset[str], denied: str | None) -> asyncio.Server:
+    """CONNECT to allowed hosts on port 443: the same that the firewall around us lets through, but with words."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), HEAD_SECONDS)
+            method, _, rest = head.split(b"\r\n")[0].decode("latin-1").partition(" ")
+            host, _, port = rest.split(" ")[0].rpartition(":")
+            name = host.lower().rstrip(".")
+            if method != "CONNECT" or port != "443" or name not in allowed:
+                _note(denied, host if method == "CONNECT" else rest.split(" ")[0], port)
+                await _refuse(writer, "403 Forbidden", REASON if method == "CONNECT" else "use https")
+                return
+            far = await asyncio.wait_for(asyncio.open_connection(name, 443), CONNECT_SECONDS)
+        except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, asyncio.TimeoutError):  # noqa: UP041
+            writer.transport.abort()
+            return
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        from .forwarder import relay
+
+        await relay((reader, writer), far)
+
+    return await asyncio.start_server(serve, "127.0.0.1", 0, backlog=512)
+
+
+async def _refuse(writer: asyncio.StreamWriter, status: str, reason: str) -> None:
+    text = f"forgehand: {reason}\n"
+    writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n{text}".encode())
+    with contextlib.suppress(OSError):
+        await writer.drain()
+    writer.close()
+
+
+def _note(path: str | None, host: str, port: str) -> None:
+    """For whoever asks what was blocked; a log that grew large is left as it is."""
+    if path is None:
+        return
+    with contextlib.suppress(OSError):
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(path, flags, 0o644)
+        with os.fdopen(descriptor, "a") as file:
+            if os.fstat(descriptor).st_size < DENIED_BYTES:
+                file.write(json.dumps({"host": host[:253], "port": port[:5], "at": round(time.time(), 3)}) + "\n")

@@ -1,0 +1,116 @@
+"""The demo's page in a real browser: it follows the session by itself, and its form reaches Forgehand."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.async_api import ConsoleMessage, Page, Request, async_playwright, expect
+
+BROWSER = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), "")
+MUST_RUN = os.environ.get("CI") == "true"
+pytestmark = pytest.mark.skipif(
+    not BROWSER and not MUST_RUN, reason="there is no chromium on PATH (on Debian: apt install chromium)"
+)
+WATCH = re.compile(r"Watch it here:\s+(\S+)")
+START_SECONDS, SESSION_MS = 60.0, 60_000
+
+
+@asynccontextmanager
+async def demo(data_dir: Path) -> AsyncIterator[tuple[str, Process]]:
+    """The command as a person starts it, and the address that it names."""
+    environment = {**os.environ, "FORGEHAND_DATA_DIR": str(data_dir)}
+    command = (sys.executable, "-m", "bot", "demo", "--port", "0")
+    process = await asyncio.create_subprocess_exec(*command, env=environment, stderr=PIPE)
+    assert process.stderr is not None
+    said = ""
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            while (found := WATCH.search(said)) is None:
+                line = await process.stderr.readline()
+                assert line, f"the demo ended: {said}"
+                said += line.decode()
+        rest = asyncio.create_task(process.stderr.read())
+        yield found[1], process
+        if process.returncode is None:
+            process.send_signal(signal.SIGINT)
+        async with asyncio.timeout(START_SECONDS):
+            await process.wait()
+            assert "Traceback" not in (await rest).decode()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+@asynccontextmanager
+async def browser_page(url: str) -> AsyncIterator[Page]:
+    """A page that may speak with the demo only, and whose console stays silent."""
+    complaints: list[str] = []
+    host = urlsplit(url).netloc
+
+    def said(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            complaints.append(message.text)
+
+    def asked(request: Request) -> None:
+        if urlsplit(request.url).netloc != host:
+            complaints.append(f"a request to {request.url}")
+
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        page = await browser.new_page()
+        page.on("console", said)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", asked)
+        await page.goto(url)
+        yield page
+        assert complaints == []
+        await browser.close()
+
+
+async def test_the_page_shows_the_session_to_its_end_and_takes_comments(tmp_path: Path) -> None:
+    async with demo(tmp_path / "data") as (url, _), browser_page(url) as page:
+        await page.evaluate("window.sameDocument = true")
+        live = page.locator(".comment.bot").first
+        await expect(live).to_contain_text("Now:", timeout=SESSION_MS)
+        fold = live.locator("details", has_text="Last tool calls")
+        await fold.locator("summary").click()
+        await page.fill("#body", "half a sentence")
+        await expect(live).to_contain_text("✅ Reproduce the failure", timeout=SESSION_MS)
+        await expect(fold).to_have_attribute("open", "", timeout=1_000)
+        await expect(live).to_contain_text("Opened a pull request", timeout=SESSION_MS)
+        await expect(page.locator("#body")).to_have_value("half a sentence")
+        await expect(page.locator("#body")).to_be_focused()
+
+        await page.fill("#body", "/claude status")
+        await page.click("text=Comment >> nth=-1")
+        await expect(page.locator(".comment.bot").last).to_contain_text("Nothing is running", timeout=SESSION_MS)
+        assert await page.evaluate("window.sameDocument"), "the page was never loaded anew"
+
+        await page.click(".mention a")
+        await expect(page.locator(".diff .add").first).to_contain_text("never below zero")
+
+
+async def test_a_page_whose_demo_has_ended_says_so(tmp_path: Path) -> None:
+    async with demo(tmp_path / "data") as (url, process):
+        async with async_playwright() as playwright:
+            browser = await playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+            page = await browser.new_page(viewport={"width": 375, "height": 700})
+            await page.goto(url)
+            await expect(page.locator(".comment").first).to_be_visible()
+            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            process.send_signal(signal.SIGINT)
+            await expect(page.locator(".gone")).to_be_visible(timeout=SESSION_MS)
+            await browser.close()
+        assert await process.wait() == 130, "in the middle of the story"

@@ -1,0 +1,224 @@
+"""Runs inside a sandbox, standard library only: starts processes and touches files as the guest sees them.
+
+It speaks over one inherited socket: a length, then JSON; descriptors travel beside the length. Each request has a
+thread of its own, because opening a FIFO blocks, and blocks there too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+Answer = tuple[dict[str, Any], list[int]]
+KINDS = ((stat.S_ISLNK, "FILE_TYPE_SYMLINK"), (stat.S_ISDIR, "FILE_TYPE_DIRECTORY"), (stat.S_ISREG, "FILE_TYPE_FILE"))
+
+
+class Refused(Exception):
+    """What Connect calls an error: a code and a sentence."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def entry(path: str) -> dict[str, Any]:
+    try:
+        found = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise Refused("not_found", f"file not found: {error}") from error
+    about: dict[str, Any] = {
+        "name": Path(path).name or "/",
+        "type": next((kind for test, kind in KINDS if test(found.st_mode)), "FILE_TYPE_UNSPECIFIED"),
+        "path": path,
+        "size": str(found.st_size),
+        "mode": stat.S_IMODE(found.st_mode),
+        "permissions": stat.filemode(found.st_mode)[1:],
+        "owner": "user",
+        "group": "user",
+        "modified": found.st_mtime_ns,
+    }
+    if stat.S_ISLNK(found.st_mode):
+        about["symlinkTarget"] = os.path.realpath(path)
+    return about
+
+
+def make_parents(path: str) -> None:
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise Refused("internal", f"path is a file: {error.filename}") from error
+
+
+def look(request: dict[str, Any]) -> Answer:
+    return {"entry": entry(request["path"])}, []
+
+
+def listing(request: dict[str, Any]) -> Answer:
+    asked, depth = request["path"], request["depth"]
+    if not os.path.lexists(asked):
+        raise Refused("not_found", f"path not found: lstat {asked}: no such file or directory")
+    top = os.path.realpath(asked)
+    if not Path(top).is_dir():
+        raise Refused("invalid_argument", f"path is not a directory: {top}")
+    found = []
+    for folder, folders, files in os.walk(top):
+        below = os.path.relpath(folder, top)
+        level = 0 if below == "." else below.count("/") + 1
+        for name in sorted(folders + files):
+            with contextlib.suppress(Refused):
+                about = entry(f"{folder}/{name}")
+                about["path"] = os.path.normpath(f"{asked}/{below}/{name}")
+                found.append(about)
+        if level + 1 >= depth:
+            folders.clear()
+    return {"entries": found}, []
+
+
+def make_folder(request: dict[str, Any]) -> Answer:
+    path = request["path"]
+    if Path(path).is_dir():
+        raise Refused("already_exists", f"directory already exists: {path}")
+    if Path(path).exists():
+        raise Refused("invalid_argument", f"path already exists but it is not a directory: {path}")
+    make_parents(f"{path}/any")
+    return look(request)
+
+
+def move(request: dict[str, Any]) -> Answer:
+    make_parents(request["to"])
+    try:
+        Path(request["path"]).rename(request["to"])
+    except FileNotFoundError as error:
+        raise Refused("not_found", f"source file not found: {error}") from error
+    return {"entry": entry(request["to"])}, []
+
+
+def remove(request: dict[str, Any]) -> Answer:
+    path = Path(request["path"])
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            path.unlink()
+    return {}, []
+
+
+def open_for_reading(request: dict[str, Any]) -> Answer:
+    path = request["path"]
+    try:
+        if stat.S_ISDIR(Path(path).stat().st_mode):
+            raise Refused("invalid_argument", f"path '{path}' is a directory")
+    except FileNotFoundError as error:
+        raise Refused("not_found", f"path '{path}' does not exist") from error
+    return {}, [os.open(path, os.O_RDONLY)]
+
+
+def open_for_writing(request: dict[str, Any]) -> Answer:
+    path = request["path"]
+    make_parents(path)
+    if Path(path).is_dir():
+        raise Refused("invalid_argument", f"path is a directory: {path}")
+    return {}, [os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)]
+
+
+def send_signal(request: dict[str, Any]) -> Answer:
+    os.kill(request["pid"], request["signal"])
+    return {}, []
+
+
+WORK = {
+    "stat": look,
+    "list": listing,
+    "mkdir": make_folder,
+    "move": move,
+    "remove": remove,
+    "read": open_for_reading,
+    "write": open_for_writing,
+    "signal": send_signal,
+}
+
+
+class Guest:
+    def __init__(self, link: socket.socket) -> None:
+        self._link = link
+        self._sending = threading.Lock()
+
+    def serve(self) -> None:
+        while True:
+            head, fds, _, _ = socket.recv_fds(self._link, 4, 3)
+            if not head:
+                return
+            request = json.loads(self._exactly(struct.unpack("!I", head)[0]))
+            threading.Thread(target=self._answer, args=(request, list(fds)), daemon=True).start()
+
+    def _exactly(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            data += self._link.recv(size - len(data))
+        return data
+
+    def _send(self, message: dict[str, Any], fds: list[int]) -> None:
+        data = json.dumps({**message, "fds": len(fds)}).encode()
+        with self._sending:
+            socket.send_fds(self._link, [struct.pack("!I", len(data))], fds)
+            self._link.sendall(data)
+
+    def _answer(self, request: dict[str, Any], fds: list[int]) -> None:
+        number = request["number"]
+        if request["do"] == "spawn":
+            self._spawn(request, fds)
+            return
+        try:
+            answer, given = WORK[request["do"]](request)
+        except Refused as error:
+            answer, given = {"code": error.code, "error": str(error)}, []
+        except OSError as error:
+            answer, given = {"code": "internal", "error": str(error)}, []
+        self._send({"number": number, **answer}, given)
+        for fd in given:
+            os.close(fd)
+
+    def _spawn(self, request: dict[str, Any], fds: list[int]) -> None:
+        out, err, *rest = fds
+        command = request["argv"]
+        try:
+            started = subprocess.Popen(
+                command,
+                stdin=rest[0] if rest else subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env=request["env"],
+                cwd=request["cwd"],
+            )
+        except (OSError, ValueError) as error:
+            message = f"error starting process '{' '.join(command)}': {error}"
+            self._send({"number": request["number"], "code": "invalid_argument", "error": message}, [])
+            return
+        finally:
+            for fd in fds:
+                os.close(fd)
+        self._send({"number": request["number"], "pid": started.pid}, [])
+        self._send({"exited": started.pid, "status": started.wait()}, [])
+
+
+def main() -> None:
+    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        # A handler and not SIG_IGN: what is ignored stays so in the processes that are started.
+        signal.signal(each, lambda *_: None)
+    os.umask(0o022)
+    Guest(socket.socket(fileno=int(sys.argv[1]))).serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""All sandboxes of one account: made, prolonged, paused, resumed and ended, under the limits of its plan."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.e2b_stand_in.clock import Clock
+from tests.e2b_stand_in.machine import DISK, Bind
+from tests.e2b_stand_in.sandbox import Sandbox, Wish
+
+HOUR = 3600.0
+LEAST_AFTER_TRAFFIC = 300.0
+
+
+class Refusal(Exception):
+    """An answer of the API that is not 2xx."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass
+class Limits:
+    """Of the plan; a test may set them at any time."""
+
+    hours: int = 24
+    concurrent: int = 100
+    creations_per_second: int | None = None
+
+
+class Registry:
+    def __init__(self, root: Path, clock: Clock, limits: Limits, binds: Sequence[Bind]) -> None:
+        self.clock = clock
+        self.limits = limits
+        self.all: dict[str, Sandbox] = {}
+        self.templates: set[str] | None = None
+        """The names that exist; None: every name does."""
+        self.snapshots: dict[str, Path] = {}
+        self._root = root
+        self._binds = binds
+        self._keys: dict[str, asyncio.Future[Sandbox]] = {}
+        self._created: list[float] = []
+        self._changing: dict[str, asyncio.Lock] = {}
+        self._booting = 0
+
+    # --- finding
+
+    def get(self, sandbox_id: str) -> Sandbox:
+        found = self.all.get(sandbox_id)
+        if found is None or found.state == "killed":
+            raise missing(sandbox_id)
+        return found
+
+    def running(self, sandbox_id: str) -> Sandbox:
+        found = self.get(sandbox_id)
+        if found.state != "running":
+            raise missing(sandbox_id)
+        return found
+
+    # --- making
+
+    async def create(self, wish: Wish, key: str | None) -> Sandbox:
+        """The same one for the same key, while it is there; also for requests at the same time."""
+        self._check(wish)
+        if key is None:
+            return await self._make(wish)
+        while (going := self._keys.get(key)) is not None:
+            found = await asyncio.shield(going)
+            if found.state != "killed":
+                return found
+            if self._keys.get(key) is going:
+                del self._keys[key]
+        going = self._keys[key] = asyncio.ensure_future(self._make(wish))
+        try:
+            return await asyncio.shield(going)
+        except Refusal:
+            self._keys.pop(key, None)
+            raise
+
+    def _check(self, wish: Wish) -> None:
+        known = wish.template in self.snapshots or self.templates is None or wish.template in self.templates
+        if not known:
+            raise Refusal(404, f"template '{wish.template}' not found")
+        if wish.timeout > self.limits.hours * HOUR:
+            raise self._too_long()
+        if wish.timeout < 0:
+            raise Refusal(400, "Timeout must be greater than or equal to 0")
+
+    async def _make(self, wish: Wish) -> Sandbox:
+        self._admit(creating=True)
+        self._booting += 1
+        try:
+            sandbox = Sandbox(wish, self._root, self._binds, self.clock)
+            if wish.template in self.snapshots:
+                await asyncio.to_thread(copy_disk, self.snapshots[wish.template], sandbox.folder)
+            await sandbox.boot()
+        finally:
+            self._booting -= 1
+        self.all[sandbox.id] = sandbox
+        self._prolong(sandbox, wish.timeout)
+        return sandbox
+
+    def _admit(self, *, creating: bool) -> None:
+        now = self.clock.now()
+        self._created = [when for when in self._created if now - when < 1.0]
+        rate = self.limits.creations_per_second
+        if creating and rate is not None and len(self._created) >= rate:
+            raise Refusal(429, "Rate limit exceeded, please try again later.")
+        running = self._booting + sum(each.state == "running" for each in self.all.values())
+        if running >= self.limits.concurrent:
+            said = f"you have reached the maximum number of concurrent E2B sandboxes ({self.limits.concurrent})."
+            raise Refusal(429, f"{said} If you need more, please visit 'https://e2b.dev/docs/billing'")
+        if creating:
+            self._created.append(now)
+
+    # --- its time
+
+    def set_timeout(self, sandbox_id: str, seconds: float) -> None:
+        """Exactly, but never past the plan's maximum counted from the start of this run."""
+        self._prolong(self.running(sandbox_id), max(0.0, seconds))
+
+    async def connect(self, sandbox_id: str, seconds: float, *, keep_memory: bool = True) -> tuple[Sandbox, bool]:
+        """Only ever longer; whether it had to be resumed."""
+        if seconds > self.limits.hours * HOUR:
+            raise self._too_long()
+        async with self._lock(sandbox_id):
+            sandbox = self.get(sandbox_id)
+            if sandbox.state == "running":
+                self._prolong(sandbox, seconds, only_longer=True)
+                return sandbox, False
+            await self._resume(sandbox, seconds, keep_memory=keep_memory)
+            return sandbox, True
+
+    async def wake(self, sandbox: Sandbox) -> None:
+        """By traffic."""
+        async with self._lock(sandbox.id):
+            if sandbox.state == "paused":
+                await self._resume(sandbox, max(sandbox.timeout, LEAST_AFTER_TRAFFIC), keep_memory=True)
+
+    async def pause(self, sandbox_id: str, *, keep_memory: bool = True) -> None:
+        async with self._lock(sandbox_id):
+            sandbox = self.get(sandbox_id)
+            if sandbox.state == "paused":
+                raise Refusal(409, f"Error pausing sandbox - sandbox '{sandbox_id}' is already paused")
+            self.clock.cancel(sandbox.timer)
+            sandbox.state = "paused"
+            if keep_memory:
+                await sandbox.freeze()
+            else:
+                await sandbox.power_off()
+
+    async def kill(self, sandbox_id: str) -> None:
+        async with self._lock(sandbox_id):
+            sandbox = self.get(sandbox_id)
+            self.clock.cancel(sandbox.timer)
+            sandbox.state = "killed"
+            sandbox.ended_at = self.clock.now()
+            await sandbox.power_off()
+        await asyncio.to_thread(shutil.rmtree, sandbox.folder, ignore_errors=True)
+
+    async def snapshot(self, sandbox_id: str, name: str | None) -> str:
+        """Of its disk only: what it runs is not carried over."""
+        sandbox = self.running(sandbox_id)
+        found = name if name and re.fullmatch(r"[a-z0-9:/-]+", name) else f"snapshot-{len(self.snapshots) + 1}"
+        folder = self._root / "snapshots" / str(len(self.snapshots) + 1)
+        await sandbox.machine.freeze()
+        try:
+            await asyncio.to_thread(copy_disk, sandbox.folder, folder)
+        finally:
+            sandbox.machine.thaw()
+        self.snapshots[found] = folder
+        return found
+
+    async def close(self) -> None:
+        for sandbox in self.all.values():
+            await sandbox.power_off()
+
+    async def _resume(self, sandbox: Sandbox, seconds: float, *, keep_memory: bool) -> None:
+        self._admit(creating=False)
+        if not keep_memory:
+            await sandbox.power_off()
+        await sandbox.thaw()
+        sandbox.state = "running"
+        sandbox.started_at = self.clock.now()
+        self._prolong(sandbox, seconds)
+
+    def _prolong(self, sandbox: Sandbox, seconds: float, *, only_longer: bool = False) -> None:
+        now = self.clock.now()
+        end = min(now + seconds, sandbox.started_at + self.limits.hours * HOUR)
+        if only_longer and end < sandbox.end_at:
+            return
+        self.clock.cancel(sandbox.timer)
+        sandbox.end_at = end
+        sandbox.timer = self.clock.at(end, lambda: self._time_is_up(sandbox))
+
+    async def _time_is_up(self, sandbox: Sandbox) -> None:
+        if sandbox.state != "running":
+            return
+        if sandbox.lifecycle.pause:
+            await self.pause(sandbox.id, keep_memory=sandbox.lifecycle.keep_memory)
+        else:
+            await self.kill(sandbox.id)
+
+    def _too_long(self) -> Refusal:
+        return Refusal(400, f"Timeout cannot be greater than {self.limits.hours} hours")
+
+    def _lock(self, sandbox_id: str) -> asyncio.Lock:
+        return self._changing.setdefault(sandbox_id, asyncio.Lock())
+
+
+def missing(sandbox_id: str) -> Refusal:
+    return Refusal(404, f"Sandbox \"{sandbox_id}\" doesn't exist or you don't have access to it")
+
+
+def copy_disk(source: Path, target: Path) -> None:
+    for name in DISK:
+        shutil.copytree(source / name, target / name, symlinks=True)

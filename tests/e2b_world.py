@@ -1,0 +1,73 @@
+"""The stand-in for E2B with providers on the real SDK, as tests want them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bot.web.server import tcp_socket
+from sandbox.agents import claude_binary
+from sandbox.e2b.provider import E2BProvider
+from sandbox.e2b.settings import E2BSettings
+from tests.e2b_stand_in import E2BStandIn, Limits
+from tests.world import World
+
+AGENT = "/run/agent"
+CLAUDE = "/run/claude"
+
+
+@dataclass
+class E2BWorld:
+    e2b: E2BStandIn
+    settings: E2BSettings
+
+    def provider(self, **changes: object) -> E2BProvider:
+        """Its clock is the cloud's, so that both can be pushed ahead."""
+        return E2BProvider(replace(self.settings, **changes), clock=self.e2b.clock.now)  # type: ignore[arg-type]
+
+
+@asynccontextmanager
+async def e2b_world(root: Path, agent: Path, *, limits: Limits | None = None) -> AsyncIterator[E2BWorld]:
+    async with E2BStandIn.running(root / "e2b", limits=limits, extra_binds=[(agent, AGENT)]) as e2b:
+        settings = E2BSettings(
+            api_key=e2b.api_key,
+            gateway_url="http://127.0.0.1:9",
+            instance="test",
+            api_url=e2b.api_url,
+            sandbox_url=e2b.sandbox_url,
+            agent=AGENT,
+            floor=None,
+            creations_per_second=1000.0,
+        )
+        yield E2BWorld(e2b, settings)
+
+
+@asynccontextmanager
+async def e2b_maker(root: Path, agent: Path) -> AsyncIterator[Callable[[], E2BProvider]]:
+    """For suites over every kind of environment."""
+    async with e2b_world(root, agent) as world:
+        yield world.provider
+
+
+@asynccontextmanager
+async def e2b_spine(
+    root: Path, *, limits: Limits | None = None, **changes: str
+) -> AsyncIterator[tuple[World, E2BStandIn]]:
+    """The whole world with sessions in sandboxes, and the real Claude CLI in them."""
+    binds = [(claude_binary.find(), CLAUDE)]
+    with tcp_socket("127.0.0.1", 0) as free:
+        port = free.getsockname()[1]
+    async with E2BStandIn.running(root / "e2b", limits=limits, extra_binds=binds) as e2b:
+        environment = {
+            **e2b.environment(),
+            "FORGEHAND_SANDBOX": "e2b",
+            "FORGEHAND_PORT": str(port),
+            "FORGEHAND_PUBLIC_URL": f"http://127.0.0.1:{port}",
+            "FORGEHAND_E2B_AGENT": CLAUDE,
+            "FORGEHAND_E2B_CREATIONS": "1000",
+            **changes,
+        }
+        async with World.running(root, private=True, **environment) as world:
+            yield world, e2b

@@ -1,0 +1,303 @@
+"""What goes wrong in E2B's cloud, over the real SDK: lost answers, broken and silent lines, pauses, ends, limits."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from sandbox.e2b.provider import INSTANCE, KEY, E2BProvider
+from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
+from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, Liveness
+from tests.e2b_stand_in import Fault
+from tests.e2b_world import E2BWorld, e2b_world
+from tests.environment_world import shell, short_folder, small_agent, until, until_size
+
+SPEC = EnvironmentSpec(labels={"app": "forgehand", "session": "abcd1234"}, public_repository=True)
+CREATE = "POST /v2/sandboxes"
+START = "POST /process.Process/Start"
+
+
+@pytest.fixture
+def root() -> Iterator[Path]:
+    with short_folder() as found:
+        yield found
+
+
+@pytest.fixture
+async def world(root: Path) -> AsyncIterator[E2BWorld]:
+    async with e2b_world(root, small_agent(root)) as found:
+        yield found
+
+
+@pytest.fixture
+async def provider(world: E2BWorld) -> AsyncIterator[E2BProvider]:
+    found = world.provider()
+    yield found
+    await found.close()
+
+
+# --- creating
+
+
+@pytest.mark.parametrize("kind", ["fail_after", "lose"])
+async def test_a_create_whose_answer_was_lost_leaves_one_sandbox(
+    world: E2BWorld, provider: E2BProvider, kind: str
+) -> None:
+    world.e2b.faults.add(Fault(CREATE, kind))  # type: ignore[arg-type]
+    env = await provider.create("one", SPEC)
+    assert (await env.exec(["pwd"])).exit_code == 0
+    assert len(world.e2b.sandboxes) == 1
+
+
+async def test_a_create_that_failed_is_told_as_passing_and_can_be_repeated(
+    world: E2BWorld, provider: E2BProvider
+) -> None:
+    world.e2b.faults.add(Fault(CREATE, "fail"))
+    with pytest.raises(EnvironmentBusy):
+        await provider.create("one", SPEC)
+    assert not world.e2b.sandboxes
+    await provider.create("one", SPEC)
+    assert len(world.e2b.sandboxes) == 1
+
+
+async def test_of_two_sandboxes_with_one_key_the_furnished_one_stays(world: E2BWorld, provider: E2BProvider) -> None:
+    """A create that E2B carried out only after we had stopped looking."""
+    cloud = provider._cloud
+    late = await cloud.create("late", {**SPEC.labels, KEY: "one", INSTANCE: "test"}, world.settings.network())
+    other = world.provider(instance="other")
+    env = await other.create("one", SPEC)
+    world.e2b.sandbox(world.e2b.live[-1].id).metadata[INSTANCE] = "test"
+    await env.write("/work/mine", b"1")
+    found = await provider.attach("one")
+    assert await found.read("/work/mine") == b"1"
+    assert world.e2b.sandbox(late.sandbox_id).state == "killed"
+    assert len(world.e2b.live) == 1
+    await other.close()
+
+
+async def test_what_a_sandbox_is_given(world: E2BWorld, provider: E2BProvider) -> None:
+    await world.provider(egress=frozenset({"pypi.org"})).create("one", SPEC)
+    [sandbox] = world.e2b.sandboxes
+    assert sandbox.metadata == {**SPEC.labels, KEY: "one", INSTANCE: "test"}
+    assert sandbox.network["allowOut"] == ["127.0.0.1", "pypi.org"]
+    assert sandbox.network["denyOut"] == ["0.0.0.0/0"]
+    assert sandbox.network["allowPublicTraffic"] is False
+    assert sandbox.lifecycle.pause
+    assert not sandbox.lifecycle.auto_resume
+    assert not sandbox.env
+
+
+async def test_another_instances_sandboxes_are_not_seen(world: E2BWorld, provider: E2BProvider) -> None:
+    await world.provider(instance="other").create("one", SPEC)
+    assert await provider.find({}) == []
+    with pytest.raises(EnvironmentGone):
+        await provider.attach("one")
+
+
+async def test_a_wrong_key_and_a_missing_template_are_said_plainly(world: E2BWorld) -> None:
+    with pytest.raises(SandboxError, match="E2B_API_KEY") as error:
+        await world.provider(api_key="e2b_" + "0" * 40).create("one", SPEC)
+    assert "0" * 40 not in str(error.value)
+    world.e2b.registry.templates = {"base"}
+    with pytest.raises(SandboxError, match="template build"):
+        await world.provider().create("one", SPEC)
+
+
+async def test_an_agent_below_the_floor_is_refused(world: E2BWorld) -> None:
+    with pytest.raises(SandboxError, match=r"unknown version, and 2\.1\.300 is needed"):
+        await world.provider(floor=(2, 1, 300)).create("one", SPEC)
+
+
+async def test_more_than_the_plan_allows_wait_in_line(world: E2BWorld) -> None:
+    provider = world.provider(sandboxes=2)
+    most = 0
+    done: list[int] = []
+
+    async def one(number: int) -> None:
+        nonlocal most
+        env = await provider.create(f"k-{number}", SPEC)
+        most = max(most, len(world.e2b.live))
+        await env.terminate()
+        done.append(number)
+
+    async with asyncio.timeout(60):
+        await asyncio.gather(*(one(number) for number in range(7)))
+    assert most == 2
+    assert sorted(done) == list(range(7))
+
+
+# --- lines that break
+
+
+@pytest.mark.parametrize("kind", ["cut", "rst", "garbage", "no_end", "fail", "reset", "lose", "stall"])
+async def test_a_command_runs_once_whatever_happens_to_its_line(
+    world: E2BWorld, provider: E2BProvider, kind: str
+) -> None:
+    env = await provider.create("one", SPEC)
+    world.e2b.faults.add(Fault(START, kind, status=502))  # type: ignore[arg-type]
+    result = await env.exec(shell("echo once >> log; cat log"))
+    assert (result.exit_code, result.stdout) == (0, b"once\n")
+
+
+@pytest.mark.parametrize("kind", ["cut", "rst", "lose", "fail_after"])
+async def test_a_launch_whose_answer_was_lost_started_once(world: E2BWorld, provider: E2BProvider, kind: str) -> None:
+    env = await provider.create("one", SPEC)
+    world.e2b.faults.add(Fault(START, kind))  # type: ignore[arg-type]
+    await env.launch("run", shell("echo once >> log; exec sleep 60"))
+    await until_size(env, "/work/log", 5)
+    assert await env.read("/work/log") == b"once\n"
+    assert await env.liveness("run") is Liveness.RUNNING
+
+
+@pytest.mark.parametrize("kind", ["cut", "rst", "stall", "garbage", "no_end", "fail"])
+async def test_no_line_is_lost_or_doubled_when_streams_break(world: E2BWorld, provider: E2BProvider, kind: str) -> None:
+    env = await provider.create("one", SPEC)
+    script = "i=0; while [ $i -lt 150 ]; do i=$((i+1)); echo line-$i >> out; sleep 0.01; done"
+    await env.launch("run", shell(script))
+    for skip in (0, 2, 5):
+        world.e2b.faults.add(Fault(START, kind, after=2, skip=skip))  # type: ignore[arg-type]
+    data = b""
+    async with asyncio.timeout(60):
+        async with aclosing(env.watch("/work/out", 0)) as sizes:  # type: ignore[type-var]
+            async for size in sizes:
+                while len(data) < size and (part := await env.read("/work/out", offset=len(data))):
+                    data += part
+                if data.endswith(b"line-150\n"):
+                    break
+    assert data.decode().split() == [f"line-{number}" for number in range(1, 151)]
+
+
+async def test_a_download_that_breaks_is_begun_anew(world: E2BWorld, provider: E2BProvider, tmp_path: Path) -> None:
+    env = await provider.create("one", SPEC)
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(os.urandom(1 << 20))
+    await env.upload(source, "/work/blob")
+    world.e2b.faults.add(Fault("GET /files", "rst", after=1))
+    world.e2b.faults.add(Fault("GET /files", "cut", after=1))
+    assert await env.download("/work/blob", target, max_bytes=1 << 20) == 1 << 20
+    assert target.read_bytes() == source.read_bytes()
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["source", "target"]
+
+
+async def test_an_upload_that_breaks_is_done_again(world: E2BWorld, provider: E2BProvider) -> None:
+    env = await provider.create("one", SPEC)
+    world.e2b.faults.add(Fault("POST /files", "reset"))
+    world.e2b.faults.add(Fault("POST /files", "lose"))
+    await env.write("/work/a", b"whole")
+    assert await env.read("/work/a") == b"whole"
+
+
+# --- ends and pauses
+
+
+async def test_a_sandbox_that_vanishes_is_gone_for_every_call_under_way(world: E2BWorld, provider: E2BProvider) -> None:
+    env = await provider.create("one", SPEC)
+    await env.write("/work/out", b"x")
+    watching = asyncio.ensure_future(_to_the_end(env))
+    running = asyncio.ensure_future(env.exec(["sleep", "60"]))
+    await until(lambda: _started(world, b" run "))
+    await world.e2b.kill(world.e2b.live[0].id)
+    for task in (watching, running):
+        with pytest.raises(EnvironmentGone):
+            await asyncio.wait_for(task, 20)
+    assert not await env.is_running()
+
+
+async def test_an_unused_sandbox_pauses_and_its_frozen_run_is_ended_on_return(
+    world: E2BWorld, provider: E2BProvider
+) -> None:
+    env = await provider.create("one", SPEC)
+    await env.launch("run", ["sleep", "600"])
+    await world.e2b.clock.advance(301)
+    await world.e2b.clock.advance(301)
+    [sandbox] = world.e2b.live
+    assert sandbox.paused
+    with pytest.raises(EnvironmentBusy):
+        await env.liveness("run")
+    back = await provider.attach("one")
+    assert await back.liveness("run") is Liveness.EXITED
+    assert sandbox.state == "running"
+
+
+async def test_whoever_uses_a_sandbox_keeps_it_alive(world: E2BWorld, provider: E2BProvider) -> None:
+    env = await provider.create("one", SPEC)
+    [sandbox] = world.e2b.live
+    for _ in range(12):
+        await world.e2b.clock.advance(120)
+        began = sandbox.end_at
+        await env.stat("/work")
+        await until(lambda before=began: _later(sandbox, before))  # type: ignore[misc]
+    assert sandbox.state == "running"
+
+
+async def test_a_long_command_is_given_the_life_that_it_needs(world: E2BWorld, provider: E2BProvider) -> None:
+    env = await provider.create("one", SPEC)
+    [sandbox] = world.e2b.live
+    await env.exec(["true"], timeout=1500)
+    assert sandbox.end_at - world.e2b.clock.now() > 1500
+
+
+async def test_a_sandbox_that_lost_its_files_in_a_pause_is_ended(world: E2BWorld, provider: E2BProvider) -> None:
+    env = await provider.create("one", SPEC)
+    await env.pause()
+    [sandbox] = world.e2b.live
+    (sandbox.folder / "var-lib" / "forgehand" / "marker").unlink()
+    with pytest.raises(EnvironmentGone, match="without its files"):
+        await provider.attach("one")
+    assert not world.e2b.live
+
+
+async def test_a_pause_closes_the_watch_and_another_follows(world: E2BWorld, provider: E2BProvider) -> None:
+    env = await provider.create("one", SPEC)
+    await env.write("/work/out", b"")
+    async with asyncio.timeout(20), aclosing(env.watch("/work/out", 0)) as sizes:  # type: ignore[type-var]
+        assert await anext(sizes) == 0
+        await env.pause()
+        await env.resume()
+        await env.write("/work/out", b"abc")
+        async for size in sizes:
+            if size == 3:
+                break
+
+
+async def test_a_kill_that_fails_at_first_is_repeated_until_nothing_is_left(
+    world: E2BWorld, provider: E2BProvider
+) -> None:
+    env = await provider.create("one", SPEC)
+    world.e2b.faults.add(Fault("DELETE /sandboxes/*", "fail"))
+    with pytest.raises(EnvironmentBusy):
+        await env.terminate()
+    await env.terminate()
+    assert not world.e2b.live
+
+
+# --- what must not be seen
+
+
+async def test_what_commands_are_given_is_in_no_command_line(world: E2BWorld, provider: E2BProvider) -> None:
+    env = await provider.create("one", SPEC)
+    secret = "canary-secret-value"
+    await env.exec(["true"], env={"TOKEN": secret}, stdin=secret.encode())
+    await env.launch("run", ["true"], env={"TOKEN": secret})
+    starts = [call for call in world.e2b.calls if str(call) == START]
+    assert starts
+    assert not any(secret.encode() in call.body for call in starts)
+    assert not any(secret in call.query for call in world.e2b.calls)
+
+
+async def _to_the_end(env: EnvironmentPrimitives) -> None:
+    async for _ in env.watch("/work/out", 0):
+        pass
+
+
+async def _started(world: E2BWorld, mark: bytes) -> bool:
+    return any(mark in call.body for call in world.e2b.calls)
+
+
+async def _later(sandbox: object, before: float) -> bool:
+    return bool(getattr(sandbox, "end_at", 0.0) > before)

@@ -1,0 +1,55 @@
+"""From comment to pull request with sessions in E2B's sandboxes: the real SDK, the real Claude CLI, a stand-in cloud."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bot.simulation.anthropic import Call, Say, Script, Wait
+from tests.e2b_world import e2b_spine
+from tests.world import MODEL_KEY, WEBHOOK_SECRET
+
+EDIT = Call("Bash", {"command": "echo '# more' >> shop.py", "description": "Add"})
+
+
+async def test_a_comment_becomes_a_pull_request_and_no_credential_is_inside(tmp_path: Path) -> None:
+    async with e2b_spine(tmp_path) as (world, e2b):
+        async with world.bot():
+            world.say("/claude fix this")
+            assert await world.outcome() == "pull_request", world.replies()[0].body
+        [pull] = world.pulls()
+        assert pull.draft
+        assert "max(" in world.repo.diff("main", pull.head)
+        [sandbox] = e2b.sandboxes
+        assert sandbox.state == "killed"
+        secrets = [MODEL_KEY, WEBHOOK_SECRET, e2b.api_key, world.app.private_key_pem.splitlines()[1]]
+        sent = b"".join(call.body + call.query.encode() for call in e2b.calls)
+        inside = sent + b"".join(path.read_bytes() for path in sandbox.folder.rglob("*") if path.is_file())
+        assert b"FORGEHAND_GATEWAY" in inside
+        assert not [secret for secret in secrets if secret.encode() in inside]
+
+
+async def test_a_restarted_bot_goes_on_where_it_was(tmp_path: Path) -> None:
+    async with e2b_spine(tmp_path) as (world, e2b):
+        world.model.default(Script([EDIT, Wait("go"), Say("Added a line.")]))
+        async with world.bot():
+            world.say("/claude add a line")
+            await world.model.reached("go", timeout=60)
+        async with world.bot():
+            world.model.release("go")
+            assert await world.outcome() == "pull_request", world.replies()[0].body
+        assert len(e2b.sandboxes) == 1
+        assert len(world.pulls()) == 1
+        assert len(world.replies()) == 1
+
+
+async def test_a_sandbox_that_vanishes_ends_the_turn_with_a_sentence(tmp_path: Path) -> None:
+    async with e2b_spine(tmp_path) as (world, e2b):
+        world.model.default(Script([EDIT, Wait("go"), Say("Added a line.")]))
+        async with world.bot():
+            world.say("/claude add a line")
+            await world.model.reached("go", timeout=60)
+            await e2b.kill(e2b.live[0].id)
+            assert await world.outcome() == "killed", world.replies()[0].body
+            world.model.release("go")
+        assert "environment" in world.replies()[0].body
+        assert not world.pulls()

@@ -1,0 +1,127 @@
+"""Settings: what a file may look like, and the one sentence for each thing that is wrong."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from bot import settings, settings_file
+from bot.errors import SettingsError
+
+
+def pem(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> str:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
+
+
+KEY = pem(rsa.generate_private_key(65537, 2048))
+NEEDED = {
+    "HOME": "/nowhere",
+    "FORGEHAND_APP_ID": "1",
+    "FORGEHAND_PRIVATE_KEY": KEY,
+    "FORGEHAND_WEBHOOK_SECRET": "one, two",
+    "FORGEHAND_SECRET_KEY": base64.b64encode(bytes(32)).decode(),
+    "ANTHROPIC_API_KEY": "key",
+}
+
+
+def test_what_is_needed_is_enough() -> None:
+    found = settings.read(NEEDED)
+    assert found.port == 8080
+    assert found.data_dir == Path("/nowhere/.local/share/forgehand")
+    assert [one.reveal() for one in found.github.webhook_secrets] == ["one", "two"]
+    assert KEY.splitlines()[1] not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("FORGEHAND_APP_ID", "abc"),
+        ("FORGEHAND_APP_ID", "0"),
+        ("FORGEHAND_APP_ID", "nan"),
+        ("FORGEHAND_PRIVATE_KEY", "xyz"),
+        ("FORGEHAND_PRIVATE_KEY", "-----BEGIN RSA PRIVATE KEY-----\ndamaged\n-----END RSA PRIVATE KEY-----"),
+        ("FORGEHAND_PRIVATE_KEY", pem(ec.generate_private_key(ec.SECP256R1()))),
+        ("FORGEHAND_WEBHOOK_SECRET", " , "),
+        ("FORGEHAND_SECRET_KEY", "short"),
+        ("FORGEHAND_PORT", "70000"),
+        ("FORGEHAND_PORT", "80.5"),
+        ("FORGEHAND_PUBLIC_URL", "https://["),
+        ("FORGEHAND_PUBLIC_URL", "https://host:99999"),
+        ("FORGEHAND_PUBLIC_URL", "https://host/?page=1"),
+        ("FORGEHAND_PUBLIC_URL", "https://me:word@host"),
+        ("FORGEHAND_GITHUB_API_URL", "http://github.example"),
+        ("FORGEHAND_COMMAND", "two words"),
+        ("FORGEHAND_COMMAND", "<!--"),
+        ("FORGEHAND_COMMAND", "/claude`"),
+        ("FORGEHAND_SANDBOX", "elsewhere"),
+        ("FORGEHAND_SESSION_BUDGET", "inf"),
+        ("FORGEHAND_SESSION_BUDGET", "5$"),
+        ("FORGEHAND_EGRESS", "*"),
+        ("FORGEHAND_EGRESS", "https://pypi.org"),
+        ("FORGEHAND_DATABASE_URL", "postgresql://here"),
+    ],
+)
+def test_a_wrong_one_is_named_in_one_sentence(name: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=name) as caught:
+        settings.read({**NEEDED, name: value})
+    assert "\n" not in str(caught.value)
+
+
+def test_a_private_key_on_one_line_is_one() -> None:
+    found = settings.read({**NEEDED, "FORGEHAND_PRIVATE_KEY": KEY.replace("\n", "\\n")})
+    assert found.github.private_key.reveal().strip() == KEY.strip()
+
+
+def test_secrets_come_from_files(tmp_path: Path) -> None:
+    for name, content in (("good", KEY), ("empty", " \n"), ("binary", "")):
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    without = {name: value for name, value in NEEDED.items() if name != "FORGEHAND_PRIVATE_KEY"}
+    assert settings.read({**without, "FORGEHAND_PRIVATE_KEY_FILE": str(tmp_path / "good")})
+    for name in ("empty", "binary", "missing"):
+        with pytest.raises(SettingsError, match="FORGEHAND_PRIVATE_KEY_FILE"):
+            settings.read({**without, "FORGEHAND_PRIVATE_KEY_FILE": str(tmp_path / name)})
+
+
+def test_an_enterprise_server_has_its_api_beside_it() -> None:
+    found = settings.read({**NEEDED, "FORGEHAND_GITHUB_URL": "https://github.example/"})
+    assert found.github.api_url == "https://github.example/api/v3"
+
+
+def test_a_settings_file(tmp_path: Path) -> None:
+    file = tmp_path / "settings"
+    file.write_bytes(
+        b"\xef\xbb\xbfFIRST=1 # one\r\n\r\n# SECOND=2\nexport\tTHIRD = 'three # is'  # said\n"
+        b'FOURTH="four\\n\\"five\\""\nFIFTH="-----BEGIN\nmiddle\n-----END"\nSIXTH=a"b#c\nSEVENTH=\n'
+    )
+    assert settings_file.read(file) == {
+        "FIRST": "1",
+        "THIRD": "three # is",
+        "FOURTH": 'four\n"five"',
+        "FIFTH": "-----BEGIN\nmiddle\n-----END",
+        "SIXTH": 'a"b#c',
+        "SEVENTH": "",
+    }
+
+
+@pytest.mark.parametrize(
+    "content", ["fine=1\nnonsense\n", "fine=1\n=7\n", "fine=1\nA='seven\nB=2\n", "fine=1\nA='x' y\n"]
+)
+def test_a_line_that_cannot_be_read_is_named_and_not_shown(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "settings"
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(SettingsError, match="Line 2 of ") as caught:
+        settings_file.read(file)
+    assert "seven" not in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "latin").write_bytes(b"# caf\xe9\n")
+    with pytest.raises(SettingsError, match="not UTF-8"):
+        settings_file.read(tmp_path / "latin")
+    with pytest.raises(SettingsError, match="does not exist"):
+        settings.from_environment(tmp_path)

@@ -1,0 +1,38 @@
+"""Settings of E2B: what is needed, and the sentence for what is missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.errors import SettingsError
+from bot.settings import read_e2b
+
+GOOD = {"FORGEHAND_SANDBOX": "e2b", "E2B_API_KEY": "e2b_secret", "FORGEHAND_PUBLIC_URL": "https://bot.example"}
+
+
+def test_nothing_is_needed_for_local_sessions() -> None:
+    assert read_e2b({"E2B_API_KEY": "e2b_secret"}) is None
+
+
+def test_defaults_and_no_secret_in_its_words() -> None:
+    found = read_e2b(GOOD)
+    assert found is not None
+    assert (found.template, found.sandboxes, found.agent) == ("forgehand", 20, "/usr/local/bin/claude")
+    assert found.hosts() == ["bot.example"]
+    assert "e2b_secret" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"E2B_API_KEY": ""}, "E2B_API_KEY"),
+        ({"FORGEHAND_PUBLIC_URL": ""}, "FORGEHAND_PUBLIC_URL"),
+        ({"FORGEHAND_PUBLIC_URL": "http://bot.example"}, "plain http"),
+        ({"E2B_API_URL": "nonsense"}, "E2B_API_URL"),
+        ({"FORGEHAND_E2B_SANDBOXES": "0"}, "FORGEHAND_E2B_SANDBOXES"),
+        ({"FORGEHAND_SANDBOX": "cloud"}, "FORGEHAND_SANDBOX"),
+    ],
+)
+def test_what_is_wrong_is_named(changes: dict[str, str], words: str) -> None:
+    with pytest.raises(SettingsError, match=words):
+        read_e2b({**GOOD, **changes})
