@@ -6,7 +6,12 @@ import re
 import unicodedata
 
 _NOT_PLAIN = re.compile(r"[^\n\t\x20-\x7e]")
-_TERMINAL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
+_TERMINAL = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # colours, cursor
+    r"|(?:\x1b[]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"  # titles, links, clipboard
+    r"|\x1b[ -/]*[0-~]?"
+)
+_BREAK = re.compile(r"\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 _UNSEEN_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co"))
 _SIGNS = frozenset(map(chr, (*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD)))
 """Category Cf by name, yet drawn on the page."""
@@ -19,6 +24,11 @@ _EMOJI_PUNCTUATION = frozenset("‼⁉〰")
 def plain(text: str) -> str:
     """The text without characters that draw nothing: for names, titles and as the last step for the rest."""
     return _NOT_PLAIN.sub(_drawn, _TERMINAL.sub("", text))
+
+
+def shown(text: str) -> str:
+    """The same with every kind of line break as a newline: for what is published."""
+    return plain(_BREAK.sub("\n", text))
 
 
 def _drawn(match: re.Match[str]) -> str:

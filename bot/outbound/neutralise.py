@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from bot import characters
 from bot.outbound import prose, scrub
-from bot.outbound.visible import visible
 
 MARKER = re.compile(r"<!-- forgehand:[A-Za-z0-9_=. :#/-]{0,300} -->[ \t]*\Z")
 _FORGED = re.compile(r"<!--(?=\s*forgehand:)", re.IGNORECASE)
@@ -25,12 +25,12 @@ Change = Callable[[str], str]
 
 def inert(text: str) -> str:
     """Markdown that others wrote, to stand in a page of ours: it keeps its form and loses its effects."""
-    return _markdown(visible(text), scrub.untrusted, scrub.any_html)
+    return _markdown(characters.shown(text), scrub.untrusted, scrub.any_html)
 
 
 def block(text: str, language: str = "") -> str:
     """Text as a code block that it cannot leave."""
-    shown = _forged(visible(text))
+    shown = _forged(characters.shown(text))
     longest = max((len(run) for run in re.findall(r"`{3,}", shown)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language if _is_plain(language) else ''}\n{_COMMAND_IN_CODE.sub(' ', shown)}\n{fence}"
@@ -38,12 +38,12 @@ def block(text: str, language: str = "") -> str:
 
 def plain(text: str) -> str:
     """Words of others for a title or a commit message: no references, and no line that reads as a trailer."""
-    return _TRAILER.sub("- ", scrub.plain(_forged(visible(text))))
+    return _TRAILER.sub("- ", scrub.plain(_forged(characters.shown(text))))
 
 
 def whole(text: str, closes: int | None = None) -> str:
     """A composed body. Our marker may stand on its first line alone; `closes` is the one thread it may close."""
-    text = visible(text)
+    text = characters.shown(text)
     first, separator, rest = text.partition("\n")
     marked = MARKER.match(first) is not None
     changed = _markdown(rest if marked else text, lambda part: scrub.whole(part, closes), scrub.foreign_html)
@@ -51,7 +51,7 @@ def whole(text: str, closes: int | None = None) -> str:
 
 
 def whole_plain(text: str, closes: int | None = None) -> str:
-    return scrub.plain_whole(_forged(visible(text)), closes)
+    return scrub.plain_whole(_forged(characters.shown(text)), closes)
 
 
 def _markdown(text: str, change: Change, escape: Change) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal
 
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.simulation.github.rest import BASE
@@ -122,8 +123,8 @@ class FaultyApp:
 
         try:
             await self._run(call, (scope, listen, note))
-        except asyncio.CancelledError:
-            # the server stops and has dropped the connection: there is nobody to answer
+        except (asyncio.CancelledError, ClientDisconnect):
+            # the server stops, or a client that was held has gone: there is nobody to answer
             return
         except Exception as error:
             self.errors.append(error)

@@ -1,0 +1,74 @@
+"""`python -m tests.bench.e2b`: the spine's figures with sessions in E2B's sandboxes (the stand-in, the real SDK)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from sandbox.e2b.provider import E2BProvider
+from sandbox.primitives import EnvironmentSpec
+from tests.bench import spine
+from tests.e2b_stand_in import E2BStandIn
+from tests.e2b_world import e2b_maker, e2b_spine
+from tests.environment_world import short_folder, small_agent
+from tests.world import World
+
+RUNS = 5
+CALLS = 20
+PACK_BYTES = 20 << 20
+
+
+async def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        async with e2b_spine(Path(folder)) as (world, e2b):
+            await turns(world, e2b)
+            await spine.latency(world)
+    with short_folder() as root:
+        async with e2b_maker(root, small_agent(root)) as make:
+            await calls(make, root)
+
+
+async def turns(world: World, e2b: E2BStandIn) -> None:
+    created, asked = [], []
+    async with world.bot():
+        for _ in range(RUNS):
+            issue = world.github.open_issue(world.repo, title="Bench", body="", by="alice")
+            before, began = len(world.model.requests), time.time()
+            world.say("/claude fix this", on=issue)
+            await world.model.until(lambda model, before=before: len(model.requests) > before, 60)  # type: ignore[misc]
+            asked.append(time.time() - began)
+            created.append(time.time() - e2b.sandboxes[-1].created_at)
+            await world.outcome(on=issue)
+    spine.say("create to first request at the model", created, None)
+    spine.say("webhook to first request at the model", asked, None)
+
+
+async def calls(make: Callable[[], E2BProvider], root: Path) -> None:
+    provider = make()
+    spec = EnvironmentSpec(labels={}, public_repository=False)
+    env = await provider.create("bench", spec)
+    timed: dict[str, list[float]] = {}
+
+    async def measure(what: str, call: Callable[[], object]) -> None:
+        began = time.monotonic()
+        await call()  # type: ignore[misc]
+        timed.setdefault(what, []).append(time.monotonic() - began)
+
+    pack = root / "pack"
+    pack.write_bytes(os.urandom(PACK_BYTES))
+    for number in range(CALLS):
+        await measure("create and furnish", lambda number=number: provider.create(f"b-{number}", spec))
+        await measure("exec", lambda: env.exec(["true"]))
+        await measure("write", lambda: env.write("/work/x", b"x"))
+        await measure("read", lambda: env.read("/work/x"))
+        await measure("upload of 20 MiB", lambda: env.upload(pack, "/work/pack"))
+    for what, seconds in timed.items():
+        spine.say(what, seconds, None)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
