@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ from bot.sessions.services import Services
 from bot.sessions.signals import Signals
 from bot.settings import Settings
 from bot.store import spend, upkeep
-from bot.store.base import Store
+from bot.store.base import Clock, Store
 from bot.store.lock import DataDirLock
 from bot.vault import Vault
 from bot.web.credentials import NONE, from_vault
@@ -63,7 +64,9 @@ class Running:
 
 
 @asynccontextmanager
-async def running(settings: Settings, open_store: OpenStore = Store.open) -> AsyncIterator[Running]:
+async def running(
+    settings: Settings, open_store: OpenStore = Store.open, clock: Clock = time.time
+) -> AsyncIterator[Running]:
     """Serve until the block ends; sessions under way are left as they are for the next process."""
     redactor = Redactor(secret.reveal() for secret in settings.secrets())
     logs.configure(redactor.redact)
@@ -76,7 +79,7 @@ async def running(settings: Settings, open_store: OpenStore = Store.open) -> Asy
         credentials = await _credentials(settings, Vault(store, ring, redactor.register))
         await spend.abandon_open(store)
         ceilings = Ceilings.of(settings.limits)
-        gateway = Gateway(store, credentials, settings.model.upstream, ceilings=ceilings)
+        gateway = Gateway(store, credentials, settings.model.upstream, clock, ceilings=ceilings)
         stack.push_async_callback(gateway.close)
         wakes = asyncio.Event()
         server = await stack.enter_async_context(_edge(settings, store, gateway, wakes.set))
@@ -84,7 +87,7 @@ async def running(settings: Settings, open_store: OpenStore = Store.open) -> Asy
         stack.push_async_callback(choice.provider.close)
         if settings.e2b is None:
             await _open_sockets(stack, settings, gateway, choice)
-        await _work(stack, await _assemble(stack, settings, store, redactor, choice), wakes)
+        await _work(stack, await _assemble(stack, settings, store, redactor, choice, clock), wakes)
         yield Running(server.url, choice.words)
 
 
@@ -115,14 +118,14 @@ async def _open_sockets(stack: AsyncExitStack, settings: Settings, gateway: Gate
 
 
 async def _assemble(
-    stack: AsyncExitStack, settings: Settings, store: Store, redactor: Redactor, choice: Choice
+    stack: AsyncExitStack, settings: Settings, store: Store, redactor: Redactor, choice: Choice, clock: Clock
 ) -> Services:
     github = GitHubApp(settings.github, on_secret=redactor.register, on_retired=redactor.forget)
     stack.push_async_callback(github.close)
     outbound = Outbound(github, redactor)
     folds = Folds(store, Claude())
-    page = Page(store, folds, command=settings.command)
-    board = LiveBoard(store, outbound, folds, page)
+    page = Page(store, folds, command=settings.command, clock=clock)
+    board = LiveBoard(store, outbound, folds, page, clock)
     stack.push_async_callback(board.stop)
     cache = RepositoryCache(settings.data_dir / "repositories")
     await cache.sweep()
@@ -137,6 +140,7 @@ async def _assemble(
         agent=Claude(),
         board=board,
         signals=Signals(),
+        clock=clock,
     )
 
 
@@ -163,6 +167,7 @@ async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event)
         board=services.board,
         admit=admission.wake,
         poke=services.signals.poke,
+        clock=services.clock,
     )
     await services.board.say_unsaid()
     await stack.enter_async_context(_background(_warm_up(services.github)))

@@ -1,4 +1,4 @@
-"""From comment to pull request with sessions in E2B's sandboxes: the real SDK, the real Claude CLI, a stand-in cloud."""
+"""From comment to pull request in E2B's sandboxes: the real SDK, the real Claude CLI, a stand-in for the cloud."""
 
 from __future__ import annotations
 
@@ -40,6 +40,23 @@ async def test_a_restarted_bot_goes_on_where_it_was(tmp_path: Path) -> None:
         assert len(e2b.sandboxes) == 1
         assert len(world.pulls()) == 1
         assert len(world.replies()) == 1
+
+
+async def test_a_bot_that_stays_away_loses_no_work(tmp_path: Path) -> None:
+    """The sandbox pauses by itself; what was frozen in it is ended on return, and the work so far is brought home."""
+    async with e2b_spine(tmp_path) as (world, e2b):
+        world.model.default(Script([EDIT, Wait("go"), Say("Added a line.")]))
+        async with world.bot():
+            world.say("/claude add a line")
+            await world.model.reached("go", timeout=60)
+        for _ in range(3):
+            await e2b.clock.advance(600)
+        [sandbox] = e2b.live
+        assert sandbox.paused
+        async with world.bot():
+            assert await world.outcome() == "killed", world.replies()[0].body
+        assert "refs/forgehand/rescue/" in world.replies()[0].body
+        assert not e2b.live
 
 
 async def test_a_sandbox_that_vanishes_ends_the_turn_with_a_sentence(tmp_path: Path) -> None:

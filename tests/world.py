@@ -6,9 +6,11 @@ import base64
 import os
 import re
 import shutil
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from bot import app as service
@@ -17,6 +19,7 @@ from bot.simulation.anthropic import SimulatedAnthropic
 from bot.simulation.github import SimulatedGitHub
 from bot.simulation.github.state import App, Comment, Installation, Issue, Pull, Repository
 from bot.simulation.scenarios import discount
+from bot.store.base import Clock, Store
 from sandbox.agents import claude_binary
 from sandbox.local.provider import LocalProvider
 
@@ -88,9 +91,10 @@ class World:
         }
 
     @asynccontextmanager
-    async def bot(self, **changes: str) -> AsyncIterator[service.Running]:
+    async def bot(self, clock: Clock = time.time, **changes: str) -> AsyncIterator[service.Running]:
         """The service in this process, on the world's data directory; GitHub's webhooks go to it."""
-        async with service.running(settings.read({**self.environment, **changes})) as running:
+        chosen, open_store = settings.read({**self.environment, **changes}), partial(Store.open, clock=clock)
+        async with service.running(chosen, open_store, clock) as running:
             self.app.webhook_url = f"{running.url}/webhook"
             yield running
 

@@ -13,6 +13,8 @@ PER_SECOND = 0.1
 RESERVED_FOR_FINALS = 20.0
 LEAST_PAUSE_SECONDS = 75.0
 """After a refusal that names no time to wait."""
+LONGEST_PAUSE_SECONDS = 3700.0
+"""GitHub counts by the hour: an end further away was noted before the clock was set back."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Allowance:
 
     def wait_seconds(self, now: float, *, final: bool) -> float:
         """How long until one more edit may go out; 0 when it may now."""
-        if now < self.paused_until:
+        if now < self.paused_until < now + LONGEST_PAUSE_SECONDS:
             return self.paused_until - now
         floor = 0.0 if final else RESERVED_FOR_FINALS
         missing = 1.0 - (self.at(now).tokens - floor)

@@ -120,15 +120,15 @@ class LiveBoard:
         try:
             await self._edit(installation, key)
         except TransientError as error:
-            due.put_back(key, entry, self._clock())
+            due.put_back(key, entry)
             await self._purse.refused(installation, error.retry_after)
         except BotError as error:
             log.warning("live comment cannot be written", extra={"turn": key.workflow_id, "error": str(error)})
             if entry.final and entry.tries < MOST_TRIES_REFUSED:
-                due.put_back(key, entry, self._clock())
+                due.put_back(key, entry)
         except Exception:  # one comment that cannot be rendered must not silence the others
             log.exception("live comment failed", extra={"turn": key.workflow_id})
-        due.written(key, self._clock())
+        due.written(key)
 
     async def _edit(self, installation: InstallationId, key: TurnKey) -> None:
         comment = await comments.get(self._store, key)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from bot.live.allowance import Allowance
@@ -10,6 +12,7 @@ from bot.models import TurnKey
 
 FINAL_SPACING_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
+FOREVER = float("inf")
 
 
 @dataclass
@@ -20,9 +23,13 @@ class Due:
 
 
 class DueList:
-    """At most one entry a turn: the latest state is written, never a queue of states."""
+    """At most one entry a turn: the latest state is written, never a queue of states.
 
-    def __init__(self) -> None:
+    Its own times are of a clock that never jumps: a wall clock set back must not silence a comment.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._entries: dict[TurnKey, Due] = {}
         self._written: dict[TurnKey, float] = {}
         self._wake = asyncio.Event()
@@ -37,15 +44,15 @@ class DueList:
 
     def next(self, now: float, allowance: Allowance) -> tuple[TurnKey, float]:
         """The one to write next and how long to wait before: finals, then the one that waited longest."""
-        spacing = allowance.spacing_seconds(now)
+        spacing, here = allowance.spacing_seconds(now), self._clock()
 
         def wait(key: TurnKey) -> float:
             entry = self._entries[key]
-            rested = self._written.get(key, 0.0) + (FINAL_SPACING_SECONDS if entry.final else spacing)
-            return max(allowance.wait_seconds(now, final=entry.final), rested - now, entry.not_before - now, 0.0)
+            rested = self._written.get(key, -FOREVER) + (FINAL_SPACING_SECONDS if entry.final else spacing)
+            return max(allowance.wait_seconds(now, final=entry.final), rested - here, entry.not_before - here, 0.0)
 
         def rank(key: TurnKey) -> tuple[float, bool, float]:
-            return wait(key), not self._entries[key].final, self._written.get(key, 0.0)
+            return wait(key), not self._entries[key].final, self._written.get(key, -FOREVER)
 
         key = min(self._entries, key=rank)
         self._wake.clear()
@@ -62,14 +69,14 @@ class DueList:
     def take(self, key: TurnKey) -> Due:
         return self._entries.pop(key)
 
-    def put_back(self, key: TurnKey, entry: Due, now: float) -> None:
+    def put_back(self, key: TurnKey, entry: Due) -> None:
         """It could not be written: later, and later each time."""
         known = self._entries.setdefault(key, entry)
         known.final = known.final or entry.final
         known.tries = entry.tries + 1
-        known.not_before = now + min(0.5 * 2**known.tries, LONGEST_PAUSE_SECONDS)
+        known.not_before = self._clock() + min(0.5 * 2**known.tries, LONGEST_PAUSE_SECONDS)
 
-    def written(self, key: TurnKey, now: float) -> None:
-        self._written[key] = now
+    def written(self, key: TurnKey) -> None:
+        now = self._written[key] = self._clock()
         if len(self._written) > 1000:
             self._written = {one: at for one, at in self._written.items() if now - at < LONGEST_PAUSE_SECONDS}

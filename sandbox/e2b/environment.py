@@ -18,7 +18,8 @@ from sandbox.e2b.cloud import Cloud
 from sandbox.e2b.exposure import Exposures
 from sandbox.e2b.faults import Unclear
 from sandbox.e2b.inside import places
-from sandbox.e2b.line import PYTHON, Line
+from sandbox.e2b.line import Line
+from sandbox.e2b.operations import PYTHON
 from sandbox.e2b.settings import E2BSettings
 from sandbox.e2b.watching import FRESH_SECONDS, Watch
 from sandbox.errors import EnvironmentGone, NotThere, SandboxError, TooLarge

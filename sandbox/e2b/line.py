@@ -6,9 +6,6 @@ A call may be repeated after a line was lost: what must not happen twice carries
 from __future__ import annotations
 
 import asyncio
-import base64
-import json
-import shlex
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
@@ -16,21 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from sandbox.e2b import faults
 from sandbox.e2b.cloud import Cloud
+from sandbox.e2b.heard import Heard, end, heed, let_go
 from sandbox.e2b.inside import places
-from sandbox.errors import EnvironmentBusy, NotThere, SandboxError, TooLarge
+from sandbox.e2b.operations import command, opened
+from sandbox.errors import EnvironmentBusy, SandboxError
 
 if TYPE_CHECKING:
-    from e2b import AsyncCommandHandle, AsyncSandbox
+    from e2b import AsyncSandbox
 
-PYTHON = "/usr/bin/python3"
-BOOT = f'import sys; sys.path.insert(0, "{places.CODE}"); from hands.hands import main; main()'
 OPEN_SECONDS = 15.0
-SILENCE_SECONDS = 7.0
-"""The inside says something every two seconds."""
 SPARE_SECONDS = 60.0
 PAUSES = (0.05, 0.3, 1.0)
-ANSWER_BYTES = 16 << 20
-LETTING_GO_SECONDS = 5.0
 UPLOAD_SECONDS = 600.0
 HEARTBEAT_SECONDS = 60.0
 ROOT = "root"
@@ -80,10 +73,10 @@ class Line:
         await self.sandbox()
         await self.keep_for(seconds)
         deadline = time.monotonic() + seconds
-        command = _command(operation, request)
+        said = command(operation, request)
         for attempt in range(1000):
             try:
-                return _opened(await self._once(command, deadline), operation)
+                return opened(await self._once(said, deadline), operation)
             except faults.Unclear:
                 pause = PAUSES[min(attempt, len(PAUSES) - 1)]
                 if time.monotonic() + pause >= deadline or (attempt >= len(PAUSES) and seconds <= SPARE_SECONDS):
@@ -95,7 +88,7 @@ class Line:
         """A stream that is worth nothing by itself: it may end at any time, without a word."""
         sandbox = await self.sandbox()
         handle = await sandbox.commands.run(
-            _command(operation, {**request, "seconds": seconds}),
+            command(operation, {**request, "seconds": seconds}),
             background=True,
             user=ROOT,
             timeout=seconds + SPARE_SECONDS,
@@ -106,7 +99,7 @@ class Line:
         try:
             await handle.wait()
         finally:
-            self._spawn(_end(handle))
+            self._spawn(end(handle))
 
     async def upload(self, name: str, data: bytes | Callable[[], AsyncIterator[bytes]]) -> None:
         """Into the folder of root's that no agent looks into. `data` may be a stream, made anew for another try."""
@@ -193,12 +186,12 @@ class Line:
         async with self._translated("uploading", UPLOAD_SECONDS):
             await sandbox.files.write(path, data, user=ROOT, request_timeout=UPLOAD_SECONDS)
 
-    async def _once(self, command: str, deadline: float) -> str:
+    async def _once(self, said: str, deadline: float) -> str:
         sandbox = await self.sandbox()
-        heard = _Heard()
+        heard = Heard()
         async with self._translated("a command", max(1.0, deadline - time.monotonic()) + OPEN_SECONDS):
             handle = await sandbox.commands.run(
-                command,
+                said,
                 background=True,
                 user=ROOT,
                 timeout=max(1.0, deadline - time.monotonic()) + SPARE_SECONDS,
@@ -208,11 +201,11 @@ class Line:
                 retain_output=False,
             )
             over = asyncio.ensure_future(handle.wait())
-            over.add_done_callback(_heed)
+            over.add_done_callback(heed)
             try:
                 await heard.answer_or(over)
             finally:
-                self._spawn(_let_go(handle, over))
+                self._spawn(let_go(handle, over))
         return heard.answer
 
     def _translated(self, what: str, seconds: float) -> _Translated:
@@ -242,100 +235,3 @@ class _Translated:
             error = late
         if isinstance(error, Exception) and not isinstance(error, SandboxError):
             raise await faults.of_sandbox(error, self._what, self._look) from error
-
-
-class _Heard:
-    """What a command has said so far, and when."""
-
-    def __init__(self) -> None:
-        self._line = ""
-        self._size = 0
-        self._parts: list[str] = []
-        self._at = time.monotonic()
-        self._errors = ""
-        self._answered = asyncio.Event()
-        self.answer = ""
-
-    def out(self, text: str) -> None:
-        self._at = time.monotonic()
-        self._size += len(text)
-        if self._size > ANSWER_BYTES or self.answer:
-            return
-        self._parts.append(text)
-        if text.endswith("\n"):
-            lines = "".join(self._parts).split("\n")
-            self.answer = next((line[1:] for line in lines if line.startswith("=")), "")
-            if self.answer:
-                self._answered.set()
-
-    def err(self, text: str) -> None:
-        self._errors = (self._errors + text)[-1000:]
-
-    async def answer_or(self, over: asyncio.Future[Any]) -> None:
-        """Until the answer is whole: its end event is not needed. Silence, and an end without an answer, are errors."""
-        answered = asyncio.ensure_future(self._answered.wait())
-        try:
-            while not self.answer:
-                await asyncio.wait((answered, over), timeout=1.0, return_when=asyncio.FIRST_COMPLETED)
-                if not self.answer and over.done():
-                    await self._ended(over)
-                if not self.answer and time.monotonic() - self._at > SILENCE_SECONDS:
-                    raise TimeoutError("the line fell silent")
-        finally:
-            answered.cancel()
-
-    async def _ended(self, over: asyncio.Future[Any]) -> None:
-        from e2b import CommandExitException
-
-        try:
-            await over
-        except CommandExitException as error:
-            if error.exit_code > 0:
-                raise SandboxError(f"our scripts in the sandbox failed: {self._errors.strip()[-500:]}") from None
-            raise
-        raise ConnectionError("a command ended without an answer")
-
-
-def _heed(over: asyncio.Future[Any]) -> None:
-    """How it ended was of interest only as long as there was no answer."""
-    if not over.cancelled():
-        over.exception()
-
-
-async def _let_go(handle: AsyncCommandHandle[Any], over: asyncio.Future[Any]) -> None:
-    """It ends by itself in a moment; if its stream does not, the stream is dropped."""
-    await asyncio.wait((over,), timeout=LETTING_GO_SECONDS)
-    if not over.done():
-        over.cancel()
-        await asyncio.gather(over, return_exceptions=True)
-        with suppress(Exception):
-            await handle.disconnect()
-
-
-async def _end(handle: AsyncCommandHandle[Any]) -> None:
-    with suppress(Exception):
-        async with asyncio.timeout(LETTING_GO_SECONDS):
-            if handle.exit_code is None:
-                await handle.kill()
-    with suppress(Exception):
-        await handle.disconnect()
-
-
-def _command(operation: str, request: dict[str, Any]) -> str:
-    """No shell sees anything but the alphabet of base64."""
-    said = base64.urlsafe_b64encode(json.dumps(request).encode()).decode("ascii")
-    return f"exec {PYTHON} -I -S -c {shlex.quote(BOOT)} {operation} {said}"
-
-
-def _opened(answer: str, operation: str) -> dict[str, Any]:
-    """It comes out of the sandbox: root's own words, but read as data."""
-    try:
-        found = json.loads(answer)
-    except (ValueError, RecursionError):
-        raise SandboxError(f"{operation} gave no answer") from None
-    if not isinstance(found, dict):
-        raise SandboxError(f"{operation} gave no answer")
-    if "error" in found:
-        kinds: dict[Any, type[SandboxError]] = {"absent": NotThere, "large": TooLarge, "busy": EnvironmentBusy}
-        raise kinds.get(found["error"], SandboxError)(str(found.get("words"))[:1000])
-    return found

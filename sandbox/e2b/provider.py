@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from sandbox.e2b import faults
 from sandbox.e2b.cloud import Cloud, Listed
 from sandbox.e2b.environment import E2BEnvironment, Ends
 from sandbox.e2b.inside import places
-from sandbox.e2b.line import PYTHON, Line
+from sandbox.e2b.line import Line
+from sandbox.e2b.operations import PYTHON
 from sandbox.e2b.settings import E2BSettings
 from sandbox.e2b.slots import Slots
 from sandbox.e2b.versions import check_agent
@@ -37,7 +39,7 @@ class E2BProvider:
         self._cloud = Cloud(settings)
         self._slots = Slots(settings.sandboxes, settings.creations_per_second, self._running)
         self._locks: dict[str, asyncio.Lock] = {}
-        self._open: list[E2BEnvironment] = []
+        self._open: weakref.WeakSet[E2BEnvironment] = weakref.WeakSet()
         self._code: dict[str, bytes] = {}
 
     async def create(self, key: str, spec: EnvironmentSpec) -> EnvironmentPrimitives:
@@ -69,7 +71,7 @@ class E2BProvider:
         return self._environment(environment_id, line)
 
     async def close(self) -> None:
-        for environment in self._open:
+        for environment in list(self._open):
             await environment.detach()
         self._open.clear()
 
@@ -162,7 +164,7 @@ class E2BProvider:
             roused=lambda: self._slots.take(key),
         )
         found = E2BEnvironment(key, line, self._cloud, self._settings, ends)
-        self._open.append(found)
+        self._open.add(found)
         return found
 
 

@@ -7,6 +7,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from sandbox.e2b.provider import E2BProvider
@@ -18,7 +19,7 @@ from tests.environment_world import short_folder, small_agent
 from tests.world import World
 
 RUNS = 5
-CALLS = 20
+CALLS = 15  # below the number of sandboxes that a plan allows at a time
 PACK_BYTES = 20 << 20
 
 
@@ -61,7 +62,7 @@ async def calls(make: Callable[[], E2BProvider], root: Path) -> None:
     pack = root / "pack"
     pack.write_bytes(os.urandom(PACK_BYTES))
     for number in range(CALLS):
-        await measure("create and furnish", lambda number=number: provider.create(f"b-{number}", spec))
+        await measure("create and furnish", partial(provider.create, f"b-{number}", spec))
         await measure("exec", lambda: env.exec(["true"]))
         await measure("write", lambda: env.write("/work/x", b"x"))
         await measure("read", lambda: env.read("/work/x"))

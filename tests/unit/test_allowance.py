@@ -48,6 +48,12 @@ def test_edits_come_slower_as_the_bucket_empties() -> None:
     assert spacing[-1] == 10.0
 
 
+def test_a_pause_that_a_jump_of_the_clock_made_longer_than_any_is_not_kept() -> None:
+    refused = Allowance.full(NOW).refused(NOW, 3600.0)
+    assert refused.wait_seconds(NOW, final=True) == 3600.0
+    assert refused.wait_seconds(NOW - 86_400, final=True) == 0.0
+
+
 def test_a_final_state_goes_before_an_older_running_one() -> None:
     due = DueList()
     due.add(ONE, final=False)
@@ -57,23 +63,25 @@ def test_a_final_state_goes_before_an_older_running_one() -> None:
 
 
 def test_the_same_comment_rests_between_two_edits_and_then_shows_the_latest() -> None:
-    due = DueList()
+    here = [100.0]
+    due = DueList(lambda: here[0])
     due.add(ONE, final=False)
     due.take(ONE)
-    due.written(ONE, NOW)
+    due.written(ONE)
     due.add(ONE, final=False)
     due.add(ONE, final=True)
-    key, pause = due.next(NOW + 0.25, Allowance.full(NOW))
+    here[0] += 0.25
+    key, pause = due.next(NOW - 86_400, Allowance.full(NOW))
     assert key == ONE
     assert pause == 0.75
 
 
 def test_what_could_not_be_written_comes_later_and_later() -> None:
-    due = DueList()
+    due = DueList(lambda: 100.0)
     due.add(ONE, final=True)
     pauses = []
     for _ in range(10):
-        due.put_back(ONE, due.take(ONE), NOW)
+        due.put_back(ONE, due.take(ONE))
         pauses.append(due.next(NOW, Allowance.full(NOW))[1])
     assert pauses == sorted(pauses)
     assert pauses[0] == 1.0

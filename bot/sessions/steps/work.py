@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from bot import endings
 from bot.errors import TransientError
@@ -22,7 +23,11 @@ LOOK_SECONDS = 2.0
 GRACE_SECONDS = 3.0
 LATE_SECONDS = 60.0
 """The runner keeps the deadline; past it by this much the host steps in."""
-TOKEN_SLACK_SECONDS = 600.0
+TOKEN_SLACK_SECONDS = 26 * 3600.0
+"""A token is revoked when its turn settles: its date is for what never settles, and must stand a clock that jumps."""
+JUMP_SECONDS = 30.0
+PORTION_BYTES = 32 << 10
+"""Of output that is looked through for secrets before others get their turn."""
 MOST_REQUESTS = 2000
 MOST_PARALLEL_REQUESTS = 8
 MOST_LINES = 500_000
@@ -118,7 +123,7 @@ async def _follow(services: Services, turn: Turn, environment: ExecutionEnvironm
         stored = await events.append(
             services.store,
             turn.key,
-            [("stream", services.redactor.redact(line)) for line in chunk.lines],
+            await _redacted(services, chunk.lines),
             expected_offset=offset,
             new_offset=chunk.next_offset,
             skipped=chunk.skipped,
@@ -136,16 +141,39 @@ async def _follow(services: Services, turn: Turn, environment: ExecutionEnvironm
     return True
 
 
+async def _redacted(services: Services, lines: Sequence[str]) -> list[tuple[str, str]]:
+    """A torrent of output must not keep the loop from everything else."""
+    found: list[tuple[str, str]] = []
+    size = 0
+    for line in lines:
+        found.append(("stream", services.redactor.redact(line)))
+        size += len(line)
+        if size > PORTION_BYTES:
+            size = 0
+            await asyncio.sleep(0)
+    return found
+
+
 async def _watch(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
-    """Ends the run when it must; which of the reasons it was is judged from the store afterwards."""
-    began = services.clock()
-    while not await _must_end(services, turn, began):
+    """Ends the run when it must; which of the reasons it was is judged from the store afterwards.
+
+    By the loop's clock, which never jumps; where the wall clock does, the token's end is moved with it.
+    """
+    loop = asyncio.get_running_loop()
+    left = turn.timeout_seconds + LATE_SECONDS
+    began = (await sessions.turn(services.store, turn.key)).work_started_at or services.clock()
+    ends = loop.time() + max(LATE_SECONDS, min(began + left - services.clock(), left))
+    ahead = services.clock() - loop.time()
+    while not await _must_end(services, turn, ends):
+        if abs(services.clock() - loop.time() - ahead) > JUMP_SECONDS:
+            ahead = services.clock() - loop.time()
+            await gateway.extend(services.store, turn.key, services.clock() + left + TOKEN_SLACK_SECONDS)
         await services.signals.wait(turn.key, LOOK_SECONDS)
     await environment.stop(turn.key.n, GRACE_SECONDS)
 
 
-async def _must_end(services: Services, turn: Turn, began: float) -> bool:
+async def _must_end(services: Services, turn: Turn, ends: float) -> bool:
     now = await sessions.turn(services.store, turn.key)
-    late = services.clock() > (now.work_started_at or began) + now.timeout_seconds + LATE_SECONDS
+    late = asyncio.get_running_loop().time() > ends
     refused = (await services.board.folds.of(turn.key)).refused_status is not None
     return bool(now.stop_requested) or late or refused
