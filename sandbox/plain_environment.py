@@ -48,6 +48,7 @@ class PlainEnvironment:
         self._settings = settings
         self._id = environment_id
         self.folder = settings.root / environment_id
+        self._mark = str(self.folder)  # with the root in it: another root may have the same id
         self._files = PlainFiles(self.folder)
 
     @property
@@ -78,7 +79,7 @@ class PlainEnvironment:
     ) -> ExecResult:
         self._require()
         self._require_folder(cwd or self.layout.work)
-        mark = f"{self._id}/exec-{os.urandom(8).hex()}"
+        mark = f"{self._mark}/exec-{os.urandom(8).hex()}"
         try:
             process = await self._spawn(self._forwarded(argv) if network else argv, self._environment(mark, env), cwd)
         except OSError as error:
@@ -113,7 +114,7 @@ class PlainEnvironment:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=self._environment(f"{self._id}/{name}", env),
+                env=self._environment(f"{self._mark}/{name}", env),
                 cwd=cwd or self.layout.work,
             )
         await process.wait()
@@ -135,7 +136,7 @@ class PlainEnvironment:
         return Liveness.RUNNING if same else Liveness.EXITED
 
     async def kill(self, name: str) -> None:
-        if not await asyncio.to_thread(processes.kill_all, f"{self._id}/{name}"):
+        if not await asyncio.to_thread(processes.kill_all, f"{self._mark}/{name}"):
             raise EnvironmentBusy(f"{name} does not end")
 
     async def read(self, path: str, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
@@ -184,15 +185,15 @@ class PlainEnvironment:
 
     async def pause(self) -> None:
         for _ in range(2):  # a process that was being forked during the first round
-            await asyncio.to_thread(processes.send_all, self._id, signal.SIGSTOP)
+            await asyncio.to_thread(processes.send_all, self._mark, signal.SIGSTOP)
 
     async def resume(self) -> None:
-        await asyncio.to_thread(processes.send_all, self._id, signal.SIGCONT)
+        await asyncio.to_thread(processes.send_all, self._mark, signal.SIGCONT)
 
     async def metrics(self) -> Metrics:
-        before = await asyncio.to_thread(_load, self._id)
+        before = await asyncio.to_thread(_load, self._mark)
         await asyncio.sleep(0.1)
-        after = await asyncio.to_thread(_load, self._id)
+        after = await asyncio.to_thread(_load, self._mark)
         disk = await asyncio.to_thread(_disk_bytes, self.folder)
         return Metrics(max(0.0, (after[0] - before[0]) / 0.1 * 100), after[1], disk)
 
@@ -200,7 +201,7 @@ class PlainEnvironment:
         return f"127.0.0.1:{port}"
 
     async def terminate(self) -> None:
-        if not await asyncio.to_thread(processes.kill_all, self._id):
+        if not await asyncio.to_thread(processes.kill_all, self._mark):
             raise EnvironmentBusy(f"the processes of {self._id} do not end")
         await asyncio.to_thread(remove_tree, self.folder)
 

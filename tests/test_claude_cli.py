@@ -214,6 +214,7 @@ async def test_a_stopped_run_can_be_resumed(cli: Cli) -> None:
     status = await cli.execution.status(1)
     assert (status.exit_code, status.stopped) == (143, True)
     assert of(events, Ended) == []
+    cli.model.default(Script([Say("Gone on.")]))
     events = await cli.events(replace(run, turn=2, resume=True, prompt="Go on"))
     assert of(events, Ended)[-1].ok, _stderr(cli, 2)
     assert "echo begun" in str(cli.model.requests[-1].body)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import random
 import resource
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 
@@ -237,3 +238,81 @@ async def test_a_torrent_of_output_stalls_nobody(world: World, capsys: pytest.Ca
     with capsys.disabled():
         print(f"\nloop late by at most {max(late) * 1000:.0f} ms; {edits} edits; state.db {size:.1f} MB")
     assert edits < 60
+
+
+def _done(world: World) -> bool:
+    """Every turn has ended, by the store's word: there may be no comment left to say it."""
+    with closing(sqlite3.connect(world.root / "data" / "state.db")) as db:
+        return bool(db.execute("SELECT COUNT(*) > 0 AND SUM(state <> 'done') = 0 FROM turns").fetchone()[0])
+
+
+MEANWHILE: dict[str, tuple[Callable[[World], object], set[str]]] = {
+    "uninstalled": (lambda w: w.github.uninstall(w.installation), {"stopped"}),
+    "removed": (lambda w: w.github.remove_repos(w.installation, w.repo), {"stopped"}),
+    "repository deleted": (lambda w: w.github.delete_repo(w.repo), {"refused", "failed", "stopped"}),
+    "issue deleted": (lambda w: w.github.delete_issue(w.issue, by="alice"), {"pull_request"}),
+    "issue closed": (lambda w: w.github.close(w.issue, by="alice"), {"pull_request"}),
+    "issue locked": (lambda w: w.github.lock(w.issue, by="alice"), {"pull_request"}),
+    "base moved": (lambda w: w.github.commit(w.repo, "main", {"README.md": "new"}), {"pull_request"}),
+    "base deleted": (lambda w: w.github.set_branch(w.repo, "main", None), {"pushed"}),
+    "tokens revoked": (lambda w: w.github.revoke_tokens(w.installation), {"pull_request"}),
+    "key rotated": (lambda w: w.github.rotate_key(w.app, keep_old=True), {"pull_request"}),
+}
+
+
+@slow
+@pytest.mark.acceptance("B06")
+@pytest.mark.parametrize("what", MEANWHILE)
+async def test_whatever_people_do_meanwhile_the_turn_ends_and_its_work_is_somewhere(world: World, what: str) -> None:
+    act, outcomes = MEANWHILE[what]
+    world.model.default(Script([WRITE, Wait("on"), Say("Done.")]))
+    async with world.bot():
+        world.say("/claude fix this")
+        await world.model.reached("on", 30)
+        act(world)
+        await world.github.idle()
+        world.model.release("on")
+        async with asyncio.timeout(60):
+            while not _done(world):
+                await asyncio.sleep(0.05)
+    with closing(sqlite3.connect(world.root / "data" / "state.db")) as db:
+        [row] = db.execute("SELECT outcome, kept, rescue_ref, commit_sha FROM turns")
+    assert row[0] in outcomes
+    assert any(row[1:]), "the work is nowhere"
+
+
+@slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", range(3))
+async def test_every_command_ends_in_one_final_comment_whatever_comes_in_between(world: World, seed: int) -> None:
+    chance = random.Random(seed)
+    world.model.default(Script([WRITE, Slow(first_token_seconds=0.5), Say("Done.")]))
+    async with world.bot():
+        asked = issues(world, 8)
+        await asyncio.gather(*(_pester(world, issue, random.Random(chance.random())) for issue in asked))
+        async with asyncio.timeout(150):
+            while not _done(world):
+                await asyncio.sleep(0.1)
+        await world.github.changed(lambda: all(_final(world, issue) for issue in asked), 60)
+    for issue in asked:
+        commands = [one for one in issue.comments if one.body.startswith("/claude do")]
+        assert len(world.states(issue)) == len(commands)
+        assert len({state["turn"] for state in world.states(issue)}) == len(commands)
+        heads = {pull.head for pull in world.pulls() if pull.head.startswith(f"forgehand/{issue.number}-")}
+        assert len(heads) <= 1
+
+
+async def _pester(world: World, issue: Issue, chance: random.Random) -> None:
+    """Commands, stops and deletions at odd moments."""
+    for number in range(3):
+        await asyncio.sleep(chance.uniform(0, 3))
+        world.say(f"/claude do {number}", on=issue)
+        await asyncio.sleep(chance.uniform(0, 4))
+        if chance.random() < 0.5:
+            world.say("/claude stop", on=issue)
+        if number == 0 and chance.random() < 0.3 and world.states(issue):
+            world.github.delete_comment(world.replies(issue)[0], by="alice")
+
+
+def _final(world: World, issue: Issue) -> bool:
+    return all(state["outcome"] for state in world.states(issue))

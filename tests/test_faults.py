@@ -19,6 +19,7 @@ from sandbox.agents import claude_binary
 from sandbox.local import members
 from sandbox.local.folders import Base
 from sandbox.local.provider import LocalProvider
+from tests.crash.process import Service
 from tests.world import World
 
 EVERY = os.environ.get("FORGEHAND_TESTS") == "all"
@@ -111,15 +112,18 @@ async def test_stop_in_the_last_moment_opens_no_pull_request(world: World) -> No
 
 
 @pytest.mark.acceptance("C01")
-async def test_work_that_github_never_takes_stays_with_the_operator(world: World) -> None:
+@pytest.mark.parametrize("what", ["outage", "bug"] if EVERY else ["bug"])
+async def test_work_that_cannot_be_published_stays_with_the_operator(world: World, what: str) -> None:
     world.model.default(Script([WRITE, Wait("on"), Say("Done.")]))
     async with world.bot():
         world.say("/claude fix this")
         await world.model.reached("on", timeout=30)
-        waiting = Fault("POST /app/installations/*", "fail", status=429, headers={"Retry-After": "1"}, times=None)
-        permission = Fault("GET /repos/*/collaborators/*", "fail", status=429, headers={"Retry-After": "1"}, times=None)
-        for fault in (waiting, permission):
-            world.github.faults.add(fault)
+        if what == "bug":
+            spoil_config(world)
+        else:
+            go_away = {"status": 429, "headers": {"Retry-After": "1"}, "times": None}
+            world.github.faults.add(Fault("POST /app/installations/*", "fail", **go_away))  # type: ignore[arg-type]
+            world.github.faults.add(Fault("GET /repos/*/collaborators/*", "fail", **go_away))  # type: ignore[arg-type]
         world.model.release("on")
         assert await world.outcome(timeout=40) == "failed"
     [bundle] = kept(world)
@@ -127,8 +131,14 @@ async def test_work_that_github_never_takes_stays_with_the_operator(world: World
     assert bundle.read_bytes().startswith(b"# v2 git bundle")
 
 
+def spoil_config(world: World) -> None:
+    """Every step that reads it from now on meets what it cannot expect."""
+    with closing(sqlite3.connect(world.root / "data" / "state.db", timeout=10)) as db, db:
+        db.execute("UPDATE turns SET config = '{'")
+
+
 @pytest.mark.acceptance("B08")
-@pytest.mark.parametrize("what", ["closed", "deleted", "merged"] if EVERY else ["closed", "deleted"])
+@pytest.mark.parametrize("what", ["closed", "deleted", "merged"] if EVERY else ["closed"])
 async def test_after_the_pull_request_ended_the_next_turn_opens_another(world: World, what: str) -> None:
     world.model.default(Script([WRITE, Say("Done.")]))
     async with world.bot():
@@ -170,7 +180,9 @@ async def test_a_comment_deleted_while_github_is_down_is_made_again(world: World
     async with world.bot():
         world.say("/claude fix this")
         await world.model.reached("on", timeout=30)
-        world.github.faults.add(Fault("POST /repos/*/issues/*/comments", "fail", status=502, times=2))
+        world.github.faults.add(
+            Fault("POST /repos/*/issues/*/comments", "fail", status=429, headers={"Retry-After": "1"}, times=1)
+        )
         world.github.delete_comment(world.replies()[0], by="alice")
         world.model.release("on")
         assert await world.outcome(timeout=30) == "no_change"
@@ -204,10 +216,13 @@ async def test_a_repository_renamed_meanwhile_still_gets_its_pull_request(world:
 @pytest.mark.acceptance("F07")
 @pytest.mark.parametrize("how", ["gone", "spoilt"] if EVERY else ["spoilt"])
 async def test_the_engines_own_database_may_be_lost(world: World, how: str) -> None:
+    """With a turn under way that only it knows to be taken up."""
     world.model.default(Script([WRITE, Wait("on"), Say("Done.")]))
-    async with world.bot():
-        world.say("/claude fix this")
-        await world.model.reached("on", timeout=30)
+    first = await Service.start(world)
+    assert first is not None
+    world.say("/claude fix this")
+    await world.model.reached("on", timeout=30)
+    await first.kill()
     for file in (world.root / "data").glob("engine.db*"):
         if how == "gone":
             file.unlink()

@@ -68,6 +68,7 @@ async def begin(wish: Wish, remark: Remark, desk: Desk) -> Noted:
     desk.admit()
     try:
         await desk.board.post(key)
+        desk.board.touch(key)
     except TransientError:
         desk.board.touch(key)  # the board keeps trying; the work need not wait for it
     return acted(key.session)

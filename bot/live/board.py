@@ -10,10 +10,11 @@ import asyncio
 import hashlib
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Callable
 
 from bot.errors import BotError, NotFound, TransientError
-from bot.live.due import DueList
+from bot.live.due import Due, DueList
 from bot.live.folds import Folds
 from bot.live.page import Page
 from bot.live.purse import Purse
@@ -45,6 +46,7 @@ class LiveBoard:
         self._threads: dict[TurnKey, Thread] = {}
         self._writers: dict[InstallationId, asyncio.Task[None]] = {}
         self._touches: set[asyncio.Task[None]] = set()
+        self._posting: defaultdict[TurnKey, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def say_unsaid(self) -> None:
         """Whatever a former process (or a former time, when we were not let in) left unsaid is said now."""
@@ -64,13 +66,13 @@ class LiveBoard:
 
     async def post(self, key: TurnKey) -> None:
         """The first form of the comment, found or created, then the reaction: at once, outside the allowance."""
-        thread = await self._thread(key)
-        comment = await comments.get(self._store, key)
-        if comment is None or comment.comment_id is None:
-            body, final = await self._page.render(key)
-            comment_id = await self._outbound.comment(thread, body, self._page.marker(key))
-            await comments.made(self._store, key, comment_id)
-            await comments.shown(self._store, key, _digest(body), final=final)
+        async with self._posting[key]:
+            comment = await comments.get(self._store, key)
+            if comment is None or comment.comment_id is None:
+                body, _ = await self._page.render(key)
+                comment_id = await self._outbound.comment(await self._thread(key), body, self._page.marker(key))
+                # What it shows is not noted: it may have been found, with the text of an earlier moment in it.
+                await comments.made(self._store, key, comment_id)
         await self._react(key)
 
     async def _react(self, key: TurnKey) -> None:
@@ -124,10 +126,10 @@ class LiveBoard:
             await self._purse.refused(installation, error.retry_after)
         except BotError as error:
             log.warning("live comment cannot be written", extra={"turn": key.workflow_id, "error": str(error)})
-            if entry.final and entry.tries < MOST_TRIES_REFUSED:
-                due.put_back(key, entry)
+            _put_back_final(due, key, entry)
         except Exception:  # one comment that cannot be rendered must not silence the others
             log.exception("live comment failed", extra={"turn": key.workflow_id})
+            _put_back_final(due, key, entry)
         due.written(key)
 
     async def _edit(self, installation: InstallationId, key: TurnKey) -> None:
@@ -136,7 +138,8 @@ class LiveBoard:
             return
         if comment.comment_id is None:
             await self.post(key)
-            return
+            comment = await comments.get(self._store, key)
+            assert comment is not None
         await self._react(key)
         body, final = await self._page.render(key)
         if comment.comment_id is not None and _digest(body) != comment.body_sha256:
@@ -146,6 +149,7 @@ class LiveBoard:
         if final:
             self.folds.forget(key)
             self._threads.pop(key, None)
+            self._posting.pop(key, None)
 
     async def _put(self, key: TurnKey, comment_id: int, body: str) -> None:
         """Made again where somebody deleted it: once, a second time it is left at that."""
@@ -158,6 +162,12 @@ class LiveBoard:
             log.info("live comment was deleted; it is made again, once", extra={"turn": key.workflow_id})
             made = await self._outbound.comment(thread, body, self._page.marker(key))
             await comments.made(self._store, key, made)
+
+
+def _put_back_final(due: DueList, key: TurnKey, entry: Due) -> None:
+    """What is not the last word is not worth another try: the next change brings a newer one."""
+    if entry.final and entry.tries < MOST_TRIES_REFUSED:
+        due.put_back(key, entry)
 
 
 def _digest(body: str) -> str:
