@@ -83,7 +83,6 @@ async def steady(url: str) -> AsyncIterator[None]:
     "spoilt",
     [
         pytest.param(f"mv {TURN} {OUT}/away && ln -s /tmp {TURN}", id="its folder is a link"),
-        pytest.param(f"rm -rf {TURN} && echo x > {TURN}", id="its folder is a file"),
         pytest.param(
             "echo '"
             + json.dumps({"type": "control_request", "request_id": "x", "request": {"subtype": "can_use_tool"}})
