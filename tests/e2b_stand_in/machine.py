@@ -106,8 +106,12 @@ class Machine:
         return found
 
     async def freeze(self) -> None:
-        """Stops the tree from its root down, until nothing in it moves."""
-        while moving := [pid for pid in self.pids() if _state(pid) not in "TtZX"]:
+        """Stops the tree from its root down, until nothing in it moves.
+
+        One in state D comes back no further than to the stop that waits for it: it may wait for a child of its vfork
+        that is stopped already, and so for ever.
+        """
+        while moving := [pid for pid in self.pids() if _state(pid) not in "DTtZX"]:
             _signal(moving, signal.SIGSTOP)
             await asyncio.sleep(0.001)
 
