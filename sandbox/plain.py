@@ -41,6 +41,12 @@ class PlainProvider:
             raise EnvironmentGone(f"the environment {environment_id} is not there")
         return PlainEnvironment(self._settings, environment_id)
 
+    async def rest(self, environment_id: str) -> None:
+        await (await self.attach(environment_id)).still()
+
+    async def end(self, environment_id: str) -> None:
+        await PlainEnvironment(self._settings, environment_id).terminate()
+
     async def close(self) -> None:
         """Nothing is held."""
 

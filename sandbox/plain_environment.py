@@ -183,6 +183,13 @@ class PlainEnvironment:
     async def extend(self, seconds: float) -> None:
         """A folder has no lifetime."""
 
+    async def left(self) -> float | None:
+        return None
+
+    async def still(self) -> None:
+        if not await asyncio.to_thread(processes.kill_all, self._mark):
+            raise EnvironmentBusy(f"the processes of {self._id} do not end")
+
     async def pause(self) -> None:
         for _ in range(2):  # a process that was being forked during the first round
             await asyncio.to_thread(processes.send_all, self._mark, signal.SIGSTOP)
@@ -201,8 +208,7 @@ class PlainEnvironment:
         return f"127.0.0.1:{port}"
 
     async def terminate(self) -> None:
-        if not await asyncio.to_thread(processes.kill_all, self._mark):
-            raise EnvironmentBusy(f"the processes of {self._id} do not end")
+        await self.still()
         await asyncio.to_thread(remove_tree, self.folder)
 
     async def _spawn(self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> asyncio.subprocess.Process:

@@ -24,7 +24,7 @@ from bot.store.rows import Row
 R = TypeVar("R", bound="Record")
 
 _JSON = {"files_changed", "verified", "step_times", "notes"}
-_FLAGS = {"resumed", "private", "is_pull", "final", "remade", "reacted", "told_refused"}
+_FLAGS = {"resumed", "untrusted", "prepared", "private", "is_pull", "final", "remade", "reacted", "told_refused"}
 
 
 class Record:
@@ -100,6 +100,12 @@ class Turn(Record):
     context: str | None
     notes: tuple[str, ...] | None
     resumed: bool
+    untrusted: bool
+    """The agent has read words of people without write access."""
+    resumptions: int
+    """How often it was begun anew after it was lost."""
+    checkpoint_at: float | None
+    """When what it has done was last brought home, while it works."""
     stop_requested: str | None
     agent_result: str | None
     agent_error: str | None

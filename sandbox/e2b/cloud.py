@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -62,11 +62,13 @@ class Cloud:
         client = E2B(api_key=settings.api_key, debug=False, retries=RETRIES, request_timeout=ASK_SECONDS, **given)
         return client.AsyncSandbox
 
-    async def create(self, key: str, metadata: Mapping[str, str], network: Mapping[str, object]) -> AsyncSandbox:
+    async def create(
+        self, key: str, metadata: Mapping[str, str], network: Mapping[str, object], template: str
+    ) -> AsyncSandbox:
         """faults.Unclear when there may be one now."""
         given: Any = dict(network)
         call = self._sandboxes.create(
-            template=self._settings.template,
+            template=template,
             timeout=self._settings.lifetime_seconds,
             metadata=dict(metadata),
             network=given,
@@ -102,6 +104,12 @@ class Cloud:
         """running or paused; EnvironmentGone for one that is not there."""
         found = await self._ask("looking at a sandbox", self._sandboxes.get_info(sandbox_id), ASK_SECONDS)
         return found.state.value
+
+    async def left(self, sandbox_id: str) -> float:
+        """Of what the plan lets it run without a pause; by E2B's clock at its start, and ours now."""
+        found = await self._ask("looking at a sandbox", self._sandboxes.get_info(sandbox_id), ASK_SECONDS)
+        ran = (datetime.now(UTC) - found.started_at).total_seconds()
+        return max(0.0, self._settings.longest_seconds - ran)
 
     async def kill(self, sandbox_id: str) -> None:
         await self._ask("ending a sandbox", self._sandboxes.kill(sandbox_id), ASK_SECONDS)

@@ -6,7 +6,8 @@ import asyncio
 import secrets
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from sandbox.e2b.versions import check_agent
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
 from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec
 
-KEY, INSTANCE = "forgehand-key", "forgehand-instance"
+KEY, INSTANCE, EGRESS = "forgehand-key", "forgehand-instance", "forgehand-egress"
 LOOKS = (0.0, 0.3, 1.0, 2.0)
 """Pauses before looking for what a create without an answer may have made."""
 END_SECONDS = 20.0
@@ -47,12 +48,12 @@ class E2BProvider:
         async with self._locks.setdefault(key, asyncio.Lock()):
             line = await self._found(key) or await self._created(key, spec)
             await self._furnish(key, line)
-            return self._environment(key, line)
+            return self._environment(key, line, spec.egress)
 
     async def find(self, labels: Mapping[str, str]) -> list[EnvironmentPrimitives]:
         listed = await self._cloud.list({**labels, INSTANCE: self._settings.instance})
-        found = {one.metadata[KEY]: one.id for one in reversed(listed) if KEY in one.metadata}
-        return [self._environment(key, self._line(sandbox)) for key, sandbox in sorted(found.items())]
+        found = {one.metadata[KEY]: one for one in reversed(listed) if KEY in one.metadata}
+        return [self._environment(key, self._line(one.id), _egress(one)) for key, one in sorted(found.items())]
 
     async def attach(self, environment_id: str) -> EnvironmentPrimitives:
         """A paused one is resumed; what was frozen in it is ended, as its connections are dead."""
@@ -68,12 +69,34 @@ class E2BProvider:
         if not woken["marked"]:
             await self._end(environment_id)
             raise EnvironmentGone(f"the environment {environment_id} came back from a pause without its files")
-        return self._environment(environment_id, line)
+        return self._environment(environment_id, line, _egress(chosen))
+
+    async def rest(self, environment_id: str) -> None:
+        """Its memory is kept with it, so nothing of the agent's may be in there."""
+        listed = await self._listed(environment_id)
+        if not listed:
+            raise EnvironmentGone(f"the environment {environment_id} is not there any more")
+        chosen = await self._chosen(environment_id, listed)
+        if chosen.state == "running":
+            await self._let_go(environment_id)
+            environment = self._environment(environment_id, self._line(chosen.id))
+            await environment.still()
+            await environment.pause()
+        self._slots.give(environment_id)
+
+    async def end(self, environment_id: str) -> None:
+        await self._let_go(environment_id)
+        await self._end(environment_id)
 
     async def close(self) -> None:
         for environment in list(self._open):
             await environment.detach()
         self._open.clear()
+
+    async def _let_go(self, key: str) -> None:
+        """Of every stream of ours into it: a reader that comes out of a pause half dead holds up all others."""
+        for environment in [one for one in self._open if one.id == key]:
+            await environment.detach()
 
     async def _found(self, key: str) -> Line | None:
         listed = await self._listed(key)
@@ -89,10 +112,14 @@ class E2BProvider:
     async def _created(self, key: str, spec: EnvironmentSpec) -> Line:
         await self._slots.take(key)
         metadata = {**spec.labels, KEY: key, INSTANCE: self._settings.instance}
+        if spec.egress:
+            metadata[EGRESS] = ",".join(spec.egress)
         # Not the key alone: after its sandbox was ended, the same key must get a new one.
         once = f"{key}-{secrets.token_hex(8)}"
         try:
-            sandbox = await self._cloud.create(once, metadata, self._settings.network())
+            network = self._settings.network(frozenset(spec.egress))
+            template = spec.template or self._settings.template
+            sandbox = await self._cloud.create(once, metadata, network, template)
         except faults.Unclear as unclear:
             return await self._adopted(key, unclear)
         except BaseException:
@@ -157,15 +184,21 @@ class E2BProvider:
     def _line(self, sandbox_id: str, sandbox: Any = None) -> Line:
         return Line(self._cloud, sandbox_id, self._settings.lifetime_seconds, sandbox, clock=self._clock)
 
-    def _environment(self, key: str, line: Line) -> E2BEnvironment:
+    def _environment(self, key: str, line: Line, egress: Sequence[str] = ()) -> E2BEnvironment:
         ends = Ends(
             terminate=lambda: self._end(key),
             rested=lambda: self._slots.give(key),
             roused=lambda: self._slots.take(key),
         )
-        found = E2BEnvironment(key, line, self._cloud, self._settings, ends)
+        settings = replace(self._settings, egress=self._settings.egress | set(egress))
+        found = E2BEnvironment(key, line, self._cloud, settings, ends)
         self._open.add(found)
         return found
+
+
+def _egress(listed: Listed) -> list[str]:
+    """The hosts that it was given beside everybody's."""
+    return [host for host in listed.metadata.get(EGRESS, "").split(",") if host]
 
 
 def _sources() -> dict[str, bytes]:

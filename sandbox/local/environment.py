@@ -155,6 +155,13 @@ class LocalEnvironment:
         """Local environments do not end by themselves: the date is kept for whoever tidies up."""
         await self._in_thread(lambda: self._note_expiry(time.time() + seconds))
 
+    async def left(self) -> float | None:
+        return None
+
+    async def still(self) -> None:
+        if not await asyncio.to_thread(members.kill_all, self._folders.home, TERMINATE_SECONDS):
+            raise EnvironmentBusy(f"processes of {self._id} could not be killed")
+
     async def pause(self) -> None:
         await self._in_thread(lambda: members.freeze(self._folders.home, signal.SIGSTOP))
 
@@ -177,8 +184,7 @@ class LocalEnvironment:
 
     async def terminate(self) -> None:
         await self._exposures.close()
-        if not await asyncio.to_thread(members.kill_all, self._folders.home, TERMINATE_SECONDS):
-            raise EnvironmentBusy(f"processes of {self._id} could not be killed")
+        await self.still()
         await asyncio.to_thread(at.remove, self._folders)
 
     async def list(self, path: str) -> list[FileStat]:

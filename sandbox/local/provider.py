@@ -93,6 +93,14 @@ class LocalProvider:
             raise EnvironmentGone(f"the environment {environment_id} is not there any more")
         return self._environment(environment_id, spec["uid"], ready)
 
+    async def rest(self, environment_id: str) -> None:
+        """Files only: a box that was kept is a folder, and the next command in it begins a new one."""
+        await (await self.attach(environment_id)).still()
+
+    async def end(self, environment_id: str) -> None:
+        with contextlib.suppress(EnvironmentGone):
+            await (await self.attach(environment_id)).terminate()
+
     async def close(self) -> None:
         for environment in list(self._given):
             await environment.detach()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +13,28 @@ from . import documents
 from .repository import GitFailed, Repository, create, remove
 
 MARKER = "forgehand-prepared"
+MOST_RULES = 1000
 
 
 def main() -> int:
     spec = documents.read_stdin()
     try:
+        known = _found(Path(spec["state"])) is not None
         already = prepare(spec)
     except (GitFailed, OSError) as error:
         documents.answer({"ok": False, "error": str(error)})
         return 1
-    documents.answer({"ok": True, "already": already})
+    documents.answer({"ok": True, "already": already, "known": known})
     return 0
 
 
 def prepare(spec: dict[str, Any]) -> bool:
     """True when this turn's checkout was made before: what the agent did in it since is left alone."""
     work, state = Path(spec["work"]), Path(spec["state"])
+    for path in spec.get("remove", ()):
+        remove(Path(path))
     wanted = {"turn": spec["turn"], "sha": spec["sha"], "branch": spec["branch"]}
-    if _found(state) == wanted and (work / ".git").exists():
+    if not spec.get("fresh") and _found(state) == wanted and (work / ".git").exists():
         return True
     work.mkdir(parents=True, exist_ok=True)
     state.mkdir(parents=True, exist_ok=True)
@@ -39,6 +44,8 @@ def prepare(spec: dict[str, Any]) -> bool:
     repository = Repository(spec["git"], work / ".git", work, seconds=spec["timeout_seconds"])
     create(repository, pack=Path(spec["pack"]), sha=spec["sha"], shallow=spec["shallow"])
     _check_out(repository, spec["sha"], spec["branch"])
+    if spec.get("saved"):
+        _put_back(repository, spec["sha"], spec["saved"])
     _keep_base(spec, state)
     documents.write_atomically(state / MARKER, wanted)
     return False
@@ -49,9 +56,35 @@ def _check_out(repository: Repository, sha: str, branch: str) -> None:
     repository("symbolic-ref", "HEAD", f"refs/heads/{branch}")
     repository("reset", "--hard", "--quiet", sha)
     repository("clean", "-ffdq")  # not -x: what the ignore rules name (installed packages, caches) is worth keeping
+    _clear_what_hid_itself(repository)
     repository("config", "user.name", "Forgehand agent")
     repository("config", "user.email", "agent@forgehand.invalid")
     repository("config", "gc.auto", "0")
+
+
+def _clear_what_hid_itself(repository: Repository) -> None:
+    """Only rules of the commit itself keep a file: one laid beside them would hide the next turn's work as well."""
+    found = repository("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z", raw=True)
+    listed = [path for path in found.split("\0") if path]
+    with tempfile.TemporaryFile() as asked:
+        # This command takes no literal names; with "./" before it, none can begin with what git reads as magic.
+        asked.write("".join(f"./{path}\0" for path in listed).encode("utf-8", "surrogateescape"))
+        asked.seek(0)
+        check = ("--no-literal-pathspecs", "check-ignore", "-z", "-v", "--stdin")
+        told = repository(*check, stdin=asked, allowed=(0, 1), raw=True).split("\0")
+    rules = sorted(set(told[0:-1:4]))[:MOST_RULES]
+    tracked = set(repository("ls-files", "-z", "--", *rules, raw=True).split("\0")) if rules else set()
+    ruled = {path for rule, path in zip(told[0::4], told[3::4]) if rule in tracked}  # noqa: B905 - Python 3.9
+    for path in listed:
+        if f"./{path}" not in ruled:
+            remove(repository.work / path.rstrip("/"))
+
+
+def _put_back(repository: Repository, base: str, bundle: str) -> None:
+    """Work that was brought home, as if it had just been done: on top of the commit and in no commit of its own."""
+    said = repository("bundle", "unbundle", bundle)
+    repository("read-tree", "--reset", "-u", said.split()[0])
+    repository("reset", "--mixed", "--quiet", base)
 
 
 def _keep_base(spec: dict[str, Any], state: Path) -> None:

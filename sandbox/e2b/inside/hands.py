@@ -30,6 +30,7 @@ OPERATIONS = {
     "launch": "launching",
     "liveness": "launching",
     "kill": "launching",
+    "still": "launching",
     "measure": "measuring",
     "watch": "watching",
 }
