@@ -33,6 +33,8 @@ from bot.sessions.ceilings import Ceilings
 from bot.sessions.flow import Flow
 from bot.sessions.services import Services
 from bot.sessions.signals import Signals
+from bot.sessions.strays import Sweeper
+from bot.sessions.ways import Ways
 from bot.settings import Settings
 from bot.store import spend, upkeep
 from bot.store.base import Clock, Store
@@ -127,6 +129,8 @@ async def _assemble(
     page = Page(store, folds, command=settings.command, clock=clock)
     board = LiveBoard(store, outbound, folds, page, clock)
     stack.push_async_callback(board.stop)
+    ways = Ways(choice.ways, settings.egress)
+    stack.push_async_callback(ways.close_all)
     cache = RepositoryCache(settings.data_dir / "repositories")
     await cache.sweep()
     return Services(
@@ -141,6 +145,7 @@ async def _assemble(
         board=board,
         signals=Signals(),
         clock=clock,
+        ways=ways,
     )
 
 
@@ -155,8 +160,8 @@ async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event)
         admission.wake()
 
     engine = DurableEngine(services.settings.data_dir / "engine.db", advance)
-    limits, provider = services.settings.limits, services.environments
-    admission = Admission(services.store, engine, services.board, limits, provider)
+    limits, sweeper = services.settings.limits, Sweeper(services)
+    admission = Admission(services.store, engine, services.board, limits)
     await engine.start()
     stack.push_async_callback(engine.drain)
     desk = Desk(
@@ -167,12 +172,13 @@ async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event)
         board=services.board,
         admit=admission.wake,
         poke=services.signals.poke,
+        sweep=sweeper.wake,
         clock=services.clock,
     )
     await services.board.say_unsaid()
     await stack.enter_async_context(_background(_warm_up(services.github)))
     tidying = _tidy(services.store, limits.retention_days)
-    for loop in (admission.run(), Intake(desk, wakes).run(), Errands(desk).run(), tidying):
+    for loop in (admission.run(), sweeper.run(), Intake(desk, wakes).run(), Errands(desk).run(), tidying):
         await stack.enter_async_context(_background(loop))
 
 

@@ -43,8 +43,17 @@ def over_budget(budget_usd: float) -> str:
     return f"The budget of ${budget_usd:.2f} for this turn was used up."
 
 
-def environment_lost() -> str:
-    return "The environment disappeared while the agent was in it."
+def environment_lost(*, saved: bool = False) -> str:
+    words = "The environment disappeared while the agent was in it."
+    return f"{words} What was brought home some minutes before is saved." if saved else words
+
+
+def goes_on() -> str:
+    return "The agent's process was lost; it was begun anew where it was."
+
+
+def goes_on_elsewhere() -> str:
+    return "The environment was lost; the agent goes on in a new one from what was brought home before."
 
 
 def agent_killed() -> str:

@@ -58,6 +58,8 @@ class Prompt:
     text: str
     notes: tuple[str, ...] = field(default=())
     """What was cut or withheld, one sentence each, for the agent and for the reader."""
+    untrusted: bool = False
+    """Words are in it of somebody who may not write here, or of nobody knows whom."""
 
 
 _TASKS = {
@@ -80,6 +82,7 @@ class _Composer:
         self._delimiter = delimiter
         self._max_bytes = max_bytes
         self._notes: list[str] = []
+        self._untrusted = False
 
     def prompt(self) -> Prompt:
         request = as_written(self._material.request)
@@ -91,7 +94,7 @@ class _Composer:
         blocks += self._remarks(left - _size("".join(blocks)))
         notes = ["Left out of this prompt:\n" + "\n".join(f"- {note}" for note in self._notes)] if self._notes else []
         text = "\n\n".join([*parts, *blocks, *notes])
-        return Prompt(_fit(text, self._max_bytes), tuple(self._notes))
+        return Prompt(_fit(text, self._max_bytes), tuple(self._notes), self._untrusted)
 
     def _head(self) -> str:
         one = self._material
@@ -137,6 +140,7 @@ class _Composer:
         return f"{self._line(label)}\n{text}\n{self._line('END')}"
 
     def _label(self, said: Said, what: str) -> str:
+        self._untrusted = self._untrusted or not said.trusted
         rights = "may write here" if said.trusted else "may not write here"
         at = f", {_name(said.at)}" if said.at else ""
         return f"{'INSTRUCTION' if said.trusted else 'DATA'}: {what} by {_name(said.author)} ({rights}){at}"
@@ -174,6 +178,7 @@ class _Composer:
                 continue
             room -= _size(block)
             blocks.append(block)
+        self._untrusted = self._untrusted or bool(blocks)
         return blocks
 
     def _remarks(self, room: int) -> list[str]:

@@ -57,8 +57,8 @@ class ExecutionEnvironment:
         fresh: bool = False,
         saved: Path | None = None,
     ) -> bool:
-        """A checkout that is exactly the commit, but for what its ignore rules name; what is there already for this turn
-        is left as it is, unless it is to be `fresh`: then what the agent remembers is taken away as well.
+        """A checkout that is exactly the commit, but for what its ignore rules name. What this turn has there already
+        is left as it is, unless it is to be `fresh`: then what the agent remembers is taken away, too.
 
         `saved` is work of this turn that was brought home before (a bundle): it is put on top of a new checkout.
         False: this environment was never prepared before."""

@@ -40,6 +40,11 @@ class PlainSettings:
     python: str = sys.executable
     git: str = "git"
 
+    @property
+    def ways(self) -> Path:
+        """Where the host listens as KEY/egress.sock for an environment that may reach more than the others."""
+        return self.root.parent / "ways"
+
 
 class PlainEnvironment:
     """A folder and the processes that were started in it."""
@@ -210,6 +215,7 @@ class PlainEnvironment:
     async def terminate(self) -> None:
         await self.still()
         await asyncio.to_thread(remove_tree, self.folder)
+        await asyncio.to_thread(remove_tree, self._settings.ways / self._id)
 
     async def _spawn(self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
@@ -235,8 +241,14 @@ class PlainEnvironment:
 
     def _forwarded(self, argv: Sequence[str]) -> Sequence[str]:
         sockets = self._settings.sockets
+        own = self._settings.ways / self._id
         forwarder = [self._settings.python, "-E", "-s", "-B", str(self.folder / "runner" / "forwarder.py")]
-        forwarder += ["--gateway", str(sockets / "gateway.sock"), "--egress", str(sockets / "egress.sock")]
+        forwarder += [
+            "--gateway",
+            str(sockets / "gateway.sock"),
+            "--egress",
+            str((own if own.is_dir() else sockets) / "egress.sock"),
+        ]
         return [*forwarder, "--", *argv]
 
     def _environment(self, mark: str, env: Mapping[str, str] | None) -> dict[str, str]:

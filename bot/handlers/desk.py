@@ -26,6 +26,8 @@ class Desk:
     """A turn waits."""
     poke: Callable[[TurnKey], None]
     """A turn's row has changed."""
+    sweep: Callable[[], None]
+    """An environment was given up."""
     clock: Callable[[], float] = time.time
 
     async def reply(self, remark: Remark, text: str) -> None:

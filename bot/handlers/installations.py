@@ -7,7 +7,7 @@ from bot.events import InstallationChanged
 from bot.handlers import stop
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted
-from bot.store import credentials, sessions, threads
+from bot.store import credentials, environments, sessions, threads
 from bot.store.threads import InstallationRow, InstallationState
 
 
@@ -35,3 +35,7 @@ async def _end_what_is_out_of_reach(event: InstallationChanged, row: Installatio
     for turn in [*await sessions.queued(desk.store), *await sessions.running(desk.store)]:
         if turn.installation_id == row.id and (row.state is not InstallationState.ACTIVE or turn.repo_id in removed):
             await stop.stop_all(turn.key.session, why, desk)
+    if row.state is not InstallationState.ACTIVE or removed:
+        lost = frozenset(removed) if row.state is InstallationState.ACTIVE else None
+        await environments.give_up_kept_of(desk.store, row.id, lost)
+        desk.sweep()

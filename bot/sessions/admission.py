@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from bot.engine.protocol import Engine
 from bot.live.board import LiveBoard
 from bot.models import InstallationId
-from bot.sessions import strays
 from bot.settings import Limits
 from bot.store import sessions
 from bot.store.base import Store
 from bot.store.sessions import Turn
-from sandbox.primitives import EnvironmentProvider
 
 log = logging.getLogger(__name__)
 
@@ -55,11 +53,8 @@ def _heads(waiting: Sequence[Turn]) -> list[Turn]:
 class Admission:
     """The loop around `choose`, and the reconciler: what the store says runs is run by the engine."""
 
-    def __init__(
-        self, store: Store, engine: Engine, board: LiveBoard, limits: Limits, provider: EnvironmentProvider
-    ) -> None:
+    def __init__(self, store: Store, engine: Engine, board: LiveBoard, limits: Limits) -> None:
         self._store = store
-        self._provider = provider
         self._engine = engine
         self._board = board
         self._limits = limits
@@ -101,5 +96,3 @@ class Admission:
         turns = [(turn.key, turn.thread_id) for turn in await sessions.running(self._store)]
         if adopted := await self._engine.adopt(turns):
             log.info("turns were taken up again", extra={"count": adopted})
-        if ended := await strays.sweep(self._store, self._provider):
-            log.info("stray environments were ended", extra={"count": ended})

@@ -15,7 +15,7 @@ from bot import endings
 from bot.errors import BotError, GitHubRefused, TransientError, UserError
 from bot.git.errors import MirrorLost
 from bot.models import Outcome, Step, TurnKey, TurnState
-from bot.sessions import detours, environments
+from bot.sessions import detours, environments, losses
 from bot.sessions.moves import End, Move, To
 from bot.sessions.remote import follow_move, restore_mirror
 from bot.sessions.services import Services
@@ -104,9 +104,9 @@ class Flow:
         log.error("turn failed", extra={"turn": turn.key.workflow_id, "step": turn.step, "error": str(error)})
         outcome, words = Outcome.FAILED, endings.step_failed(turn.step, str(error))
         if isinstance(error, SandboxError) and await environments.is_gone(self._services, turn):
+            if turn.step in (Step.WORK, Step.COLLECT):
+                return await losses.environment_lost(self._services, turn)
             outcome, words = Outcome.KILLED, endings.environment_lost()
-            if turn.step is Step.WORK:
-                return End(outcome, words)
         return await detours.failed(self._services, turn, outcome, words)
 
     async def _interruptible(self, turn: Turn) -> Move:

@@ -47,7 +47,9 @@ async def take(store: Store, key: TurnKey, made_of: str) -> EnvironmentRow:
 
     def work(db: Database) -> EnvironmentRow:
         row = _used_by(db, key) or _kept_for(db, key, made_of, at) or _intended(db, key, made_of, at)
-        given_up = "UPDATE environments SET state = 'ending', updated_at = :at WHERE session_id = :id AND state = 'kept'"
+        given_up = (
+            "UPDATE environments SET state = 'ending', updated_at = :at WHERE session_id = :id AND state = 'kept'"
+        )
         run(db, given_up, id=key.session, at=at)
         return row
 
@@ -122,7 +124,9 @@ async def give_up_kept_of(store: Store, installation: InstallationId, repos: fro
 
     def work(db: Database) -> None:
         for repo in [None] if repos is None else sorted(repos):
-            which = _KEPT_OF + (" AND repos.installation_id = :installation" if repo is None else " AND repos.id = :repo")
+            which = _KEPT_OF + (
+                " AND repos.installation_id = :installation" if repo is None else " AND repos.id = :repo"
+            )
             sql = f"UPDATE environments SET state = 'ending', updated_at = :at WHERE id IN ({which})"  # noqa: S608
             run(db, sql, at=at, **({"installation": installation} if repo is None else {"repo": repo}))
 

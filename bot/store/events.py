@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -67,6 +68,11 @@ async def of_session(store: Store, session: SessionId, after_seq: int = 0, limit
     sql = "SELECT * FROM events WHERE session_id = :session AND seq > :after ORDER BY seq LIMIT :limit"
     rows = await store.read(lambda db: many(db, sql, session=session, after=after_seq, limit=limit))
     return [StoredEvent.of(row) for row in rows]
+
+
+def note(db: Database, key: TurnKey, words: str, at: float) -> None:
+    """A word of ours among the agent's lines, as a part of a larger transaction."""
+    _insert(db, key, [("note", json.dumps({"type": "forgehand", "note": words}))], at)
 
 
 def _insert(db: Database, key: TurnKey, lines: Sequence[tuple[str, str]], at: float) -> None:

@@ -10,6 +10,7 @@ import msgspec
 
 from bot.errors import StoreError
 from bot.models import Outcome, SessionId, Step, TurnKey, TurnState
+from bot.store import events
 from bot.store.base import Store
 from bot.store.records import Turn
 from bot.store.rows import Database, Row, many, one, run
@@ -54,6 +55,8 @@ class Found:
     """How the turn will have ended, unless that was said before."""
     session: Mapping[str, Any] = field(default_factory=dict)
     """Columns of SESSION_SETTABLE."""
+    note: str | None = None
+    """Stored among the turn's events."""
 
 
 NOTHING_FOUND = Found()
@@ -125,6 +128,8 @@ async def advance(store: Store, key: TurnKey, step: Step, found: Found = NOTHING
             _decide(db, key, *found.ending)
         if found.session:
             set_session(db, key.session, found.session)
+        if found.note:
+            events.note(db, key, found.note, at)
         return True
 
     return await store.write(work)

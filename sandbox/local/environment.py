@@ -96,7 +96,7 @@ class LocalEnvironment:
     ) -> ExecResult:
         self._require()
         box = self._box(env, cwd, network=network, dies_with_parent=True)
-        command = boxes.forwarded(self._furniture, argv) if network else list(argv)
+        command = boxes.forwarded(box, argv) if network else list(argv)
         return await self._launcher.run(box, command, stdin=stdin, timeout=timeout)
 
     async def launch(
@@ -104,7 +104,7 @@ class LocalEnvironment:
     ) -> None:
         self._require()
         box = self._box(env, cwd, network=True, dies_with_parent=False)
-        command = boxes.forwarded(self._furniture, argv, name=name)
+        command = boxes.forwarded(box, argv, name=name)
         await self._in_thread(lambda: self._launched(name).start(self._launcher, box, command))
 
     async def liveness(self, name: str) -> Liveness:
@@ -201,6 +201,7 @@ class LocalEnvironment:
             env=dict(env or {}),
             cwd=cwd or at.WORK,
             sockets=str(self._sockets) if network else None,
+            own=str(self._folders.own) if network and self._folders.own.is_dir() else None,
             dies_with_parent=dies_with_parent,
         )
 

@@ -32,6 +32,7 @@ async def run(services: Services, turn: Turn) -> Move:
         "tip_sha": start.tip,
         "context": prompt.text,
         "notes": list(prompt.notes),
+        "untrusted": int(prompt.untrusted),
     }
     return To(Step.FURNISH, {**columns, "config": repo_config.dump(config), **_limits(turn, config)})
 

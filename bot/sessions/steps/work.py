@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from bot import endings
 from bot.errors import TransientError
 from bot.models import Outcome, Step
-from bot.sessions import environments, exhaustion, wrapping_up
+from bot.sessions import checkpoints, environments, exhaustion, losses, wrapping_up
 from bot.sessions.beside import answer_asks, keep_up, spare_the_disk
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
@@ -39,12 +39,15 @@ WRITING_TOOLS = ("Edit", "Write", "NotebookEdit")
 async def run(services: Services, turn: Turn) -> Move:
     environment = await environments.attach(services, turn)
     status = await environment.status(turn.key.n)
+    was_lost = status.state is RunState.LOST
     if status.state is RunState.NOT_STARTED:
         await _start(services, turn, environment)
     readable = await _follow_and_watch(services, turn, environment)
     status = await environment.status(turn.key.n)
     turn = await sessions.turn(services.store, turn.key)
     state = await services.board.folds.of(turn.key)
+    if was_lost and state.ended is None and (move := await losses.agent_lost(services, turn, environment)):
+        return move
     spent = await exhaustion.found(services, turn, refused=has_no_credit(state))
     verdict = judge(turn, status, state, exhausted=spent is not None)
     if not readable and not turn.stop_requested:
@@ -66,7 +69,9 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
     thread = (await sessions.session(services.store, turn.key.session)).thread
     session = await sessions.session(services.store, turn.key.session)
     now = services.clock()
-    await sessions.update_turn(services.store, turn.key, work_started_at=now)
+    used = losses.seconds_used(turn) if turn.resumptions else 0.0
+    await sessions.update_turn(services.store, turn.key, work_started_at=now - used, pulse_at=now)
+    await gateway.revoke(services.store, turn.key)
     token = await gateway.mint(
         services.store,
         turn.key,
@@ -80,29 +85,30 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
         user=turn.requester_id,
     )
     services.redactor.register(token.reveal())
-    assert session.agent_session_id is not None and turn.context is not None
+    assert session.agent_session_id is not None
     await environment.start(
         AgentRun(
             turn=turn.key.n,
-            prompt=turn.context,
+            prompt=losses.prompt(turn),
             model=turn.model,
             token=token.reveal(),
             agent_session_id=session.agent_session_id,
             resume=turn.resumed,
             max_turns=turn.max_turns,
             budget_usd=turn.budget_usd,
-            timeout_seconds=turn.timeout_seconds,
+            timeout_seconds=turn.timeout_seconds - used,
             instructions=environments.INSTRUCTIONS,
             allowed_tools=(),
             denied_tools=WRITING_TOOLS if turn.kind == "ask" else (),
             permission="auto",
+            attempt=turn.resumptions,
         )
     )
 
 
 async def _follow_and_watch(services: Services, turn: Turn, environment: ExecutionEnvironment) -> bool:
     """All until the run has ended; those beside it can only make it end sooner. False: it wrote too much."""
-    parts = (_watch, answer_asks, spare_the_disk, wrapping_up.remind)
+    parts = (_watch, answer_asks, spare_the_disk, wrapping_up.remind, wrapping_up.tell_time, checkpoints.save)
     beside = [asyncio.create_task(keep_up(part, services, turn, environment)) for part in parts]
     try:
         if not await _follow(services, turn, environment):
