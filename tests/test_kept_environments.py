@@ -119,7 +119,9 @@ async def test_nothing_runs_on_in_a_kept_one_and_it_ends_in_time(kind: str, tmp_
         clock.seconds = 31 * 60
         async with one.world.bot(clock):
             await one.until(0)
-        assert not one.e2b or not [call for call in one.e2b.calls[calls:] if call.path.endswith(("/resume", "/connect"))]
+        assert not one.e2b or not [
+            call for call in one.e2b.calls[calls:] if call.path.endswith(("/resume", "/connect"))
+        ]
 
 
 @both

@@ -11,8 +11,11 @@ import pytest
 
 from bot.simulation.anthropic import Call, Say, Script
 from bot.simulation.github.state import Delivery
-from bot.store import events, sessions
+from bot.store import environments, events, sessions
 from bot.store.base import Store
+from bot.store.environments import EnvironmentState
+from sandbox.local import members
+from sandbox.local.folders import Base
 from tests.crash.process import Service
 from tests.world import World
 
@@ -83,8 +86,27 @@ async def crashed(world: World, scenario: Scenario, point: int) -> None:
     _redeliver_what_was_not_taken(world)
     try:
         assert await world.outcome(scenario.turns) == scenario.outcome, world.replies()[-1].body
+        await no_strays(world)
     finally:
         await again.stop()
+
+
+async def no_strays(world: World) -> None:
+    """What is there is what is kept, and nothing runs in it."""
+    base = Base(world.root / "data" / "environments")
+    store = await Store.open_reader(world.root / "data" / "state.db")
+    try:
+        async with asyncio.timeout(20):
+            while True:
+                there = set(base.environment_ids())
+                rows = await environments.all_of_them(store)
+                kept = {one.id for one in rows.values() if one.state is EnvironmentState.KEPT}
+                running = any(members.members(base.folders(one).home) for one in there)
+                if there == kept == rows.keys() and len(there) == 1 and not running:
+                    return
+                await asyncio.sleep(0.05)
+    finally:
+        await store.close()
 
 
 async def _ends_or_dies(world: World, scenario: Scenario, service: Service) -> None:
