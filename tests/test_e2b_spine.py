@@ -16,6 +16,7 @@ from bot.store import events, sessions
 from bot.store.base import Store
 from tests.e2b_stand_in import E2BStandIn
 from tests.e2b_world import e2b_spine
+from tests.environment_world import until
 from tests.test_kept_environments import Ahead
 from tests.world import MODEL_KEY, WEBHOOK_SECRET, World
 
@@ -127,6 +128,28 @@ async def test_a_sandbox_that_vanishes_loses_minutes_and_not_the_turn(tmp_path: 
             assert outcome == "killed", world.replies()[0].body
             assert "refs/forgehand/rescue/" in world.replies()[0].body
         assert len(world.replies()) == 1
+
+
+async def test_a_sandbox_that_vanishes_before_the_work_is_replaced(tmp_path: Path) -> None:
+    async with e2b_spine(tmp_path) as (world, e2b):
+        world.github.commit(world.repo, "main", {".github/forgehand.yml": "setup: [sleep 4]\n"})
+        world.model.default(Script([EDIT, Say("Added a line.")]))
+        async with world.bot():
+            world.say("/claude add a line")
+            await until(lambda: _sets_up(e2b), 30)
+            await e2b.kill(e2b.live[0].id)
+            assert await world.outcome() == "pull_request", world.replies()[0].body
+            await until(lambda: _one_at_rest(e2b), 30)
+        assert [one.state for one in e2b.sandboxes] == ["killed", "paused"]
+        assert len(world.pulls()) == len(world.replies()) == 1
+
+
+async def _sets_up(e2b: E2BStandIn) -> bool:
+    return any(list(one.folder.rglob("base.pack")) for one in e2b.live)
+
+
+async def _one_at_rest(e2b: E2BStandIn) -> bool:
+    return [one.paused for one in e2b.live] == [True]
 
 
 async def stay_away(e2b: E2BStandIn) -> None:
