@@ -58,7 +58,8 @@ async def rest(services: Services, turn: Turn) -> None:
 
 
 def _may_stay(services: Services, turn: Turn) -> bool:
-    """Not what has read words of people without write access: they might have laid something down for the next."""
-    if turn.untrusted or turn.stop_requested or turn.outcome not in IN_PEACE:
+    """Not what has read words of people without write access (they might have laid something down for the next), and
+    not where an agent was lost."""
+    if turn.untrusted or turn.resumptions or turn.stop_requested or turn.outcome not in IN_PEACE:
         return False
     return services.settings.limits.keep_minutes > 0
