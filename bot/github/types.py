@@ -62,6 +62,8 @@ class Issue:
     updated_at: str
     via_app: bool = False
     """Written by an App in the person's name."""
+    body_html: str = ""
+    """The body as GitHub renders it; addresses of images in it are good for some minutes."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ class Comment:
     updated_at: str
     via_app: bool = False
     """Written by an App in the person's name."""
+    body_html: str = ""
+    """The body as GitHub renders it; addresses of images in it are good for some minutes."""
 
 
 @dataclass(frozen=True)

@@ -327,6 +327,7 @@ class State:
         self.apps: dict[int, App] = {}
         self.installations: dict[int, Installation] = {}
         self.tokens: dict[str, Token] = {}
+        self.attachments: dict[str, Attachment] = {}
         self.manifests: dict[str, tuple[dict[str, Any], str]] = {}
         self._ids: Iterator[int] = itertools.count(100_001)
         self._waiting: list[asyncio.Future[None]] = []
