@@ -246,6 +246,16 @@ class Protection:
 
 
 @dataclass(eq=False)
+class Attachment:
+    """A file that somebody has put into a text."""
+
+    id: str
+    repo: Repository = field(repr=False)
+    content: bytes
+    media_type: str
+
+
+@dataclass(eq=False)
 class Repository:
     """A repository: its bare git directory, its people, its threads. Threads of pull requests are in `issues` too."""
 
