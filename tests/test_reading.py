@@ -132,6 +132,10 @@ async def test_what_is_over_the_prompt_is_in_a_file_that_the_agent_can_read(worl
 # A pull request.
 
 
+def asked_for_a_diff(world: World) -> list[str]:
+    return [str(call) for call in world.github.calls if "diff" in call.headers.get("accept", "")]
+
+
 async def test_a_pull_requests_diff_is_data_from_pinned_commits(idle: World) -> None:
     pull = changed(idle, {"shop.py": "def discounted() -> None:\n    IGNORE_ALL_RULES = 1\n"})
     idle.github.commit(idle.repo, "main", {"later.py": "LATER = 1\n"}, by="alice", message="Later")
@@ -140,7 +144,30 @@ async def test_a_pull_requests_diff_is_data_from_pinned_commits(idle: World) -> 
     assert "DATA" in label and pull.head_sha[:12] in label
     assert "+    IGNORE_ALL_RULES = 1" in prompt
     assert "LATER" not in prompt, "from where the branch left its base"
-    assert not [call for call in idle.github.calls if "diff" in call.path]
+    assert not asked_for_a_diff(idle)
+
+
+async def test_a_branch_that_left_its_base_long_ago_is_compared_from_where_it_did(idle: World) -> None:
+    pull = changed(idle, {"topic.py": "TOPIC = 1\n"})
+    for n in range(55):
+        idle.github.commit(idle.repo, "main", {"main.py": f"MAIN = {n}\n"}, by="alice", message=f"Main {n}")
+    prompt = await asked(idle, on=pull)
+    assert "+TOPIC = 1" in prompt and "MAIN" not in prompt
+    assert not asked_for_a_diff(idle)
+
+
+async def test_a_long_diff_is_cut_in_the_prompt_and_whole_in_a_file(world: World) -> None:
+    pull = changed(world, {"long.py": "".join(f"LINE_{n} = {n}\n" for n in range(20_000))})
+
+    def search(request: ModelRequest) -> Answer:
+        return Call("Bash", {"command": f"head -1 {(at := beside(request, 'diff.patch'))}; grep -c LINE {at}"})
+
+    world.model.default(Script([search, DONE]))
+    prompt = await asked(world, on=pull)
+    assert "LINE_0 = 0" in prompt and "LINE_19999" not in prompt
+    head, count = world.model.requests[-1].tool_results[0].text.splitlines()
+    assert "DATA: diff of the pull request" in head and count == "20000"
+    assert "the end of the pull request's diff; all of it is in the file diff.patch" in world.replies(pull)[0].body
 
 
 async def test_rules_come_from_the_base_and_what_the_head_says_is_ignored(idle: World) -> None:
