@@ -110,6 +110,23 @@ async def test_of_thirty_images_ten_are_fetched(world: World) -> None:
     assert "20 images beyond the first 10" in prompt
 
 
+# Whose words.
+
+
+@pytest.mark.acceptance("B10")
+async def test_comments_of_strangers_are_withheld_and_both_sides_are_told_how_many(idle: World) -> None:
+    idle.repo.private = False
+    for stranger in ("mallory", "eve"):
+        idle.github.user(stranger)
+        idle.say(f"STRANGER says {stranger}", by=stranger)
+    idle.say("A colleague says this.")
+    prompt = await asked(idle)
+    assert "STRANGER" not in bodies(idle)
+    assert "A colleague says this." in prompt
+    assert "written by people without write access: 2 comments" in prompt
+    assert "written by people without write access: 2 comments" in idle.replies()[0].body
+
+
 # What is too long for a prompt.
 
 
