@@ -25,6 +25,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
         ("https://github.com/user-attachments/assets/1", True),
         ("https://github.com/octo/shop/raw/main/x.png", False),
         ("https://github.com/user-attachments/assets/../../logout", False),
+        ("https://github.com/user-attachments/assets/%2e%2e/%2E./logout", False),
         ("https://camo.githubusercontent.com/x", False),
         ("http://github.com/user-attachments/assets/1", False),
         ("http://private-user-images.githubusercontent.com/1", False),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.git.changes import decode
+from bot.git.errors import GitFailed, MirrorLost
 from bot.git.run import Io, run_git
 
 LOOK_SECONDS = 120.0
@@ -45,7 +46,10 @@ async def compare(mirror: Path, base: str, head: str, max_bytes: int) -> Compari
 async def paths(mirror: Path, sha: str) -> tuple[str, ...]:
     """All files of a commit, as far as their names are of a bearable size together."""
     argv = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", sha]
-    return _names((await run_git(argv, mirror, io=Io(cap=NAMES_BYTES), timeout=LOOK_SECONDS)).stdout)
+    try:
+        return _names((await run_git(argv, mirror, io=Io(cap=NAMES_BYTES), timeout=LOOK_SECONDS)).stdout)
+    except GitFailed:
+        raise MirrorLost("the cached repository does not give out its files") from None
 
 
 def _names(output: bytes) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 from bot.errors import GitHubRefused, GitHubUnavailable
 from sandbox.egress import Resolve, is_public, resolve_host
@@ -41,7 +41,7 @@ class Attachments:
             where = (parts.scheme, parts.hostname, parts.port)
         except ValueError:
             return False
-        if parts.username is not None or "\\" in url or ".." in parts.path:
+        if parts.username is not None or "\\" in url or ".." in unquote(parts.path):
             return False
         if where == self._own:
             return parts.path.startswith(_PATHS)
