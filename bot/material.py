@@ -17,6 +17,8 @@ class Said:
     at: str = ""
     changed_since: bool = False
     """Edited after the command was given: withheld, since nobody approved that text."""
+    kind: str = "comment"
+    """In words: what it is, and of what."""
 
 
 @dataclass(frozen=True)
@@ -82,3 +84,5 @@ class Prompt:
     """What was cut or withheld, one sentence each, for the agent and for the reader."""
     files: Mapping[str, str] = field(default_factory=dict)
     """By name: what was too long for the text, whole."""
+    untrusted: bool = False
+    """Words are in it of somebody who may not write here, or of nobody knows whom."""

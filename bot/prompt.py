@@ -67,6 +67,7 @@ class _Composer:
         self._max_bytes = max_bytes
         self._notes: list[str] = []
         self._files: dict[str, str] = {}
+        self._untrusted = False
 
     def prompt(self) -> Prompt:
         request = as_written(self._material.request)
@@ -77,7 +78,7 @@ class _Composer:
         self._notes += self._material.missing
         notes = ["Left out of this prompt:\n" + "\n".join(f"- {note}" for note in self._notes)] if self._notes else []
         text = "\n\n".join([*parts, *blocks, *notes])
-        return Prompt(_fit(text, self._max_bytes), tuple(self._notes), self._files)
+        return Prompt(_fit(text, self._max_bytes), tuple(self._notes), self._files, self._untrusted)
 
     def _head(self) -> str:
         one = self._material
@@ -119,6 +120,7 @@ class _Composer:
         return text.replace(self._delimiter, "[…]").strip("\r\n")
 
     def _label(self, said: Said, what: str) -> str:
+        self._untrusted = self._untrusted or not said.trusted
         rights = "may write here" if said.trusted else "may not write here"
         at = f", {_name(said.at)}" if said.at else ""
         return f"{'INSTRUCTION' if said.trusted else 'DATA'}: {what} by {_name(said.author)} ({rights}){at}"
@@ -151,7 +153,7 @@ class _Composer:
         found: list[str] = []
         left = FILE_BYTES
         for one in reversed(remarks):
-            block = self._block(self._label(one, "comment"), visible(one.body))
+            block = self._block(self._label(one, _name(one.kind)), visible(one.body))
             left -= shares.size(block) + 2
             if left < 0:
                 break
@@ -168,6 +170,7 @@ class _Composer:
             if one.diff.cut:
                 self._notes.append("the end of the pull request's diff: it is longer than is read")
             yield _Part(label, "the pull request's diff", plain(one.diff.text), "diff.patch", DIFF)
+        self._untrusted = self._untrusted or bool(one.logs or one.extras)
         for number, log in enumerate(one.logs, 1):
             what = f"the log of {_name(log.name)}"
             yield _Part(f"DATA: {what}", what, plain(log.text), f"log-{number}.txt", LOG, from_its_end=True)
@@ -226,7 +229,7 @@ class _Composer:
 
     def _clipped(self, said: Said, room: int) -> list[str]:
         """The beginning of a remark for the whole of which there is no room."""
-        label = self._label(said, "comment")
+        label = self._label(said, _name(said.kind))
         room -= shares.size(self._block(label, "")) + 2
         return (
             [self._block(label, shares.beginning(self._inside(visible(said.body)), room))] if room > LEAST_BLOCK else []

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bot import prompt
 from bot.material import Diff, Log, Material, Picture, Said
 from bot.simulation.anthropic import Say, Script
-from bot.simulation.github.state import Issue, Pull
+from bot.simulation.github.state import Issue, Pull, ReviewComment
 from tests.world import World
 
 WORD = "CANARY"
@@ -146,14 +146,24 @@ async def test_a_pull_request_with_every_hidden_channel(world: World) -> None:
     files = {f"src/n{in_a_name}.py": "x = 1\n", "CLAUDE.md": corpus("rules"), "notes.txt": f"a{ALL_CHARACTERS}b\n"}
     world.github.commit(world.repo, branch, files, by="alice", message=f"Subject{in_a_name}\n\n{corpus('message')}")
     pull = world.github.open_pull(world.repo, head=branch, by="alice", title=f"T{ALL_CHARACTERS}", body=corpus("pull"))
-    world.github.user("bob")
-    world.github.review(pull, corpus("review"), by="bob")
+    for reviewer, role in (("bob", "write"), ("mallory", "read")):
+        world.github.user(reviewer)
+        world.repo.grant(reviewer, role)
+        review = world.github.review(pull, corpus(f"{reviewer}s-review"), by=reviewer)
+        line = ReviewComment(
+            world.github.state.new_id(), "notes.txt", corpus("line"), 1, "RIGHT", None, review.submitted_at
+        )
+        review.comments.append(line)
     await run(world, pull, "/claude look")
     texts = received(world)
     assert {code for text in texts for code in unseen(text)} == set()
     # A diff is shown as its source, by the page and so to the agent, in a block that says what it is.
     diff = re.compile(r"^===== \w+ DATA: diff of .*?^===== \w+ END =====$", re.MULTILINE | re.DOTALL)
     assert [word for text in texts for word in undeclared(diff.sub("", text))] == []
+    [text] = [text for text in texts if "END OF REQUEST" in text]
+    assert "words in bobs-review" in text and "words in mallorys-review" not in text
+    assert "INSTRUCTION: review by bob (may write here)" in text
+    assert "DATA: comment on line 1 of notes.txt by mallory (may not write here)" in text
     assert not any("Subject" in text for text in texts), "commits are for the agent to look at, as data"
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from bot import events, prompt, rules
 from bot.git.comparison import Comparison
+from bot.github import reviews
 from bot.github.client import Installation
 from bot.github.types import Comment, Issue, Purpose
 from bot.material import Diff, Material, Said
@@ -104,6 +105,10 @@ async def _conversation(services: Services, turn: Turn, thread: Thread) -> _Conv
     issue = await reads.issue(thread.repo, turn.number)
     comments = await reads.comments(thread.repo, turn.number, MOST_COMMENTS)
     trust = Trust(reads, thread.repo)
+    if issue.is_pull:
+        comments = sorted(
+            [*comments, *await _reviews(reads, trust, thread, turn.number)], key=lambda one: one.created_at
+        )
     me = (await services.github.identity()).bot_id
     asked_at = turn.asked_at or turn.created_at
     remarks = [
@@ -122,6 +127,12 @@ async def _conversation(services: Services, turn: Turn, thread: Thread) -> _Conv
     return _Conversation(issue, opening, tuple(remarks), next(asking, None))
 
 
+async def _reviews(reads: Installation, trust: Trust, thread: Thread, number: int) -> list[Comment]:
+    """Of reviews as a whole those of trusted people: nobody can tell whether the others were changed since."""
+    found = await reviews.on_lines(reads, thread.repo, number)
+    return found + [one for one in await reviews.whole(reads, thread.repo, number) if await trust.of(one)]
+
+
 async def _said(asked_at: float, comment: Comment, trust: Trust) -> Said:
     edited = comment.updated_at != comment.created_at
     return Said(
@@ -130,6 +141,7 @@ async def _said(asked_at: float, comment: Comment, trust: Trust) -> Said:
         body=comment.body,
         at=comment.created_at,
         changed_since=edited and _epoch(comment.updated_at) >= asked_at,  # GitHub tells whole seconds
+        kind=comment.kind,
     )
 
 
@@ -140,7 +152,7 @@ def _with_pictures(found: _Conversation) -> list[tuple[str, str]]:
         texts.append((f"the text of the thread by {found.opening.author}", found.issue.body_html))
     for comment, said in reversed(found.remarks):
         if said.trusted and not said.changed_since:
-            texts.append((f"the comment by {said.author} {said.at}", comment.body_html))
+            texts.append((f"the {said.kind} by {said.author} {said.at}", comment.body_html))
     return texts
 
 
