@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,17 +41,21 @@ async def compare(mirror: Path, base: str, head: str, max_bytes: int) -> Compari
     text = patch.stdout[: patch.stdout.rfind(b"\n") + 1] if patch.truncated else patch.stdout
     argv = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", found.text, head]
     names = await run_git(argv, mirror, io=Io(cap=NAMES_BYTES), timeout=LOOK_SECONDS)
-    return Comparison(found.text, head, text, patch.truncated, _names(names.stdout))
+    return Comparison(found.text, head, text, patch.truncated, await _names(names.stdout))
 
 
 async def paths(mirror: Path, sha: str) -> tuple[str, ...]:
     """All files of a commit, as far as their names are of a bearable size together."""
     argv = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", sha]
     try:
-        return _names((await run_git(argv, mirror, io=Io(cap=NAMES_BYTES), timeout=LOOK_SECONDS)).stdout)
+        found = await run_git(argv, mirror, io=Io(cap=NAMES_BYTES), timeout=LOOK_SECONDS)
     except GitFailed:
         raise MirrorLost("the cached repository does not give out its files") from None
+    return await _names(found.stdout)
 
 
-def _names(output: bytes) -> tuple[str, ...]:
-    return tuple(decode(name).encode("utf-8", "replace").decode() for name in output.split(b"\0")[:-1])
+async def _names(output: bytes) -> tuple[str, ...]:
+    """In a thread: half a million of them take a while."""
+    return await asyncio.to_thread(
+        lambda: tuple(decode(name).encode("utf-8", "replace").decode() for name in output.split(b"\0")[:-1])
+    )

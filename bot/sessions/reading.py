@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -64,7 +65,7 @@ async def gather(services: Services, turn: Turn, config: RepoConfig, base: str, 
     instructions, cut = rules.instructions(environments.INSTRUCTIONS, book, config.instructions)
     missing = [*album.notes, *cut, *_of_the_pull(ignored, base)]
     material = _material(turn, thread, found, config, (diff, album, missing))
-    composed = prompt.compose(material, delimiter=secrets.token_hex(8))
+    composed = await asyncio.to_thread(prompt.compose, material, delimiter=secrets.token_hex(8))
     return Reading(
         context=composed.text,
         instructions=instructions,
@@ -186,7 +187,7 @@ async def _compared(services: Services, turn: Turn, thread: Thread, base: str, s
 def _of_the_pull(ignored: Sequence[str], base: str) -> list[str]:
     if not ignored:
         return []
-    named = ", ".join(ignored[: rules.MOST_NAMED])
+    named = ", ".join(map(rules.named, ignored[: rules.MOST_NAMED]))
     more = f" and {len(ignored) - rules.MOST_NAMED} more" if len(ignored) > rules.MOST_NAMED else ""
     return [f"what the pull request itself says to agents and tools ({named}{more}): that of {base} counts"]
 

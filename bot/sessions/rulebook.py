@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from bot import rules
@@ -25,8 +26,8 @@ async def read(services: Services, repo: RepoId, branch: str, sha: str | None) -
     return Rulebook(
         branch,
         files=tuple((name, text) for name, text in found if text is not None),
-        nested=tuple(path for path in paths if "/" in path and rules.is_rule(path)),
-        unused=rules.unused(paths),
+        nested=await asyncio.to_thread(rules.nested, paths),
+        unused=await asyncio.to_thread(rules.unused, paths),
     )
 
 
