@@ -10,8 +10,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sandbox.agents.base import Agent, AgentRun, instructions_path, run_name, turn_folder
+from sandbox import blocked
+from sandbox.agents.base import Agent, AgentRun, context_folder, instructions_path, run_name, turn_folder
 from sandbox.agents.text import clean
+from sandbox.blocked import Blocked
 from sandbox.errors import EnvironmentBusy, NotThere, SandboxError
 from sandbox.following import Follower
 from sandbox.mailbox import Mailbox
@@ -106,6 +108,8 @@ class ExecutionEnvironment:
         folder = self._folder(run.turn)
         if (await self.status(run.turn)).state is not RunState.NOT_STARTED:
             return
+        for name, source in run.beside.items():
+            await self.primitives.upload(source, posixpath.join(self.context(run.turn), name))
         prompt = Mailbox.file("prompt", self.agent.message(run.prompt), order=0)
         await self.primitives.write_many(
             {
@@ -116,6 +120,18 @@ class ExecutionEnvironment:
         )
         argv = self._python("agent_run", posixpath.join(folder, "spec.json"))
         await self.primitives.launch(self._name(run.turn), argv, cwd=posixpath.dirname(self._layout.runner))
+
+    def context(self, turn: int) -> str:
+        """The folder in which the agent finds the files beside its prompt."""
+        return context_folder(self._layout, turn, self._attempt)
+
+    async def blocked(self, since: float) -> list[Blocked]:
+        """Where the environment asked to go and was not let, by its own account; empty when that cannot be read."""
+        try:
+            data = await self.primitives.read(posixpath.join(self._layout.out, blocked.LOG), limit=blocked.LOG_BYTES)
+        except SandboxError:
+            return []
+        return blocked.counted(data, since)
 
     def follow(self, turn: int, offset: int) -> AsyncIterator[Chunk]:
         """The run's output from a byte offset on; ends when the run has ended and all of it was given out."""

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sandbox import blocked
 from sandbox import plain_processes as processes
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
 from sandbox.plain_files import PlainFiles, remove_tree
@@ -249,6 +250,7 @@ class PlainEnvironment:
             "--egress",
             str((own if own.is_dir() else sockets) / "egress.sock"),
         ]
+        forwarder += ["--denied", str(self.folder / "out" / blocked.LOG)]
         return [*forwarder, "--", *argv]
 
     def _environment(self, mark: str, env: Mapping[str, str] | None) -> dict[str, str]:

@@ -23,7 +23,7 @@ from bot.store.rows import Row
 
 R = TypeVar("R", bound="Record")
 
-_JSON = {"files_changed", "verified", "step_times", "notes"}
+_JSON = {"files_changed", "verified", "step_times", "notes", "ignored", "blocked"}
 _FLAGS = {"resumed", "untrusted", "prepared", "private", "is_pull", "final", "remade", "reacted", "told_refused"}
 
 
@@ -99,6 +99,12 @@ class Turn(Record):
     config: str | None
     context: str | None
     notes: tuple[str, ...] | None
+    instructions: str | None
+    """What the agent is told beside its prompt: our rules and those of the base branch."""
+    ignored: tuple[str, ...] | None
+    """What would steer an agent and was not used, as paths."""
+    blocked: tuple[dict[str, Any], ...] | None
+    """Hosts that the environment asked for and was refused."""
     resumed: bool
     untrusted: bool
     """The agent has read words of people without write access."""

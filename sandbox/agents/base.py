@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from sandbox.agents.events import AgentEvent
@@ -34,6 +35,8 @@ class AgentRun:
     schema: dict[str, Any] | None = None
     attempt: int = 0
     """How often it was begun before, and lost."""
+    beside: Mapping[str, Path] = field(default_factory=dict)
+    """Files of the host that the prompt speaks of, by the names that they get in the run's context folder."""
 
 
 class Decoder(Protocol):
@@ -100,3 +103,8 @@ def turn_folder(layout: Layout, turn: int, attempt: int = 0) -> str:
 
 def instructions_path(layout: Layout, turn: int, attempt: int = 0) -> str:
     return posixpath.join(turn_folder(layout, turn, attempt), "instructions.md")
+
+
+def context_folder(layout: Layout, turn: int, attempt: int = 0) -> str:
+    """Where the files beside a prompt lie: not in the work tree, so that nothing of them comes home."""
+    return posixpath.join(turn_folder(layout, turn, attempt), "context")

@@ -63,12 +63,12 @@ class Cloud:
         return client.AsyncSandbox
 
     async def create(
-        self, key: str, metadata: Mapping[str, str], network: Mapping[str, object], template: str
+        self, key: str, metadata: Mapping[str, str], network: Mapping[str, object], template: str | None = None
     ) -> AsyncSandbox:
         """faults.Unclear when there may be one now."""
         given: Any = dict(network)
         call = self._sandboxes.create(
-            template=template,
+            template=template or self._settings.template,
             timeout=self._settings.lifetime_seconds,
             metadata=dict(metadata),
             network=given,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sandbox import blocked
 from sandbox.e2b import answers
 from sandbox.e2b.cloud import Cloud
 from sandbox.e2b.exposure import Exposures
@@ -31,7 +32,7 @@ TRANSFER_SECONDS = 600.0
 SPARE_SECONDS = 15.0
 KILL_SECONDS = 30.0
 TRIES = 3
-DENIED_LOG = f"{places.OUT}/egress-denied.jsonl"
+DENIED_LOG = f"{places.OUT}/{blocked.LOG}"
 FORWARD = f'import sys; sys.path.insert(0, "{places.CODE}"); from runner.forwarder import main; main()'
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")

@@ -118,8 +118,7 @@ class E2BProvider:
         once = f"{key}-{secrets.token_hex(8)}"
         try:
             network = self._settings.network(frozenset(spec.egress))
-            template = spec.template or self._settings.template
-            sandbox = await self._cloud.create(once, metadata, network, template)
+            sandbox = await self._cloud.create(once, metadata, network, spec.template)
         except faults.Unclear as unclear:
             return await self._adopted(key, unclear)
         except BaseException:

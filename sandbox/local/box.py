@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sandbox import blocked
 from sandbox.errors import SandboxError
 from sandbox.local import folders as at
 from sandbox.local.folders import Folders
@@ -149,6 +150,7 @@ def forwarded(box: Box, command: Sequence[str], *, name: str | None = None) -> l
     egress = at.SOCKETS if box.own is None else at.OWN
     found = [box.furniture.python, "-I", "-S", f"{at.RUNNER}/forwarder.py"]
     found += ["--gateway", f"{at.SOCKETS}/{at.GATEWAY_SOCKET}", "--egress", f"{egress}/{at.EGRESS_SOCKET}"]
+    found += ["--denied", f"{at.OUT}/{blocked.LOG}"]
     if name is not None:
         found += ["--log", f"{at.OUT}/launch-{name}.log", "--expose", f"{at.OUT}/{exposure(name)}"]
     return [*found, "--", *command]
