@@ -68,7 +68,7 @@ async def test_a_create_that_failed_is_told_as_passing_and_can_be_repeated(
 async def test_of_two_sandboxes_with_one_key_the_furnished_one_stays(world: E2BWorld, provider: E2BProvider) -> None:
     """A create that E2B carried out only after we had stopped looking."""
     cloud = provider._cloud
-    late = await cloud.create("late", {**SPEC.labels, KEY: "one", INSTANCE: "test"}, world.settings.network())
+    late = await cloud.create("late", {**SPEC.labels, KEY: "one", INSTANCE: "test"}, world.settings.network(), "base")
     other = world.provider(instance="other")
     env = await other.create("one", SPEC)
     world.e2b.sandbox(world.e2b.live[-1].id).metadata[INSTANCE] = "test"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -17,10 +17,12 @@ class E2BSettings:
     """The plan's numbers are the Hobby plan's, so that nobody is refused by surprise."""
 
     api_key: str = field(repr=False)
-    gateway_url: str
-    """Where sandboxes reach the bot: its public URL, without the gateway's own path."""
+    gateway_url: str | None
+    """Where sandboxes reach the bot: its public URL, without the gateway's own path. None: we connect to them."""
     instance: str
     """Whose sandboxes these are, where several bots share an account."""
+    gateway_address: tuple[str, int] | None = None
+    """Of this host: what is served through those connections."""
     template: str = "forgehand"
     egress: frozenset[str] = frozenset()
     """Hosts that every sandbox may reach."""
@@ -39,13 +41,14 @@ class E2BSettings:
     """The oldest version of the agent that will do; None where it is no Claude Code."""
 
     @property
-    def gateway_host(self) -> str:
-        return urlsplit(self.gateway_url).hostname or ""
+    def gateway_host(self) -> str | None:
+        return urlsplit(self.gateway_url).hostname if self.gateway_url else None
 
-    def hosts(self, more: frozenset[str] = frozenset()) -> list[str]:
+    def hosts(self, more: Iterable[str] = ()) -> list[str]:
         """All that a sandbox may reach."""
-        return sorted({self.gateway_host, *self.egress, *more})
+        own = {self.gateway_host} if self.gateway_host else set()
+        return sorted({*own, *self.egress, *(host.lower() for host in more)})
 
-    def network(self, more: frozenset[str] = frozenset()) -> Mapping[str, object]:
+    def network(self, more: Iterable[str] = ()) -> Mapping[str, object]:
         """E2B's own firewall: nothing but these hosts out, and nobody in without the sandbox's traffic token."""
         return {"deny_out": ["0.0.0.0/0"], "allow_out": self.hosts(more), "allow_public_traffic": False}

@@ -30,6 +30,8 @@ OPERATIONS = {
     "launch": "launching",
     "liveness": "launching",
     "kill": "launching",
+    "gate": "gate",
+    "shut": "gate",
     "measure": "measuring",
     "watch": "watching",
 }
