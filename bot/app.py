@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ from bot.web.server import Server, tcp_socket
 from bot.web.webhooks import webhook_routes
 from sandbox.agents.claude import Claude
 from sandbox.choice import Choice, choose
+from sandbox.e2b.settings import E2BSettings
 from sandbox.egress import EgressProxy
 
 log = logging.getLogger(__name__)
@@ -83,7 +84,8 @@ async def running(
         stack.push_async_callback(gateway.close)
         wakes = asyncio.Event()
         server = await stack.enter_async_context(_edge(settings, store, gateway, wakes.set))
-        choice = await choose(settings.data_dir / "environments", e2b=settings.e2b)
+        e2b = await _reachable(stack, settings.e2b, gateway)
+        choice = await choose(settings.data_dir / "environments", e2b=e2b)
         stack.push_async_callback(choice.provider.close)
         if settings.e2b is None:
             await _open_sockets(stack, settings, gateway, choice)
@@ -107,6 +109,15 @@ def _edge(settings: Settings, store: Store, gateway: Gateway, on_stored: Callabl
         Mount("/gateway", app=gateway),
     ]
     return Server(Starlette(routes=routes), tcp_socket(settings.host, settings.port))
+
+
+async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: Gateway) -> E2BSettings | None:
+    """Without a public URL, sandboxes in the cloud are connected to from here, and get to the gateway alone."""
+    if e2b is None or e2b.gateway_url is not None:
+        return e2b
+    listener = tcp_socket("127.0.0.1", 0)
+    await stack.enter_async_context(Server(gateway, listener))
+    return replace(e2b, gateway_address=listener.getsockname()[:2])
 
 
 async def _open_sockets(stack: AsyncExitStack, settings: Settings, gateway: Gateway, choice: Choice) -> None:

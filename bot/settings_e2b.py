@@ -31,15 +31,9 @@ def read(reader: Reader) -> E2BSettings:
             "FORGEHAND_SANDBOX=e2b needs E2B_API_KEY (or E2B_API_KEY_FILE): make a key at "
             "https://e2b.dev/dashboard?tab=keys."
         )
-    public = _optional_url(reader, "FORGEHAND_PUBLIC_URL")
-    if public is None:
-        raise SettingsError(
-            "FORGEHAND_SANDBOX=e2b needs FORGEHAND_PUBLIC_URL: agents in E2B's cloud reach their model through this "
-            "service, at that address."
-        )
     return E2BSettings(
         api_key=key.reveal(),
-        gateway_url=public,
+        gateway_url=_optional_url(reader, "FORGEHAND_PUBLIC_URL"),
         instance="",
         template=reader.text("FORGEHAND_E2B_TEMPLATE", "forgehand"),
         agent=reader.text("FORGEHAND_E2B_AGENT", AGENT),

@@ -111,11 +111,11 @@ class Call:
                 gateway.write_eof()
 
     async def _answers(self, gateway: asyncio.StreamReader) -> None:
+        """The inside hangs up then, when it has everything: what is cut off from here may be lost on the way."""
         with suppress(Broken, OSError):
             while data := await gateway.read(BLOCK):
                 await self.wire.send(frames.BINARY, data)
             await self.wire.send(frames.CLOSE)
-        self.wire.close()
 
     async def _keep_alive(self) -> None:
         with suppress(Broken):

@@ -91,10 +91,6 @@ class Wire:
             raise Broken("a word was due")
         return data.decode("utf-8", "replace")
 
-    def close(self) -> None:
-        """What was sent still arrives."""
-        self._writer.close()
-
     def abort(self) -> None:
         self._writer.transport.abort()
 
