@@ -33,6 +33,7 @@ from bot.sessions.ceilings import Ceilings
 from bot.sessions.flow import Flow
 from bot.sessions.services import Services
 from bot.sessions.signals import Signals
+from bot.sessions.warming import Warming
 from bot.settings import Settings
 from bot.store import spend, upkeep
 from bot.store.base import Clock, Store
@@ -148,6 +149,7 @@ async def _assemble(
         redactor=redactor,
         cache=cache,
         environments=choice.provider,
+        snapshots=choice.snapshots,
         agent=Claude(),
         board=board,
         signals=Signals(),
@@ -182,8 +184,11 @@ async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event)
     )
     await services.board.say_unsaid()
     await stack.enter_async_context(_background(_warm_up(services.github)))
-    tidying = _tidy(services.store, limits.retention_days)
-    for loop in (admission.run(), Intake(desk, wakes).run(), Errands(desk).run(), tidying):
+    loops = [admission.run(), Intake(desk, wakes).run(), Errands(desk).run()]
+    loops.append(_tidy(services.store, limits.retention_days))
+    if services.snapshots is not None:
+        loops.append(Warming(services, services.snapshots).run())
+    for loop in loops:
         await stack.enter_async_context(_background(loop))
 
 

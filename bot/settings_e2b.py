@@ -43,6 +43,7 @@ def read(reader: Reader) -> E2BSettings:
         domain=reader.text("E2B_DOMAIN", "") or None,
         sandboxes=reader.whole("FORGEHAND_E2B_SANDBOXES", 20),
         creations_per_second=reader.number("FORGEHAND_E2B_CREATIONS", 1, least=0.01),
+        snapshot_after=reader.number("FORGEHAND_E2B_SNAPSHOT_AFTER", 20),
         longest_seconds=round(reader.number("FORGEHAND_E2B_HOURS", 1, least=0.1) * 3600),
     )
 

@@ -179,11 +179,11 @@ class EnvironmentProvider(Protocol):
 class Snapshots(Protocol):
     """Disks of environments, kept to start others from; of providers that have such a thing."""
 
-    async def take(self, environment_id: str, name: str) -> str:
+    async def take_snapshot(self, environment_id: str, name: str) -> str:
         """Of an environment in which no agent has run; what tells it from others is taken off first. The same name
         again gives one snapshot."""
         ...
 
-    async def remove(self, snapshot_id: str) -> None:
+    async def remove_snapshot(self, snapshot_id: str) -> None:
         """That it is gone already is as good."""
         ...

@@ -51,7 +51,7 @@ class Ends:
 class E2BEnvironment:
     """Holds no state that another process would need."""
 
-    def __init__(  # noqa: PLR0913 - the provider's one call
+    def __init__(
         self, key: str, line: Line, cloud: Cloud, settings: E2BSettings, ends: Ends, hosts: Sequence[str]
     ) -> None:
         self._key = key

@@ -77,6 +77,19 @@ class E2BProvider:
         await self._tunnels.open(environment_id, line, anew=chosen.state == "paused")
         return self._environment(environment_id, line, egress_of(chosen))
 
+    async def take_snapshot(self, environment_id: str, name: str) -> str:
+        """What runs in it is ended, and our own marks are taken off: another environment is to start from this."""
+        listed = await self._listed(environment_id)
+        if not listed:
+            raise EnvironmentGone(f"the environment {environment_id} is not there any more")
+        await self._tunnels.close(environment_id)
+        line = self._line(listed[0].id)
+        await line.call("strip", seconds=60.0)
+        return await self._cloud.snapshot(listed[0].id, name)
+
+    async def remove_snapshot(self, snapshot_id: str) -> None:
+        await self._cloud.forget(snapshot_id)
+
     async def close(self) -> None:
         await self._tunnels.close_all()
         for environment in list(self._open):

@@ -36,6 +36,8 @@ class E2BSettings:
     """After so long without a sign of us a sandbox pauses; what a dead bot leaks at most."""
     longest_seconds: int = 3600
     """How long the plan lets a sandbox run without a pause."""
+    snapshot_after: float = 20.0
+    """Seconds that a repository takes to be brought in and set up, from which on a snapshot is kept of it; 0: never."""
     agent: str = AGENT
     floor: tuple[int, ...] | None = FLOOR
     """The oldest version of the agent that will do; None where it is no Claude Code."""

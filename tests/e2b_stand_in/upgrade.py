@@ -77,9 +77,9 @@ class Upgraded(asyncio.Protocol):
         sandbox = self._upgrades.registry.all.get(wanted)
         if sandbox is None or sandbox.state != "running":
             return self._refuse(502, {"sandboxId": wanted, "message": "The sandbox was not found", "code": 502})
-        if sandbox.network.get("allowPublicTraffic") is False:
-            if headers.get("e2b-traffic-access-token") != sandbox.traffic_token:
-                return self._refuse(403, {"sandboxId": sandbox.id, "message": "traffic token is missing", "code": 403})
+        closed = sandbox.network.get("allowPublicTraffic") is False
+        if closed and headers.get("e2b-traffic-access-token") != sandbox.traffic_token:
+            return self._refuse(403, {"sandboxId": sandbox.id, "message": "traffic token is missing", "code": 403})
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
         except OSError:

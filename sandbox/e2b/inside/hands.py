@@ -20,6 +20,7 @@ PULSE_SECONDS = 2.0
 OPERATIONS = {
     "furnish": "furniture",
     "wake": "furniture",
+    "strip": "furniture",
     "read": "files",
     "put": "files",
     "stage": "files",

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import secrets
+import socket
 from collections import deque
 from pathlib import Path
 
@@ -89,7 +90,7 @@ class Switchboard:
         channel = Channel(wire)
         self._idle.append(channel)
         self._came.set()
-        with contextlib.suppress(Broken, OSError, asyncio.TimeoutError):  # noqa: UP041
+        with contextlib.suppress(Broken, OSError, asyncio.TimeoutError):
             await channel.listen()
         channel.end()
         with contextlib.suppress(ValueError):
@@ -119,7 +120,7 @@ class Switchboard:
                 await self._came.wait()
             channel = self._idle.popleft()
             channel.agent = agent
-            with contextlib.suppress(Broken, asyncio.TimeoutError):  # noqa: UP041
+            with contextlib.suppress(Broken, asyncio.TimeoutError):
                 await channel.wire.say("open")
                 await asyncio.wait_for(channel.taken.wait(), ANSWER_SECONDS)
                 if not channel.ended:
@@ -142,7 +143,7 @@ async def _known(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     nonce = secrets.token_hex(16)
     await wire.say(nonce)
     theirs, _, given = (await wire.hear()).partition(" ")
-    secret = Path(places.GATE_KEY).read_bytes()
+    secret = _key()
     if not proofs.holds(secret, proofs.HOST, f"{nonce} {theirs}", given):
         raise Broken("no host of ours")
     await wire.say(proofs.proof(secret, proofs.INSIDE, f"{nonce} {theirs}"))
@@ -159,12 +160,24 @@ async def _pass_on(reader: asyncio.StreamReader, channel: Channel) -> None:
         await channel.wire.say("end")
 
 
+def _key() -> bytes:
+    return Path(places.GATE_KEY).read_bytes()
+
+
+def _socket_for_agents() -> socket.socket:
+    """In the place of one that was left by a process that was killed; anybody may use it."""
+    path = Path(places.GATE_SOCKET)
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    found.bind(str(path))
+    path.chmod(0o666)
+    return found
+
+
 async def serve(ready: int) -> None:
     board = Switchboard()
-    with contextlib.suppress(FileNotFoundError):
-        Path(places.GATE_SOCKET).unlink()  # left by one that was killed
-    agents = await asyncio.start_unix_server(board.agent, places.GATE_SOCKET, backlog=AGENTS)
-    Path(places.GATE_SOCKET).chmod(0o666)
+    agents = await asyncio.start_unix_server(board.agent, sock=_socket_for_agents(), backlog=AGENTS)
     # On every address: E2B's proxy does not come over loopback. Who comes has to prove that it is the host.
     hosts = await asyncio.start_server(board.host, "0.0.0.0", 0, limit=HEAD_BYTES)  # noqa: S104
     os.write(ready, b"%d\n" % hosts.sockets[0].getsockname()[1])
