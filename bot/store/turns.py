@@ -26,6 +26,7 @@ SETTABLE = {
     "context",
     "exit_code",
     "files_changed",
+    "furnish_seconds",
     "kept",
     "model",
     "notes",
