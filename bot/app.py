@@ -51,6 +51,11 @@ from sandbox.egress import EgressProxy
 
 log = logging.getLogger(__name__)
 
+UNMETERED = (
+    "FORGEHAND_E2B_UNMETERED=1: AGENTS REACH THE MODEL PAST THE GATEWAY. NO BUDGET OF A TURN, PERSON, REPOSITORY OR "
+    "INSTALLATION IS ENFORCED, SPENDING IS NOT COUNTED, AND WHATEVER RUNS IN A SANDBOX MAY USE YOUR KEY. "
+    "Set a limit at your provider."
+)
 TIDY_SECONDS = 3600.0
 
 OpenStore = Callable[[Path], Awaitable[Store]]
@@ -114,6 +119,8 @@ def _edge(settings: Settings, store: Store, gateway: Gateway, on_stored: Callabl
 
 async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: Gateway) -> E2BSettings | None:
     """Without a public URL, sandboxes in the cloud are connected to from here, and get to the gateway alone."""
+    if e2b is not None and e2b.unmetered is not None:
+        log.warning(UNMETERED)
     if e2b is None or e2b.gateway_url is not None:
         return e2b
     listener = tcp_socket("127.0.0.1", 0)

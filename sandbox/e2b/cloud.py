@@ -10,12 +10,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from sandbox.e2b import faults
+from sandbox.e2b.secret import Secrets
 from sandbox.e2b.settings import E2BSettings
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
 from sandbox.primitives import Metrics
 
 if TYPE_CHECKING:
-    from e2b import AsyncSandbox
+    from e2b import E2B, AsyncSandbox
 
 ASK_SECONDS = 30.0
 CREATE_SECONDS = 90.0
@@ -49,7 +50,7 @@ class Cloud:
         self._settings = settings
 
     @cached_property
-    def _sandboxes(self) -> type[AsyncSandbox]:
+    def _client(self) -> E2B:
         try:
             from e2b import E2B
         except ImportError:
@@ -64,8 +65,17 @@ class Cloud:
             )
             if value
         }
-        client = E2B(api_key=settings.api_key, debug=False, retries=RETRIES, request_timeout=ASK_SECONDS, **given)
-        return client.AsyncSandbox
+        return E2B(api_key=settings.api_key, debug=False, retries=RETRIES, request_timeout=ASK_SECONDS, **given)
+
+    @cached_property
+    def _sandboxes(self) -> type[AsyncSandbox]:
+        return self._client.AsyncSandbox
+
+    @cached_property
+    def secrets(self) -> Secrets | None:
+        """Where the model's key is to be kept by E2B."""
+        unmetered = self._settings.unmetered
+        return Secrets(self._client.AsyncSecret, self._settings.secret, unmetered.key) if unmetered else None
 
     async def create(
         self, key: str, metadata: Mapping[str, str], network: Mapping[str, object], template: str

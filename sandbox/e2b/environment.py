@@ -239,6 +239,8 @@ class E2BEnvironment:
     def _forwarded(self, argv: Sequence[str]) -> list[str]:
         url = self._settings.gateway_url
         gateway = ["--gateway-url", url] if url else ["--gateway", places.GATE_SOCKET]
+        if self._settings.unmetered:
+            gateway += ["--gateway-strip", self._settings.unmetered.path]
         ways = [*gateway, "--allow", ",".join(self._hosts), "--denied", DENIED_LOG]
         return [PYTHON, "-I", "-S", "-c", FORWARD, *ways, "--", *argv]
 

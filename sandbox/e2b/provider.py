@@ -126,6 +126,8 @@ class E2BProvider:
 
     async def _make(self, once: str, metadata: Mapping[str, str], spec: EnvironmentSpec) -> AsyncSandbox:
         network, template = self._settings.network(spec.egress), spec.template or self._settings.template
+        if self._cloud.secrets is not None:
+            await self._cloud.secrets.keep()
         try:
             return await self._cloud.create(once, metadata, network, spec.snapshot or template)
         except TemplateGone as error:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from sandbox.agents.claude_binary import FLOOR
+from sandbox.e2b.secret import Unmetered
 
 AGENT = "/usr/local/bin/claude"
 LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -23,6 +24,8 @@ class E2BSettings:
     """Whose sandboxes these are, where several bots share an account."""
     gateway_address: tuple[str, int] | None = None
     """Of this host: what is served through those connections."""
+    unmetered: Unmetered | None = None
+    """Set where agents reach the model itself, at `gateway_url`, with a key that E2B puts in."""
     template: str = "forgehand"
     egress: frozenset[str] = frozenset()
     """Hosts that every sandbox may reach."""
@@ -51,6 +54,11 @@ class E2BSettings:
         own = {self.gateway_host} if self.gateway_host else set()
         return sorted({*own, *self.egress, *(host.lower() for host in more)})
 
+    @property
+    def secret(self) -> str:
+        return f"forgehand-{self.instance}"
+
     def network(self, more: Iterable[str] = ()) -> Mapping[str, object]:
         """E2B's own firewall: nothing but these hosts out, and nobody in without the sandbox's traffic token."""
-        return {"deny_out": ["0.0.0.0/0"], "allow_out": self.hosts(more), "allow_public_traffic": False}
+        rules = {"rules": self.unmetered.rules(self.secret)} if self.unmetered else {}
+        return {"deny_out": ["0.0.0.0/0"], "allow_out": self.hosts(more), "allow_public_traffic": False, **rules}

@@ -7,6 +7,7 @@ The second form is for machines that share no folder with the host: the gateway 
 `--gateway`, through a socket of the machine's own), and we are the egress proxy ourselves, for the hosts that the
 firewall around the machine lets through.
 
+`--gateway-strip` takes a path off requests that go to the gateway's URL, where that is the provider's own.
 `--log` sends the command's output to a file and says "ready" on standard output once the command was started.
 `--expose` lets the host reach ports in here: it sends a port and a newline, and gets "+" when somebody listens.
 """
@@ -24,7 +25,7 @@ HOLD_SECONDS = 60.0  # how long a connection waits for a host that restarts
 RETRY_SECONDS = 0.1
 BLOCK = 1 << 16
 WAYS = ({"gateway", "egress"}, {"gateway", "allow"}, {"gateway-url", "allow"})
-OPTIONS = ("--gateway", "--egress", "--log", "--expose", "--gateway-url", "--allow", "--denied")
+OPTIONS = ("--gateway", "--egress", "--log", "--expose", "--gateway-url", "--gateway-strip", "--allow", "--denied")
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -119,7 +120,8 @@ async def ways_out(options: dict[str, str]) -> list[asyncio.Server]:
     if "gateway" in options:
         gateway = await listen(options["gateway"])
     else:
-        gateway = await web.listen(web.Target.of(options["gateway-url"], {}), hold=HOLD_SECONDS)
+        target = web.Target.of(options["gateway-url"], {})._replace(strip=options.get("gateway-strip", ""))
+        gateway = await web.listen(target, hold=HOLD_SECONDS)
     allowed = frozenset(host for host in options["allow"].lower().split(",") if host)
     return [gateway, await web.listen_egress(allowed, options.get("denied"))]
 

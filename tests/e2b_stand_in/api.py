@@ -45,6 +45,8 @@ class Api:
             ("PUT", f"{one}/network", self._network),
             ("POST", f"{one}/snapshots", self._snapshot),
             ("DELETE", "/templates/{id:path}", self._delete_template),
+            ("POST", "/secrets", self._create_secret),
+            ("POST", "/secrets/{id}", self._update_secret),
         ]
         return [Route(path, self._guarded(handler), methods=[method]) for method, path, handler in table]
 
@@ -140,6 +142,26 @@ class Api:
     async def _snapshot(self, request: Request) -> Response:
         name = await self._registry.snapshot(_id(request), (await _optional(request)).get("name"))
         return JSONResponse({"snapshotID": name, "names": [name]}, 201)
+
+    async def _create_secret(self, request: Request) -> Response:
+        body = json.loads(await request.body())
+        if body["name"] in self._registry.secrets:
+            return _error(409, "a secret with this name exists")
+        self._registry.secrets[body["name"]] = [body["value"]]
+        return JSONResponse(self._secret(body["name"]), 201)
+
+    async def _update_secret(self, request: Request) -> Response:
+        name = unquote(_id(request))
+        if name not in self._registry.secrets:
+            return _error(404, f"secret '{name}' not found")
+        self._registry.secrets[name].append(json.loads(await request.body())["value"])
+        return JSONResponse(self._secret(name))
+
+    def _secret(self, name: str) -> dict[str, Any]:
+        """Without its value, which can only be written."""
+        now = _when(self._registry.clock.now())
+        told = {"secretID": f"sec-{name}", "name": name, "metadata": {}, "createdAt": now, "updatedAt": now}
+        return told | {"currentVersion": len(self._registry.secrets[name])}
 
     async def _delete_template(self, request: Request) -> Response:
         if self._registry.snapshots.pop(unquote(_id(request)), None) is None:
