@@ -42,7 +42,7 @@ async def test_it_is_built_over_the_wire_and_then_sandboxes_start_from_it(tmp_pa
 async def test_a_build_that_fails_says_why(tmp_path: Path) -> None:
     async with e2b_world(tmp_path, small_agent(tmp_path)) as world:
         world.e2b.templates.fails_at = 2
-        with pytest.raises(SandboxError, match="building the template 'forgehand'.*exit status 1"):
+        with pytest.raises(SandboxError, match=r"building the template 'forgehand'.*exit status 1"):
             await build(world.settings)
 
 
