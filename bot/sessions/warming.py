@@ -20,8 +20,9 @@ log = logging.getLogger(__name__)
 LABELS = {"app": "forgehand-warming"}
 """Not the label of turns: their strays are ended, and no turn stands behind these."""
 LOOK_SECONDS = 2.0
+AGAIN_SECONDS = 60.0
 SETUP_SECONDS = 900.0
-MOST_ATTEMPTS = 3
+MOST_ATTEMPTS = 2
 NO_TURN = 0
 
 
@@ -34,14 +35,25 @@ class Warming:
         self._look_seconds = look_seconds
 
     async def run(self) -> None:
+        swept = False
         while True:
+            pause = self._look_seconds
             try:
+                swept = swept or await self._sweep()
                 await self.round()
             except (BotError, SandboxError) as error:
                 log.warning("snapshots will be looked after later", extra={"error": str(error)})
+                pause = AGAIN_SECONDS
             except Exception:  # a bug here must not end what others rely on
                 log.exception("bug in the looking after snapshots")
-            await asyncio.sleep(self._look_seconds)
+                pause = AGAIN_SECONDS
+            await asyncio.sleep(pause)
+
+    async def _sweep(self) -> bool:
+        """What a killed process left half made is begun anew."""
+        for left in await self._services.environments.find(LABELS):
+            await left.terminate()
+        return True
 
     async def round(self) -> None:
         store = self._services.store
@@ -67,7 +79,7 @@ class Warming:
     async def _taken(self, wanted: Snapshot) -> tuple[str, tuple[str, ...]]:
         """An environment of its own, without a token and without any secret: only the repository and its setup."""
         services, template = self._services, wanted.base.template or None
-        spec = EnvironmentSpec(LABELS, public_repository=True, template=template)
+        spec = EnvironmentSpec(LABELS, public_repository=True, egress=wanted.egress, template=template)
         primitives = await services.environments.create(wanted.name, spec)
         try:
             environment = ExecutionEnvironment(primitives, services.agent)

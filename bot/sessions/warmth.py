@@ -43,8 +43,8 @@ async def consider(services: Services, turn: Turn) -> None:
         return
     of = base(turn, session.thread)
     name = f"forgehand-{int(repo.id)}-{_digest([of.template, of.setup_sha256, turn.base_sha])[:20]}"
-    setup = repo_config.load(turn.config).setup
-    wanted = Snapshot(name, of, setup, turn.base_sha, turn.base, None, (), 0, now)
+    config = repo_config.load(turn.config)
+    wanted = Snapshot(name, of, config.setup, config.egress, turn.base_sha, turn.base, None, (), 0, now)
     await snapshots.plan(services.store, wanted, not_since=now - AGAIN_SECONDS)
 
 

@@ -8,6 +8,7 @@ CREATE TABLE snapshots (
     template     TEXT NOT NULL,                -- "": the operator's
     setup_sha256 TEXT NOT NULL,                -- of the setup commands that have run in it
     setup        TEXT NOT NULL,                -- JSON: those commands
+    egress       TEXT NOT NULL,                -- JSON: hosts that they may reach
     commit_sha   TEXT NOT NULL,                -- what is checked out in it
     branch       TEXT NOT NULL,
     state        TEXT NOT NULL CHECK (state IN ('making', 'ready', 'condemned')),

@@ -26,6 +26,7 @@ class Snapshot:
     name: str
     base: Base
     setup: tuple[str, ...]
+    egress: tuple[str, ...]
     commit_sha: str
     branch: str
     snapshot_id: str | None
@@ -39,6 +40,7 @@ class Snapshot:
             name=row["name"],
             base=Base(RepoId(row["repo_id"]), row["template"], row["setup_sha256"]),
             setup=tuple(json.loads(row["setup"])),
+            egress=tuple(json.loads(row["egress"])),
             commit_sha=row["commit_sha"],
             branch=row["branch"],
             snapshot_id=row["snapshot_id"],
@@ -65,15 +67,18 @@ async def plan(store: Store, new: Snapshot, *, not_since: float) -> bool:
        AND (state = 'making' OR created_at > :not_since OR name = :name)
     """
     insert = """
-    INSERT INTO snapshots (name, repo_id, template, setup_sha256, setup, commit_sha, branch, state, created_at)
-    VALUES (:name, :repo_id, :template, :setup_sha256, :setup, :commit_sha, :branch, 'making', :created_at)
+    INSERT INTO snapshots (name, repo_id, template, setup_sha256, setup, egress, commit_sha, branch, state,
+                           created_at)
+    VALUES (:name, :repo_id, :template, :setup_sha256, :setup, :egress, :commit_sha, :branch, 'making',
+            :created_at)
     """
-    values = {**vars(new.base), "name": new.name, "setup": json.dumps(new.setup), "commit_sha": new.commit_sha}
+    values = {**vars(new.base), "name": new.name, "commit_sha": new.commit_sha, "branch": new.branch}
+    lists = {"setup": json.dumps(new.setup), "egress": json.dumps(new.egress)}
 
     def work(db: Database) -> bool:
         if one(db, since, **vars(new.base), name=new.name, not_since=not_since):
             return False
-        return run(db, insert, **values, branch=new.branch, created_at=new.created_at) > 0
+        return run(db, insert, **values, **lists, created_at=new.created_at) > 0
 
     return await store.write(work)
 
