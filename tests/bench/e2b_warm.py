@@ -1,6 +1,7 @@
 """`python -m tests.bench.e2b_warm`: a repository of 5,000 files into a sandbox, whole and as what a snapshot lacks.
 
-The stand-in copies a snapshot's disk file by file, which the cloud does not: only the bringing in is compared.
+The stand-in copies a snapshot's disk file by file, which the cloud does not: only the bringing in is compared, after
+git has been shown the copies, which in the cloud are the files that it knows.
 """
 
 from __future__ import annotations
@@ -36,8 +37,10 @@ async def main() -> None:
         async with e2b_maker(root, small_agent(root)) as maker:
             provider = maker()
             snapshot = await snapshot_of(provider, base)
-            cold = [await once(provider, f"cold-{n}", whole, None, None) for n in range(RUNS)]
-            warm = [await once(provider, f"warm-{n}", since, before, snapshot) for n in range(RUNS)]
+            cold, warm = [], []
+            for n in range(RUNS):
+                cold.append(await once(provider, f"cold-{n}", whole, None, None))
+                warm.append(await once(provider, f"warm-{n}", since, before, snapshot))
     for what, size, times in (("whole", whole.size, cold), ("difference", since.size, warm)):
         print(f"{what:12} {size:>10,} bytes   median {statistics.median(times):.2f} s   worst {max(times):.2f} s")
 
@@ -52,6 +55,8 @@ async def snapshot_of(provider: E2BProvider, base: RepositoryPack) -> str:
 
 async def once(provider: E2BProvider, key: str, brought: RepositoryPack, on: str | None, snapshot: str | None) -> float:
     env = await provider.create(key, EnvironmentSpec({}, public_repository=False, snapshot=snapshot))
+    if snapshot:
+        await env.exec([env.layout.git, "-C", env.layout.work, "status", "--short"])
     began = time.monotonic()
     await ExecutionEnvironment(env, Claude()).prepare(brought.path, brought.sha, brought.shallow, "main", on=on)
     took = time.monotonic() - began
