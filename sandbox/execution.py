@@ -46,9 +46,13 @@ class ExecutionEnvironment:
         self._layout = primitives.layout
         self._state = posixpath.join(self._layout.out, "checkout")
 
-    async def prepare(self, pack: Path, sha: str, shallow: Sequence[str], branch: str, *, turn: int = 1) -> None:
-        """A checkout of `sha` on `branch`; what is there already for this turn is left as it is."""
-        inside = posixpath.join(self._state, "base.pack")
+    async def prepare(
+        self, pack: Path, sha: str, shallow: Sequence[str], branch: str, *, turn: int = 1, on: str | None = None
+    ) -> None:
+        """A checkout of `sha` on `branch`; what is there already for this turn is left as it is.
+
+        `on`: the commit of the snapshot that the environment started from; the pack holds what came after it."""
+        inside = posixpath.join(self._state, "since.pack" if on else "base.pack")
         await self.primitives.upload(pack, inside)
         spec = {
             "state": self._state,
@@ -57,6 +61,7 @@ class ExecutionEnvironment:
             "shallow": list(shallow),
             "branch": branch,
             "turn": turn,
+            "on": on,
         }
         await self._script("prepare", spec, PREPARE_SECONDS)
 

@@ -27,6 +27,7 @@ SETTABLE = {
     "context",
     "exit_code",
     "files_changed",
+    "furnish_seconds",
     "ignored",
     "instructions",
     "kept",
