@@ -56,15 +56,17 @@ class ExecutionEnvironment:
         branch: str,
         *,
         turn: int = 1,
+        on: str | None = None,
         fresh: bool = False,
         saved: Path | None = None,
     ) -> bool:
         """A checkout that is exactly the commit, but for what its ignore rules name. What this turn has there already
         is left as it is, unless it is to be `fresh`: then what the agent remembers is taken away, too.
 
-        `saved` is work of this turn that was brought home before (a bundle): it is put on top of a new checkout.
-        False: this environment was never prepared before."""
-        inside = posixpath.join(self._state, "base.pack")
+        `on`: the commit of the snapshot that the environment started from; the pack holds what came after it.
+        `saved`: work of this turn that was brought home before (a bundle), to be put on top of a new checkout.
+        True: what setup commands have made here before is still there."""
+        inside = posixpath.join(self._state, "since.pack" if on else "base.pack")
         await self.primitives.upload(pack, inside)
         spec = {
             "state": self._state,
@@ -73,6 +75,7 @@ class ExecutionEnvironment:
             "shallow": list(shallow),
             "branch": branch,
             "turn": turn,
+            "on": on,
             "fresh": fresh,
             "remove": await self._before_the_run(turn, fresh=fresh),
         }

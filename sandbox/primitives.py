@@ -161,7 +161,9 @@ class EnvironmentSpec:
     egress: tuple[str, ...] = ()
     """Hosts that this environment may reach beside those that all may; `*.` stands for any name below."""
     template: str | None = None
-    """What it is made from, where its kind knows templates."""
+    """What it starts from, where there are templates; None: the operator's."""
+    snapshot: str | None = None
+    """What it starts from instead of a template; SnapshotGone where that is not there any more."""
 
 
 class EnvironmentProvider(Protocol):
@@ -188,4 +190,17 @@ class EnvironmentProvider(Protocol):
 
     async def close(self) -> None:
         """Let go of the client; environments stay."""
+        ...
+
+
+class Snapshots(Protocol):
+    """Disks of environments, kept to start others from; of providers that have such a thing."""
+
+    async def take_snapshot(self, environment_id: str, name: str) -> str:
+        """Of an environment in which no agent has run; what tells it from others is taken off first. The same name
+        again gives one snapshot."""
+        ...
+
+    async def remove_snapshot(self, snapshot_id: str) -> None:
+        """That it is gone already is as good."""
         ...

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 
 from bot import repo_config
 from bot.errors import EnvironmentUnavailable
 from bot.sessions.services import Services
 from bot.store import environments as rows
-from bot.store import sessions
+from bot.store import sessions, snapshots
 from bot.store.environments import EnvironmentRow
 from bot.store.sessions import Turn
-from sandbox.errors import EnvironmentGone, SandboxError
+from bot.store.snapshots import Snapshot
+from sandbox.errors import EnvironmentGone, SandboxError, SnapshotGone
 from sandbox.execution import ExecutionEnvironment
-from sandbox.primitives import EnvironmentSpec
+from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec
 
 
-async def find_or_create(services: Services, turn: Turn) -> tuple[ExecutionEnvironment, EnvironmentRow]:
+async def find_or_create(
+    services: Services, turn: Turn, snapshot: Snapshot | None
+) -> tuple[ExecutionEnvironment, EnvironmentRow]:
     """The turn's own, the one that was kept for it, or a new one; under a key that a repetition finds again."""
     spec = await _spec(services, turn)
     async with services.environment_locks.of(turn.key.session):
@@ -26,9 +30,21 @@ async def find_or_create(services: Services, turn: Turn) -> tuple[ExecutionEnvir
             # By way of `attach`, which says so when it is not there: `create` would make another, unseen.
             kept = await services.environments.attach(row.id)
             await kept.still()
-        primitives = await services.environments.create(row.id, spec)
+        primitives = await _created(services, row, spec, snapshot)
     await services.ways.open(row.id, frozenset(spec.egress))
     return ExecutionEnvironment(primitives, services.agent, attempt=turn.resumptions), row
+
+
+async def _created(
+    services: Services, row: EnvironmentRow, spec: EnvironmentSpec, snapshot: Snapshot | None
+) -> EnvironmentPrimitives:
+    if snapshot is None or is_reused(row):
+        return await services.environments.create(row.id, spec)
+    try:
+        return await services.environments.create(row.id, replace(spec, snapshot=snapshot.snapshot_id))
+    except SnapshotGone:
+        await snapshots.condemn(services.store, snapshot.name)
+        return await services.environments.create(row.id, spec)
 
 
 def is_reused(row: EnvironmentRow) -> bool:

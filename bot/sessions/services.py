@@ -17,7 +17,7 @@ from bot.sessions.ways import Ways
 from bot.settings import Settings
 from bot.store.base import Store
 from sandbox.agents.base import Agent
-from sandbox.primitives import EnvironmentProvider
+from sandbox.primitives import EnvironmentProvider, Snapshots
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class Services:
     environments: EnvironmentProvider
     agent: Agent
     board: LiveBoard
+    snapshots: Snapshots | None = None
+    """Where environments can start from one."""
     signals: Signals = field(default_factory=Signals)
     environment_locks: Locks = field(default_factory=Locks)
     ways: Ways = field(default_factory=Ways)

@@ -95,6 +95,7 @@ class Turn(Record):
     base: str | None
     base_sha: str | None
     tip_sha: str | None
+    furnish_seconds: float | None
     max_turns: int | None
     config: str | None
     context: str | None

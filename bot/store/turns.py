@@ -29,6 +29,7 @@ SETTABLE = {
     "context",
     "exit_code",
     "files_changed",
+    "furnish_seconds",
     "ignored",
     "instructions",
     "kept",

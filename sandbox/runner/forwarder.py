@@ -3,10 +3,12 @@
     python3 forwarder.py --gateway SOCKET --egress SOCKET [--denied FILE] [--log FILE] [--expose SOCKET] -- COMMAND...
     (as runner.forwarder) --gateway-url URL --allow HOST,HOST [--denied FILE] [--log FILE] -- COMMAND...
 
-The second form is for machines that share no folder with the host: the gateway is reached over the network, and we
-are the egress proxy ourselves, for the hosts that the firewall around the machine lets through.
+The second form is for machines that share no folder with the host: the gateway is reached over the network (or, with
+`--gateway`, through a socket of the machine's own), and we are the egress proxy ourselves, for the hosts that the
+firewall around the machine lets through.
 
 `--denied` is where hosts are noted that the egress proxy refused.
+`--gateway-strip` takes a path off requests that go to the gateway's URL, where that is the provider's own.
 `--log` sends the command's output to a file and says "ready" on standard output once the command was started.
 `--expose` lets the host reach ports in here: it sends a port and a newline, and gets "+" when somebody listens.
 """
@@ -26,7 +28,8 @@ HOLD_SECONDS = 60.0  # how long a connection waits for a host that restarts
 RETRY_SECONDS = 0.1
 BLOCK = 1 << 16
 DENIED_BYTES = 1 << 20
-OPTIONS = ("--gateway", "--egress", "--log", "--expose", "--gateway-url", "--allow", "--denied")
+WAYS = ({"gateway", "egress"}, {"gateway", "allow"}, {"gateway-url", "allow"})
+OPTIONS = ("--gateway", "--egress", "--log", "--expose", "--gateway-url", "--gateway-strip", "--allow", "--denied")
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -39,7 +42,7 @@ def parse(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
         if name not in OPTIONS or not rest:
             raise SystemExit("forwarder: cannot understand " + name)
         options[name[2:]] = rest.pop(0)
-    if len(rest) < 2 or not ({"gateway", "egress"} <= options.keys() or {"gateway-url", "allow"} <= options.keys()):
+    if len(rest) < 2 or not any(way <= options.keys() for way in WAYS):
         raise SystemExit("forwarder: --gateway SOCKET --egress SOCKET -- COMMAND is needed")
     return options, rest[1:]
 
@@ -151,11 +154,17 @@ async def ways_out(options: dict[str, str]) -> list[asyncio.Server]:
     """To the gateway and to the rest of the world."""
     if "gateway" in options:
         return [await listen(options["gateway"]), await listen(options["egress"], options.get("denied"))]
+    if "egress" in options:
+        return [await listen(options["gateway"]), await listen(options["egress"], options.get("denied"))]
     from . import web  # only where we run as a module of our package
 
-    target = web.Target.of(options["gateway-url"], {})
+    if "gateway" in options:
+        gateway = await listen(options["gateway"])
+    else:
+        target = web.Target.of(options["gateway-url"], {})._replace(strip=options.get("gateway-strip", ""))
+        gateway = await web.listen(target, hold=HOLD_SECONDS)
     allowed = frozenset(host for host in options["allow"].lower().split(",") if host)
-    return [await web.listen(target, hold=HOLD_SECONDS), await web.listen_egress(allowed, options.get("denied"))]
+    return [gateway, await web.listen_egress(allowed, options.get("denied"))]
 
 
 async def listen_exposed(path: str) -> asyncio.Server:

@@ -3,52 +3,69 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from . import documents
-from .repository import GitFailed, Repository, create, remove
+from .repository import GitFailed, Repository, add, create, remove
 
 MARKER = "forgehand-prepared"
 MOST_RULES = 1000
+NO_TURN = 0  # of the checkout in a snapshot
 
 
 def main() -> int:
     spec = documents.read_stdin()
     try:
-        known = _found(Path(spec["state"])) is not None
-        already = prepare(spec)
+        answer = prepare(spec)
     except (GitFailed, OSError) as error:
         documents.answer({"ok": False, "error": str(error)})
         return 1
-    documents.answer({"ok": True, "already": already, "known": known})
+    documents.answer({"ok": True, **answer})
     return 0
 
 
-def prepare(spec: dict[str, Any]) -> bool:
-    """True when this turn's checkout was made before: what the agent did in it since is left alone."""
+def prepare(spec: dict[str, Any]) -> dict[str, bool]:
+    """`already`: this turn's checkout was made before, and what the agent did in it since is left alone. `known`: some
+    checkout was, and nothing that was built in it is taken away."""
     work, state = Path(spec["work"]), Path(spec["state"])
     for path in spec.get("remove", ()):
         remove(Path(path))
     wanted = {"turn": spec["turn"], "sha": spec["sha"], "branch": spec["branch"]}
-    if not spec.get("fresh") and _found(state) == wanted and (work / ".git").exists():
-        return True
+    found = _found(state)
+    if not spec.get("fresh") and found == wanted and (work / ".git").exists():
+        return {"already": True, "known": True}
     work.mkdir(parents=True, exist_ok=True)
     state.mkdir(parents=True, exist_ok=True)
-    # The old .git goes as a whole: in a kept environment its hooks, filters and settings are the agent's.
-    remove(work / ".git")
     remove(state / MARKER)
     repository = Repository(spec["git"], work / ".git", work, seconds=spec["timeout_seconds"])
-    create(repository, pack=Path(spec["pack"]), sha=spec["sha"], shallow=spec["shallow"])
+    base = _grown(repository, spec, state, found) if spec["on"] else _made(repository, spec)
     _check_out(repository, spec["sha"], spec["branch"])
+    hidden = not spec["on"] and _clear_what_hid_itself(repository)  # in a snapshot no agent has been
     if spec.get("saved"):
         _put_back(repository, spec["sha"], spec["saved"])
-    _keep_base(spec, state)
+    documents.write_atomically(state / "base.json", base)
     documents.write_atomically(state / MARKER, wanted)
-    return False
+    return {"already": False, "known": found is not None and not hidden}
+
+
+def _made(repository: Repository, spec: dict[str, Any]) -> dict[str, Any]:
+    """Anew. The old .git goes as a whole: in a kept environment its hooks, filters and settings are the agent's."""
+    remove(repository.git_dir)
+    create(repository, packs=[Path(spec["pack"])], sha=spec["sha"], shallow=spec["shallow"])
+    return {"sha": spec["sha"], "shallow": spec["shallow"], "packs": [Path(spec["pack"]).name]}
+
+
+def _grown(repository: Repository, spec: dict[str, Any], state: Path, found: Any) -> dict[str, Any]:
+    """What a snapshot brought, and what has come since. Only of a machine in which no agent has been yet."""
+    before = json.loads((state / "base.json").read_text(encoding="utf-8"))
+    if before["sha"] != spec["on"] or not isinstance(found, dict) or found.get("turn") != NO_TURN:
+        raise GitFailed(f"the snapshot does not hold {spec['on']}")
+    shallow = sorted({*before["shallow"], *spec["shallow"]})
+    add(repository, packs=[Path(spec["pack"])], sha=spec["sha"], shallow=shallow)
+    return {"sha": spec["sha"], "shallow": shallow, "packs": [*before["packs"], Path(spec["pack"]).name]}
 
 
 def _check_out(repository: Repository, sha: str, branch: str) -> None:
@@ -56,14 +73,14 @@ def _check_out(repository: Repository, sha: str, branch: str) -> None:
     repository("symbolic-ref", "HEAD", f"refs/heads/{branch}")
     repository("reset", "--hard", "--quiet", sha)
     repository("clean", "-ffdq")  # not -x: what the ignore rules name (installed packages, caches) is worth keeping
-    _clear_what_hid_itself(repository)
     repository("config", "user.name", "Forgehand agent")
     repository("config", "user.email", "agent@forgehand.invalid")
     repository("config", "gc.auto", "0")
 
 
-def _clear_what_hid_itself(repository: Repository) -> None:
-    """Only rules of the commit itself keep a file: one laid beside them would hide the next turn's work as well."""
+def _clear_what_hid_itself(repository: Repository) -> bool:
+    """Only rules of the commit itself keep a file: one laid beside them would hide the next turn's work as well.
+    True: there was something, which setup commands may have made."""
     found = repository("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z", raw=True)
     listed = [path for path in found.split("\0") if path]
     with tempfile.TemporaryFile() as asked:
@@ -75,9 +92,10 @@ def _clear_what_hid_itself(repository: Repository) -> None:
     rules = sorted(set(told[0:-1:4]))[:MOST_RULES]
     tracked = set(repository("ls-files", "-z", "--", *rules, raw=True).split("\0")) if rules else set()
     ruled = {path for rule, path in zip(told[0::4], told[3::4]) if rule in tracked}  # noqa: B905 - Python 3.9
-    for path in listed:
-        if f"./{path}" not in ruled:
-            remove(repository.work / path.rstrip("/"))
+    hidden = [path for path in listed if f"./{path}" not in ruled]
+    for path in hidden:
+        remove(repository.work / path.rstrip("/"))
+    return bool(hidden)
 
 
 def _put_back(repository: Repository, base: str, bundle: str) -> None:
@@ -85,14 +103,6 @@ def _put_back(repository: Repository, base: str, bundle: str) -> None:
     said = repository("bundle", "unbundle", bundle)
     repository("read-tree", "--reset", "-u", said.split()[0])
     repository("reset", "--mixed", "--quiet", base)
-
-
-def _keep_base(spec: dict[str, Any], state: Path) -> None:
-    """The pack stays outside the work tree: with it the work is brought home even if the agent ruins its `.git`."""
-    kept = state / "base.pack"
-    if Path(spec["pack"]) != kept:
-        shutil.copyfile(spec["pack"], kept)
-    documents.write_atomically(state / "base.json", {"sha": spec["sha"], "shallow": spec["shallow"]})
 
 
 def _found(state: Path) -> Any:

@@ -28,6 +28,8 @@ class Target(NamedTuple):
     tls: bool
     path: str
     headers: dict[str, str]
+    strip: str = ""
+    """What is taken off the beginning of a request's path."""
 
     @classmethod
     def of(cls, url: str, headers: dict[str, str]) -> Target:
@@ -110,6 +112,8 @@ def renamed(head: bytes, target: Target) -> tuple[bytes, dict[str, str]]:
     method, _, rest = first.partition(b" ")
     if not rest.startswith(b"/"):
         raise ValueError("only requests to a path are passed on")
+    if rest.startswith(target.strip.encode() + b"/"):
+        rest = rest[len(target.strip) :]
     own = {"host": target.authority, **{name.lower(): value for name, value in target.headers.items()}}
     headers: dict[str, str] = {}
     kept = []

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
+import time
 import uuid
 from dataclasses import dataclass
+from pathlib import Path
 
 from bot import endings, repo_config
 from bot.errors import TransientError, UserError
+from bot.git.pack import Had
 from bot.models import Step
-from bot.sessions import checkpoints, environments, losses, transcripts
+from bot.sessions import checkpoints, environments, losses, transcripts, warmth
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
 from bot.store import environments as rows
 from bot.store import sessions
 from bot.store.environments import EnvironmentRow
 from bot.store.sessions import Turn
-from sandbox.errors import EnvironmentGone, SandboxError
+from bot.store.snapshots import Snapshot
+from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
 from sandbox.execution import ExecutionEnvironment
+
+log = logging.getLogger(__name__)
 
 SETUP_SECONDS = 900.0
 SPARE_SECONDS = 600.0
@@ -49,17 +56,51 @@ async def run(services: Services, turn: Turn) -> Move:
 
 
 async def _furnished(services: Services, turn: Turn) -> Move:
+    began = time.monotonic()
     session = await sessions.session(services.store, turn.key.session)
-    environment, row = await environments.find_or_create(services, turn)
+    # What was lost goes on from what was saved of it, and that is made for a checkout of its own.
+    snapshot = None if turn.resumptions else await warmth.found(services, turn, session.thread)
+    environment, row = await environments.find_or_create(services, turn, snapshot)
     agent_session = session.agent_session_id or str(uuid.uuid5(uuid.NAMESPACE_URL, f"forgehand:{turn.key.session}"))
     await sessions.update_session(
         services.store, turn.key.session, environment_id=environment.primitives.id, agent_session_id=agent_session
     )
     place = _Place(services, turn, environment, row)
-    known = await _bring_in(place)
+    warm = snapshot is not None and await _grow(place, snapshot)
+    known = warm or await _bring_in(place)
     resumed = await transcripts.restore(services, agent_session, environment)
-    await _set_up(place, known=known)
-    return To(Step.WORK, {"resumed": int(resumed), "timeout_seconds": await _time_there(place)})
+    if warm and snapshot and snapshot.commit_sha == turn.base_sha:  # in which the same commands have run
+        await rows.note(services.store, row.id, setup_sha256=_digest(turn))
+    else:
+        await _set_up(place, known=known)
+    columns = {"timeout_seconds": await _time_there(place), "furnish_seconds": time.monotonic() - began}
+    return To(Step.WORK, {"resumed": int(resumed), **columns})
+
+
+async def _grow(place: _Place, snapshot: Snapshot) -> bool:
+    """Bring in what has come since the snapshot; False where it has to be all.
+
+    Never in an environment that was kept: an agent has been there."""
+    services, turn = place.services, place.turn
+    assert turn.base_sha is not None and turn.base is not None
+    repo = (await sessions.session(services.store, turn.key.session)).repo_id
+    if environments.is_reused(place.row) or not await services.cache.has(repo, snapshot.commit_sha):
+        return False
+    had = Had(snapshot.commit_sha, snapshot.shallow)
+    pack = await services.cache.pack(repo, turn.base_sha, _pack_file(services, turn), had=had)
+    try:
+        await place.environment.prepare(
+            pack.path, pack.sha, pack.shallow, turn.base, turn=turn.key.n, on=snapshot.commit_sha
+        )
+    except (EnvironmentBusy, EnvironmentGone):
+        raise
+    except SandboxError as error:
+        log.warning("a snapshot could not be built upon", extra={"turn": turn.key.workflow_id, "error": str(error)})
+        return False
+    finally:
+        pack.path.unlink(missing_ok=True)
+    await rows.note(services.store, place.row.id, prepared=1)
+    return True
 
 
 async def _time_there(place: _Place) -> float:
@@ -83,9 +124,7 @@ async def _bring_in(place: _Place) -> bool:
     services, turn = place.services, place.turn
     thread = (await sessions.session(services.store, turn.key.session)).thread
     assert turn.base_sha is not None and turn.base is not None
-    folder = services.turn_folder(turn.key.workflow_id)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    pack = await services.cache.pack(thread.repo.id, turn.base_sha, folder / "in.pack")
+    pack = await services.cache.pack(thread.repo.id, turn.base_sha, _pack_file(services, turn))
     saved = checkpoints.path(services, turn)
     known = await place.environment.prepare(
         pack.path,
@@ -101,10 +140,21 @@ async def _bring_in(place: _Place) -> bool:
     return known
 
 
+def _pack_file(services: Services, turn: Turn) -> Path:
+    folder = services.turn_folder(turn.key.workflow_id)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder / "in.pack"
+
+
+def _digest(turn: Turn) -> str:
+    """Of the setup commands."""
+    return hashlib.sha256(json.dumps(repo_config.load(turn.config).setup).encode()).hexdigest()
+
+
 async def _set_up(place: _Place, *, known: bool) -> None:
     """Unless the very same commands have succeeded here."""
     commands = repo_config.load(place.turn.config).setup
-    digest = hashlib.sha256(json.dumps(commands).encode()).hexdigest()
+    digest = _digest(place.turn)
     if not commands or (known and place.row.setup_sha256 == digest):
         return
     for result in await place.environment.setup(commands, SETUP_SECONDS):

@@ -20,6 +20,7 @@ PULSE_SECONDS = 2.0
 OPERATIONS = {
     "furnish": "furniture",
     "wake": "furniture",
+    "strip": "furniture",
     "read": "files",
     "put": "files",
     "stage": "files",
@@ -31,6 +32,8 @@ OPERATIONS = {
     "liveness": "launching",
     "kill": "launching",
     "still": "launching",
+    "gate": "gate",
+    "shut": "gate",
     "measure": "measuring",
     "watch": "watching",
 }
