@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bot.errors import EnvironmentUnavailable
+from bot.sessions import metering
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn
@@ -20,6 +21,7 @@ async def find_or_create(services: Services, turn: Turn) -> ExecutionEnvironment
         lifetime_seconds=turn.timeout_seconds + 600,
     )
     primitives = await services.environments.create(f"{turn.key.session}-{turn.key.n}", spec)
+    await metering.look(services.store, turn.key, primitives)
     return ExecutionEnvironment(primitives, services.agent)
 
 
@@ -27,7 +29,9 @@ async def attach(services: Services, turn: Turn) -> ExecutionEnvironment:
     session = await sessions.session(services.store, turn.key.session)
     if session.environment_id is None:
         raise EnvironmentUnavailable("the session has no environment yet")
-    return ExecutionEnvironment(await services.environments.attach(session.environment_id), services.agent)
+    primitives = await services.environments.attach(session.environment_id)
+    await metering.look(services.store, turn.key, primitives)
+    return ExecutionEnvironment(primitives, services.agent)
 
 
 async def is_gone(services: Services, turn: Turn) -> bool:

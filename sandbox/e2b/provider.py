@@ -20,7 +20,7 @@ from sandbox.e2b.settings import E2BSettings
 from sandbox.e2b.slots import Slots
 from sandbox.e2b.versions import check_agent
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
-from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec
+from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Overview
 
 KEY, INSTANCE = "forgehand-key", "forgehand-instance"
 LOOKS = (0.0, 0.3, 1.0, 2.0)
@@ -53,6 +53,11 @@ class E2BProvider:
         listed = await self._cloud.list({**labels, INSTANCE: self._settings.instance})
         found = {one.metadata[KEY]: one.id for one in reversed(listed) if KEY in one.metadata}
         return [self._environment(key, self._line(sandbox)) for key, sandbox in sorted(found.items())]
+
+    async def overview(self, labels: Mapping[str, str]) -> list[Overview]:
+        """Of several sandboxes for one key, which a lost answer may leave for a moment, all."""
+        listed = await self._cloud.list({**labels, INSTANCE: self._settings.instance})
+        return sorted((_overview(one) for one in listed if KEY in one.metadata), key=lambda one: one.id)
 
     async def attach(self, environment_id: str) -> EnvironmentPrimitives:
         """A paused one is resumed; what was frozen in it is ended, as its connections are dead."""
@@ -166,6 +171,12 @@ class E2BProvider:
         found = E2BEnvironment(key, line, self._cloud, self._settings, ends)
         self._open.add(found)
         return found
+
+
+def _overview(one: Listed) -> Overview:
+    labels = {name: value for name, value in one.metadata.items() if name not in (KEY, INSTANCE)}
+    state = EnvironmentState(one.state)
+    return Overview(one.metadata[KEY], "e2b", state, labels, one.started_at.timestamp())
 
 
 def _sources() -> dict[str, bytes]:

@@ -34,6 +34,9 @@ class E2BSettings:
     """After so long without a sign of us a sandbox pauses; what a dead bot leaks at most."""
     longest_seconds: int = 3600
     """How long the plan lets a sandbox run without a pause."""
+    cpu_usd: float = 0.000014
+    """A second of one vCPU, and of one GiB, while a sandbox runs."""
+    gib_usd: float = 0.0000045
     agent: str = AGENT
     floor: tuple[int, ...] | None = FLOOR
     """The oldest version of the agent that will do; None where it is no Claude Code."""
