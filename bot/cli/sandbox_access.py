@@ -114,11 +114,13 @@ async def readable(folder: Path) -> AsyncIterator[Store | None]:
 
 @asynccontextmanager
 async def opened(config: Path | None) -> AsyncIterator[Access]:
+    from bot.store import directory
     from sandbox.choice import choose
 
     values = settings.from_environment(config)
     folder = settings.data_dir(values)
     async with AsyncExitStack() as stack:
+        directory.prepare(folder, known=("state.db", "lock", "environments"))
         store = await stack.enter_async_context(readable(folder))
         choice = await choose(folder / "environments", e2b=settings.read_e2b(values))
         stack.push_async_callback(choice.provider.close)
