@@ -29,9 +29,7 @@ class Ran:
         return self.out + self.err
 
 
-async def forgehand(
-    environment: Mapping[str, str], *arguments: str, stdin: str = "", under: Sequence[str] = ()
-) -> Ran:
+async def forgehand(environment: Mapping[str, str], *arguments: str, stdin: str = "", under: Sequence[str] = ()) -> Ran:
     """`under`: a command that runs it."""
     process = await asyncio.create_subprocess_exec(
         *under,

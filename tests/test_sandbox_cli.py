@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from tests.command_line import Ran, forgehand
-from tests.e2b_stand_in import E2BStandIn
+from tests.e2b_stand_in import E2BStandIn, Fault
 from tests.e2b_world import e2b_spine
 from tests.world import World
 
@@ -165,6 +166,30 @@ async def test_a_host_that_cannot_isolate_makes_none(world: World) -> None:
     assert (refused.code, "cannot isolate" in refused.err) == (1, True)
     listed = await forgehand(world.environment, "sandbox", "list", under=no_namespaces)
     assert listed.out == "There are no sandboxes.\n"
+
+
+async def test_the_template_is_built_and_sandboxes_are_made_of_it(cloud: tuple[World, E2BStandIn]) -> None:
+    world, e2b = cloud
+    e2b.registry.templates = set()
+    built = await sandbox(world, "template", "build", "--json")
+    assert (built.code, built.json["name"]) == (0, "forgehand"), built.err
+    [build] = e2b.builds
+    assert (build.template_id, build.id) == (built.json["template_id"], built.json["build_id"])
+    assert (build.status, build.cpus, build.memory_mb) == ("ready", 2, 4096)
+    assert "claude-code@" in built.err, "its log is shown"
+    assert e2b.api_key not in str(build)
+    assert (await sandbox(world, "create")).code == 0
+
+
+async def test_a_build_that_fails_says_why(cloud: tuple[World, E2BStandIn]) -> None:
+    world, e2b = cloud
+    reason = {"message": "npm: no such version", "logEntries": []}
+    told = {"templateID": "t", "buildID": "b", "status": "error", "logs": [], "logEntries": [], "reason": reason}
+    e2b.faults.add(Fault("GET /templates/*/status", "fail", status=200, body=json.dumps(told), times=None))
+    failed = await sandbox(world, "template", "build")
+    assert (failed.code, "npm: no such version" in failed.err) == (1, True)
+    odd = await sandbox(world, "template", "build", "--claude", "1.0.0")
+    assert (odd.code, "too old" in odd.err) == (1, True)
 
 
 async def test_only_the_cloud_has_a_template(world: World) -> None:

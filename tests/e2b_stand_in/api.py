@@ -15,6 +15,7 @@ from starlette.routing import Route
 from tests.e2b_stand_in import network
 from tests.e2b_stand_in.registry import Refusal, Registry
 from tests.e2b_stand_in.sandbox import Lifecycle, Sandbox, Wish
+from tests.e2b_stand_in.templates import Templates
 from tests.e2b_stand_in.usage import CPUS, DISK_MB, MEMORY_MB
 
 ENVD_VERSION = "0.6.13"
@@ -27,6 +28,7 @@ class Api:
     def __init__(self, registry: Registry, api_key: str) -> None:
         self._registry = registry
         self._key = api_key
+        self.templates = Templates(registry)
 
     def routes(self) -> list[Route]:
         one = "/sandboxes/{id}"
@@ -44,6 +46,9 @@ class Api:
             ("GET", f"{one}/metrics", self._metrics),
             ("PUT", f"{one}/network", self._network),
             ("POST", f"{one}/snapshots", self._snapshot),
+            ("POST", "/v3/templates", self.templates.ask),
+            ("POST", "/v2/templates/{id}/builds/{build}", self.templates.begin),
+            ("GET", "/templates/{id}/builds/{build}/status", self.templates.status),
             ("DELETE", "/templates/{id:path}", self._delete_template),
         ]
         return [Route(path, self._guarded(handler), methods=[method]) for method, path, handler in table]

@@ -36,10 +36,11 @@ class E2BStandIn:
         self._killing: set[asyncio.Task[None]] = set()
         self._servers = (LoopbackServer(), LoopbackServer())
         api, edge = self._servers
+        control = Api(self.registry, API_KEY)
+        self.builds = control.templates.builds
+        """Of templates, oldest first."""
         self._apps = (
-            FaultyApp(
-                Starlette(routes=Api(self.registry, API_KEY).routes()), self.faults, self.calls, self._means(api)
-            ),
+            FaultyApp(Starlette(routes=control.routes()), self.faults, self.calls, self._means(api)),
             FaultyApp(Edge(self.registry, self.clock, edge.cut), self.faults, self.calls, self._means(edge)),
         )
 
