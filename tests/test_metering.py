@@ -19,7 +19,6 @@ from tests.e2b_world import e2b_spine
 from tests.world import World
 
 SECOND_USD = CPUS * 0.01 + MEMORY_MB / 1024 * 0.02
-DEAR = {"FORGEHAND_E2B_CPU_PRICE": "0.01", "FORGEHAND_E2B_MEMORY_PRICE": "0.02"}
 WORK = Script([Call("Bash", {"command": "echo '# more' >> shop.py", "description": "Add"}), Wait("go"), Say("Done.")])
 SLACK_SECONDS = 5.0
 """Between what the cloud did and what we could see of it, on a busy machine."""
@@ -27,7 +26,8 @@ SLACK_SECONDS = 5.0
 
 @pytest.fixture
 async def cloud(tmp_path: Path) -> AsyncIterator[tuple[World, E2BStandIn]]:
-    async with e2b_spine(tmp_path, **DEAR) as (world, e2b):
+    dear = {"FORGEHAND_E2B_CPU_PRICE": "0.01", "FORGEHAND_E2B_MEMORY_PRICE": "0.02"}
+    async with e2b_spine(tmp_path, limits=None, **dear) as (world, e2b):
         world.model.default(WORK)
         yield world, e2b
 

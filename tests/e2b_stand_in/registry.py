@@ -42,6 +42,8 @@ class Registry:
         self.templates: set[str] | None = None
         """The names that exist; None: every name does."""
         self.snapshots: dict[str, Path] = {}
+        self.refusals: list[Refusal] = []
+        """What was answered so far that is not 2xx."""
         self._root = root
         self._binds = binds
         self._keys: dict[str, asyncio.Future[Sandbox]] = {}
