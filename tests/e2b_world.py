@@ -63,10 +63,10 @@ def _quiet_port() -> int:
 
 @asynccontextmanager
 async def e2b_spine(
-    root: Path, *, limits: Limits | None = None, **changes: str
+    root: Path, *, limits: Limits | None = None, agent: Path | None = None, **changes: str
 ) -> AsyncIterator[tuple[World, E2BStandIn]]:
-    """The whole world with sessions in sandboxes, and the real Claude CLI in them."""
-    binds = [(claude_binary.find(), CLAUDE)]
+    """The whole world with sessions in sandboxes, and the real Claude CLI in them (or another agent)."""
+    binds = [(agent or claude_binary.find(), CLAUDE)]
     port = _quiet_port()
     async with E2BStandIn.running(root / "e2b", limits=limits, extra_binds=binds) as e2b:
         environment = {

@@ -74,6 +74,7 @@ async def test_beside_the_service_each_sandbox_is_listed_with_its_session(either
         status = (await sandbox(either, "status", f"{session}-1", "--json")).json
         assert status["metrics"]["memory_bytes"] > 1_000_000
         assert (status["sandbox_usd"] > 0) == ("FORGEHAND_SANDBOX" in either.environment)
+        assert "which works in it\nuses CPU" in (await sandbox(either, "status", f"{session}-1")).out
         ended = (await sandbox(either, "terminate", "--all", "--json")).json
         assert {row["id"]: row["terminated"] for row in ended} == {f"{session}-1": False, made: True}
         either.model.release("go")

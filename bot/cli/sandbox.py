@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -87,12 +88,16 @@ def status(sandbox: Id, as_json: AsJson = False, config: Config = None) -> None:
     if as_json:
         console.print_json(found)
         return
-    for name, value in found.items():
-        if value is not None and not isinstance(value, dict):
-            typer.echo(f"{name}: {value}")
+    since = datetime.fromtimestamp(found["since"], UTC).strftime("%Y-%m-%d %H:%M UTC")
+    typer.echo(f"{found['id']}: {found['kind']}, {found['state']} since {since} ({duration(found['age_seconds'])})")
+    if found["session"]:
+        working = "which works in it" if found["needed"] else "which has ended"
+        typer.echo(f"{found['repo'] or '(unknown)'}, session {found['session']}, turn {found['turn']}, {working}")
     if used := found["metrics"]:
         memory, disk = used["memory_bytes"] / 1e6, used["disk_bytes"] / 1e6
-        typer.echo(f"uses: CPU {used['cpu_percent']:.0f} %, memory {memory:.0f} MB, disk {disk:.0f} MB")
+        typer.echo(f"uses CPU {used['cpu_percent']:.0f} %, memory {memory:.0f} MB, disk {disk:.0f} MB")
+    if found["sandbox_usd"]:
+        typer.echo(f"has cost ${found['sandbox_usd']:.4f} so far")
 
 
 async def _status(config: Path | None, sandbox_id: str) -> dict[str, Any]:
