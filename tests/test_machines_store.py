@@ -145,3 +145,11 @@ async def test_samples_tell_the_last_and_the_peak_and_are_pruned_with_the_turn(s
     await sessions.finish(store, key, Outcome.ANSWERED)
     clock.now += 31 * upkeep.DAY
     assert (await upkeep.prune(store, 30))["samples"] == 3
+
+
+async def test_a_turn_whose_end_was_missed_ends_where_the_next_one_takes_over(store: Store, clock: Clock) -> None:
+    await machines.seen(store, FIRST, RUN)
+    clock.now = 1100.0
+    await machines.seen(store, NEXT, RUN)
+    clock.now = 1150.0
+    assert (await seconds(store), await seconds(store, NEXT)) == (100, 50)
