@@ -70,9 +70,11 @@ async def bring_in(world: World, e2b: E2BStandIn) -> None:
             sent = sum(call.size for call in e2b.calls[before:] if call.path.startswith("/files"))
             key = TurnKey(SessionId(str(world.states(issue)[0]["session"])), 1)
             store = await Store.open_reader(world.root / "data" / "state.db")
-            times = (await sessions.turn(store, key)).step_times
+            turn = await sessions.turn(store, key)
             await store.close()
-            to_host, inside = times["furnish"] - times["prepare"], times["work"] - times["furnish"]
+            assert turn.started_at is not None
+            furnish, work = turn.step_times["furnish"], turn.step_times["work"]
+            to_host, inside = furnish - turn.started_at, work - furnish
             told = (
                 f"to the host {to_host:5.2f} s, create and into the sandbox {inside:5.2f} s, {sent / 1e6:5.2f} MB sent"
             )
