@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from bot import repo_config
 from bot.errors import EnvironmentUnavailable
+from bot.sessions import metering
 from bot.sessions.services import Services
 from bot.store import environments as rows
 from bot.store import sessions, snapshots
@@ -32,6 +33,7 @@ async def find_or_create(
             await kept.still()
         primitives = await _created(services, row, spec, snapshot)
     await services.ways.open(row.id, frozenset(spec.egress))
+    await metering.look(services.store, turn.key, primitives)
     return ExecutionEnvironment(primitives, services.agent, attempt=turn.resumptions), row
 
 
@@ -76,6 +78,7 @@ async def attach(services: Services, turn: Turn) -> ExecutionEnvironment:
         raise EnvironmentUnavailable("the turn has no environment yet")
     primitives = await services.environments.attach(row.id)
     await services.ways.open(row.id, frozenset(repo_config.load(turn.config).egress))
+    await metering.look(services.store, turn.key, primitives)
     return ExecutionEnvironment(primitives, services.agent, attempt=turn.resumptions)
 
 
