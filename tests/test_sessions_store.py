@@ -11,7 +11,7 @@ import pytest
 
 from bot.errors import StoreError
 from bot.models import DeliveryId, InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TurnKey, TurnState
-from bot.store import comments, deliveries, events, sessions, threads
+from bot.store import comments, deliveries, events, line, sessions, threads
 from bot.store.base import Store
 from bot.store.deliveries import Added, Conflict, DeliveryState, Duplicate, NewDelivery
 from bot.store.rows import run
@@ -190,9 +190,12 @@ async def test_our_pull_request_shares_the_thread_of_its_issue(store: Store) -> 
 async def test_the_way_of_a_turn(store: Store) -> None:
     first = await begun(store, "comment:1")
     second = await begun(store, "comment:2", replace(ISSUE, number=6))
-    assert [await sessions.place_in_queue(store, key) for key in (first, second)] == [1, 2]
+    assert [(one.key, one.state) for one in await line.standing(store)] == [
+        (first, TurnState.QUEUED),
+        (second, TurnState.QUEUED),
+    ]
     assert await sessions.start(store, first)
-    assert [await sessions.place_in_queue(store, key) for key in (first, second)] == [None, 1]
+    assert [one.state for one in await line.standing(store)] == [TurnState.RUNNING, TurnState.QUEUED]
     assert [turn.key for turn in await sessions.running(store)] == [first]
     assert await sessions.advance(store, first, Step.FURNISH, base_sha="abc")
     assert await sessions.advance(store, first, Step.WORK)
@@ -234,7 +237,6 @@ async def test_what_is_not_there_is_said(store: Store) -> None:
         await sessions.finish(store, nothing, Outcome.FAILED)
     with pytest.raises(StoreError, match="no session"):
         await sessions.session(store, SessionId("nothing0"))
-    assert await sessions.place_in_queue(store, nothing) is None
 
 
 async def test_the_list_shows_the_last_turn_and_the_whole_cost(store: Store) -> None:
