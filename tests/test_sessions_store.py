@@ -298,7 +298,7 @@ async def test_two_writers_at_one_offset_are_one(store: Store) -> None:
 async def test_the_life_of_a_comment(store: Store) -> None:
     key = await begun(store, "comment:1")
     await comments.made(store, key, 77)
-    await comments.shown(store, key, "sha-1", final=False)
+    await comments.shown(store, key, "sha-1", "still", final=False)
     await comments.reacted(store, key)
     found = await comments.by_comment(store, 77)
     assert found is not None
@@ -309,8 +309,8 @@ async def test_the_life_of_a_comment(store: Store) -> None:
     assert await comments.lost(store, key)
     assert not await comments.lost(store, key)
     await comments.made(store, key, 78)
-    await comments.shown(store, key, "sha-2", final=True)
-    await comments.shown(store, key, "sha-3", final=False)
+    await comments.shown(store, key, "sha-2", "still", final=True)
+    await comments.shown(store, key, "sha-3", "still", final=False)
     found = await comments.get(store, key)
     assert found is not None
     assert (found.comment_id, found.final, found.remade) == (78, True, True)

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from bot.errors import BotError, GitHubRefused, NotFound, TransientError
+from bot.live.boxes import Box
 from bot.live.due import Due, DueList, Weight
 from bot.live.folds import Folds
 from bot.live.page import Page, Rendered
@@ -36,7 +37,7 @@ HEARTBEAT_SECONDS = 30.0
 class LiveBoard:
     """`touch` says that a turn has changed; the rest follows from the store."""
 
-    def __init__(  # noqa: PLR0913 - its collaborators
+    def __init__(
         self,
         store: Store,
         outbound: Outbound,
@@ -85,6 +86,11 @@ class LiveBoard:
             return
         await self._make(key)
         await self._react(key)
+
+    async def boxes(self, key: TurnKey) -> list[Box]:
+        """What may be ticked in its comment now."""
+        session = await sessions.session(self._store, key.session)
+        return await self._page.boxes(await sessions.turn(self._store, key), session)
 
     async def _make(self, key: TurnKey) -> LiveComment:
         async with self._posting[key]:

@@ -103,7 +103,7 @@ def place(
     return Place(found + 1, len(running), bool(before), estimate, len(lately))
 
 
-def _estimate(  # noqa: PLR0913 - all that a wait depends on
+def _estimate(
     ahead: int,
     before: Sequence[Standing],
     running: Sequence[Standing],

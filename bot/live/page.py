@@ -71,7 +71,7 @@ async def nothing_asked(_: TurnKey) -> Sequence[Box]:
 class Page:
     """The same stored state always gives the same text, but for the elapsed time of a turn that runs."""
 
-    def __init__(  # noqa: PLR0913 - what the parts of the page come from
+    def __init__(
         self,
         store: Store,
         folds: Folds,

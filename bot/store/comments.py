@@ -78,10 +78,16 @@ async def spoilt(store: Store, key: TurnKey, *, by_bot: bool) -> None:
 async def lost(store: Store, key: TurnKey) -> bool:
     """Somebody deleted it: forget its number. True once, when it may be made again."""
     sql = f"""
-    UPDATE comments SET comment_id = NULL, body_sha256 = NULL, still_sha256 = NULL, remade = 1, updated_at = :at {_ONE} AND remade = 0
+    UPDATE comments SET comment_id = NULL, body_sha256 = NULL, still_sha256 = NULL, remade = 1, updated_at = :at
+    {_ONE} AND remade = 0
     """  # noqa: S608 - a constant
     at = store.now()
     return await store.write(lambda db: run(db, sql, session=key.session, turn=key.n, at=at)) == 1
+
+
+async def without_place(store: Store, key: TurnKey) -> None:
+    """Its thread is gone: once it cannot be edited any more, it is not made again."""
+    await _set(store, key, "remade = 1")
 
 
 async def reacted(store: Store, key: TurnKey) -> None:

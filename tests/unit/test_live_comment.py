@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bot import replies
 from bot.live import render
+from bot.live.line import Place
 from bot.live.page import View
 from bot.live.state import LiveState
 from bot.models import InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TurnState, Usage
@@ -21,6 +22,7 @@ from bot.store.records import Session
 from sandbox.agents.events import (
     AgentEvent,
     Ended,
+    FileChanged,
     Retrying,
     Said,
     SessionStarted,
@@ -60,7 +62,7 @@ def fold(*events: AgentEvent) -> LiveState:
     return state
 
 
-def view(live: LiveState | None = None, place: int = 0, **turn: Any) -> View:
+def view(live: LiveState | None = None, place: Place | None = None, **turn: Any) -> View:
     return View(
         turn=replace(TURN, **{"started_at": 1000.0, "work_started_at": 1005.0, **turn}),
         session=SESSION,
@@ -80,10 +82,18 @@ def done(outcome: Outcome, **turn: Any) -> str:
 
 
 def test_a_waiting_turn_says_its_place() -> None:
-    seen = view(place=2)
+    seen = view(place=Place(2, running=8, estimate=370.0, known=12))
     text = render.comment(replace(seen, turn=replace(seen.turn, state=TurnState.QUEUED, step=Step.PREPARE)))
     assert text.startswith("<!-- forgehand:session=abcd1234 turn=1 state=queued -->")
     assert "Queued, 2nd in line" in text
+    assert "8 run now. That may take about 6 min, going by the last 12 turns." in text
+
+
+def test_a_waiting_turn_claims_no_time_that_is_not_known() -> None:
+    for place in (Place(1, running=8), Place(1, running=1, behind_own_thread=True)):
+        text = render.comment(view(place=place, state=TurnState.QUEUED))
+        assert "may take" not in text
+    assert "when the turn before it on this thread has ended" in text
 
 
 def test_a_running_turn_shows_step_todo_tools_and_money() -> None:
@@ -93,6 +103,7 @@ def test_a_running_turn_shows_step_todo_tools_and_money() -> None:
         Said("I will fix it."),
         ToolCalled("1", "Bash", "pytest -q"),
         ToolReturned("1", False, "2 failed"),
+        FileChanged("shop.py", 3, 1),
         ToolCalled("2", "Edit", "shop.py"),
     )
     text = render.comment(view(state))
@@ -101,8 +112,10 @@ def test_a_running_turn_shows_step_todo_tools_and_money() -> None:
         "✅ Read",
         "▶️ Fix",
         "▫️ Test",
-        "**Now:** **Edit** `shop.py` · for 1 min 25 s",
-        "> I will fix it.",
+        "**Now:** silent for 1 min 24 s while **Edit** `shop.py` runs (since 00:16:56 UTC)",
+        "**The agent says:**\n\n> I will fix it.",
+        "1 file edited so far, +3 −1",
+        "00:16:53 Bash: pytest -q",
         "✗ **Bash** `pytest -q` → `2 failed`",
         "$1.25 of $5.00",
         "9.2 k tokens",
@@ -155,7 +168,7 @@ def test_hostile_words_keep_their_place_and_lose_their_effect() -> None:
     assert "@everyone" not in outside_code
     assert "![" not in outside_code
     assert len(re.findall(r"(?m)^- ✓ ", text)) == 1
-    assert text.count("</details>") == 1
+    assert text.count("</details>") == 2, "the tool calls and the log"
 
 
 @given(st.text(max_size=400), st.text(max_size=400), st.lists(st.text(max_size=80), max_size=40))
