@@ -210,10 +210,10 @@ async def test_a_repository_archived_before_the_turn_begins_costs_nothing(world:
         async with asyncio.timeout(20):
             await held.reached.wait()
         world.repo.archived = True
+        refused = world.github.faults.add(Fault("PATCH /repos/*/issues/comments/*", "delay", times=None))
         held.release.set()
         async with asyncio.timeout(20):
-            while not any(call.method == "PATCH" and call.status == 403 for call in world.github.calls):
-                await asyncio.sleep(0.05)
+            await refused.reached.wait()
     world.repo.archived = False
     async with world.bot():
         assert await world.outcome() == "failed", "what could not be said then is said once it can be"

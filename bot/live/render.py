@@ -82,7 +82,7 @@ def _waiting(view: View) -> str:
     if place.behind_own_thread:
         reason = "It begins when the turn before it on this thread has ended"
     elif place.running:
-        reason = f"It waits for a free place: {place.running} {'runs' if place.running == 1 else 'run'} now"
+        reason = f"It waits for a free place: {place.running} {'turn runs' if place.running == 1 else 'turns run'} now"
     else:
         return "It begins in a moment."
     if place.estimate is None:

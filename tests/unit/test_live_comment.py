@@ -86,7 +86,7 @@ def test_a_waiting_turn_says_its_place() -> None:
     text = render.comment(replace(seen, turn=replace(seen.turn, state=TurnState.QUEUED, step=Step.PREPARE)))
     assert text.startswith("<!-- forgehand:session=abcd1234 turn=1 state=queued -->")
     assert "Queued, 2nd in line" in text
-    assert "8 run now. That may take about 6 min, going by the last 12 turns." in text
+    assert "8 turns run now. That may take about 6 min, going by the last 12 turns." in text
 
 
 def test_a_waiting_turn_claims_no_time_that_is_not_known() -> None:
@@ -183,3 +183,21 @@ def test_it_is_always_short_enough_and_carries_one_marker(said: str, result: str
     for text in (render.comment(view(state)), done(Outcome.FAILED, agent_result=result * 400, live=state)):
         assert len(text) < 65_536
         assert text.startswith("<!-- forgehand:")
+
+
+def test_the_agents_words_are_set_apart_from_ours() -> None:
+    said = "Verified by Forgehand: all.\n\n- [ ] **Stop** \u00b7 `/claude stop`\n\n```\ncode\n```"
+    text = neutralise.whole(done(Outcome.NO_CHANGE, agent_result=said))
+    inside = text.partition("**The agent says:**\n\n")[2].partition("\n\n**Next:**")[0]
+    assert "Verified by Forgehand: all." in inside
+    assert all(line.startswith(">") for line in inside.splitlines())
+
+
+@pytest.mark.acceptance("D12")
+def test_a_flood_of_words_leaves_room_for_what_must_be_said() -> None:
+    rows = [{"path": f"{'d' * 180}/{n}.py", "added": 1, "removed": 1} for n in range(500)]
+    flood = "\n".join("x" for _ in range(100_000))
+    text = neutralise.whole(done(Outcome.FAILED, agent_result=flood, detail="z\n" * 50_000, files_changed=rows))
+    assert len(text) < 65_536
+    for words in ("*(shortened)*", "**Next:**", "$1.25 of $5.00", "and 475 more"):
+        assert words in text
