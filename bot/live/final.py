@@ -28,7 +28,7 @@ def parts(view: View) -> list[tuple[str, int]]:
     return [
         (_headline(view, outcome), 0),
         (sections.request(view), 0),
-        (truncate.truncate(turn.detail or "", MOST_DETAIL, SHORTENED), 0),
+        (truncate.truncate((turn.detail or "")[: 2 * MOST_DETAIL], MOST_DETAIL, SHORTENED), 0),
         (_answer(view), 5),
         (sections.files([_changed(file) for file in view.files], "changed"), 4),
         (verified(view.verified, outcome), 3),
@@ -46,7 +46,7 @@ def _headline(view: View, outcome: Outcome) -> str:
 
 
 def _answer(view: View) -> str:
-    text = (view.turn.agent_result or "").strip()
+    text = (view.turn.agent_result or "").strip()[: 2 * MOST_RESULT]  # a flood must not be worked through to be cut
     inert = truncate.truncate(neutralise.inert(text), MOST_RESULT, SHORTENED)
     return truncate.truncate(sections.agents_words(inert), MOST_QUOTED, SHORTENED)
 

@@ -118,7 +118,7 @@ def _tool_now(tool: ToolUse, now: float, silent: float) -> str:
 
 
 def _said(state: LiveState) -> str:
-    text = neutralise.inert(state.said.strip())
+    text = neutralise.inert(state.said.strip()[: 2 * MOST_SAID])
     return sections.agents_words(text if len(text) <= MOST_SAID else text[: MOST_SAID - 1] + "…")
 
 
