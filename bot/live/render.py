@@ -19,6 +19,7 @@ ROOM = 60_000
 """The rest of GitHub's 65,536 is for what making the whole harmless may add."""
 MOST_SAID = 700
 MOST_TODO = 20
+DONE_BEFORE = 3
 SILENT_SECONDS = 60.0
 TODO_SIGNS = {"completed": "✅", "in_progress": "▶️", "pending": "▫️"}
 
@@ -91,9 +92,15 @@ def _waiting(view: View) -> str:
 
 
 def _todo(state: LiveState) -> str:
-    rows = [f"{TODO_SIGNS.get(item.state, '▫️')} {line(item.text, 160)}" for item in state.todo[:MOST_TODO]]
-    if len(state.todo) > MOST_TODO:
-        rows.append(f"… and {len(state.todo) - MOST_TODO} more")
+    """Of a long list the part around what is done now."""
+    first = next((at for at, item in enumerate(state.todo) if item.state != "completed"), len(state.todo))
+    start = min(max(0, first - DONE_BEFORE), max(0, len(state.todo) - MOST_TODO))
+    shown = state.todo[start : start + MOST_TODO]
+    rows = [f"{TODO_SIGNS.get(item.state, '▫️')} {line(item.text, 160)}" for item in shown]
+    if start:
+        rows.insert(0, f"✅ {start} done before")
+    if (rest := len(state.todo) - start - len(shown)) > 0:
+        rows.append(f"… and {rest} more")
     return "  \n".join(rows)
 
 

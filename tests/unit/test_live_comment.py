@@ -201,3 +201,10 @@ def test_a_flood_of_words_leaves_room_for_what_must_be_said() -> None:
     assert len(text) < 65_536
     for words in ("*(shortened)*", "**Next:**", "$1.25 of $5.00", "and 475 more"):
         assert words in text
+
+
+def test_of_a_long_list_the_part_around_the_present_is_shown() -> None:
+    items = [Todo(f"Thing {n}.", "completed" if n < 30 else "pending") for n in range(60)]
+    text = render.comment(view(fold(TodoChanged(tuple(items)))))
+    assert "✅ 27 done before" in text and "✅ Thing 29." in text and "▫️ Thing 46." in text and "… and 13 more" in text
+    assert "Thing 26." not in text and "Thing 47." not in text
