@@ -24,10 +24,18 @@ STEP_WORDS = {
 
 SUSPENDED = "(suspended)"
 REMOVED = "(removed)"
+LOCKED = "(locked)"
+TRANSFERRED = "(transferred)"
+DELETED = "(deleted)"
+CLOSED = "(closed)"
 """In the place of a login, which has no brackets: what made us stop was not a person's word."""
 _STOPPED_BY = {
     SUSPENDED: "The App was suspended on this account, so the work was stopped.",
     REMOVED: "The App was removed from this repository, so the work was stopped.",
+    LOCKED: "This conversation was locked, so the work was stopped. Once it is unlocked, the work can go on.",
+    TRANSFERRED: "The issue was transferred to another repository, so the work was stopped. Ask again there.",
+    DELETED: "The issue was deleted, so the work was stopped.",
+    CLOSED: "The pull request was closed or merged meanwhile, so the work was stopped.",
 }
 
 

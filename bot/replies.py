@@ -178,11 +178,11 @@ def account_not_served(owner: str) -> str:
 
 
 def thread_locked() -> str:
-    return "This conversation is locked, so the turn was ended."
+    return "This conversation is locked, so nothing was begun: I could not report on it. Unlock it and ask again."
 
 
 def repository_archived() -> str:
-    return "This repository is archived: nothing can be pushed to it."
+    return "This repository is archived, so nothing was begun: nothing can be pushed to it."
 
 
 def forks_not_supported() -> str:

@@ -214,6 +214,8 @@ class E2BProvider:
 def egress_of(one: Listed) -> tuple[str, ...]:
     """The hosts that the sandbox was created with beside everybody's."""
     return tuple(host for host in one.metadata.get(EGRESS, "").split(",") if host)
+
+
 def _overview(one: Listed) -> Overview:
     labels = {name: value for name, value in one.metadata.items() if name not in (KEY, INSTANCE)}
     state = EnvironmentState(one.state)
