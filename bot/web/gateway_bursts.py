@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Self
 
-MOST_BYTES = 256 << 10
-"""In hand of one stream; then its sender waits, as it would without us."""
+MOST_BYTES = 16 << 10
+"""In hand of one stream; then its sender waits. Little, as a burst is paid for as a whole before it is passed on."""
 
 
 class Bursts:
