@@ -63,7 +63,7 @@ _NEXT = {
     Outcome.STOPPED: "To go on from here, comment `{command} …` with what should be different.",
     Outcome.OVER_BUDGET: "To go on from here with more money, comment `{command} --budget 5 go on`.",
     Outcome.TIMED_OUT: "To go on from here, comment `{command} go on`, perhaps with `--timeout 60m` after `{command}`.",
-    Outcome.KILLED: "To go on from what was saved, comment `{command} go on`.",
+    Outcome.KILLED: "To go on from here, comment `{command} go on`.",
     Outcome.FAILED: "To try once more, comment `{command} go on`, or say what to do differently.",
     Outcome.REFUSED: "Once the reason is gone, comment `{command} …` and say what to do differently.",
 }
