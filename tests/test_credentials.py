@@ -66,6 +66,7 @@ async def test_no_file_of_the_data_directory_holds_a_credential_in_the_clear(wor
     assert found == []
 
 
+@pytest.mark.acceptance("C14")
 async def test_a_credential_in_the_environment_of_the_bot_is_not_seen_inside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

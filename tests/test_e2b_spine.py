@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from tests.e2b_world import e2b_spine
 from tests.world import MODEL_KEY, WEBHOOK_SECRET
@@ -11,6 +13,7 @@ from tests.world import MODEL_KEY, WEBHOOK_SECRET
 EDIT = Call("Bash", {"command": "echo '# more' >> shop.py", "description": "Add"})
 
 
+@pytest.mark.acceptance("C14")
 async def test_a_comment_becomes_a_pull_request_and_no_credential_is_inside(tmp_path: Path) -> None:
     async with e2b_spine(tmp_path) as (world, e2b):
         async with world.bot():
@@ -59,6 +62,7 @@ async def test_a_bot_that_stays_away_loses_no_work(tmp_path: Path) -> None:
         assert not e2b.live
 
 
+@pytest.mark.acceptance("C10")
 async def test_a_sandbox_that_vanishes_ends_the_turn_with_a_sentence(tmp_path: Path) -> None:
     async with e2b_spine(tmp_path) as (world, e2b):
         world.model.default(Script([EDIT, Wait("go"), Say("Added a line.")]))

@@ -186,6 +186,7 @@ async def test_first_fetch_is_shallow_and_later_ones_bring_the_rest(bench: Bench
     assert not any(TOKEN in p.read_text("latin-1") for p in mirror.rglob("*") if p.is_file())
 
 
+@pytest.mark.acceptance("E13")
 async def test_fetch_by_sha_and_of_unusual_names(bench: Bench) -> None:
     old = bench.commit({"a": "1"})
     new = bench.commit({"a": "2"})
@@ -359,7 +360,6 @@ async def test_a_patch_applies_and_is_bounded(bench: Bench, base: str, box: Path
     assert patch.startswith(cut) and cut.endswith(b"\n") and len(cut) <= 200
 
 
-@pytest.mark.acceptance("E01")
 @pytest.mark.acceptance("E06")
 async def test_many_links_are_read_by_one_command(
     bench: Bench, base: str, box: Path, quarantine: Quarantine, monkeypatch: pytest.MonkeyPatch
@@ -382,6 +382,7 @@ async def test_many_links_are_read_by_one_command(
     assert found["too-long"] == "b/" * 2047
 
 
+@pytest.mark.acceptance("E01")
 async def test_a_turn_without_changes_lists_none(bench: Bench, base: str, box: Path, quarantine: Quarantine) -> None:
     tree = await quarantine.admit(bench.snapshot(box, base), base=base)
     assert await quarantine.changes(base, tree) == []
@@ -464,6 +465,51 @@ def _commit(box: Path, tree: str, *parents: str) -> str:
     return git(box, "commit-tree", tree, *flags, "-m", "x")
 
 
+@pytest.mark.acceptance("E12")
+@pytest.mark.parametrize(
+    ("who", "message"),
+    [
+        (b"Linus Torvalds <torvalds@example.org> 0 +0000", b"x"),
+        (b"alice <alice@example.org> 4294967295 -1200", b"\xff\xfe not text"),
+        (b"alice <alice@example.org> 1 +0000", b"m" * 1_000_000),
+        (b"alice <alice@example.org> 1 +0000\ngpgsig -----BEGIN PGP SIGNATURE-----\n garbage", b"signed"),
+    ],
+)
+async def test_whoever_the_agent_claims_to_be_the_commit_is_ours(
+    bench: Bench, base: str, box: Path, quarantine: Quarantine, who: bytes, message: bytes
+) -> None:
+    """Only the tree comes home: of the commit around it nothing is left."""
+    (box / "new").write_text("x")
+    git(box, "add", "-A")
+    tree = git(box, "write-tree")
+    author, _, rest = who.partition(b"\n")
+    head = [b"tree " + tree.encode(), b"parent " + base.encode(), b"author " + author, b"committer " + author]
+    raw = b"\n".join([*head, *([rest] if rest else []), b"", message])
+    forged = git(box, "hash-object", "-t", "commit", "-w", "--literally", "--stdin", stdin=raw)
+    assert await quarantine.admit(bench.bundle(box, forged, base), base=base) == tree
+    made = await quarantine.commit(tree, [base], "ours", BOT, 1_700_000_000)
+    shown = git_bytes(quarantine._dir, "cat-file", "commit", made)
+    assert b"forgehand[bot]" in shown and shown.endswith(b"\n\nours\n")
+    assert not any(word in shown for word in (b"alice", b"Torvalds", b"gpgsig"))
+
+
+@pytest.mark.acceptance("E07")
+async def test_a_pointer_without_its_large_file_comes_in_as_the_text_that_it_is(
+    bench: Bench, base: str, box: Path, quarantine: Quarantine
+) -> None:
+    """Nothing is fetched for it, whatever .lfsconfig and the attributes say."""
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 12345\n"
+    (box / "model.bin").write_text(pointer)
+    (box / ".gitattributes").write_text("*.bin filter=lfs diff=lfs merge=lfs -text\n")
+    (box / ".lfsconfig").write_text(f"[lfs]\n\turl = {bench.remote.url('elsewhere')}\n")
+    asked = len(bench.remote.requests)
+    tree = await quarantine.admit(bench.snapshot(box, base), base=base)
+    found = {change.path: change for change in await quarantine.changes(base, tree)}
+    assert await quarantine.blob(found["model.bin"].sha, max_bytes=1000) == pointer.encode()
+    assert policy.check(list(found.values())).may_push
+    assert len(bench.remote.requests) == asked
+
+
 @pytest.mark.acceptance("E11")
 async def test_a_damaged_bundle_never_comes_in(bench: Bench, base: str, box: Path) -> None:
     (box / "noise").write_bytes(os.urandom(3000))
@@ -486,6 +532,7 @@ async def test_a_damaged_bundle_never_comes_in(bench: Bench, base: str, box: Pat
     assert left_behind(bench) == []
 
 
+@pytest.mark.acceptance("E10")
 @pytest.mark.acceptance("E11")
 async def test_what_is_no_bundle_of_version_2_is_refused(bench: Bench, base: str, box: Path) -> None:
     (box / "new").write_text("x")
@@ -514,6 +561,7 @@ async def test_what_is_no_bundle_of_version_2_is_refused(bench: Bench, base: str
                 await q.admit(bench.root / "bad.bundle", base=base)
 
 
+@pytest.mark.acceptance("C13")
 async def test_what_is_no_file_is_not_read(bench: Bench, base: str, box: Path, quarantine: Quarantine) -> None:
     good = bench.snapshot(box, base)
     (bench.root / "link").symlink_to(good)
@@ -771,6 +819,7 @@ async def test_a_push_makes_one_branch_and_moves_nothing_else(
     assert sum(r.is_push for r in bench.remote.requests) == 1
 
 
+@pytest.mark.acceptance("E10")
 async def test_a_rescue_ref_is_no_branch_and_no_other_ref_can_be_pushed(
     bench: Bench, base: str, quarantine: Quarantine, work: str
 ) -> None:
@@ -814,6 +863,7 @@ async def test_a_push_whose_answer_was_lost_is_adopted(
     assert bench.remote_heads()["forgehand/1-a"] == work
 
 
+@pytest.mark.acceptance("C02")
 async def test_a_push_that_did_not_arrive_may_be_repeated(
     bench: Bench, base: str, quarantine: Quarantine, work: str
 ) -> None:
@@ -903,6 +953,7 @@ async def test_refusals_are_told_apart_and_their_words_are_kept(
     assert "b" not in bench.remote_heads()
 
 
+@pytest.mark.acceptance("C01")
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
@@ -999,6 +1050,7 @@ async def test_a_cancelled_command_is_gone(bench: Bench, base: str) -> None:
     bench.remote.hold.set()
 
 
+@pytest.mark.acceptance("E14")
 async def test_output_is_bounded_and_the_environment_is_bare(
     bench: Bench, base: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -157,6 +157,7 @@ async def test_one_session_sees_nothing_of_another(provider: LocalProvider) -> N
     assert b"sleep" not in found.stdout
 
 
+@pytest.mark.acceptance("C16")
 @is_root
 async def test_sessions_have_users_of_their_own(provider: LocalProvider) -> None:
     one, two = await created(provider, "one"), await created(provider, "two")
@@ -303,6 +304,7 @@ async def test_a_file_has_a_largest_size(root: Path) -> None:
         assert b"File size limit" in result.stderr or result.stdout.startswith(b"1048576")
 
 
+@pytest.mark.acceptance("F16")
 async def test_a_socket_swapped_for_a_link_is_not_followed(env: LocalEnvironment, root: Path) -> None:
     arrived = asyncio.Event()
     server = await asyncio.start_unix_server(lambda *_: arrived.set(), root / "host.sock")
@@ -429,6 +431,7 @@ async def test_the_gateway_is_reached_and_waited_for(provider: LocalProvider, en
         assert b"second GET /x" in (await waiting).stdout
 
 
+@pytest.mark.acceptance("F16")
 async def test_the_sockets_folder_cannot_be_changed(provider: LocalProvider, env: LocalEnvironment) -> None:
     async with listening(provider.sockets / "gateway.sock", b""):
         result = await env.exec(
@@ -522,6 +525,7 @@ def test_a_foreseeable_folder_of_somebody_else_is_refused(tmp_path: Path) -> Non
         subprocess.run(["rm", "-rf", str(base)], check=True)
 
 
+@pytest.mark.acceptance("F16")
 def test_tool_folders_that_hold_secrets_are_refused(root: Path) -> None:
     base = Base(root / "env")
     (root / "home/.ssh").mkdir(parents=True)

@@ -197,6 +197,7 @@ def test_blocked_paths_are_held_and_sensitive_ones_noted() -> None:
     assert "1 of the changed files are marked as sensitive" in check([change], sensitive=["*.tf"]).notes[0]
 
 
+@pytest.mark.acceptance("E08")
 @given(st.text(), st.text())
 def test_no_name_that_some_system_reads_as_git_passes(before: str, after: str) -> None:
     ignorable = "".join(c for c in before if unicodedata.category(c) == "Cf")
@@ -205,6 +206,7 @@ def test_no_name_that_some_system_reads_as_git_passes(before: str, after: str) -
         assert not check([added(f"a/{name.replace('/', '')}")]).may_push
 
 
+@pytest.mark.acceptance("E08")
 @given(st.lists(st.sampled_from(["a", "b", "..", ".", "", "c"]), max_size=8), st.integers(0, 3))
 def test_no_link_that_passes_can_leave_the_tree(parts: list[str], depth: int) -> None:
     path, target = "/".join([*["d"] * depth, "link"]), "/".join(parts)
