@@ -15,7 +15,7 @@ from bot import endings
 from bot.errors import BotError, GitHubRefused, TransientError, UserError
 from bot.git.errors import MirrorLost
 from bot.models import Outcome, Step, TurnKey, TurnState
-from bot.sessions import detours, environments
+from bot.sessions import detours, environments, moves
 from bot.sessions.moves import End, Move, To
 from bot.sessions.remote import follow_move, restore_mirror
 from bot.sessions.services import Services
@@ -145,7 +145,7 @@ class Flow:
         return To(turn.step)
 
     async def _apply(self, turn: Turn, move: Move) -> None:
-        store = self._services.store
+        store, move = self._services.store, moves.said_with(move, self._services.redactor.redact)
         if isinstance(move, To):
             if move.step is not turn.step or move.columns or move.ending:
                 await sessions.advance(store, turn.key, move.step, move.found, **move.columns)
