@@ -74,3 +74,22 @@ async def test_a_sandbox_that_vanishes_ends_the_turn_with_a_sentence(tmp_path: P
             world.model.release("go")
         assert "environment" in world.replies()[0].body
         assert not world.pulls()
+
+
+@pytest.mark.acceptance("F14")
+async def test_a_revoked_key_of_the_cloud_is_one_neutral_sentence_and_no_storm(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wrong = "e2b_" + "0" * 40
+    async with e2b_spine(tmp_path, E2B_API_KEY=wrong) as (world, e2b):
+        async with world.bot():
+            world.say("/claude fix this")
+            assert await world.outcome() == "failed", world.replies()[0].body
+        live = world.replies()[0].body
+        assert "does not accept the key in use" in live
+        assert "E2B" not in live
+        log = capfd.readouterr().err
+        assert "check E2B_API_KEY" in log and "traceback" not in log
+        assert wrong not in live + log
+        assert len(e2b.calls) < 10
+        assert not world.model.requests

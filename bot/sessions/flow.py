@@ -22,7 +22,7 @@ from bot.sessions.services import Services
 from bot.sessions.steps import collect, furnish, prepare, publish, settle, verify, work
 from bot.store import sessions
 from bot.store.sessions import Turn
-from sandbox.errors import EnvironmentBusy, SandboxError
+from sandbox.errors import EnvironmentBusy, KeyRefused, SandboxError
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +103,9 @@ class Flow:
             await follow_move(self._services, turn, error)
         log.error("turn failed", extra={"turn": turn.key.workflow_id, "step": turn.step, "error": str(error)})
         outcome, words = Outcome.FAILED, endings.step_failed(turn.step, str(error))
-        if isinstance(error, SandboxError) and await environments.is_gone(self._services, turn):
+        if isinstance(error, KeyRefused):
+            words = endings.sandboxes_refused()
+        elif isinstance(error, SandboxError) and await environments.is_gone(self._services, turn):
             outcome, words = Outcome.KILLED, endings.environment_lost()
             if turn.step is Step.WORK:
                 return End(outcome, words)
