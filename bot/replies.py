@@ -27,7 +27,6 @@ __all__ = [
     "pull_body",
     "pull_title",
     "repository_archived",
-    "something_broke",
     "status",
     "stop_asked",
     "thread_locked",
@@ -194,10 +193,6 @@ def day_budget_reached(limit_usd: float, whose: str = "this installation") -> st
 
 def month_budget_reached(limit_usd: float, whose: str = "this installation") -> str:
     return f"This month's budget of ${limit_usd:.2f} for {whose} is used up. It is free again on the 1st (UTC)."
-
-
-def something_broke(reference: str) -> str:
-    return f"Something broke on our side, reference: `{reference}`. The operator finds the cause in the log."
 
 
 def _dollars(usd: float) -> str:
