@@ -32,6 +32,8 @@ class Bursts:
     ) -> None:
         self._reading.cancel()
         await asyncio.wait({self._reading})
+        if not self._reading.cancelled():
+            self._reading.exception()  # who leaves early does not want to know, and asyncio is not to complain
 
     async def next(self) -> bytes:
         """What has come since, at least a piece; nothing at the end. Raises what broke the stream, after its pieces."""
