@@ -6,7 +6,7 @@ import unicodedata
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bot.git import names
@@ -198,8 +198,10 @@ def test_blocked_paths_are_held_and_sensitive_ones_noted() -> None:
 
 
 UNSEEN = st.text(alphabet=st.characters(categories=["Cf"]), max_size=3)
-SIGNS = "ab./\\:-@{~^?*[ \x7f\u200b\u202e\u2028"
-HOSTILE = st.text(alphabet=st.one_of(st.sampled_from(SIGNS), st.characters(codec="utf-8")), max_size=30)
+SIGNS = [*"./\\:-@~^?*[ \x7f\u200b\u202e\u2028", "..", "//", "/.", "@{", ".lock"]
+LETTERS = st.text(alphabet="ab/", max_size=3)
+HOSTILE = st.builds("{}{}{}".format, LETTERS, st.sampled_from(SIGNS) | st.characters(codec="utf-8"), LETTERS)
+"""One sign among letters: of several, another one would be what it is refused for."""
 
 
 @pytest.mark.acceptance("E08")
@@ -224,6 +226,8 @@ def test_no_link_that_passes_can_leave_the_tree(parts: list[str], depth: int) ->
             assert level >= 0
 
 
+@example("a\u200bb")
+@example("a\u2028b")
 @given(HOSTILE)
 def test_a_name_that_passes_is_one_plain_text_for_all_systems(path: str) -> None:
     if names.path_fault(path) is None:
@@ -240,6 +244,8 @@ def test_the_policy_never_fails_and_names_only_what_changed(paths: list[str]) ->
 
 
 @pytest.mark.acceptance("E10")
+@example("a..b")
+@example("a/-b.lock")
 @given(HOSTILE)
 def test_no_branch_name_is_taken_for_an_option_or_leaves_its_folder(name: str) -> None:
     if not names.is_branch(name):
