@@ -1,0 +1,5 @@
+-- Rows as they are written under this schema.
+
+INSERT INTO snapshots (name, repo_id, template, setup_sha256, setup, egress, commit_sha, branch, state, created_at)
+VALUES ('forgehand-7-main', 7, '', 'e3b0c442', '["pip install -e ."]', '["pypi.org"]',
+        'cccccccccccccccccccccccccccccccccccccccc', 'main', 'making', 1790000400);
