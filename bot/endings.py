@@ -88,6 +88,10 @@ def provider_out_of_credit() -> str:
     return "The account at the model's provider is out of credit. The operator has been told in the log."
 
 
+def sandboxes_refused() -> str:
+    return "The service that runs the sandboxes does not accept the key in use. The operator has been told in the log."
+
+
 def branch_missing(branch: str) -> str:
     return f"The branch `{branch}` does not exist in this repository, so there is nothing to start from."
 
