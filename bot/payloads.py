@@ -32,6 +32,7 @@ class Repository(Struct):
     owner: Owner
     default_branch: Name
     private: bool = True
+    archived: bool = False
 
 
 class Installation(Struct):
@@ -62,6 +63,17 @@ class Subject(Struct):
     submitted_at: datetime | None = None
     performed_via_github_app: App | None = None
     pull_request: dict[str, object] | None = None
+    locked: bool = False
+
+
+class Before(Struct, rename={"text": "from"}):
+    """What stood there before an edit."""
+
+    text: str | None = None
+
+
+class Changes(Struct):
+    body: Before | None = None
 
 
 class Label(Struct):
@@ -80,6 +92,7 @@ class OfThread(Struct):
     comment: Text | None = None
     review: Text | None = None
     label: Label | None = None
+    changes: Changes | None = None
 
     def subject(self) -> Subject:
         found = self.issue or self.pull_request

@@ -27,7 +27,6 @@ __all__ = [
     "pull_body",
     "pull_title",
     "repository_archived",
-    "something_broke",
     "status",
     "stop_asked",
     "thread_locked",
@@ -63,7 +62,7 @@ _NEXT = {
     Outcome.STOPPED: "To go on from here, comment `{command} …` with what should be different.",
     Outcome.OVER_BUDGET: "To go on from here with more money, comment `{command} --budget 5 go on`.",
     Outcome.TIMED_OUT: "To go on from here, comment `{command} go on`, perhaps with `--timeout 60m` after `{command}`.",
-    Outcome.KILLED: "To go on from what was saved, comment `{command} go on`.",
+    Outcome.KILLED: "To go on from here, comment `{command} go on`.",
     Outcome.FAILED: "To try once more, comment `{command} go on`, or say what to do differently.",
     Outcome.REFUSED: "Once the reason is gone, comment `{command} …` and say what to do differently.",
 }
@@ -178,11 +177,11 @@ def account_not_served(owner: str) -> str:
 
 
 def thread_locked() -> str:
-    return "This conversation is locked, so the turn was ended."
+    return "This conversation is locked, so nothing was begun: I could not report on it. Unlock it and ask again."
 
 
 def repository_archived() -> str:
-    return "This repository is archived: nothing can be pushed to it."
+    return "This repository is archived, so nothing was begun: nothing can be pushed to it."
 
 
 def forks_not_supported() -> str:
@@ -195,10 +194,6 @@ def day_budget_reached(limit_usd: float, whose: str = "this installation") -> st
 
 def month_budget_reached(limit_usd: float, whose: str = "this installation") -> str:
     return f"This month's budget of ${limit_usd:.2f} for {whose} is used up. It is free again on the 1st (UTC)."
-
-
-def something_broke(reference: str) -> str:
-    return f"Something broke on our side, reference: `{reference}`. The operator finds the cause in the log."
 
 
 def dollars(usd: float) -> str:

@@ -7,9 +7,18 @@ import logging
 from collections import defaultdict
 
 from bot import events
-from bot.errors import TransientError, UserError
-from bot.events import CommentCreated, Event, Ignored, InstallationChanged, IssueOpened
-from bot.handlers import installations, remarks
+from bot.errors import GitHubRefused, TransientError, UserError
+from bot.events import (
+    CommentCreated,
+    CommentDeleted,
+    CommentEdited,
+    Event,
+    Ignored,
+    InstallationChanged,
+    IssueOpened,
+    ThreadChanged,
+)
+from bot.handlers import installations, own_comments, remarks, thread_changes
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, ignored, refused
 from bot.store import deliveries
@@ -102,6 +111,9 @@ class Intake:
             noted = Noted(DeliveryState.FAILED, f"given up after {attempt} tries: {error}")
         except UserError as error:
             noted = refused(str(error))
+        except GitHubRefused as error:  # a thread that is locked or gone meanwhile
+            log.warning("GitHub did not take it", extra={"delivery": delivery.guid, "error": str(error)})
+            noted = Noted(DeliveryState.FAILED, f"GitHub did not let us answer ({error.status})")
         except Exception as error:  # a bug: this delivery must not hold up the others
             log.exception("delivery failed", extra={"delivery": delivery.guid})
             noted = Noted(DeliveryState.FAILED, f"something broke on our side ({type(error).__name__})")
@@ -117,6 +129,12 @@ class Intake:
                 return ignored(event.reason)
             case CommentCreated() | IssueOpened():
                 return await remarks.handle(event, self._desk)
+            case CommentEdited():
+                return await own_comments.edited(event, self._desk)
+            case CommentDeleted():
+                return await own_comments.deleted(event, self._desk)
+            case ThreadChanged():
+                return await thread_changes.handle(event, self._desk)
             case InstallationChanged():
                 return await installations.handle(event, self._desk)
             case _:

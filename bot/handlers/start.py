@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bot import replies
 from bot.command_options import Options
 from bot.commands import Ask, Run, word_of
 from bot.errors import TransientError
-from bot.events import CommentCreated, Remark
+from bot.events import BoxTicked, CommentCreated, Remark
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, ignored, refused
 from bot.sessions import ceilings
@@ -17,6 +18,8 @@ from bot.store.sessions import NewTurn
 from bot.store.spend import Payers
 
 SHORTEST_SECONDS = 10.0
+_CLOSED = {"locked": replies.thread_locked(), "archived": replies.repository_archived()}
+"""Told by `why` later: nothing can be answered there now."""
 
 
 async def handle(command: Run | Ask, remark: Remark, desk: Desk) -> Noted:
@@ -36,6 +39,8 @@ class Wish:
 
 async def begin(wish: Wish, remark: Remark, desk: Desk) -> Noted:
     """The next turn of the thread's session, its live comment, and the nudge that it waits."""
+    if remark.closed_to_us:
+        return refused(_CLOSED[remark.closed_to_us])
     settings, options = desk.settings, wish.options
     limits = settings.limits
     if (reached := await _reached(remark, desk)) and not await sessions.by_source(desk.store, remark.source):
@@ -50,7 +55,7 @@ async def begin(wish: Wish, remark: Remark, desk: Desk) -> Noted:
             requester=remark.author.login,
             requester_id=remark.author.id,
             source=remark.source,
-            source_comment=remark.comment_id if isinstance(remark, CommentCreated) else None,
+            source_comment=remark.comment_id if isinstance(remark, CommentCreated | BoxTicked) else None,
             asked_at=remark.created_at,
             thread_sha256=remark.thread_sha256,
             model=options.model or settings.model.model,
