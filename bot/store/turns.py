@@ -27,6 +27,7 @@ SETTABLE = {
     "exit_code",
     "files_changed",
     "kept",
+    "kind",
     "model",
     "notes",
     "pulse_at",
@@ -35,6 +36,7 @@ SETTABLE = {
     "timeout_seconds",
     "tip_sha",
     "tree_sha",
+    "undoes",
     "verified",
     "work_started_at",
 }
