@@ -69,6 +69,24 @@ _TASKS = {
 _WORK = "Carry the request out in the working directory."
 
 
+def carry_out(request: str, plan: str) -> str:
+    """The request of a turn that begins with a yes to its plan."""
+    return f"{request.strip()}\n\nCarry out this plan, which was approved:\n\n{plan.strip()}".strip()
+
+
+def go_on_with(shown: str) -> str:
+    """The request of a turn that begins with a late yes to what the agent had asked."""
+    return f"Go on where you stopped. What you asked permission for is allowed now:\n\n{shown}"
+
+
+def interjection(author: str, text: str) -> str:
+    """Words of somebody with write access, as the agent hears them in the middle of its work."""
+    said = as_written(text)
+    head = f"{_name(author)}, who may write to the repository, says while you work:"
+    unseen = "\n\n(Markup among these words that the page does not show was left out.)" if said.unseen else ""
+    return f"{head}\n\n{said.text.strip()}{unseen}"
+
+
 def compose(material: Material, *, delimiter: str, max_bytes: int = MAX_BYTES) -> Prompt:
     """`delimiter` is random for each turn, so that no data can end its own block."""
     return _Composer(material, delimiter, max_bytes).prompt()

@@ -16,7 +16,6 @@ __all__ = [
     "cost",
     "could_not_verify",
     "day_budget_reached",
-    "delivered",
     "forks_not_supported",
     "headline",
     "help_text",
@@ -144,8 +143,49 @@ def still_under_way(command: str) -> str:
     return f"The last turn has not ended yet. `{command} stop` ends it; then it can be run again."
 
 
-def delivered() -> str:
-    return "Passed on to the agent that is at work."
+def question(approval_id: str, asked: str, command: str) -> str:
+    """What the agent wants to do; `asked` is markdown that cannot act."""
+    return "\n".join(
+        [
+            "**May it do this?** The agent waits for ten minutes at most; then it is a no.",
+            "",
+            asked,
+            "",
+            f"- `{command} approve {approval_id}`: yes, this once",
+            f"- `{command} approve {approval_id} session`: yes, and the same again in this session",
+            f"- `{command} deny {approval_id}`: no",
+        ]
+    )
+
+
+def nothing_waits(command: str) -> str:
+    return f"Nothing waits for a yes or no here. `{command} plan …` asks for a plan; `{command} …` is work."
+
+
+def several_wait(ids: Sequence[str], command: str) -> str:
+    named = ", ".join(f"`{one}`" for one in ids[:10])
+    return f"Several things wait: {named}. Name the one that you mean: `{command} approve {ids[-1]}`."
+
+
+def no_such_approval(approval_id: str) -> str:
+    return f"Nothing called {shown(approval_id)} was asked on this thread."
+
+
+def answered_already(approval_id: str, state: str, by: str | None) -> str:
+    if by is None:
+        return f"{shown(approval_id)} can no longer be answered: its time is over, or something newer took its place."
+    return f"{shown(approval_id)} was answered before: {state} by {_name(by)}."
+
+
+def plan_expired(approval_id: str, command: str) -> str:
+    return (
+        f"Nobody approved the plan {shown(approval_id)} in time, so it is no longer on offer. "
+        f"`{command} plan …` asks for a new one."
+    )
+
+
+def nothing_to_undo() -> str:
+    return "Nothing was pushed from this thread that could be taken back."
 
 
 def no_write_access(login: str) -> str:

@@ -39,7 +39,7 @@ async def test_stop_also_ends_what_waits_on_the_thread(world: World) -> None:
     async with world.bot():
         world.say("/claude first")
         await world.model.reached("first", timeout=30)
-        world.say("/claude second")
+        world.say("/claude second --queue")
         await world.github.changed(lambda: len(world.replies()) == 2, 20)
         world.say("/claude stop")
         assert [await world.outcome(n) for n in (1, 2)] == ["stopped", "stopped"]

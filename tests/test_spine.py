@@ -110,7 +110,7 @@ async def test_two_commands_at_once_on_a_thread_run_one_after_the_other(world: W
     world.model.default(Script([Wait("go"), Say("Nothing to do.")]))
     async with world.bot():
         world.say("/claude first")
-        world.say("/claude second")
+        world.say("/claude second --queue")
         await world.model.reached("go", timeout=30)
         queued = await world.github.changed(lambda: len(world.replies()) == 2 and world.states()[1]["state"], 20)
         assert queued == "queued"

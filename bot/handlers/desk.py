@@ -29,6 +29,16 @@ class Desk:
     clock: Callable[[], float] = time.time
 
     async def reply(self, remark: Remark, text: str) -> None:
-        """One answer to one remark, however often it is given."""
+        """One answer to one remark, however often it is given; in the diff, to what was said there."""
         marker = f"<!-- forgehand:reply={remark.source} -->"
-        await self.outbound.comment(remark.thread, f"{marker}\n{text}", marker)
+        if remark.place is not None:
+            await self.outbound.reply(remark.thread, remark.place.comment_id, f"{marker}\n{text}", marker)
+        else:
+            await self.outbound.comment(remark.thread, f"{marker}\n{text}", marker)
+
+    async def react(self, remark: Remark, reaction: str) -> None:
+        """To the comment, or to the thread whose own text it is; a review as a whole takes none."""
+        if remark.comment_id is not None and remark.react_to is None:
+            return
+        on_diff = remark.place is not None
+        await self.outbound.react(remark.thread, remark.react_to, reaction, on_review_comment=on_diff)

@@ -8,7 +8,17 @@ from collections import defaultdict
 
 from bot import events
 from bot.errors import TransientError, UserError
-from bot.events import CommentCreated, Event, Ignored, InstallationChanged, IssueOpened
+from bot.events import (
+    CommentCreated,
+    Event,
+    Ignored,
+    InstallationChanged,
+    IssueOpened,
+    Labeled,
+    PullOpened,
+    ReviewCommentCreated,
+    ReviewSubmitted,
+)
 from bot.handlers import installations, remarks
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, ignored, refused
@@ -115,8 +125,12 @@ class Intake:
         match event:
             case Ignored():
                 return ignored(event.reason)
-            case CommentCreated() | IssueOpened():
+            case PullOpened() if event.origin.action != "opened":
+                return ignored("a pull request that becomes ready starts nothing yet")
+            case CommentCreated() | IssueOpened() | PullOpened() | ReviewSubmitted() | ReviewCommentCreated():
                 return await remarks.handle(event, self._desk)
+            case Labeled():
+                return await remarks.labeled(event, self._desk)
             case InstallationChanged():
                 return await installations.handle(event, self._desk)
             case _:

@@ -80,7 +80,8 @@ class LiveBoard:
         comment = await comments.get(self._store, key)
         if comment is None or not comment.reacted:
             turn = await sessions.turn(self._store, key)
-            await self._outbound.react(await self._thread(key), turn.source_comment, "eyes")
+            thread, on_diff = await self._thread(key), turn.spot is not None
+            await self._outbound.react(thread, turn.source_comment, "eyes", on_review_comment=on_diff)
             await comments.reacted(self._store, key)
 
     async def _touch(self, key: TurnKey, *, final: bool) -> None:

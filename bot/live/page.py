@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,8 @@ from bot.live import render
 from bot.live.folds import Folds
 from bot.live.state import LiveState
 from bot.models import Thread, TurnKey, TurnState
-from bot.store import gateway, sessions
+from bot.store import approvals, gateway, sessions
+from bot.store.approvals import Approval, Standing
 from bot.store.base import Store
 from bot.store.gateway import Cost
 from bot.store.sessions import Session, Turn
@@ -32,6 +33,8 @@ class View:
     verified: list[dict[str, Any]]
     command: str
     now: float
+    asks: Sequence[Approval] = ()
+    """What the agent waits for."""
 
 
 class Page:
@@ -67,6 +70,7 @@ class Page:
             verified=list(turn.verified or ()),
             command=self._command,
             now=self._clock(),
+            asks=[one for one in await approvals.of_turn(self._store, key) if one.state is Standing.OPEN],
         )
 
     async def render(self, key: TurnKey) -> tuple[str, bool]:

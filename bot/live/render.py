@@ -18,6 +18,7 @@ MOST_RESULT = 12_000
 MOST_SAID = 700
 MOST_TODO = 20
 MOST_FILES = 25
+MOST_HEARD = 5
 SILENT_SECONDS = 60.0
 TODO_SIGNS = {"completed": "✅", "in_progress": "▶️", "pending": "▫️"}
 
@@ -38,6 +39,8 @@ def _running(view: View) -> list[str]:
     return [
         _headline(view),
         _request(view),
+        _heard(view.state),
+        _asks(view),
         _todo(view.state),
         _now(view),
         _said(view.state),
@@ -64,6 +67,22 @@ def _request(view: View) -> str:
     words = " ".join(view.turn.prompt.split())
     short = words if len(words) <= 200 else words[:199] + "…"
     return f"> **{neutralise.inert(view.turn.requester)}**: {neutralise.inert(short) or '(no further words)'}"
+
+
+def _heard(state: LiveState) -> str:
+    """What was said to the agent while it worked, and that it has it."""
+    rows = [f"> 💬 **{neutralise.inert(who)}**: {_line(words, 200)}" for who, words in state.heard[-MOST_HEARD:]]
+    if len(state.heard) > MOST_HEARD:
+        rows.insert(0, f"> 💬 … and {len(state.heard) - MOST_HEARD} before")
+    return "  \n".join(rows)
+
+
+def _asks(view: View) -> str:
+    """Only while it waits: the plan of a finished turn has its own words."""
+    if view.turn.state is TurnState.DONE:
+        return ""
+    rows = [replies.question(one.id, str(one.matter.get("shown", "")), view.command) for one in view.asks]
+    return "\n\n".join(rows)
 
 
 def _todo(state: LiveState) -> str:
@@ -145,6 +164,7 @@ def _final(view: View) -> list[str]:
     return [
         _final_headline(view, outcome),
         _request(view),
+        _heard(view.state),
         turn.detail or "",
         _answer(view),
         _files(view),

@@ -34,7 +34,7 @@ async def compose(services: Services, turn: Turn, config: RepoConfig) -> Prompt:
     remarks = [
         await _said(asked_at, comment, trust)
         for comment in comments
-        if comment.author.id != me and comment.id != turn.source_comment and _epoch(comment.created_at) <= asked_at
+        if comment.author.id != me and _precedes(comment, turn, asked_at)
     ]
     opening = Said(
         author=issue.author.login,
@@ -57,6 +57,15 @@ async def compose(services: Services, turn: Turn, config: RepoConfig) -> Prompt:
         read_outsiders=config.read_outsiders,
     )
     return compose_prompt(material, delimiter=secrets.token_hex(8))
+
+
+def _precedes(comment: Comment, turn: Turn, asked_at: float) -> bool:
+    """Written before the command: what comes after it is said to the agent while it works, or is the next turn.
+
+    GitHub tells whole seconds only; within one, the numbers of comments tell the order."""
+    if turn.source_comment is not None and turn.spot is None and comment.id >= turn.source_comment:
+        return False
+    return _epoch(comment.created_at) <= asked_at
 
 
 async def _said(asked_at: float, comment: Comment, trust: _Trust) -> Said:

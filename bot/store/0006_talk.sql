@@ -23,6 +23,7 @@ ALTER TABLE approvals ADD COLUMN matter TEXT NOT NULL DEFAULT '{}';
 ALTER TABLE approvals ADD COLUMN expires_at DOUBLE PRECISION NOT NULL DEFAULT 0;
 ALTER TABLE approvals ADD COLUMN scope TEXT NOT NULL DEFAULT 'once' CHECK (scope IN ('once', 'session'));
 ALTER TABLE approvals ADD COLUMN source TEXT;
+ALTER TABLE approvals ADD COLUMN late INTEGER NOT NULL DEFAULT 0; -- answered when nobody waited for it any more
 CREATE UNIQUE INDEX approvals_request ON approvals (session_id, turn, kind, request_id);
 CREATE INDEX approvals_due ON approvals (state, expires_at);
 CREATE INDEX audit_at ON audit (at);

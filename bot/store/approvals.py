@@ -52,6 +52,8 @@ class Approval(Record):
     answered_at: float | None
     source: str | None
     """The text in which it was answered."""
+    late: bool
+    """Answered when nobody waited for it any more."""
 
     @property
     def key(self) -> TurnKey:
@@ -87,7 +89,8 @@ INSERT INTO approvals (id, session_id, turn, kind, state, request_id, matter, as
 VALUES (:id, :session, :n, :kind, 'open', :request, :matter, :at, :expires_at)
 """
 _ANSWER = """
-UPDATE approvals SET state = :state, answered_by = :login, answered_at = :at, scope = :scope, source = :source
+UPDATE approvals SET state = :state, answered_by = :login, answered_at = :at, scope = :scope, source = :source,
+       late = CASE state WHEN 'expired' THEN 1 ELSE 0 END
 WHERE id = :id AND state = :was
 """
 

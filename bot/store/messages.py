@@ -1,4 +1,4 @@
-"""Words for a turn that is under way: kept in their order until the agent has them, each once, or the next turn does."""
+"""Words for a turn under way: kept in their order until its agent has them, or the next turn does; each once."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from bot.store.rows import Row
 R = TypeVar("R", bound="Record")
 
 _JSON = {"files_changed", "verified", "step_times", "notes", "spot", "matter", "request"}
-_FLAGS = {"resumed", "private", "is_pull", "final", "remade", "reacted", "told_refused"}
+_FLAGS = {"resumed", "private", "is_pull", "final", "remade", "reacted", "told_refused", "late"}
 
 
 class Record:
