@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from bot.command_options import USAGE, shown
 from bot.commands import FORMS
@@ -133,6 +134,29 @@ def why(lines: Sequence[str]) -> str:
     if not lines:
         return "Everything on this thread that was meant for me was acted upon."
     return "\n".join(["What I did not act upon here, newest first:", "", *(f"- {line}" for line in lines)])
+
+
+class Delivered(Protocol):
+    """What is told of a delivery."""
+
+    @property
+    def event(self) -> str: ...
+    @property
+    def action(self) -> str | None: ...
+    @property
+    def sender(self) -> str | None: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def reason(self) -> str | None: ...
+
+
+def fate(delivery: Delivered, ago: str, inert: Callable[[str], str]) -> str:
+    """What became of a delivery and why, in the same words for a thread and for the operator."""
+    what = f"{delivery.event} {delivery.action or ''}".strip().replace("_", " ")
+    who = inert(delivery.sender or "somebody")
+    because = f", because {inert(delivery.reason)}" if delivery.reason else ""
+    return f"{ago} ago, {what} by {who}: {delivery.state}{because}"
 
 
 def nothing_to_repeat() -> str:

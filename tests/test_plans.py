@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from bot.simulation.anthropic import Call, ModelRequest, Say, Script
 from bot.sessions.plans import DAYS
+from bot.simulation.anthropic import Call, ModelRequest, Say, Script
 from tests.world import World
 
 PLAN = "1. Clamp the discount.\n2. Add a test."
@@ -100,11 +100,13 @@ async def test_a_plan_that_nobody_approves_expires_with_a_word(world: World) -> 
     later = time.time() + (DAYS + 1) * 24 * 3600
     async with world.bot(clock=lambda: later):
         assert "Nobody approved the plan" in await said(world, 2)
+    async with world.bot():
         world.say(f"/claude approve {approval}")
+        assert "can no longer be answered" in await said(world, 3)
 
 
 async def test_a_repository_may_want_plans_only(world: World) -> None:
-    world.github.commit(world.repo, {".github/forgehand.yml": "permission: plan\n"}, by="alice")
+    world.github.commit(world.repo, "main", {".github/forgehand.yml": "permission: plan\n"}, by="alice")
     world.model.default(Script([WRITE, Say(PLAN)]))
     async with world.bot():
         world.say("/claude mend the discount")

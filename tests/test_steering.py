@@ -115,8 +115,8 @@ async def test_words_before_the_agent_starts_wait_for_it(world: World) -> None:
 
 async def test_words_that_come_too_late_are_the_next_turn(world: World) -> None:
     """The agent has ended; its checks still run. Nothing listens any more."""
-    files = {".github/forgehand.yml": "checks:\n  - while [ ! -e go ]; do sleep 0.05; done\n"}
-    world.github.commit(world.repo, files, by="alice")
+    files = {".github/forgehand.yml": "checks:\n  - for i in $(seq 40); do sleep 0.1; done\n"}
+    world.github.commit(world.repo, "main", files, by="alice")
     write = Call("Bash", {"command": "echo half > half.txt", "description": "Write"})
     world.model.default(Script([write, Say("Done.")]))
     async with world.bot():
@@ -124,32 +124,14 @@ async def test_words_that_come_too_late_are_the_next_turn(world: World) -> None:
         await world.github.changed(lambda: any("Running the checks" in one.body for one in world.replies()), 30)
         said = world.say("/claude and now this")
         await world.github.changed(lambda: len(world.states()) == 2, 20)
-        [box] = (world.root / "data" / "environments").glob("*-1")
-        [work] = [path for path in box.rglob("shop.py")]
-        (work.parent / "go").touch()
         assert await world.outcome() == "pull_request", world.replies()[0].body
         assert await world.outcome(2) in ("pushed", "no_change"), world.replies()[-1].body
     assert "rocket" not in reactions(said)
 
 
-async def test_a_message_left_unheard_by_a_closing_agent_becomes_one_turn(world: World) -> None:
-    """Kept while it ran, but the agent was ended before it could be given: it is not lost, and it is not doubled."""
-    ended = Script([Wait("never"), Say("unreachable")])
-    world.model.default(ended)
-    async with world.bot(FORGEHAND_TIMEOUT_MINUTES="0.05"):
-        world.say("/claude work")
-        await world.model.reached("never", timeout=30)
-        assert await world.outcome() == "timed_out"
-        world.model.default(Script([Say("Done.")]))
-        world.say("/claude once more")
-        assert await world.outcome(2) == "no_change"
-    assert len(world.states()) == 2
-
-
 @pytest.mark.parametrize("how", ["terminate", "kill"])
 async def test_each_word_is_heard_once_also_over_a_restart(world: World, how: str) -> None:
-    work = {"command": "while [ ! -e go ]; do sleep 0.05; done", "description": "Work"}
-    world.model.default(Script([Wait("on"), Call("Bash", work), Say("Done.")]))
+    world.model.default(Script([Wait("on"), LOOK, Say("Done.")]))
     first = await Service.start(world)
     assert first is not None
     world.say("/claude work")
@@ -163,10 +145,7 @@ async def test_each_word_is_heard_once_also_over_a_restart(world: World, how: st
         later = world.say("/claude and the docs")
         await told(world, later)
         world.model.release("on")
-        [box] = (world.root / "data" / "environments").glob("*-1")
-        [work_tree] = [path for path in box.rglob("shop.py")]
-        (work_tree.parent / "go").touch()
-        assert await world.outcome() in ("pull_request", "no_change"), world.replies()[0].body
+        assert await world.outcome() == "no_change", world.replies()[0].body
     finally:
         await second.stop()
     assert heard(world, "mind the tests") == 1

@@ -57,7 +57,7 @@ async def test_each_push_is_taken_back_in_turn_and_work_goes_on_from_there(world
 async def test_what_others_have_pushed_stays(world: World) -> None:
     async with world.bot():
         pull = await pushed(world)
-        world.github.commit(world.repo, {"theirs.txt": "mine\n"}, by="alice", branch=pull.head)
+        world.github.commit(world.repo, pull.head, {"theirs.txt": "mine\n"}, by="alice")
         world.say("/claude undo")
         assert await world.outcome(2) == "pushed", world.replies()[-1].body
     assert world.repo.file(pull.head, "theirs.txt") == b"mine\n" and world.repo.file(pull.head, "a.txt") is None
@@ -66,7 +66,7 @@ async def test_what_others_have_pushed_stays(world: World) -> None:
 async def test_a_later_change_of_the_same_lines_is_in_the_way(world: World) -> None:
     async with world.bot():
         pull = await pushed(world)
-        world.github.commit(world.repo, {"a.txt": "another\n"}, by="alice", branch=pull.head)
+        world.github.commit(world.repo, pull.head, {"a.txt": "another\n"}, by="alice")
         stands = world.repo.branch_sha(pull.head)
         world.say("/claude undo")
         assert await world.outcome(2) == "refused"

@@ -53,10 +53,20 @@ async def compose(services: Services, turn: Turn, config: RepoConfig) -> Prompt:
         title=issue.title,
         opening=opening,
         remarks=remarks,
+        extras=_extras(turn),
         public=not repo.private,
         read_outsiders=config.read_outsiders,
     )
     return compose_prompt(material, delimiter=secrets.token_hex(8))
+
+
+def _extras(turn: Turn) -> list[tuple[str, str]]:
+    """The place in the diff where it was asked: the words there mean these lines."""
+    if turn.spot is None:
+        return []
+    spot = turn.spot
+    lines = f"lines {spot.start_line} to {spot.line}" if spot.start_line else f"line {spot.line}"
+    return [(f"the lines of the diff that the request is about, {lines} of {spot.path}", spot.hunk)]
 
 
 def _precedes(comment: Comment, turn: Turn, asked_at: float) -> bool:
