@@ -116,13 +116,14 @@ async def test_a_repository_may_want_plans_only(world: World) -> None:
         assert await world.outcome(2) == "pull_request", world.replies()[-1].body
 
 
-async def test_the_plan_may_be_handed_over_by_the_tool_of_plan_mode(world: World) -> None:
-    hand = Call("ExitPlanMode", {"plan": PLAN})
-    world.model.default(Script([hand, Say("It is up to you now.")]))
+async def test_leaving_plan_mode_is_no_way_to_begin_the_work(world: World) -> None:
+    world.model.default(Script([Call("ExitPlanMode"), WRITE, Say(PLAN)]))
     async with world.bot():
         await planned(world)
-    live = world.replies()[0].body
-    assert "Clamp the discount" in live and "up to you" not in live
+    results = [one.text for request in asked(world) for one in request.tool_results]
+    assert any("People decide about the plan" in text for text in results)
+    assert any("reading is all that is allowed" in text for text in results)
+    assert "Clamp the discount" in world.replies()[0].body
 
 
 @pytest.mark.parametrize("words", ["/claude approve", "/claude deny"])

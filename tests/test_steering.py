@@ -1,4 +1,4 @@
-"""Words for a turn under way: the agent hears them while it works, in their order, each once; too late, they come next."""
+"""Words for a turn under way: the agent hears them while it works, in order, each once; too late, they come next."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -21,12 +20,11 @@ from sandbox.execution import ExecutionEnvironment
 LOOK_SECONDS = 1.0
 WAIT_SECONDS = 600.0
 MOST_SHOWN = 4_000
-MOST_PLAN = 8_000
 PLAN_READY = "ExitPlanMode"
 """The call by which an agent in plan mode hands its plan over."""
 QUESTIONS = ("AskUserQuestion", PLAN_READY)
 NOBODY_TO_ASK = "Nobody can answer while you work. Go on without it, or end and put your question into your summary."
-PLAN_TAKEN = "Your plan was taken down. People decide about it later: end now, with the plan itself as your last words."
+PLAN_TAKEN = "People decide about the plan after you have ended: end now, with the whole plan as your last words."
 ONLY_READING = "You are writing a plan: reading is all that is allowed. Go on without this."
 NO_ANSWER = "Nobody answered in time, so it is a no for now. Your work so far is kept."
 ASIDE = ("description", "timeout", "run_in_background")
@@ -147,10 +145,3 @@ async def unanswered(services: Services, turn: Turn) -> str | None:
         if one.kind is Kind.TOOL and one.state is Standing.EXPIRED:
             return endings.nobody_answered(one.id, str(one.matter["shown"]), services.settings.command)
     return None
-
-
-def plan_of(asked: Iterable[Asked], words: str) -> str:
-    """The plan as it was handed over, else the agent's last words; bounded, so that a yes is to what is shown."""
-    handed = [str(one.input.get("plan", "")) for one in asked if one.tool == PLAN_READY]
-    plan = next((one for one in reversed(handed) if one.strip()), words).strip()
-    return plan if len(plan) <= MOST_PLAN else plan[: MOST_PLAN - 1].rstrip() + "…"

@@ -11,6 +11,13 @@ from bot.store.approvals import Kind, Question
 from bot.store.sessions import Turn
 
 DAYS = 7
+MOST = 8_000
+"""Characters: what is approved is what the comment shows, and that has to have room there."""
+
+
+def bounded(words: str) -> str:
+    plan = words.strip()
+    return plan if len(plan) <= MOST else plan[: MOST - 1].rstrip() + "…"
 
 
 async def offer(services: Services, turn: Turn) -> Move:

@@ -7,7 +7,7 @@ import uuid
 from bot import endings, repo_config
 from bot.errors import UserError
 from bot.models import Step
-from bot.sessions import environments, transcripts
+from bot.sessions import environments, recalling, transcripts
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
 from bot.store import sessions
@@ -28,7 +28,8 @@ async def run(services: Services, turn: Turn) -> Move:
     await _bring_in(services, turn, environment)
     resumed = await transcripts.restore(services, agent_session, environment)
     await _set_up(turn, environment)
-    return To(Step.WORK, {"resumed": int(resumed)})
+    forgotten = {} if resumed else await recalling.instead(services, turn)
+    return To(Step.WORK, {"resumed": int(resumed), **forgotten})
 
 
 async def _bring_in(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:

@@ -9,7 +9,7 @@ from bot import endings
 from bot.errors import TransientError
 from bot.live.state import LiveState
 from bot.models import Outcome, Step
-from bot.sessions import asks, environments, exhaustion, mail, rights, wrapping_up
+from bot.sessions import asks, environments, exhaustion, mail, plans, rights, wrapping_up
 from bot.sessions.beside import keep_up, spare_the_disk
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
@@ -67,7 +67,7 @@ async def run(services: Services, turn: Turn) -> Move:
 
 def _last_words(turn: Turn, state: LiveState) -> str:
     words = state.ended.text if state.ended else state.said
-    return asks.plan_of(state.asked.values(), words) if turn.kind == "plan" else words
+    return plans.bounded(words) if turn.kind == "plan" else words
 
 
 async def _start(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
