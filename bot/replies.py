@@ -73,6 +73,12 @@ def headline(outcome: Outcome) -> str:
     return _HEADLINES[outcome]
 
 
+def ended_in_diff(outcome: Outcome, sha: str | None) -> str:
+    """The short form of the end; the live comment of the turn has the rest."""
+    commit = f" (`{sha[:12]}`)" if sha and outcome in (Outcome.PUSHED, Outcome.PULL_REQUEST) else ""
+    return f"**{headline(outcome)}**{commit}. The whole story is in my comment on this pull request."
+
+
 def what_next(outcome: Outcome, command: str, *, ceiling: bool = False) -> str:
     """What the reader may do now; every outcome leaves a way on. `ceiling`: more budget for the turn would not help."""
     if outcome is Outcome.OVER_BUDGET and ceiling:

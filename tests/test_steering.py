@@ -153,6 +153,26 @@ async def test_each_word_is_heard_once_also_over_a_restart(world: World, how: st
     assert len(world.states()) == 1
 
 
+@pytest.mark.acceptance("B06")
+async def test_words_that_are_changed_afterwards_are_heard_as_they_were(world: World) -> None:
+    world.model.default(Script([Wait("on"), Say("Done.")]))
+    async with world.bot(FORGEHAND_MAX_SESSIONS="1"):
+        world.say("/claude look around")
+        await world.model.reached("on", timeout=30)
+        other = world.github.open_issue(world.repo, title="Other", body="Another matter.", by="alice")
+        world.say("/claude also here", on=other)
+        await world.github.changed(lambda: len(world.states(other)) == 1, 20)
+        said = [world.say("/claude as written first", on=other), world.say("/claude deleted later", on=other)]
+        await world.github.changed(lambda: all("eyes" in reactions(one) for one in said), 20)
+        world.github.edit_comment(said[0], "/claude as written then")
+        world.github.delete_comment(said[1])
+        world.model.default(Script([LOOK, Say("Done.")]))
+        world.model.release("on")
+        assert await world.outcome(on=other) == "no_change", world.replies(other)[0].body
+    assert heard(world, "as written first") == 1 and heard(world, "deleted later") == 1
+    assert heard(world, "as written then") == 0
+
+
 @pytest.mark.acceptance("B15")
 async def test_stop_drops_what_was_not_heard(world: World) -> None:
     world.model.default(Script([Wait("first"), Say("First.")]))

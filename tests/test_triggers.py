@@ -50,8 +50,11 @@ async def test_a_line_of_the_diff_gives_its_file_line_and_hunk(world: World) -> 
         assert await world.outcome(on=pull) == "pushed", world.replies(pull)[0].body
         await world.github.changed(lambda: bool(comment.reactions), 20)
         words = sent(world)
+        await world.github.changed(lambda: len(pull.reviews) == 2, 20)
+        done = pull.reviews[-1].comments[0]
+        assert done.reply_to is comment and "Pushed to the branch" in done.body and "Renamed." in done.body
         world.github.answer_review(comment, pull, "/claude halp", by="alice")
-        await world.github.changed(lambda: sum(len(one.comments) for one in pull.reviews) == 3, 20)
+        await world.github.changed(lambda: sum(len(one.comments) for one in pull.reviews) == 4, 20)
     assert "feature.py" in words and "line 2" in words and "+two = 2" in words and "rename this" in words
     assert [one.content for one in comment.reactions] == ["eyes"]
     reply = pull.reviews[-1].comments[0]

@@ -133,10 +133,15 @@ def _matter(asked: Asked) -> dict[str, Any]:
 def _shown(asked: Asked) -> str:
     why = asked.input.get("description")
     what = asked.input.get("command") or asked.input.get("url") or json.dumps(asked.input, indent=1, ensure_ascii=False)
-    text = str(what)
+    text = _visible(str(what))
     cut = "" if len(text) <= MOST_SHOWN else f"\n\n(Shortened: it is {len(text):,} characters long.)"
     reason = f"\n\nIts reason: {shown(why, 300)}" if isinstance(why, str) and why else ""
     return f"{shown(asked.tool, 60)}\n\n{endings.fenced(text[:MOST_SHOWN])}{cut}{reason}"
+
+
+def _visible(text: str) -> str:
+    """What nobody sees, or what turns the order of letters around, must not hide what a yes is given to."""
+    return "".join(one if one.isprintable() or one in "\n\t" else f"\\u{{{ord(one):x}}}" for one in text)
 
 
 async def unanswered(services: Services, turn: Turn) -> str | None:

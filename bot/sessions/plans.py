@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bot import endings
 from bot.models import Outcome
+from bot.outbound import neutralise
 from bot.sessions.moves import End, Move
 from bot.sessions.services import Services
 from bot.store import approvals
@@ -11,13 +12,15 @@ from bot.store.approvals import Kind, Question
 from bot.store.sessions import Turn
 
 DAYS = 7
-MOST = 8_000
-"""Characters: what is approved is what the comment shows, and that has to have room there."""
+MOST = 10_000
+"""Characters as they are shown: what is approved is what the comment shows, and that has to have room there."""
 
 
 def bounded(words: str) -> str:
     plan = words.strip()
-    return plan if len(plan) <= MOST else plan[: MOST - 1].rstrip() + "…"
+    while len(neutralise.inert(plan)) > MOST:
+        plan = plan[: max(1, min(MOST, len(plan) * 3 // 4))].rstrip("…").rstrip() + "…"
+    return plan
 
 
 async def offer(services: Services, turn: Turn) -> Move:

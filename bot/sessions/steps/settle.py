@@ -6,7 +6,7 @@ import asyncio
 import shutil
 
 from bot.models import Outcome, Step
-from bot.sessions import environments, keeping, mail
+from bot.sessions import echo, environments, keeping, mail
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
 from bot.store import approvals, gateway, sessions
@@ -20,6 +20,7 @@ async def run(services: Services, turn: Turn) -> Move:
     await asyncio.to_thread(shutil.rmtree, services.turn_folder(turn.key.workflow_id), ignore_errors=True)
     await approvals.expire_questions(services.store, turn.key)
     await mail.pass_on(services, turn)
+    await echo.in_diff(services, turn)
     await sessions.finish(services.store, turn.key, turn.outcome or Outcome.FAILED, turn.detail)
     services.board.touch(turn.key, final=True)
     return To(Step.SETTLE)
