@@ -52,6 +52,9 @@ async def test_a_yes_counts_also_after_a_restart_and_an_edited_plan_is_what_is_d
     world.model.default(Script([Say(PLAN)]))
     async with world.bot():
         approval = await planned(world)
+    async with world.bot(FORGEHAND_DAY_BUDGET="0.01"):
+        world.say("/claude approve")
+        assert "budget of $0.01" in await said(world, 2)
     world.model.default(Script([WRITE, Say("Done.")]))
     async with world.bot():
         world.say(f"/claude approve {approval}\n\n> 1. Clamp it at zero only.")
@@ -80,6 +83,10 @@ async def test_a_new_plan_takes_the_place_of_the_old_one(world: World) -> None:
         assert "something newer took its place" in await said(world, 3)
         world.say("/claude approve abcd1234-9")
         assert "Nothing called `abcd1234-9`" in await said(world, 4)
+        elsewhere = world.github.open_issue(world.repo, title="Other", body="x", by="alice")
+        world.say(f"/claude approve {first.removesuffix('1')}2", on=elsewhere)
+        await world.github.changed(lambda: bool(world.replies(elsewhere)), 20)
+        assert "was asked on this thread" in world.replies(elsewhere)[0].body
 
 
 async def test_only_people_with_write_access_approve(world: World) -> None:
@@ -106,11 +113,13 @@ async def test_a_plan_that_nobody_approves_expires_with_a_word(world: World) -> 
 
 
 async def test_a_repository_may_want_plans_only(world: World) -> None:
-    world.github.commit(world.repo, "main", {".github/forgehand.yml": "permission: plan\n"}, by="alice")
+    config = "permission: plan\nsetup:\n  - echo made > made-by-setup.txt\n"
+    world.github.commit(world.repo, "main", {".github/forgehand.yml": config}, by="alice")
     world.model.default(Script([WRITE, Say(PLAN)]))
     async with world.bot():
         world.say("/claude mend the discount")
         assert await world.outcome() == "planned", world.replies()[0].body
+        assert world.repo.branches().keys() == {"main"}, "whatever the tree looks like"
         world.model.default(Script([WRITE, Say("Done.")]))
         world.say("/claude approve")
         assert await world.outcome(2) == "pull_request", world.replies()[-1].body

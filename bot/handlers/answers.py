@@ -34,6 +34,9 @@ async def handle(command: Approve | Deny, remark: Remark, desk: Desk) -> Noted:
     approval = found.approval
     if approval is None:
         return await _refuse(found.sentence, remark, desk)
+    begins = approval.kind is Kind.PLAN or approval.state is Standing.EXPIRED
+    if isinstance(command, Approve) and begins and (noted := await start.out_of_money(remark, desk)):
+        return noted  # before it counts as answered: it can be said again when there is money
     given = Answer(
         state=Standing.APPROVED if isinstance(command, Approve) else Standing.DENIED,
         login=remark.author.login,

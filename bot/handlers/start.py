@@ -55,13 +55,8 @@ async def _steer(wish: Wish, remark: Remark, desk: Desk) -> Noted | None:
 
 async def begin(wish: Wish, remark: Remark, desk: Desk) -> Noted:
     """The next turn of the thread's session, its live comment, and the nudge that it waits."""
-    if (
-        wish.kind not in FREE
-        and (reached := await _reached(remark, desk))
-        and not await sessions.by_source(desk.store, remark.source)
-    ):
-        await desk.reply(remark, reached.sentence())
-        return refused(reached.sentence())
+    if wish.kind not in FREE and (noted := await out_of_money(remark, desk)):
+        return noted
     key = await sessions.begin_turn(desk.store, new_turn(wish, remark, desk))
     if key is None:
         known = await sessions.by_source(desk.store, remark.source)
@@ -73,6 +68,15 @@ async def begin(wish: Wish, remark: Remark, desk: Desk) -> Noted:
     except TransientError:
         desk.board.touch(key)  # the board keeps trying; the work need not wait for it
     return acted(key.session)
+
+
+async def out_of_money(remark: Remark, desk: Desk) -> Noted | None:
+    """Said to the person, unless their turn was begun before the limit was reached."""
+    reached = await _reached(remark, desk)
+    if reached is None or await sessions.by_source(desk.store, remark.source):
+        return None
+    await desk.reply(remark, reached.sentence())
+    return refused(reached.sentence())
 
 
 def new_turn(wish: Wish, remark: Remark, desk: Desk) -> NewTurn:

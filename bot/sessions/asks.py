@@ -67,7 +67,7 @@ class _Asking:
     async def _asked(self, asked: Asked) -> Approval:
         """The question as it is stored and shown; answered at once where the same was allowed before."""
         store, now = self._services.store, self._services.clock()
-        question = Question(self._turn.key, Kind.TOOL, _matter(asked), now + WAIT_SECONDS, asked.request_id)
+        question = Question(self._turn.key, Kind.TOOL, matter(asked), now + WAIT_SECONDS, asked.request_id)
         approval = await approvals.ask(store, question)
         if approval.state is not Standing.OPEN:
             return approval
@@ -121,7 +121,7 @@ async def _put_to_people(services: Services, turn: Turn, approval: Approval) -> 
     services.board.touch(turn.key)
 
 
-def _matter(asked: Asked) -> dict[str, Any]:
+def matter(asked: Asked) -> dict[str, Any]:
     """What is shown, and what tells the same call from another one."""
     told = json.dumps({name: value for name, value in asked.input.items() if name not in ASIDE}, sort_keys=True)
     if len(told) > MOST_SHOWN:  # what people did not see whole is never taken for the same again
