@@ -15,7 +15,7 @@ from tests.crash.test_kill_points import _redeliver_what_was_not_taken as redeli
 from tests.world import World
 
 EVERY = os.environ.get("FORGEHAND_TESTS") == "all"
-SLICE = 12
+SLICE = 24
 WRITE = Script([Call("Bash", {"command": "echo one >> a.txt", "description": "Write"}), Say("Written.")])
 
 
