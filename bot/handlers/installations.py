@@ -7,7 +7,7 @@ from bot.events import InstallationChanged
 from bot.handlers import stop
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted
-from bot.store import credentials, sessions, threads
+from bot.store import credentials, sessions, snapshots, threads
 from bot.store.threads import InstallationRow, InstallationState
 
 
@@ -22,6 +22,9 @@ async def handle(event: InstallationChanged, desk: Desk) -> Noted:
     await threads.upsert_installation(desk.store, row)
     if row.state is InstallationState.DELETED:
         await credentials.remove_of(desk.store, row.id)
+        await snapshots.condemn_of_installation(desk.store, row.id)
+    for repo in event.removed:
+        await snapshots.condemn_of_repo(desk.store, repo.id)
     await _end_what_is_out_of_reach(event, row, desk)
     if row.state is InstallationState.ACTIVE:
         await desk.board.say_unsaid()

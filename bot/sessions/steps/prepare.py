@@ -8,7 +8,7 @@ from bot import endings, replies, repo_config
 from bot.errors import UserError
 from bot.models import Outcome, Step, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions import exhaustion, pinning, reading, undoing
+from bot.sessions import exhaustion, pinning, reading, shelf, undoing
 from bot.sessions.moves import End, Move, To
 from bot.sessions.services import Services
 from bot.store import sessions
@@ -30,14 +30,17 @@ async def run(services: Services, turn: Turn) -> Move:
         base = await _on_pull(services, turn, session.thread) or base
     start = await pinning.pin(services, turn, base)
     kind = _kind(turn, config)
-    prompt = await reading.compose(services, replace(turn, kind=kind), config)
+    found = await reading.gather(services, replace(turn, kind=kind), config, base, start)
+    await shelf.put(services, turn, found.files)
     columns = {
         "kind": kind,
         "base": base,
         "base_sha": start.sha,
         "tip_sha": start.tip,
-        "context": prompt.text,
-        "notes": list(prompt.notes),
+        "context": found.context,
+        "instructions": found.instructions,
+        "notes": found.notes,
+        "ignored": found.ignored,
     }
     return To(Step.FURNISH, {**columns, "config": repo_config.dump(config), **_limits(turn, config)})
 
