@@ -11,10 +11,11 @@ from bot.live import render
 from bot.live.folds import Folds
 from bot.live.state import LiveState
 from bot.models import Thread, TurnKey, TurnState
-from bot.store import approvals, gateway, sessions
+from bot.store import approvals, gateway, machines, samples, sessions
 from bot.store.approvals import Approval, Standing
 from bot.store.base import Store
 from bot.store.gateway import Cost
+from bot.store.samples import Sample
 from bot.store.sessions import Session, Turn
 
 
@@ -35,6 +36,10 @@ class View:
     now: float
     asks: Sequence[Approval] = ()
     """What the agent waits for."""
+    sample: Sample | None = None
+    """What the environment used last."""
+    sandbox_usd: float = 0.0
+    """What the environment's machine costs, beside the model."""
 
 
 class Page:
@@ -71,6 +76,8 @@ class Page:
             command=self._command,
             now=self._clock(),
             asks=[one for one in await approvals.of_turn(self._store, key) if one.state is Standing.OPEN],
+            sample=await samples.latest(self._store, key),
+            sandbox_usd=(await machines.turn_cost(self._store, key)).usd,
         )
 
     async def render(self, key: TurnKey) -> tuple[str, bool]:

@@ -9,7 +9,7 @@ from bot import endings, prompt
 from bot.errors import TransientError
 from bot.live.state import LiveState
 from bot.models import Outcome, Step
-from bot.sessions import asks, environments, exhaustion, mail, plans, rights, shelf, wrapping_up
+from bot.sessions import asks, environments, exhaustion, mail, metering, plans, rights, shelf, wrapping_up
 from bot.sessions.beside import keep_up, spare_the_disk
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
@@ -113,7 +113,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
 
 async def _follow_and_watch(services: Services, turn: Turn, environment: ExecutionEnvironment) -> bool:
     """All until the run has ended; those beside it can only make it end sooner. False: it wrote too much."""
-    parts = (_watch, asks.answer, mail.deliver, spare_the_disk, wrapping_up.remind)
+    parts = (_watch, asks.answer, mail.deliver, spare_the_disk, wrapping_up.remind, metering.sample)
     beside = [asyncio.create_task(keep_up(part, services, turn, environment)) for part in parts]
     try:
         if not await _follow(services, turn, environment):
