@@ -43,9 +43,9 @@ _QUEUE = ("--queue", "—queue", "–queue")
 
 
 def shown(text: str, limit: int = 40) -> str:
-    """A word of the comment as inline code that cannot break out of its backticks."""
+    """Words of others as inline code that they cannot leave."""
     clean = "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in " ".join(text.split()))
-    return f"`{clean[:limit]}{'…' if len(clean) > limit else ''}`"
+    return f"`{clean[:limit] or '?'}{'…' if len(clean) > limit else ''}`"
 
 
 def dollars(text: str) -> float | None:

@@ -24,10 +24,18 @@ STEP_WORDS = {
 
 SUSPENDED = "(suspended)"
 REMOVED = "(removed)"
+LOCKED = "(locked)"
+TRANSFERRED = "(transferred)"
+DELETED = "(deleted)"
+CLOSED = "(closed)"
 """In the place of a login, which has no brackets: what made us stop was not a person's word."""
 _STOPPED_BY = {
     SUSPENDED: "The App was suspended on this account, so the work was stopped.",
     REMOVED: "The App was removed from this repository, so the work was stopped.",
+    LOCKED: "This conversation was locked, so the work was stopped. Once it is unlocked, the work can go on.",
+    TRANSFERRED: "The issue was transferred to another repository, so the work was stopped. Ask again there.",
+    DELETED: "The issue was deleted, so the work was stopped.",
+    CLOSED: "The pull request was closed or merged meanwhile, so the work was stopped.",
 }
 
 
@@ -78,6 +86,10 @@ def provider_refused() -> str:
 
 def provider_out_of_credit() -> str:
     return "The account at the model's provider is out of credit. The operator has been told in the log."
+
+
+def sandboxes_refused() -> str:
+    return "The service that runs the sandboxes does not accept the key in use. The operator has been told in the log."
 
 
 def branch_missing(branch: str) -> str:

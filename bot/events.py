@@ -50,6 +50,11 @@ class Remark:
     """The App through which it was written in the person's name."""
     thread_sha256: str = ""
     """Of what the thread itself said at that moment: see `standing`."""
+    before: str | None = None
+    """What an edit has replaced."""
+    changed_at: float = 0.0
+    closed_to_us: str | None = None
+    """`locked` or `archived`: nothing could be answered or pushed there."""
 
     @property
     def is_bot(self) -> bool:
@@ -77,7 +82,20 @@ class CommentCreated(Remark):
 
 
 class CommentEdited(Remark):
-    """Never a command; the live comment is rendered anew when it was ours."""
+    """Never a command, but for a box that is ticked in our own."""
+
+
+@dataclass(frozen=True)
+class BoxTicked(Remark):
+    """A checkbox of our live comment: a command (`body`) by the person who ticked it, bound to what it answers."""
+
+    approval: str | None = None
+
+    @property
+    def source(self) -> str:
+        """Names the tick: told of twice it is one, and the same box ticked again later is another."""
+        what = hashlib.sha256(f"{self.body}\n{self.approval}".encode()).hexdigest()[:8]
+        return f"tick:{self.thread.repo.id}:{self.comment_id}:{self.created_at:.0f}:{what}"
 
 
 class CommentDeleted(Remark):
@@ -135,6 +153,17 @@ _SOURCES: dict[type[Remark], str] = {
 
 
 @dataclass(frozen=True)
+class ThreadChanged:
+    """Somebody did something to the thread that may take the ground from under what runs there."""
+
+    origin: Origin
+    thread: Thread
+    change: str
+    """locked, transferred, deleted or closed."""
+    at: float
+
+
+@dataclass(frozen=True)
 class InstalledRepo:
     id: RepoId
     owner: str
@@ -172,6 +201,7 @@ Event = (
     | ReviewSubmitted
     | ReviewCommentCreated
     | Labeled
+    | ThreadChanged
     | InstallationChanged
     | Ignored
 )
@@ -215,18 +245,27 @@ def _of_thread(name: str, body: bytes | str, delivery: DeliveryId, now: float) -
     if payload.installation is None:
         return Ignored(delivery, "it was not sent for an installation of the App (a webhook of the repository?)")
     origin = Origin(delivery, name, payload.action, _person(payload.sender))
-    return _labeled(origin, payload, now) if wanted is Labeled else _remark(wanted, origin, payload, now)
+    if wanted is ThreadChanged:
+        return _thread_changed(origin, payload)
+    if wanted is Labeled:
+        return _labeled(origin, payload, now)
+    return _remark(cast("type[Remark]", wanted), origin, payload, now)
 
 
-_WANTED: dict[tuple[str, str], type[Remark]] = {
+_WANTED: dict[tuple[str, str], type[Remark] | type[ThreadChanged]] = {
     ("issue_comment", "created"): CommentCreated,
     ("issue_comment", "edited"): CommentEdited,
     ("issue_comment", "deleted"): CommentDeleted,
     ("issues", "opened"): IssueOpened,
     ("issues", "labeled"): Labeled,
+    ("issues", "locked"): ThreadChanged,
+    ("issues", "transferred"): ThreadChanged,
+    ("issues", "deleted"): ThreadChanged,
     ("pull_request", "opened"): PullOpened,
     ("pull_request", "ready_for_review"): PullOpened,
     ("pull_request", "labeled"): Labeled,
+    ("pull_request", "locked"): ThreadChanged,
+    ("pull_request", "closed"): ThreadChanged,
     ("pull_request_review", "submitted"): ReviewSubmitted,
     ("pull_request_review_comment", "created"): ReviewCommentCreated,
 }
@@ -260,8 +299,16 @@ def _labeled(origin: Origin, payload: payloads.OfThread, now: float) -> Event:
         comment_id=None,
         via_app=None,
         thread_sha256=standing(subject.title or "", subject.body or ""),
+        closed_to_us=_closed_to_us(payload),
         label=payload.label.name,
     )
+
+
+def _thread_changed(origin: Origin, payload: payloads.OfThread) -> Event:
+    changed = payload.subject().updated_at
+    if changed is None:
+        raise msgspec.ValidationError("there is no `updated_at`")
+    return ThreadChanged(origin, _thread(payload), origin.action, _epoch(changed))
 
 
 def _remark(kind: type[Remark], origin: Origin, payload: payloads.OfThread, now: float) -> Event:
@@ -284,6 +331,9 @@ def _remark(kind: type[Remark], origin: Origin, payload: payloads.OfThread, now:
             comment_id=text.id if isinstance(text, payloads.Text) else None,
             via_app=text.performed_via_github_app.id if text.performed_via_github_app else None,
             thread_sha256=standing(payload.subject().title or "", payload.subject().body or ""),
+            changed_at=_epoch(text.updated_at) if text.updated_at else created_at,
+            before=payload.changes.body.text if payload.changes and payload.changes.body else None,
+            closed_to_us=_closed_to_us(payload),
             **spot,
         ),
     )
@@ -294,6 +344,12 @@ def _spot(text: payloads.Text | payloads.Subject) -> Spot | None:
         return None
     line = text.line if text.line is not None else text.original_line  # null once the lines are gone from the diff
     return Spot(text.in_reply_to_id or text.id, text.path, line, text.start_line, text.diff_hunk or "")
+
+
+def _closed_to_us(payload: payloads.OfThread) -> str | None:
+    if payload.repository.archived:
+        return "archived"
+    return "locked" if payload.subject().locked else None
 
 
 _BY_AUTHOR = frozenset((CommentCreated, IssueOpened, ReviewSubmitted, ReviewCommentCreated))

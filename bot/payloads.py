@@ -32,6 +32,7 @@ class Repository(Struct):
     owner: Owner
     default_branch: Name
     private: bool = True
+    archived: bool = False
 
 
 class Installation(Struct):
@@ -68,6 +69,17 @@ class Subject(Struct):
     submitted_at: datetime | None = None
     performed_via_github_app: App | None = None
     pull_request: dict[str, object] | None = None
+    locked: bool = False
+
+
+class Before(Struct, rename={"text": "from"}):
+    """What stood there before an edit."""
+
+    text: str | None = None
+
+
+class Changes(Struct):
+    body: Before | None = None
 
 
 class Label(Struct):
@@ -86,6 +98,7 @@ class OfThread(Struct):
     comment: Text | None = None
     review: Text | None = None
     label: Label | None = None
+    changes: Changes | None = None
 
     def subject(self) -> Subject:
         found = self.issue or self.pull_request

@@ -27,7 +27,6 @@ __all__ = [
     "pull_body",
     "pull_title",
     "repository_archived",
-    "something_broke",
     "status",
     "stop_asked",
     "thread_locked",
@@ -63,7 +62,7 @@ _NEXT = {
     Outcome.STOPPED: "To go on from here, comment `{command} …` with what should be different.",
     Outcome.OVER_BUDGET: "To go on from here with more money, comment `{command} --budget 5 go on`.",
     Outcome.TIMED_OUT: "To go on from here, comment `{command} go on`, perhaps with `--timeout 60m` after `{command}`.",
-    Outcome.KILLED: "To go on from what was saved, comment `{command} go on`.",
+    Outcome.KILLED: "To go on from here, comment `{command} go on`.",
     Outcome.FAILED: "To try once more, comment `{command} go on`, or say what to do differently.",
     Outcome.REFUSED: "Once the reason is gone, comment `{command} …` and say what to do differently.",
 }
@@ -174,19 +173,18 @@ def still_under_way(command: str) -> str:
     return f"The last turn has not ended yet. `{command} stop` ends it; then it can be run again."
 
 
-def question(approval_id: str, asked: str, command: str) -> str:
+def question(asked: str, answers: Sequence[str] = ()) -> str:
     """What the agent wants to do; `asked` is markdown that cannot act."""
-    return "\n".join(
-        [
-            "**May it do this?** The agent waits for ten minutes at most; then it is a no.",
-            "",
-            asked,
-            "",
-            f"- `{command} approve {approval_id}`: yes, this once",
-            f"- `{command} approve {approval_id} session`: yes, and the same again in this session",
-            f"- `{command} deny {approval_id}`: no",
-        ]
-    )
+    head = "**May it do this?** The agent waits for ten minutes at most; then it is a no."
+    return "\n\n".join(part for part in (head, asked, "\n".join(f"- {one}" for one in answers)) if part)
+
+
+def ways_to_answer(approval_id: str, command: str) -> list[str]:
+    return [
+        f"`{command} approve {approval_id}`: yes, this once",
+        f"`{command} approve {approval_id} session`: yes, and the same again in this session",
+        f"`{command} deny {approval_id}`: no",
+    ]
 
 
 def nothing_waits(command: str) -> str:
@@ -248,11 +246,11 @@ def account_not_served(owner: str) -> str:
 
 
 def thread_locked() -> str:
-    return "This conversation is locked, so the turn was ended."
+    return "This conversation is locked, so nothing was begun: I could not report on it. Unlock it and ask again."
 
 
 def repository_archived() -> str:
-    return "This repository is archived: nothing can be pushed to it."
+    return "This repository is archived, so nothing was begun: nothing can be pushed to it."
 
 
 def forks_not_supported() -> str:
@@ -265,10 +263,6 @@ def day_budget_reached(limit_usd: float, whose: str = "this installation") -> st
 
 def month_budget_reached(limit_usd: float, whose: str = "this installation") -> str:
     return f"This month's budget of ${limit_usd:.2f} for {whose} is used up. It is free again on the 1st (UTC)."
-
-
-def something_broke(reference: str) -> str:
-    return f"Something broke on our side, reference: `{reference}`. The operator finds the cause in the log."
 
 
 def dollars(usd: float) -> str:

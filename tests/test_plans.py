@@ -140,3 +140,16 @@ async def test_nothing_waits(world: World, words: str) -> None:
     async with world.bot():
         world.say(words)
         assert "Nothing waits for a yes or no here" in await said(world, 1)
+
+
+async def test_a_tick_is_the_yes_of_the_one_who_ticked(world: World) -> None:
+    world.model.default(Script([Say(PLAN)]))
+    async with world.bot():
+        approval = await planned(world)
+        live = world.replies()[0]
+        box = f"- [ ] **Approve the plan** · `/claude approve {approval}`"
+        assert box in live.body
+        world.model.default(Script([WRITE, Say("Done.")]))
+        world.github.edit_comment(live, live.body.replace(box, box.replace("[ ]", "[x]")), by="alice")
+        assert await world.outcome(2) == "pull_request", world.replies()[-1].body
+        await world.github.changed(lambda: "Approve the plan" not in live.body, 20)

@@ -55,7 +55,7 @@ def _row(delivery: Any) -> dict[str, Any]:
     """Without the body; `explained` is the sentence of `why` in a thread."""
     from bot import replies
     from bot.characters import plain
-    from bot.live.render import duration
+    from bot.live.figures import duration
 
     found = {name: value for name, value in dataclasses.asdict(delivery).items() if name != "body"}
     return {**found, "explained": replies.fate(delivery, duration(time.time() - delivery.received_at), plain)}

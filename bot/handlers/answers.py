@@ -50,6 +50,7 @@ async def handle(command: Approve | Deny, remark: Remark, desk: Desk) -> Noted:
         return await _refuse(replies.answered_already(approval.id, approval.state, approval.answered_by), remark, desk)
     turn = await sessions.turn(desk.store, approval.key)
     desk.poke(turn.key)
+    await desk.show_anew(turn.key)
     if isinstance(command, Approve) and (wish := _follows(command, approval, turn)):
         return await start.begin(wish, remark, desk)
     await desk.react(remark, "+1")

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from bot.events import Remark
 from bot.github.client import GitHubApp
 from bot.live.board import LiveBoard
-from bot.models import TurnKey
+from bot.models import TurnKey, TurnState
 from bot.outbound import Outbound
 from bot.settings import Settings
+from bot.store import comments, sessions
 from bot.store.base import Store
 
 
@@ -42,3 +43,10 @@ class Desk:
             return
         on_diff = remark.place is not None
         await self.outbound.react(remark.thread, remark.react_to, reaction, on_review_comment=on_diff)
+
+    async def show_anew(self, key: TurnKey) -> None:
+        """The live comment of a turn, also where its last form was written: what it offers has changed."""
+        done = (await sessions.turn(self.store, key)).state is TurnState.DONE
+        if done:
+            await comments.spoilt(self.store, key, by_bot=False)
+        self.board.touch(key, final=done, pressing=True)

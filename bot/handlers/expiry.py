@@ -22,6 +22,7 @@ async def plans(desk: Desk) -> None:
         except GitHubRefused as error:  # a locked thread, an App that is gone: it expires all the same
             log.warning("nobody was told that a plan expired", extra={"approval": approval.id, "error": str(error)})
         await approvals.expire(desk.store, approval.id)
+        await desk.show_anew(approval.key)
 
 
 async def _say(approval: Approval, desk: Desk) -> None:

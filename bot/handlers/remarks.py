@@ -24,7 +24,7 @@ from bot.commands import (
     Why,
 )
 from bot.errors import CommandError, NotFound
-from bot.events import IssueOpened, Labeled, Remark
+from bot.events import IssueOpened, Labeled, PullOpened, Remark
 from bot.handlers import again, answers, start, stop, triggers, undo, why, words
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, ignored, refused
@@ -32,11 +32,11 @@ from bot.policy import Answer, Decision
 from bot.store import threads
 
 
-async def labeled(event: Labeled, desk: Desk) -> Noted:
-    return await triggers.labeled(event, desk, judge)
-
-
 async def handle(remark: Remark, desk: Desk) -> Noted:
+    if isinstance(remark, Labeled):
+        return await triggers.labeled(remark, desk, judge)
+    if isinstance(remark, PullOpened) and remark.origin.action != "opened":
+        return ignored("a pull request that becomes ready starts nothing yet")
     identity = await desk.github.identity()
     try:
         command = commands.parse(remark.body, word=desk.settings.command, app_slug=identity.slug)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bot import replies
 from bot.command_options import NO_OPTIONS, Options
 from bot.commands import Ask, Plan, Run, word_of
 from bot.errors import TransientError
@@ -19,6 +20,8 @@ from bot.store.spend import Payers
 SHORTEST_SECONDS = 10.0
 FREE = ("undo",)
 """Kinds of turns that ask no model and so need no money."""
+_CLOSED = {"locked": replies.thread_locked(), "archived": replies.repository_archived()}
+"""Told by `why` later: nothing can be answered there now."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,8 @@ class Wish:
 
 async def handle(command: Run | Ask | Plan, remark: Remark, desk: Desk) -> Noted:
     wish = Wish(word_of(command), command.prompt, command.options)
-    if isinstance(command, Run) and command.prompt and command.options == NO_OPTIONS:
+    plain = isinstance(command, Run) and command.options == NO_OPTIONS
+    if plain and command.prompt and not remark.closed_to_us:
         noted = await _steer(wish, remark, desk)
         if noted is not None:
             return noted
@@ -55,6 +59,8 @@ async def _steer(wish: Wish, remark: Remark, desk: Desk) -> Noted | None:
 
 async def begin(wish: Wish, remark: Remark, desk: Desk) -> Noted:
     """The next turn of the thread's session, its live comment, and the nudge that it waits."""
+    if remark.closed_to_us:
+        return refused(_CLOSED[remark.closed_to_us])
     if wish.kind not in FREE and (noted := await out_of_money(remark, desk)):
         return noted
     key = await sessions.begin_turn(desk.store, new_turn(wish, remark, desk))

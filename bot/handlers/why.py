@@ -6,7 +6,7 @@ from bot import replies
 from bot.events import Remark
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted
-from bot.live.render import duration
+from bot.live.figures import duration
 from bot.outbound import neutralise
 from bot.store import deliveries
 from bot.store.deliveries import Delivery, DeliveryState

@@ -113,7 +113,8 @@ async def _put_to_people(services: Services, turn: Turn, approval: Approval) -> 
     """A comment of its own, since the edit of one notifies nobody; found again by its marker."""
     thread = (await sessions.session(services.store, turn.key.session)).thread
     marker = f"<!-- forgehand:ask={approval.id} -->"
-    words = replies.question(approval.id, str(approval.matter["shown"]), services.settings.command)
+    answers = replies.ways_to_answer(approval.id, services.settings.command)
+    words = replies.question(str(approval.matter["shown"]), answers)
     try:
         await services.outbound.comment(replace(thread, number=turn.number), f"{marker}\n{words}", marker)
     except GitHubRefused:  # a locked thread: the live comment shows the question too, and the time runs

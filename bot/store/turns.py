@@ -91,18 +91,6 @@ async def running(store: Store) -> list[Turn]:
     return await _in_state(store, TurnState.RUNNING)
 
 
-async def place_in_queue(store: Store, key: TurnKey) -> int | None:
-    """1 is next; None when it does not wait."""
-    sql = """
-    SELECT COUNT(*) AS place FROM turns AS mine JOIN turns AS ahead
-      ON ahead.state = 'queued' AND (ahead.created_at, ahead.session_id, ahead.n)
-                                 <= (mine.created_at, mine.session_id, mine.n)
-    WHERE mine.session_id = :session AND mine.n = :n AND mine.state = 'queued'
-    """
-    row = await store.read(lambda db: one(db, sql, session=key.session, n=key.n))
-    return int(row["place"]) if row and row["place"] else None
-
-
 async def start(store: Store, key: TurnKey) -> bool:
     """It is in our hands, for the first time or again after a crash; False when it is done."""
     sql = """

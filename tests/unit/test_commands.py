@@ -324,6 +324,29 @@ def test_what_runs_is_a_paragraph_of_the_author_for_markdown_too(body: str) -> N
     assert shown
 
 
+_AROUND = [
+    ("<!--", "-->"),
+    ("`", "`"),
+    ("``", "``"),
+    ("<pre>", "</pre>"),
+    ("<code>", "</code>"),
+    ("```", "```"),
+    ("~~~", "~~~"),
+]
+_WORDS = st.text(alphabet="ab ,.", max_size=12)
+
+
+@given(st.sampled_from(_AROUND), st.lists(_WORDS, min_size=1, max_size=3), _WORDS)
+def test_nothing_within_code_or_comments_is_a_command(marks: tuple[str, str], lines: list[str], after: str) -> None:
+    opening, closing = marks
+    separator = "\n" if len(opening) == 3 and opening[0] in "`~" else ""
+    inside = "\n".join(line.strip() or "x" for line in lines)
+    assert (
+        parse(f"x\n\n{opening}{separator}{inside}\n/claude fix\n{inside}{separator}{closing}\n\n{after.strip()}")
+        is None
+    )
+
+
 @given(st.text(max_size=200), st.sampled_from(["", "/claude ", "/claude --budget ", "/claude continue +", "@forge "]))
 def test_nothing_but_a_command_error_comes_out(text: str, lead: str) -> None:
     try:

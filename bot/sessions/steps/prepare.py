@@ -8,7 +8,7 @@ from bot import endings, replies, repo_config
 from bot.errors import UserError
 from bot.models import Outcome, Step, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions import exhaustion, pinning, reading, shelf, undoing
+from bot.sessions import exhaustion, openness, pinning, reading, shelf, undoing
 from bot.sessions.moves import End, Move, To
 from bot.sessions.services import Services
 from bot.store import sessions
@@ -21,6 +21,7 @@ async def run(services: Services, turn: Turn) -> Move:
     if spent := await exhaustion.before_the_start(services, turn):
         return End(Outcome.OVER_BUDGET, spent.sentence, {"agent_error": spent.error})
     session = await sessions.session(services.store, turn.key.session)
+    await openness.check(services, turn, session)
     reads = services.github.installation(session.installation_id)
     repo = session.thread.repo
     raw = await reads.file(repo, repo_config.PATH, repo.default_branch)

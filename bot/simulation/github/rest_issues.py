@@ -119,6 +119,7 @@ async def edit_comment(ask: Ask) -> Response:
     comment = _find_comment(ask, write=True)
     body = ask.text("IssueComment", "body")
     assert body is not None
+    ask.desk.limits.edit(ask.credential)
     ask.desk.actions.edit_comment(comment, ask.actor, body)
     return answer(_comment(ask, comment))
 

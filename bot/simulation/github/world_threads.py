@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.simulation.github import attachments, gitstore, payloads, pull_payloads
+from bot.simulation.github import attachments, gitstore, payloads, pull_payloads, tasks
 from bot.simulation.github.rest_pulls import check_new
 from bot.simulation.github.state import Account, App, CheckRun, Comment, Issue, Pull, Repository, Review, ReviewComment
 from bot.simulation.github.world import World, thread
@@ -30,6 +30,10 @@ class Threads(World):
 
     def edit_comment(self, comment: Comment, body: str, *, by: Who | None = None) -> None:
         self.actions.edit_comment(comment, self.person(by or comment.author), body)
+
+    def tick(self, comment: Comment, at: int | str, *, by: Who) -> None:
+        """Click a checkbox of a comment, by its place or by words beside it: GitHub makes an edit of the body of it."""
+        self.edit_comment(comment, tasks.ticked(comment.body, at), by=by)
 
     def delete_comment(self, comment: Comment, *, by: Who | None = None) -> None:
         self.actions.delete_comment(comment, self.person(by or comment.author))
