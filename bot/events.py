@@ -11,7 +11,7 @@ from typing import cast
 import msgspec
 
 from bot import payloads
-from bot.models import DeliveryId, InstallationId, Person, Repo, RepoId, Thread
+from bot.models import DeliveryId, InstallationId, Person, Repo, RepoId, Spot, Thread
 
 SUBSCRIBED_EVENTS = frozenset(
     ("issue_comment", "issues", "pull_request", "pull_request_review", "pull_request_review_comment")
@@ -22,6 +22,7 @@ AUTOMATIC_EVENTS = frozenset(("installation", "installation_repositories"))
 HANDLED_EVENTS = SUBSCRIBED_EVENTS | AUTOMATIC_EVENTS
 MAX_AGE_SECONDS = 4 * 24 * 3600.0
 """GitHub's own log goes back three days: what is older than this is a replay, or nobody waits for it."""
+OLD = "what it tells of is more than 4 days old"
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,16 @@ class Remark:
         kind = _SOURCES[type(self)]
         return f"{kind}:{self.thread.repo.id}:{self.comment_id or self.thread.number}"
 
+    @property
+    def react_to(self) -> int | None:
+        """The comment that can be reacted to; a review as a whole cannot."""
+        return self.comment_id
+
+    @property
+    def place(self) -> Spot | None:
+        """Where in a diff it was written."""
+        return None
+
 
 class CommentCreated(Remark):
     """A comment on an issue or on the conversation of a pull request."""
@@ -102,9 +113,32 @@ class PullOpened(Remark):
 class ReviewSubmitted(Remark):
     """The words of a review as a whole."""
 
+    @property
+    def react_to(self) -> int | None:
+        return None
 
+
+@dataclass(frozen=True)
 class ReviewCommentCreated(Remark):
     """A comment on a line of the diff."""
+
+    spot: Spot | None = None
+
+    @property
+    def place(self) -> Spot | None:
+        return self.spot
+
+
+@dataclass(frozen=True)
+class Labeled(Remark):
+    """A label was put on an issue or a pull request; its `author` is who did that, and there are no words."""
+
+    label: str = ""
+
+    @property
+    def source(self) -> str:
+        """Put on a second time, it asks a second time."""
+        return f"label:{self.thread.repo.id}:{self.thread.number}:{self.origin.delivery}"
 
 
 _SOURCES: dict[type[Remark], str] = {
@@ -116,15 +150,6 @@ _SOURCES: dict[type[Remark], str] = {
     ReviewSubmitted: "review",
     ReviewCommentCreated: "review_comment",
 }
-
-
-@dataclass(frozen=True)
-class Labeled:
-    """A label was put on an issue or a pull request."""
-
-    origin: Origin
-    thread: Thread
-    label: str
 
 
 @dataclass(frozen=True)
@@ -220,14 +245,14 @@ def _of_thread(name: str, body: bytes | str, delivery: DeliveryId, now: float) -
     if payload.installation is None:
         return Ignored(delivery, "it was not sent for an installation of the App (a webhook of the repository?)")
     origin = Origin(delivery, name, payload.action, _person(payload.sender))
-    if wanted is Labeled:
-        return _labeled(origin, payload)
     if wanted is ThreadChanged:
         return _thread_changed(origin, payload)
+    if wanted is Labeled:
+        return _labeled(origin, payload, now)
     return _remark(cast("type[Remark]", wanted), origin, payload, now)
 
 
-_WANTED: dict[tuple[str, str], type[Remark] | type[Labeled] | type[ThreadChanged]] = {
+_WANTED: dict[tuple[str, str], type[Remark] | type[ThreadChanged]] = {
     ("issue_comment", "created"): CommentCreated,
     ("issue_comment", "edited"): CommentEdited,
     ("issue_comment", "deleted"): CommentDeleted,
@@ -258,10 +283,25 @@ def _thread(payload: payloads.OfThread) -> Thread:
     )
 
 
-def _labeled(origin: Origin, payload: payloads.OfThread) -> Event:
+def _labeled(origin: Origin, payload: payloads.OfThread, now: float) -> Event:
     if payload.label is None:
         raise msgspec.ValidationError("there is no label")
-    return Labeled(origin, _thread(payload), payload.label.name)
+    subject = payload.subject()
+    at = _epoch(subject.updated_at) if subject.updated_at else now
+    if now - at > MAX_AGE_SECONDS:
+        return Ignored(origin.delivery, OLD)
+    return Labeled(
+        origin=origin,
+        thread=_thread(payload),
+        author=origin.sender,
+        body="",
+        created_at=at,
+        comment_id=None,
+        via_app=None,
+        thread_sha256=standing(subject.title or "", subject.body or ""),
+        closed_to_us=_closed_to_us(payload),
+        label=payload.label.name,
+    )
 
 
 def _thread_changed(origin: Origin, payload: payloads.OfThread) -> Event:
@@ -275,10 +315,11 @@ def _remark(kind: type[Remark], origin: Origin, payload: payloads.OfThread, now:
     text = payload.text(origin.name)
     created_at, age = _times(kind, origin, text, now)
     if age > MAX_AGE_SECONDS:
-        return Ignored(origin.delivery, "what it tells of is more than 4 days old")
+        return Ignored(origin.delivery, OLD)
     author = _person(text.user)
     if kind in _BY_AUTHOR and author.id != origin.sender.id:
         return Ignored(origin.delivery, "the account that sent it is not the author of the text")
+    spot = {"spot": _spot(text)} if kind is ReviewCommentCreated else {}
     return cast(
         "Event",
         kind(
@@ -293,8 +334,16 @@ def _remark(kind: type[Remark], origin: Origin, payload: payloads.OfThread, now:
             changed_at=_epoch(text.updated_at) if text.updated_at else created_at,
             before=payload.changes.body.text if payload.changes and payload.changes.body else None,
             closed_to_us=_closed_to_us(payload),
+            **spot,
         ),
     )
+
+
+def _spot(text: payloads.Text | payloads.Subject) -> Spot | None:
+    if not isinstance(text, payloads.Text) or text.path is None:
+        return None
+    line = text.line if text.line is not None else text.original_line  # null once the lines are gone from the diff
+    return Spot(text.in_reply_to_id or text.id, text.path, line, text.start_line, text.diff_hunk or "")
 
 
 def _closed_to_us(payload: payloads.OfThread) -> str | None:

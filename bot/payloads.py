@@ -40,7 +40,7 @@ class Installation(Struct):
 
 
 class Text(Struct):
-    """A comment or a review."""
+    """A comment or a review; from `path` on, of a comment on a line of a diff."""
 
     id: Id
     user: User | None = None
@@ -49,6 +49,12 @@ class Text(Struct):
     updated_at: datetime | None = None
     submitted_at: datetime | None = None
     performed_via_github_app: App | None = None
+    path: str | None = None
+    line: int | None = None
+    start_line: int | None = None
+    original_line: int | None = None
+    diff_hunk: str | None = None
+    in_reply_to_id: Id | None = None
 
 
 class Subject(Struct):

@@ -89,6 +89,14 @@ def commit_message(turn: Asked, *, noreply_host: str = "users.noreply.github.com
     return "\n\n".join([subject(turn), f"For #{turn.number}. Asked for in these words:", body, "\n".join(trailers)])
 
 
+def undo_message(turn: Asked, undone: TurnKey, sha: str) -> str:
+    person = re.sub(r"[^A-Za-z0-9_-]", "", turn.requester)
+    return (
+        f"Take back what turn {undone.n} did\n\nThis reverts commit {sha}, for {person}.\n\n"
+        f"Forgehand-Session: {turn.key.session}, turn {turn.key.n}"
+    )
+
+
 def pull_title(turn: Asked) -> str:
     return subject(turn, MAX_TITLE)
 

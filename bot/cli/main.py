@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import console, db, demo, execute, keys, sandbox, serve, sessions, spend
+from bot.cli import config, console, db, deliveries, demo, execute, keys, sandbox, serve, sessions, spend
 
 app = typer.Typer(
     name="forgehand",
@@ -37,6 +37,8 @@ app.command("execute")(execute.command)
 app.command("demo")(demo.command)
 app.command("spend")(spend.command)
 app.add_typer(sessions.app, name="sessions")
+app.add_typer(deliveries.app, name="deliveries")
+app.add_typer(config.app, name="config")
 app.add_typer(sandbox.app, name="sandbox")
 app.add_typer(keys.app, name="keys")
 app.add_typer(db.app, name="db")

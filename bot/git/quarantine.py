@@ -56,6 +56,10 @@ class Quarantine:
         """Our own commit over a tree: the same inputs make the same commit, whoever runs it and whenever."""
         return await commits.make(self._dir, tree, parents, message, author=author, when=when)
 
+    async def reverted(self, commit: str, tip: str) -> str | None:
+        """The tree of `tip` without what `commit` did; None where later changes are in the way."""
+        return await commits.reverted(self._dir, commit, tip)
+
     async def push(self, access: RemoteAccess, commit: str, branch: str, *, expect: str | None) -> PushResult:
         return await Push(self._dir, access, commit, branch, expect).run()
 

@@ -9,13 +9,11 @@ from collections import defaultdict
 from bot import events
 from bot.errors import GitHubRefused, TransientError, UserError
 from bot.events import (
-    CommentCreated,
     CommentDeleted,
     CommentEdited,
     Event,
     Ignored,
     InstallationChanged,
-    IssueOpened,
     ThreadChanged,
 )
 from bot.handlers import installations, own_comments, remarks, thread_changes
@@ -127,8 +125,6 @@ class Intake:
         match event:
             case Ignored():
                 return ignored(event.reason)
-            case CommentCreated() | IssueOpened():
-                return await remarks.handle(event, self._desk)
             case CommentEdited():
                 return await own_comments.edited(event, self._desk)
             case CommentDeleted():
@@ -138,4 +134,4 @@ class Intake:
             case InstallationChanged():
                 return await installations.handle(event, self._desk)
             case _:
-                return ignored(f"`{delivery.event}` ({delivery.action}) starts nothing yet")
+                return await remarks.handle(event, self._desk)

@@ -25,7 +25,4 @@ async def handle(remark: Remark, desk: Desk) -> Noted:
 
 
 def _line(delivery: Delivery, desk: Desk) -> str:
-    ago = duration(desk.clock() - delivery.received_at)
-    what = f"{delivery.event} {delivery.action or ''}".strip().replace("_", " ")
-    who = neutralise.inert(delivery.sender or "somebody")
-    return f"{ago} ago, {what} by {who}: {delivery.state.value}, because {neutralise.inert(delivery.reason or '…')}"
+    return replies.fate(delivery, duration(desk.clock() - delivery.received_at), neutralise.inert)

@@ -109,8 +109,9 @@ class LiveBoard:
         comment = await comments.get(self._store, key)
         if comment is None or not comment.reacted:
             turn = await sessions.turn(self._store, key)
+            thread, on_diff = await self._thread(key), turn.spot is not None
             try:
-                await self._outbound.react(await self._thread(key), turn.source_comment, "eyes")
+                await self._outbound.react(thread, turn.source_comment, "eyes", on_review_comment=on_diff)
             except GitHubRefused as refused:
                 log.info("no reaction", extra={"turn": key.workflow_id, "error": str(refused)})
             await comments.reacted(self._store, key)

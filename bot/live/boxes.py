@@ -34,6 +34,17 @@ CONTINUE = Box("Continue", "continue")
 CONTINUE_WITH_MORE = Box("Continue with 3 dollars more", MORE_MONEY)
 
 
+def to_answer(approval_id: str, *, plan: bool) -> list[Box]:
+    """The command itself names what it answers."""
+    if plan:
+        return [Box("Approve the plan", f"approve {approval_id}"), Box("Deny it", f"deny {approval_id}")]
+    return [
+        Box("Yes, this once", f"approve {approval_id}"),
+        Box("Yes, for this session", f"approve {approval_id} session"),
+        Box("No", f"deny {approval_id}"),
+    ]
+
+
 def at_the_end(outcome: Outcome, *, ceiling: bool) -> list[Box]:
     """What makes sense after it. `ceiling`: a limit beyond the turn's own is reached, so more for the turn won't do."""
     if outcome is Outcome.OVER_BUDGET:

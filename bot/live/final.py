@@ -28,6 +28,7 @@ def parts(view: View) -> list[tuple[str, int]]:
     return [
         (_headline(view, outcome), 0),
         (sections.request(view), 0),
+        (sections.heard(view.state), 2),
         (truncate.truncate((turn.detail or "")[: 2 * MOST_DETAIL], MOST_DETAIL, SHORTENED), 0),
         (_answer(view), 5),
         (sections.files([_changed(file) for file in view.files], "changed"), 4),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,8 +15,9 @@ from bot.live.line import Place
 from bot.live.state import LiveState
 from bot.models import Outcome, Thread, TurnKey, TurnState
 from bot.settings import Limits
-from bot.store import gateway, machines, samples, sessions
+from bot.store import approvals, gateway, machines, samples, sessions
 from bot.store import line as standing
+from bot.store.approvals import Approval, Kind, Standing
 from bot.store.base import Store
 from bot.store.gateway import Cost
 from bot.store.samples import Sample
@@ -42,6 +43,8 @@ class View:
     verified: list[dict[str, Any]]
     command: str
     now: float
+    asks: Sequence[Approval] = ()
+    """What the agent waits for."""
     sample: Sample | None = None
     """What the environment used last."""
     sandbox_usd: float = 0.0
@@ -65,14 +68,6 @@ class Rendered:
         return self.state is TurnState.DONE
 
 
-Asks = Callable[[TurnKey], Awaitable[Sequence[Box]]]
-"""What a turn waits to be answered (a plan, a permission), as boxes that are bound to it."""
-
-
-async def nothing_asked(_: TurnKey) -> Sequence[Box]:
-    return ()
-
-
 class Page:
     """The same stored state always gives the same text, but for the elapsed time of a turn that runs."""
 
@@ -83,14 +78,12 @@ class Page:
         *,
         command: str,
         limits: Limits = NO_LIMITS,
-        asks: Asks = nothing_asked,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._folds = folds
         self._command = command
         self._limits = limits
-        self._asks = asks
         self._clock = clock
 
     def marker(self, key: TurnKey) -> str:
@@ -111,6 +104,7 @@ class Page:
             verified=list(turn.verified or ()),
             command=self._command,
             now=self._clock(),
+            asks=await self._open(key),
             sample=await samples.latest(self._store, key),
             sandbox_usd=(await machines.turn_cost(self._store, key)).usd,
             boxes=tuple(await self.boxes(turn, session)),
@@ -123,7 +117,9 @@ class Page:
 
     async def boxes(self, turn: Turn, session: Session) -> list[Box]:
         """What may be ticked now; where a later turn has followed, nothing."""
-        asked = list(await self._asks(turn.key))
+        asked = [
+            box for one in await self._open(turn.key) for box in boxes.to_answer(one.id, plan=one.kind is Kind.PLAN)
+        ]
         if turn.state is not TurnState.DONE:
             return asked + [boxes.STOP] * (turn.stop_requested is None)
         latest = await sessions.latest(self._store, session.thread)
@@ -131,6 +127,10 @@ class Page:
             return []
         ceiling = turn.agent_error == "ceiling_exhausted"
         return asked + boxes.at_the_end(turn.outcome or Outcome.FAILED, ceiling=ceiling)
+
+    async def _open(self, key: TurnKey) -> list[Approval]:
+        """What waits for a yes or no."""
+        return [one for one in await approvals.of_turn(self._store, key) if one.state is Standing.OPEN]
 
     async def _place(self, turn: Turn) -> Place | None:
         if turn.state is not TurnState.QUEUED:

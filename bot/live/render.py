@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot import endings
+from bot import endings, replies
 from bot.live import boxes, final, sections
 from bot.live.figures import bar, clock, duration, line, ordinal, roughly, tokens
 from bot.models import Step, TurnState
@@ -52,6 +52,8 @@ def _running(view: View) -> list[tuple[str, int]]:
         (_headline(view), 0),
         (sections.request(view), 0),
         (_waiting(view), 0),
+        (sections.heard(view.state), 2),
+        (_asks(view), 0),
         (_todo(view.state), 3),
         (_now(view), 0),
         (_said(view.state), 4),
@@ -90,6 +92,12 @@ def _waiting(view: View) -> str:
     if place.estimate is None:
         return f"{reason}."
     return f"{reason}. That may take {roughly(place.estimate)}, going by the last {place.known} turns."
+
+
+def _asks(view: View) -> str:
+    """What the agent waits for; how to answer stands in the boxes."""
+    questions = [one for one in view.asks if "shown" in one.matter]
+    return "\n\n".join(replies.question(str(one.matter["shown"])) for one in questions)
 
 
 def _todo(state: LiveState) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bot.live.state import LiveState, ToolUse
 
 MOST_FILES = 25
+MOST_HEARD = 5
 MOST_LOG_LINES = 20
 Changed = tuple[str, int | None, int | None]
 """Path, lines added and removed; None for what is no text."""
@@ -26,6 +27,14 @@ def request(view: View) -> str:
     """The request in one line."""
     who, words = neutralise.inert(view.turn.requester), line(view.turn.prompt, 200)
     return f"> **{who}**: {words or '(no further words)'}"
+
+
+def heard(state: LiveState) -> str:
+    """What was said to the agent while it worked, and that it has it."""
+    rows = [f"> 💬 **{neutralise.inert(who)}**: {line(words, 200)}" for who, words in state.heard[-MOST_HEARD:]]
+    if len(state.heard) > MOST_HEARD:
+        rows.insert(0, f"> 💬 … and {len(state.heard) - MOST_HEARD} before")
+    return "  \n".join(rows)
 
 
 def agents_words(text: str) -> str:

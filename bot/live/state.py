@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -61,6 +63,8 @@ class LiveState:
     log: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
     """The last things that it said and did, a line each, with their times."""
     pulse_at: float | None = None
+    heard: list[tuple[str, str]] = field(default_factory=list)
+    """What people said to the agent while it worked: who, and in which words."""
 
     @property
     def current(self) -> ToolUse | None:
@@ -92,6 +96,12 @@ class LiveState:
                 self.asked[event.request_id] = event
             case _:
                 pass
+
+    def told(self, line: str) -> None:
+        """A line of our own between the agent's: of another kind than ours knows, it changes nothing."""
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            found = json.loads(line)
+            self.heard.append((str(found["author"]), str(found["text"])))
 
     def _tool(self, event: ToolCalled | ToolReturned, at: float) -> None:
         if isinstance(event, ToolCalled):

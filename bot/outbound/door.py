@@ -77,6 +77,19 @@ class Outbound:
 
         return await self._find_or_make(at, find, make)
 
+    async def reply(self, thread: Thread, comment_id: int, body: str, marker: str) -> int:
+        """Like `comment`, in the discussion of the diff that began with this comment."""
+        at, text = self._app.installation(thread.installation), self._marked(body, marker)
+        me = (await self._app.identity()).bot_id
+
+        async def find() -> int | None:
+            return await at.find_review_reply(thread.repo, thread.number, marker, me)
+
+        async def make() -> int:
+            return await writes.reply_to_review_comment(at, thread.repo, thread.number, comment_id, text)
+
+        return await self._find_or_make(at, find, make)
+
     async def edit_comment(self, thread: Thread, comment_id: int, body: str) -> None:
         """NotFound when somebody deleted it."""
         at = self._app.installation(thread.installation)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +9,9 @@ from bot.models import SessionId, TurnKey
 from bot.store.base import Store
 from bot.store.records import Record
 from bot.store.rows import Database, clean, many, one, run
+
+STREAM = "stream"
+"""The kind of the agent's own lines."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,9 @@ async def of_session(store: Store, session: SessionId, after_seq: int = 0, limit
     return [StoredEvent.of(row) for row in rows]
 
 
-def note(db: Database, key: TurnKey, words: str, at: float) -> None:
-    """A word of ours among the agent's lines, as a part of a larger transaction."""
-    _insert(db, key, [("note", json.dumps({"type": "forgehand", "note": words}))], at)
+def note(db: Database, key: TurnKey, kind: str, line: str, at: float) -> None:
+    """A line of ours between the agent's, as a part of a larger transaction; `kind` tells it from theirs."""
+    _insert(db, key, [(kind, line)], at)
 
 
 def _insert(db: Database, key: TurnKey, lines: Sequence[tuple[str, str]], at: float) -> None:

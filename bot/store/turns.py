@@ -33,6 +33,7 @@ SETTABLE = {
     "ignored",
     "instructions",
     "kept",
+    "kind",
     "model",
     "notes",
     "pulse_at",
@@ -43,6 +44,7 @@ SETTABLE = {
     "timeout_seconds",
     "tip_sha",
     "tree_sha",
+    "undoes",
     "untrusted",
     "verified",
     "work_started_at",
@@ -121,7 +123,8 @@ async def advance(store: Store, key: TurnKey, step: Step, found: Found = NOTHING
         if found.session:
             set_session(db, key.session, found.session)
         if found.note:
-            events.note(db, key, found.note, at)
+            line = msgspec.json.encode({"type": "forgehand", "note": found.note}).decode()
+            events.note(db, key, "note", line, at)
         return True
 
     return await store.write(work)
@@ -143,13 +146,21 @@ async def request_stop(store: Store, key: TurnKey, login: str) -> bool:
 
 
 async def cancel_queued(store: Store, key: TurnKey, detail: str) -> bool:
-    """End a turn that nobody has taken up; False when it is no longer waiting."""
+    """End a turn that nobody has taken up, with the words that waited for it; False when it is no longer waiting."""
     sql = """
     UPDATE turns SET state = 'done', outcome = 'stopped', detail = :detail, finished_at = :at
     WHERE session_id = :session AND n = :n AND state = 'queued'
     """
+    words = "UPDATE messages SET state = 'dropped' WHERE session_id = :session AND turn = :n AND state = 'waiting'"
     at = store.now()
-    return await store.write(lambda db: run(db, sql, session=key.session, n=key.n, detail=detail, at=at)) == 1
+
+    def work(db: Database) -> bool:
+        if not run(db, sql, session=key.session, n=key.n, detail=detail, at=at):
+            return False
+        run(db, words, session=key.session, n=key.n)
+        return True
+
+    return await store.write(work)
 
 
 async def decide(store: Store, key: TurnKey, outcome: Outcome, detail: str | None = None) -> Outcome:

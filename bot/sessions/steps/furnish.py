@@ -14,7 +14,7 @@ from bot import endings, repo_config
 from bot.errors import TransientError, UserError
 from bot.git.pack import Had
 from bot.models import Step
-from bot.sessions import checkpoints, environments, losses, transcripts, warmth
+from bot.sessions import checkpoints, environments, losses, recalling, transcripts, warmth
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
 from bot.store import environments as rows
@@ -74,7 +74,8 @@ async def _furnished(services: Services, turn: Turn) -> Move:
     else:
         await _set_up(place, known=known)
     columns = {"timeout_seconds": await _time_there(place), "furnish_seconds": time.monotonic() - began}
-    return To(Step.WORK, {"resumed": int(resumed), **columns})
+    forgotten = {} if resumed else await recalling.instead(services, turn)
+    return To(Step.WORK, {"resumed": int(resumed), **columns, **forgotten})
 
 
 async def _grow(place: _Place, snapshot: Snapshot) -> bool:

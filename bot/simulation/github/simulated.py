@@ -11,7 +11,16 @@ from typing import TypeVar
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Route
 
-from bot.simulation.github import attachments, rest, rest_app, rest_checks, rest_issues, rest_pulls, rest_repos
+from bot.simulation.github import (
+    attachments,
+    rest,
+    rest_app,
+    rest_checks,
+    rest_issues,
+    rest_pulls,
+    rest_repos,
+    rest_reviews,
+)
 from bot.simulation.github.actions import Actions
 from bot.simulation.github.auth import TokenRules
 from bot.simulation.github.events import Events
@@ -31,6 +40,7 @@ TABLES = (
     rest_app.ROUTES,
     rest_checks.ROUTES,
     rest_issues.ROUTES,
+    rest_reviews.ROUTES,
     rest_pulls.ROUTES,
     rest_repos.ROUTES,
     rest_repos.LAST,

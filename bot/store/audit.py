@@ -1,0 +1,34 @@
+"""Who allowed, refused or took back what, and when: rows that are only ever added."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.store.base import Store
+from bot.store.records import Record
+from bot.store.rows import Database, many, run
+
+
+@dataclass(frozen=True)
+class Entry(Record):
+    id: str
+    at: float
+    actor: str
+    action: str
+    subject: str
+    detail: str | None
+
+
+def note(db: Database, entry: Entry) -> None:
+    """As a part of the transaction that does it; the same id is one entry."""
+    sql = """
+    INSERT INTO audit (id, at, actor, action, subject, detail) VALUES (:id, :at, :actor, :action, :subject, :detail)
+    ON CONFLICT (id) DO NOTHING
+    """
+    run(db, sql, **{name: getattr(entry, name) for name in Entry.__dataclass_fields__})
+
+
+async def listing(store: Store, limit: int = 1000) -> list[Entry]:
+    """Newest first."""
+    sql = "SELECT * FROM audit ORDER BY at DESC, id LIMIT :limit"
+    return [Entry.of(row) for row in await store.read(lambda db: many(db, sql, limit=limit))]
