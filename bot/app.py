@@ -39,6 +39,7 @@ from bot.store.base import Clock, Store
 from bot.store.lock import DataDirLock
 from bot.vault import Vault
 from bot.web.credentials import NONE, from_vault
+from bot.web.delivery_log import DeliveryLog, Reading
 from bot.web.gateway import Credentials, Gateway
 from bot.web.health import health_routes
 from bot.web.server import Server, tcp_socket
@@ -101,8 +102,10 @@ async def _credentials(settings: Settings, stored: Vault) -> Credentials:
 
 def _edge(settings: Settings, store: Store, gateway: Gateway, on_stored: Callable[[], None]) -> Server:
     """First of all: what arrives is stored, whatever else is still starting."""
+    secrets = settings.github.webhook_secrets
+    hooks = webhook_routes(store, secrets, handled=events.HANDLED_EVENTS, on_stored=on_stored) if secrets else []
     routes = [
-        *webhook_routes(store, settings.github.webhook_secrets, handled=events.HANDLED_EVENTS, on_stored=on_stored),
+        *hooks,
         *health_routes({}),
         Mount("/gateway", app=gateway),
     ]
@@ -172,7 +175,9 @@ async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event)
     await services.board.say_unsaid()
     await stack.enter_async_context(_background(_warm_up(services.github)))
     tidying = _tidy(services.store, limits.retention_days)
-    for loop in (admission.run(), Intake(desk, wakes).run(), Errands(desk).run(), tidying):
+    reading = Reading(services.settings.github.app_id, wakes.set, services.settings.poll_seconds)
+    sweeping = DeliveryLog(services.github, services.store, reading).run()
+    for loop in (admission.run(), sweeping, Intake(desk, wakes).run(), Errands(desk).run(), tidying):
         await stack.enter_async_context(_background(loop))
 
 

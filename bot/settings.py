@@ -95,6 +95,8 @@ class Settings:
     limits: Limits
     e2b: E2BSettings | None = None
     """Where sessions run in E2B's cloud."""
+    poll_seconds: float = 0.0
+    """How often GitHub's log of deliveries is read instead of being called; 0: webhooks come."""
 
     def secrets(self) -> tuple[Secret, ...]:
         """Every credential, for the redactor."""
@@ -237,18 +239,23 @@ def _secret_keys(reader: _Reader) -> tuple[Secret, ...]:
     return tuple(Secret(key.strip()) for key in ring)
 
 
-def _github(reader: _Reader) -> GitHubSettings:
-    hooks = reader.required_secret("FORGEHAND_WEBHOOK_SECRET").reveal().split(",")
-    secrets = tuple(Secret(one.strip()) for one in hooks if one.strip())
-    if not secrets:
+def _webhook_secrets(reader: _Reader, *, required: bool) -> tuple[Secret, ...]:
+    """Where nothing is received none is needed."""
+    given = reader.secret("FORGEHAND_WEBHOOK_SECRET", required=required)
+    secrets = tuple(Secret(one.strip()) for one in given.reveal().split(",") if one.strip()) if given else ()
+    if given and not secrets:
         raise SettingsError("FORGEHAND_WEBHOOK_SECRET holds no secret, only commas.")
+    return secrets
+
+
+def _github(reader: _Reader, *, polls: bool) -> GitHubSettings:
     url = reader.url("FORGEHAND_GITHUB_URL", GITHUB)
     return GitHubSettings(
         url=url,
         api_url=reader.url("FORGEHAND_GITHUB_API_URL", GITHUB_API if url == GITHUB else f"{url}/api/v3"),
         app_id=reader.required_whole("FORGEHAND_APP_ID"),
         private_key=_private_key(reader),
-        webhook_secrets=secrets,
+        webhook_secrets=_webhook_secrets(reader, required=not polls),
         accounts=reader.names("FORGEHAND_ACCOUNTS"),
     )
 
@@ -340,6 +347,7 @@ def read(values: Mapping[str, str]) -> Settings:
     command = reader.text("FORGEHAND_COMMAND", "/claude")
     if len(command) < 2 or not _COMMAND.fullmatch(command):
         raise SettingsError(f"FORGEHAND_COMMAND must be one word such as /claude, not {command!r}.")
+    poll_seconds = reader.number("FORGEHAND_POLL_SECONDS", 0)
     if reader.text("FORGEHAND_DATABASE_URL", ""):
         raise SettingsError("FORGEHAND_DATABASE_URL: Postgres is not supported yet. Leave it empty to use SQLite.")
     return Settings(
@@ -351,10 +359,11 @@ def read(values: Mapping[str, str]) -> Settings:
         command=command,
         egress=read_egress(values),
         secret_keys=_secret_keys(reader),
-        github=_github(reader),
+        github=_github(reader, polls=poll_seconds > 0),
         model=read_model(values),
         limits=read_limits(values),
         e2b=read_e2b(values),
+        poll_seconds=poll_seconds,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from bot.models import Person, Repo
@@ -120,6 +121,19 @@ class Delivery:
     redelivery: bool
     installation_id: int | None
     repository_id: int | None
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whoever was called has answered that all is well."""
+        return 200 <= self.status_code < 300
+
+    @property
+    def at(self) -> float:
+        """When it was delivered, or should have been; 0 for a time that cannot be read."""
+        try:
+            return datetime.fromisoformat(self.delivered_at).timestamp()
+        except ValueError:
+            return 0.0
 
 
 @dataclass(frozen=True)

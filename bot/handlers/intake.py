@@ -93,6 +93,8 @@ class Intake:
     async def _one(self, delivery: Delivery) -> float:
         """0 when it is settled, else the seconds until the next try."""
         attempt = await deliveries.bump_attempt(self._desk.store, delivery.guid)
+        if not attempt:  # while we looked, the task before this one was done with it
+            return 0.0
         try:
             noted = await self._dispatch(delivery)
         except TransientError as error:
