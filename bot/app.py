@@ -19,6 +19,7 @@ from bot.engine.durable import DurableEngine
 from bot.errors import BotError, SettingsError
 from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
+from bot.handlers import installations
 from bot.handlers.desk import Desk
 from bot.handlers.errands import Errands
 from bot.handlers.intake import Intake
@@ -31,10 +32,11 @@ from bot.outbound import Outbound, Redactor
 from bot.sessions.admission import Admission
 from bot.sessions.ceilings import Ceilings
 from bot.sessions.flow import Flow
+from bot.sessions.purging import Purging
 from bot.sessions.services import Services
 from bot.sessions.signals import Signals
 from bot.settings import Settings
-from bot.store import spend, upkeep
+from bot.store import spend
 from bot.store.base import Clock, Store
 from bot.store.lock import DataDirLock
 from bot.vault import Vault
@@ -49,8 +51,6 @@ from sandbox.choice import Choice, choose
 from sandbox.egress import EgressProxy
 
 log = logging.getLogger(__name__)
-
-TIDY_SECONDS = 3600.0
 
 OpenStore = Callable[[Path], Awaitable[Store]]
 
@@ -168,33 +168,24 @@ async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event)
         github=services.github,
         outbound=services.outbound,
         board=services.board,
+        cache=services.cache,
         admit=admission.wake,
         poke=services.signals.poke,
         clock=services.clock,
     )
     await services.board.say_unsaid()
-    await stack.enter_async_context(_background(_warm_up(services.github)))
-    tidying = _tidy(services.store, limits.retention_days)
+    await stack.enter_async_context(_background(_warm_up(desk)))
     reading = Reading(services.settings.github.app_id, wakes.set, services.settings.poll_seconds)
     sweeping = DeliveryLog(services.github, services.store, reading).run()
-    for loop in (admission.run(), sweeping, Intake(desk, wakes).run(), Errands(desk).run(), tidying):
+    for loop in (admission.run(), sweeping, Intake(desk, wakes).run(), Errands(desk).run(), Purging(services).run()):
         await stack.enter_async_context(_background(loop))
 
 
-async def _tidy(store: Store, days: float) -> None:
-    """Forget what is older than the operator wants; not in the first minutes, which belong to what waits."""
-    while True:
-        await asyncio.sleep(TIDY_SECONDS)
-        try:
-            await upkeep.prune(store, days)
-        except BotError as error:
-            log.warning("the store could not be tidied; it will be tried again", extra={"error": str(error)})
-
-
-async def _warm_up(github: GitHubApp) -> None:
+async def _warm_up(desk: Desk) -> None:
     """Who we are is asked before the first comment comes: it should not wait for imports and a round trip."""
     try:
-        await github.identity()
+        await desk.github.identity()
+        await installations.look(desk)
     except BotError as error:
         log.warning("GitHub could not be asked who we are; it will be asked again", extra={"error": str(error)})
 

@@ -10,9 +10,9 @@ from urllib.parse import quote
 from bot.errors import GitHubRefused, NotFound
 from bot.github import wire
 from bot.github.api import REPEAT_AFTER_SECONDS, Answer, Api, Call, require
-from bot.github.reads import Reads
+from bot.github.reads import MAX_PAGES, PAGE, Reads
 from bot.github.tokens import Clock, Signer, Tokens
-from bot.github.types import AppIdentity, DeliveryPage, Purpose
+from bot.github.types import AppIdentity, DeliveryPage, InstallationView, Purpose
 from bot.models import InstallationId, RepoId
 from bot.settings import GitHubSettings, Secret
 
@@ -65,6 +65,17 @@ class GitHubApp:
             if one.suspended_at is None:
                 return await self.installation(InstallationId(one.id)).call(call, Purpose.METADATA, None)
         raise NotFound("the App is installed nowhere yet.")
+
+    async def installations(self) -> list[InstallationView]:
+        """All of them, in pages of a bounded number."""
+        found: list[InstallationView] = []
+        for page in range(1, MAX_PAGES + 1):
+            call = Call("GET", "/app/installations", {"per_page": PAGE, "page": page})
+            listed = require(await self.call(call)).decode(list[wire.InstallationJson])
+            found += [one.view() for one in listed]
+            if len(listed) < PAGE:
+                break
+        return found
 
     def installation(self, installation_id: InstallationId) -> Installation:
         if installation_id not in self._installations:

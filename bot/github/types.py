@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from bot.models import Person, Repo
+from bot.models import InstallationId, Person, Repo
 
 
 class Purpose(StrEnum):
@@ -34,6 +34,15 @@ class AppIdentity:
     def bot_email(self) -> str:
         """The address by which GitHub links a commit to the bot."""
         return f"{self.bot_id}+{self.bot_login}@users.noreply.github.com"
+
+
+@dataclass(frozen=True)
+class InstallationView:
+    """An installation of the App as GitHub lists it."""
+
+    id: InstallationId
+    account: Person
+    is_suspended: bool
 
 
 @dataclass(frozen=True)

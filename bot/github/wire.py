@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from bot.github.types import AppIdentity, CheckRun, Comment, Delivery, Issue, Pull, RepoView
-from bot.models import Person, RepoId
+from bot.github.types import AppIdentity, CheckRun, Comment, Delivery, InstallationView, Issue, Pull, RepoView
+from bot.models import InstallationId, Person, RepoId
 
 GHOST = Person(10137, "ghost")
 
@@ -45,6 +45,10 @@ class App(msgspec.Struct):
 class InstallationJson(msgspec.Struct):
     id: int
     suspended_at: str | None = None
+    account: User | None = None
+
+    def view(self) -> InstallationView:
+        return InstallationView(InstallationId(self.id), _person(self.account), self.suspended_at is not None)
 
 
 class Repository(msgspec.Struct):
