@@ -43,7 +43,7 @@ from bot.vault import Vault
 from bot.web.credentials import NONE, from_vault
 from bot.web.delivery_log import DeliveryLog, Reading
 from bot.web.gateway import Credentials, Gateway
-from bot.web.health import health_routes
+from bot.web.readiness import Health, Parts
 from bot.web.server import Server, tcp_socket
 from bot.web.webhooks import webhook_routes
 from sandbox.agents.claude import Claude
@@ -77,18 +77,21 @@ async def running(
         await asyncio.to_thread(vault.verify, database, ring)
         store = await open_store(database)
         stack.push_async_callback(store.close)
+        health = Health(store, settings.metrics_token)
+        logs.configure(redactor.redact, on_record=health.metrics.count)
         credentials = await _credentials(settings, Vault(store, ring, redactor.register))
         await spend.abandon_open(store)
         ceilings = Ceilings.of(settings.limits)
         gateway = Gateway(store, credentials, settings.model.upstream, clock, ceilings=ceilings)
         stack.push_async_callback(gateway.close)
         wakes = asyncio.Event()
-        server = await stack.enter_async_context(_edge(settings, store, gateway, wakes.set))
+        server = await stack.enter_async_context(_edge(settings, store, gateway, health, wakes.set))
         choice = await choose(settings.data_dir / "environments", e2b=settings.e2b)
         stack.push_async_callback(choice.provider.close)
         if settings.e2b is None:
             await _open_sockets(stack, settings, gateway, choice)
-        await _work(stack, await _assemble(stack, settings, store, redactor, choice, clock), wakes)
+        services = await _assemble(stack, settings, store, redactor, choice, clock)
+        health.ready(await _work(stack, services, wakes), choice.provider)
         yield Running(server.url, choice.words)
 
 
@@ -100,13 +103,13 @@ async def _credentials(settings: Settings, stored: Vault) -> Credentials:
     return from_vault(stored, settings.model)
 
 
-def _edge(settings: Settings, store: Store, gateway: Gateway, on_stored: Callable[[], None]) -> Server:
+def _edge(settings: Settings, store: Store, gateway: Gateway, health: Health, on_stored: Callable[[], None]) -> Server:
     """First of all: what arrives is stored, whatever else is still starting."""
     secrets = settings.github.webhook_secrets
     hooks = webhook_routes(store, secrets, handled=events.HANDLED_EVENTS, on_stored=on_stored) if secrets else []
     routes = [
         *hooks,
-        *health_routes({}),
+        *health.routes(),
         Mount("/gateway", app=gateway),
     ]
     return Server(Starlette(routes=routes), tcp_socket(settings.host, settings.port))
@@ -147,7 +150,7 @@ async def _assemble(
     )
 
 
-async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event) -> None:
+async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event) -> Parts:
     """The loops, in the order in which they must end: nothing new is taken before what runs is let go."""
     flow = Flow(services)
     admission: Admission | None = None
@@ -176,9 +179,11 @@ async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event)
     await services.board.say_unsaid()
     await stack.enter_async_context(_background(_warm_up(desk)))
     reading = Reading(services.settings.github.app_id, wakes.set, services.settings.poll_seconds)
-    sweeping = DeliveryLog(services.github, services.store, reading).run()
-    for loop in (admission.run(), sweeping, Intake(desk, wakes).run(), Errands(desk).run(), Purging(services).run()):
+    sweep = DeliveryLog(services.github, services.store, reading)
+    for loop in (admission.run(), sweep.run(), Intake(desk, wakes).run(), Errands(desk).run(), Purging(services).run()):
         await stack.enter_async_context(_background(loop))
+    settings = services.settings
+    return Parts(services.store, settings.data_dir, services.github, admission, sweep, settings.poll_seconds)
 
 
 async def _warm_up(desk: Desk) -> None:

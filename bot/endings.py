@@ -24,10 +24,12 @@ STEP_WORDS = {
 
 SUSPENDED = "(suspended)"
 REMOVED = "(removed)"
+PAUSED = "(paused)"
 """In the place of a login, which has no brackets: what made us stop was not a person's word."""
 _STOPPED_BY = {
     SUSPENDED: "The App was suspended on this account, so the work was stopped.",
     REMOVED: "The App was removed from this repository, so the work was stopped.",
+    PAUSED: "The operator has paused Forgehand, so the work was stopped.",
 }
 
 

@@ -97,11 +97,13 @@ class Settings:
     """Where sessions run in E2B's cloud."""
     poll_seconds: float = 0.0
     """How often GitHub's log of deliveries is read instead of being called; 0: webhooks come."""
+    metrics_token: Secret | None = None
+    """Opens /metrics to others than this machine."""
 
     def secrets(self) -> tuple[Secret, ...]:
         """Every credential, for the redactor."""
         found = [self.github.private_key, *self.github.webhook_secrets, *self.secret_keys]
-        found += [secret for secret in (self.model.api_key, self.model.oauth_token) if secret]
+        found += [one for one in (self.model.api_key, self.model.oauth_token, self.metrics_token) if one]
         found += [Secret(self.e2b.api_key)] if self.e2b else []
         return tuple(found)
 
@@ -364,6 +366,7 @@ def read(values: Mapping[str, str]) -> Settings:
         limits=read_limits(values),
         e2b=read_e2b(values),
         poll_seconds=poll_seconds,
+        metrics_token=reader.secret("FORGEHAND_METRICS_TOKEN"),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,13 +10,12 @@ from typing import Annotated, Any
 import typer
 
 from bot import settings
-from bot.cli import console
+from bot.cli import console, errand
 from bot.models import SessionId
 
 app = typer.Typer(no_args_is_help=True, help="List, show, read and stop sessions.")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Config = Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")]
-ANSWER_SECONDS = 10.0
 PAGE = 1000
 
 
@@ -126,22 +124,4 @@ def stop(session: str, as_json: AsJson = False, config: Config = None) -> None:
 
 async def _stop(path: Path, session_id: SessionId) -> tuple[bool, str]:
     await _show(path, session_id)  # a session that is not there needs no service to say so
-    return await _ask(path, "stop", {"session": session_id})
-
-
-async def _ask(path: Path, kind: str, body: dict[str, str]) -> tuple[bool, str]:
-    """Leave a request for the running service and wait for its answer."""
-    from bot.store import requests
-    from bot.store.base import Store
-
-    store = await Store.open(path, migrate=False)
-    try:
-        request_id = await requests.leave(store, kind, body)
-        async with asyncio.timeout(ANSWER_SECONDS):
-            while (answer := await requests.answered(store, request_id)) is None:  # noqa: ASYNC110 - from elsewhere
-                await asyncio.sleep(0.2)
-        return answer
-    except TimeoutError:
-        return False, "Forgehand does not seem to run: nobody answered. The request waits for the next start."
-    finally:
-        await store.close()
+    return await errand.ask(path, "stop", {"session": session_id})

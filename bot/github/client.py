@@ -12,7 +12,7 @@ from bot.github import wire
 from bot.github.api import REPEAT_AFTER_SECONDS, Answer, Api, Call, require
 from bot.github.reads import MAX_PAGES, PAGE, Reads
 from bot.github.tokens import Clock, Signer, Tokens
-from bot.github.types import AppIdentity, DeliveryPage, InstallationView, Purpose
+from bot.github.types import AppIdentity, DeliveryPage, InstallationView, Purpose, Registration
 from bot.models import InstallationId, RepoId
 from bot.settings import GitHubSettings, Secret
 
@@ -46,9 +46,16 @@ class GitHubApp:
         """Asked once."""
         async with self._asking:
             if self._identity is None:
-                app = require(await self.call(Call("GET", "/app"))).decode(wire.App)
+                app = await self._app()
                 self._identity = app.identity(await self._bot(app.slug))
             return self._identity
+
+    async def _app(self) -> wire.App:
+        return require(await self.call(Call("GET", "/app"))).decode(wire.App)
+
+    async def registration(self) -> Registration:
+        """What the App may do and hears of, asked now."""
+        return (await self._app()).registration()
 
     async def _bot(self, slug: str) -> wire.User:
         """The bot's account is public, but asking for it takes an installation's token or nobody's: not the App's."""

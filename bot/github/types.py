@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -34,6 +35,16 @@ class AppIdentity:
     def bot_email(self) -> str:
         """The address by which GitHub links a commit to the bot."""
         return f"{self.bot_id}+{self.bot_login}@users.noreply.github.com"
+
+
+@dataclass(frozen=True)
+class Registration:
+    """The App as it is registered."""
+
+    slug: str
+    url: str
+    permissions: Mapping[str, str]
+    events: frozenset[str]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,17 @@ from typing import Any
 
 import msgspec
 
-from bot.github.types import AppIdentity, CheckRun, Comment, Delivery, InstallationView, Issue, Pull, RepoView
+from bot.github.types import (
+    AppIdentity,
+    CheckRun,
+    Comment,
+    Delivery,
+    InstallationView,
+    Issue,
+    Pull,
+    Registration,
+    RepoView,
+)
 from bot.models import InstallationId, Person, RepoId
 
 GHOST = Person(10137, "ghost")
@@ -36,6 +46,12 @@ class App(msgspec.Struct):
     slug: str
     name: str
     owner: Owner | None = None
+    permissions: dict[str, str] = msgspec.field(default_factory=dict)
+    events: list[str] = msgspec.field(default_factory=list)
+    html_url: str = ""
+
+    def registration(self) -> Registration:
+        return Registration(self.slug, self.html_url, self.permissions, frozenset(self.events))
 
     def identity(self, bot: User) -> AppIdentity:
         owner = self.owner or Owner()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from bot.handlers import stop
+from bot.handlers import stop, switch
 from bot.handlers.desk import Desk
 from bot.models import SessionId
 from bot.store import gateway, requests
@@ -40,6 +40,8 @@ class Errands:
         done, words = False, f"`{request.kind}` is not known to the running service: it may be of another version."
         if request.kind == "stop":
             done, words = await self._stop(SessionId(request.body.get("session", "")))
+        elif request.kind in ("pause", "resume"):
+            done, words = True, await switch.throw(self._desk, request.kind, stop="stop" in request.body)
         await requests.answer(self._desk.store, request.id, words, failed=not done)
 
     async def _stop(self, session_id: SessionId) -> tuple[bool, str]:

@@ -11,7 +11,7 @@ from bot.live import render
 from bot.live.folds import Folds
 from bot.live.state import LiveState
 from bot.models import Thread, TurnKey, TurnState
-from bot.store import gateway, sessions
+from bot.store import gateway, sessions, switches
 from bot.store.base import Store
 from bot.store.gateway import Cost
 from bot.store.sessions import Session, Turn
@@ -32,6 +32,8 @@ class View:
     verified: list[dict[str, Any]]
     command: str
     now: float
+    paused: bool = False
+    """The operator lets nothing new begin."""
 
 
 class Page:
@@ -63,6 +65,7 @@ class Page:
             state=await self._folds.of(key),
             cost=await gateway.turn_cost(self._store, key),
             place=await sessions.place_in_queue(self._store, key) or 0,
+            paused=await switches.paused_at(self._store) is not None,
             files=list(turn.files_changed or ()),
             verified=list(turn.verified or ()),
             command=self._command,

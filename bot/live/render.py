@@ -52,7 +52,7 @@ def _headline(view: View) -> str:
     turn = view.turn
     if turn.state is TurnState.QUEUED:
         place = f", {_ordinal(view.place)} in line" if view.place else ""
-        return f"### ⏳ Queued{place}"
+        return f"### ⏸️ Paused by the operator{place}" if view.paused else f"### ⏳ Queued{place}"
     if turn.stop_requested:
         return "### ⏹️ Stopping"
     words = endings.STEP_WORDS[turn.step].capitalize()

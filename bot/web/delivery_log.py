@@ -61,12 +61,19 @@ class DeliveryLog:
         self._reading = reading
         self._last_at = 0.0
         self._tries: dict[str, int] = {}
+        self._swept_at: float | None = None
+
+    @property
+    def silent_seconds(self) -> float | None:
+        """How long the log was not read to its end; None before the first time."""
+        return None if self._swept_at is None else asyncio.get_running_loop().time() - self._swept_at
 
     async def run(self) -> None:
         """Until cancelled."""
         while True:
             try:
                 pause = 0.0 if await self.sweep() else await self._pause()
+                self._swept_at = asyncio.get_running_loop().time()
             except TransientError as error:
                 pause = max(error.retry_after or 0.0, await self._pause())
                 log.warning("the delivery log cannot be read now", extra={"error": str(error), "again_in": pause})

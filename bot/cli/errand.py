@@ -1,0 +1,26 @@
+"""How a command asks the running service to do something: a request left in the store, and its answer."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+ANSWER_SECONDS = 10.0
+
+
+async def ask(path: Path, kind: str, body: dict[str, str]) -> tuple[bool, str]:
+    """Whether it was done, and what the service says. `path` is the store's."""
+    from bot.store import requests
+    from bot.store.base import Store
+
+    store = await Store.open(path, migrate=False)
+    try:
+        request_id = await requests.leave(store, kind, body)
+        async with asyncio.timeout(ANSWER_SECONDS):
+            while (answer := await requests.answered(store, request_id)) is None:  # noqa: ASYNC110 - from elsewhere
+                await asyncio.sleep(0.2)
+        return answer
+    except TimeoutError:
+        return False, "Forgehand does not seem to run: nobody answered. The request waits for the next start."
+    finally:
+        await store.close()
