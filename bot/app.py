@@ -39,7 +39,7 @@ from bot.settings import Settings
 from bot.store import spend
 from bot.store.base import Clock, Store
 from bot.store.lock import DataDirLock
-from bot.vault import Vault
+from bot.vault import NAMES, Vault
 from bot.web.credentials import NONE, from_vault
 from bot.web.delivery_log import DeliveryLog, Reading
 from bot.web.gateway import Credentials, Gateway
@@ -98,7 +98,8 @@ async def running(
 async def _credentials(settings: Settings, stored: Vault) -> Credentials:
     """Where the gateway finds them; without any, nothing could be done for anybody."""
     await stored.prepare()
-    if settings.model.api_key is None and settings.model.oauth_token is None and not await stored.entries():
+    kept = [one for one in await stored.entries() if one.name in NAMES]
+    if settings.model.api_key is None and settings.model.oauth_token is None and not kept:
         raise SettingsError(NONE)
     return from_vault(stored, settings.model)
 

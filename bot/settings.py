@@ -47,6 +47,9 @@ class GitHubSettings:
     private_key: Secret
     webhook_secrets: tuple[Secret, ...]
     accounts: tuple[str, ...]
+    client_id: str = ""
+    client_secret: Secret | None = None
+    """For signing in with GitHub."""
 
 
 @dataclass(frozen=True)
@@ -103,9 +106,12 @@ class Settings:
     def secrets(self) -> tuple[Secret, ...]:
         """Every credential, for the redactor."""
         found = [self.github.private_key, *self.github.webhook_secrets, *self.secret_keys]
-        found += [one for one in (self.model.api_key, self.model.oauth_token, self.metrics_token) if one]
+        found += [one for one in self._optional() if one]
         found += [Secret(self.e2b.api_key)] if self.e2b else []
         return tuple(found)
+
+    def _optional(self) -> tuple[Secret | None, ...]:
+        return self.model.api_key, self.model.oauth_token, self.metrics_token, self.github.client_secret
 
 
 class _Reader:
@@ -259,6 +265,8 @@ def _github(reader: _Reader, *, polls: bool) -> GitHubSettings:
         private_key=_private_key(reader),
         webhook_secrets=_webhook_secrets(reader, required=not polls),
         accounts=reader.names("FORGEHAND_ACCOUNTS"),
+        client_id=reader.text("FORGEHAND_CLIENT_ID", ""),
+        client_secret=reader.secret("FORGEHAND_CLIENT_SECRET"),
     )
 
 

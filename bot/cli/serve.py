@@ -8,10 +8,8 @@ from typing import Annotated
 import typer
 
 from bot import settings
-from bot.cli import console
+from bot.cli import console, start
 from bot.errors import SettingsError
-
-POLL_SECONDS = "5"
 
 
 def command(
@@ -25,8 +23,7 @@ def command(
 
 
 async def _serve(config: Path | None, poll: bool) -> None:
-    values = settings.from_environment(config)
-    chosen = settings.read({"FORGEHAND_POLL_SECONDS": POLL_SECONDS, **values} if poll else values)
+    chosen = await start.chosen(settings.from_environment(config), poll=poll)
     console.require_git()
     _require_price(chosen.model.model)
     from bot import app

@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 from bot.errors import GitHubRefused, NotFound
 from bot.github import wire
-from bot.github.api import REPEAT_AFTER_SECONDS, Answer, Api, Call, require
+from bot.github.api import REPEAT_AFTER_SECONDS, Answer, Api, Call, require, server_time
 from bot.github.reads import MAX_PAGES, PAGE, Reads
 from bot.github.tokens import Clock, Signer, Tokens
-from bot.github.types import AppIdentity, DeliveryPage, InstallationView, Purpose, Registration
+from bot.github.types import AppIdentity, DeliveryPage, Hook, InstallationView, Purpose, Registration
 from bot.models import InstallationId, RepoId
 from bot.settings import GitHubSettings, Secret
 
@@ -72,6 +72,15 @@ class GitHubApp:
             if one.suspended_at is None:
                 return await self.installation(InstallationId(one.id)).call(call, Purpose.METADATA, None)
         raise NotFound("the App is installed nowhere yet.")
+
+    async def clock_skew(self) -> float:
+        """Seconds by which GitHub's clock is ahead of ours."""
+        answer = await self.call(Call("GET", "/app"))
+        return server_time(answer.headers, self._clock()) - self._clock()
+
+    async def hook(self) -> Hook:
+        """Where GitHub sends the App's webhooks."""
+        return require(await self.call(Call("GET", "/app/hook/config"))).decode(wire.HookJson).hook()
 
     async def installations(self) -> list[InstallationView]:
         """All of them, in pages of a bounded number."""

@@ -48,6 +48,14 @@ class Registration:
 
 
 @dataclass(frozen=True)
+class Hook:
+    """The App's webhook as it is set at GitHub."""
+
+    url: str
+    content_type: str
+
+
+@dataclass(frozen=True)
 class InstallationView:
     """An installation of the App as GitHub lists it."""
 

@@ -11,6 +11,7 @@ from bot.github.types import (
     CheckRun,
     Comment,
     Delivery,
+    Hook,
     InstallationView,
     Issue,
     Pull,
@@ -56,6 +57,14 @@ class App(msgspec.Struct):
     def identity(self, bot: User) -> AppIdentity:
         owner = self.owner or Owner()
         return AppIdentity(self.id, self.slug, self.name, owner.login or owner.slug, bot.login, bot.id)
+
+
+class HookJson(msgspec.Struct):
+    url: str = ""
+    content_type: str = "form"
+
+    def hook(self) -> Hook:
+        return Hook(self.url, self.content_type)
 
 
 class InstallationJson(msgspec.Struct):
