@@ -20,6 +20,8 @@ from bot.vault import APP, Vault, place
 _LABEL = re.compile(r"-----BEGIN ((?:RSA )?PRIVATE KEY)-----(.*?)-----END \1-----", re.DOTALL)
 _PROOF = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 LINE = 64
+POLL_SECONDS = "5"
+"""Where GitHub's log is read instead of being called."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Registered:
     github_url: str
     public_url: str = ""
     """Empty where GitHub's log is read instead of being called."""
+    page_url: str = ""
+    """Of the App at GitHub."""
 
     def settings(self) -> dict[str, str]:
         """By the names that they have in the environment."""
@@ -46,6 +50,7 @@ class Registered:
             "FORGEHAND_CLIENT_SECRET": self.client_secret.reveal(),
             "FORGEHAND_GITHUB_URL": self.github_url,
             "FORGEHAND_PUBLIC_URL": self.public_url,
+            "FORGEHAND_POLL_SECONDS": "" if self.public_url else POLL_SECONDS,
         }
         return {name: value for name, value in named.items() if value}
 
@@ -59,6 +64,7 @@ class _Stored(msgspec.Struct):
     client_secret: str = ""
     github_url: str = GITHUB
     public_url: str = ""
+    page_url: str = ""
 
 
 async def save(vault: Vault, app: Registered) -> None:
@@ -72,6 +78,7 @@ async def save(vault: Vault, app: Registered) -> None:
         app.client_secret.reveal(),
         app.github_url,
         app.public_url,
+        app.page_url,
     )
     await vault.put(APP, OPERATOR, Secret(base64.b64encode(msgspec.json.encode(stored)).decode()))
 
@@ -103,6 +110,7 @@ def _read(found: Secret) -> Registered:
         Secret(stored.client_secret),
         stored.github_url,
         stored.public_url,
+        stored.page_url,
     )
 
 

@@ -257,10 +257,10 @@ def _webhook_secrets(reader: _Reader, *, required: bool) -> tuple[Secret, ...]:
 
 
 def _github(reader: _Reader, *, polls: bool) -> GitHubSettings:
-    url = reader.url("FORGEHAND_GITHUB_URL", GITHUB)
+    url, api_url = _github_urls(reader)
     return GitHubSettings(
         url=url,
-        api_url=reader.url("FORGEHAND_GITHUB_API_URL", GITHUB_API if url == GITHUB else f"{url}/api/v3"),
+        api_url=api_url,
         app_id=reader.required_whole("FORGEHAND_APP_ID"),
         private_key=_private_key(reader),
         webhook_secrets=_webhook_secrets(reader, required=not polls),
@@ -314,6 +314,29 @@ def require_credential(model: ModelSettings) -> None:
         )
 
 
+def read_address(values: Mapping[str, str]) -> tuple[str, int]:
+    """Where it listens."""
+    reader = _Reader(values)
+    return reader.text("FORGEHAND_HOST", "127.0.0.1"), reader.port("FORGEHAND_PORT", 8080)
+
+
+def read_github_urls(values: Mapping[str, str]) -> tuple[str, str]:
+    """The pages' and the API's."""
+    return _github_urls(_Reader(values))
+
+
+def _github_urls(reader: _Reader) -> tuple[str, str]:
+    url = reader.url("FORGEHAND_GITHUB_URL", GITHUB)
+    return url, reader.url("FORGEHAND_GITHUB_API_URL", GITHUB_API if url == GITHUB else f"{url}/api/v3")
+
+
+def read_public_url(values: Mapping[str, str]) -> str:
+    """Empty where there is none."""
+    reader = _Reader(values)
+    given = reader.text("FORGEHAND_PUBLIC_URL", "")
+    return reader.url("FORGEHAND_PUBLIC_URL", given) if given else ""
+
+
 def read_egress(values: Mapping[str, str]) -> frozenset[str]:
     return _Reader(values).hosts("FORGEHAND_EGRESS")
 
@@ -353,18 +376,18 @@ def data_dir(values: Mapping[str, str]) -> Path:
 def read(values: Mapping[str, str]) -> Settings:
     """All settings of the service, or a SettingsError with one sentence that names the wrong one."""
     reader = _Reader(values)
-    public = reader.text("FORGEHAND_PUBLIC_URL", "")
     command = reader.text("FORGEHAND_COMMAND", "/claude")
     if len(command) < 2 or not _COMMAND.fullmatch(command):
         raise SettingsError(f"FORGEHAND_COMMAND must be one word such as /claude, not {command!r}.")
+    host, port = read_address(values)
     poll_seconds = reader.number("FORGEHAND_POLL_SECONDS", 0)
     if reader.text("FORGEHAND_DATABASE_URL", ""):
         raise SettingsError("FORGEHAND_DATABASE_URL: Postgres is not supported yet. Leave it empty to use SQLite.")
     return Settings(
         data_dir=data_dir(values),
-        host=reader.text("FORGEHAND_HOST", "127.0.0.1"),
-        port=reader.port("FORGEHAND_PORT", 8080),
-        public_url=reader.url("FORGEHAND_PUBLIC_URL", public) if public else None,
+        host=host,
+        port=port,
+        public_url=read_public_url(values) or None,
         sandbox=reader.choice("FORGEHAND_SANDBOX", "local", ("local", "e2b")),
         command=command,
         egress=read_egress(values),

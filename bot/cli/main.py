@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import console, db, demo, doctor, execute, keys, serve, sessions, spend, switch
+from bot.cli import console, db, demo, doctor, execute, keys, serve, sessions, setup, spend, switch
 
 app = typer.Typer(
     name="forgehand",
@@ -36,6 +36,7 @@ app.command("serve")(serve.command)
 app.command("execute")(execute.command)
 app.command("demo")(demo.command)
 app.command("spend")(spend.command)
+app.command("setup")(setup.command)
 app.command("doctor")(doctor.command)
 app.command("pause")(switch.pause)
 app.command("resume")(switch.resume)

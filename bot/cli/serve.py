@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bot import settings
-from bot.cli import console, start
+from bot.cli import console, setup, start
 from bot.errors import SettingsError
 
 
@@ -23,7 +23,10 @@ def command(
 
 
 async def _serve(config: Path | None, poll: bool) -> None:
-    chosen = await start.chosen(settings.from_environment(config), poll=poll)
+    values = settings.from_environment(config)
+    if await start.has_no_app(values) and not await setup.guide(values):
+        return
+    chosen = await start.chosen(values, poll=poll)
     console.require_git()
     _require_price(chosen.model.model)
     from bot import app

@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from bot import settings
 from bot.settings import Settings
 
-POLL_SECONDS = "5"
+APP_NAMES = ("FORGEHAND_APP_ID", "FORGEHAND_PRIVATE_KEY", "FORGEHAND_WEBHOOK_SECRET")
 
 
 async def chosen(values: Mapping[str, str], *, poll: bool) -> Settings:
     """SettingsError with the sentence for what is missing."""
-    polled = {"FORGEHAND_POLL_SECONDS": POLL_SECONDS, **values} if poll else values
+    from bot import registration
+
+    polled = {"FORGEHAND_POLL_SECONDS": registration.POLL_SECONDS, **values} if poll else values
     return settings.read(await merged(polled))
 
 
@@ -30,3 +32,10 @@ async def merged(values: Mapping[str, str]) -> dict[str, str]:
     await asyncio.to_thread(vaults.verify, path, ring)
     app = await asyncio.to_thread(registration.peek, path, ring)
     return registration.under(values, app)
+
+
+async def has_no_app(values: Mapping[str, str]) -> bool:
+    """Neither set nor stored: the first start ever. Whoever has set a part of it is told what is missing instead."""
+    if any(name.removesuffix("_FILE") in APP_NAMES and value.strip() for name, value in values.items()):
+        return False
+    return "FORGEHAND_APP_ID" not in await merged(values)

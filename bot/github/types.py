@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from bot.models import InstallationId, Person, Repo
+from bot.settings import Secret
 
 
 class Purpose(StrEnum):
@@ -45,6 +46,20 @@ class Registration:
     url: str
     permissions: Mapping[str, str]
     events: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Converted:
+    """An App that GitHub has just made from a manifest."""
+
+    app_id: int
+    slug: str
+    private_key: Secret
+    webhook_secret: Secret
+    client_id: str
+    client_secret: Secret
+    url: str
+    """Of its page."""
 
 
 @dataclass(frozen=True)
