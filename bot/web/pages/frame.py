@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent
 COMMON = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # with `no-referrer` browsers hide where a form came from, from us too
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
