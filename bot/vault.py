@@ -25,7 +25,9 @@ CHECK = "_check"
 """A row whose value is known: it tells a wrong key before there is any secret."""
 CHECK_VALUE = "forgehand"
 BATCH = 20
-LONGEST = 8192
+LONGEST = 4096
+LONGEST_APP = 16_384
+"""With the largest of private keys in it."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ def _checked(name: str, value: Secret) -> str:
         raise VaultError(f"There is no secret of that name; known are {' and '.join(NAMES)}.")
     if not text:
         raise VaultError(f"Nothing was given for {name}.")
-    if len(text) > LONGEST or not all("!" <= letter <= "~" for letter in text):
+    if len(text) > (LONGEST_APP if name == APP else LONGEST) or not all("!" <= letter <= "~" for letter in text):
         raise VaultError(f"What was given for {name} is not a key: it holds blanks, odd characters or too much.")
     is_oauth = text.startswith("sk-ant-oat")
     if is_oauth != (name == OAUTH_TOKEN) and text.startswith("sk-ant-"):
