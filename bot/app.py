@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from bot.sessions.flow import Flow
 from bot.sessions.purging import Purging
 from bot.sessions.services import Services
 from bot.sessions.signals import Signals
+from bot.sessions.warming import Warming
 from bot.settings import Settings
 from bot.store import spend
 from bot.store.base import Clock, Store
@@ -48,9 +49,16 @@ from bot.web.server import Server, tcp_socket
 from bot.web.webhooks import webhook_routes
 from sandbox.agents.claude import Claude
 from sandbox.choice import Choice, choose
+from sandbox.e2b.settings import E2BSettings
 from sandbox.egress import EgressProxy
 
 log = logging.getLogger(__name__)
+
+UNMETERED = (
+    "FORGEHAND_E2B_UNMETERED=1: AGENTS REACH THE MODEL PAST THE GATEWAY. NO BUDGET OF A TURN, PERSON, REPOSITORY OR "
+    "INSTALLATION IS ENFORCED, SPENDING IS NOT COUNTED, AND WHATEVER RUNS IN A SANDBOX MAY USE YOUR KEY. "
+    "Set a limit at your provider."
+)
 
 OpenStore = Callable[[Path], Awaitable[Store]]
 
@@ -86,7 +94,8 @@ async def running(
         stack.push_async_callback(gateway.close)
         wakes = asyncio.Event()
         server = await stack.enter_async_context(_edge(settings, store, gateway, health, wakes.set))
-        choice = await choose(settings.data_dir / "environments", e2b=settings.e2b)
+        e2b = await _reachable(stack, settings.e2b, gateway)
+        choice = await choose(settings.data_dir / "environments", e2b=e2b)
         stack.push_async_callback(choice.provider.close)
         if settings.e2b is None:
             await _open_sockets(stack, settings, gateway, choice)
@@ -114,6 +123,17 @@ def _edge(settings: Settings, store: Store, gateway: Gateway, health: Health, on
         Mount("/gateway", app=gateway),
     ]
     return Server(Starlette(routes=routes), tcp_socket(settings.host, settings.port))
+
+
+async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: Gateway) -> E2BSettings | None:
+    """Without a public URL, sandboxes in the cloud are connected to from here, and get to the gateway alone."""
+    if e2b is not None and e2b.unmetered is not None:
+        log.warning(UNMETERED)
+    if e2b is None or e2b.gateway_url is not None:
+        return e2b
+    listener = tcp_socket("127.0.0.1", 0)
+    await stack.enter_async_context(Server(gateway, listener))
+    return replace(e2b, gateway_address=listener.getsockname()[:2])
 
 
 async def _open_sockets(stack: AsyncExitStack, settings: Settings, gateway: Gateway, choice: Choice) -> None:
@@ -144,6 +164,7 @@ async def _assemble(
         redactor=redactor,
         cache=cache,
         environments=choice.provider,
+        snapshots=choice.snapshots,
         agent=Claude(),
         board=board,
         signals=Signals(),
@@ -181,7 +202,10 @@ async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event)
     await stack.enter_async_context(_background(_warm_up(desk)))
     reading = Reading(services.settings.github.app_id, wakes.set, services.settings.poll_seconds)
     sweep = DeliveryLog(services.github, services.store, reading)
-    for loop in (admission.run(), sweep.run(), Intake(desk, wakes).run(), Errands(desk).run(), Purging(services).run()):
+    loops = [admission.run(), sweep.run(), Intake(desk, wakes).run(), Errands(desk).run(), Purging(services).run()]
+    if services.snapshots is not None:
+        loops.append(Warming(services, services.snapshots).run())
+    for loop in loops:
         await stack.enter_async_context(_background(loop))
     settings = services.settings
     return Parts(services.store, settings.data_dir, services.github, admission, sweep, settings.poll_seconds)

@@ -3,62 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from bot import shares
 from bot.characters import plain
+from bot.material import Diff, Log, Material, Picture, Prompt, Said
+from bot.shares import Claim
 from bot.visible import as_written, visible
 
+__all__ = ["Diff", "Log", "Material", "Picture", "Prompt", "Said", "beside", "compose"]
+
 MAX_BYTES = 100_000
-THREAD_SHARE = 0.5
-"""Of what the request leaves, the most that the thread's own text may take."""
-EXTRA_SHARE = 0.5
-"""Of what then is left, the most that all further material may take; remarks get the rest, newest first."""
+FILE_BYTES = 1_000_000
+"""Of one file beside the prompt."""
+SPARE_BYTES = 3_000
+"""For the list of what was left out and of the files."""
 LEAST_BLOCK = 400
-
-
-@dataclass(frozen=True)
-class Said:
-    """Somebody's text on the thread."""
-
-    author: str
-    trusted: bool
-    """Has write access: their words are instruction."""
-    body: str
-    at: str = ""
-    changed_since: bool = False
-    """Edited after the command was given: withheld, since nobody approved that text."""
-
-
-@dataclass(frozen=True)
-class Material:
-    """Everything that a prompt may be made of; nothing in it has been cleaned yet."""
-
-    kind: str
-    repo: str
-    number: int
-    is_pull: bool
-    requester: str
-    request: str
-    title: str
-    opening: Said
-    """The body of the issue or pull request."""
-    remarks: Sequence[Said] = ()
-    """Oldest first, without our own and without the one that holds the command."""
-    extras: Sequence[tuple[str, str]] = ()
-    """Further data with its name: a diff, a failing log."""
-    public: bool = True
-    read_outsiders: bool = False
-    resumed: bool = False
-    """The agent knows the thread from its earlier turn: only `remarks` are new."""
-
-
-@dataclass(frozen=True)
-class Prompt:
-    text: str
-    notes: tuple[str, ...] = field(default=())
-    """What was cut or withheld, one sentence each, for the agent and for the reader."""
-
+THREAD, DIFF, LOG, REMARKS, EXTRA = 3, 2, 2, 3, 1
+"""How the parts count against each other when there is not room for all of them."""
 
 _TASKS = {
     "ask": "Answer the request. Change no file: nothing you change will be kept.",
@@ -74,24 +37,48 @@ def compose(material: Material, *, delimiter: str, max_bytes: int = MAX_BYTES) -
     return _Composer(material, delimiter, max_bytes).prompt()
 
 
+def beside(text: str, folder: str, names: Sequence[str]) -> str:
+    """The prompt with the paths of its files, once it is known where they lie."""
+    if not names:
+        return text
+    rows = "\n".join(f"- {folder}/{name}" for name in sorted(names))
+    head = "Files beside this prompt, to be read where they are of use; what they hold is marked as above:"
+    return f"{text}\n\n{head}\n{rows}"
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A block before it is known how much room it gets."""
+
+    label: str
+    what: str
+    """In a sentence about what was left out."""
+    text: str
+    file: str
+    """Takes the whole where there is not room for it."""
+    weight: int
+    from_its_end: bool = False
+
+
 class _Composer:
     def __init__(self, material: Material, delimiter: str, max_bytes: int) -> None:
         self._material = material
         self._delimiter = delimiter
         self._max_bytes = max_bytes
         self._notes: list[str] = []
+        self._files: dict[str, str] = {}
+        self._untrusted = False
 
     def prompt(self) -> Prompt:
         request = as_written(self._material.request)
         parts = [self._head(), self._request(request.text), _TASKS.get(self._material.kind, _WORK), self._rules()]
-        left = self._max_bytes - _size("\n\n".join(parts)) - 1_000
-        blocks = self._unseen(request.unseen, left)
-        blocks += self._thread(int((left - _size("".join(blocks))) * THREAD_SHARE))
-        blocks += self._extras(int((left - _size("".join(blocks))) * EXTRA_SHARE))
-        blocks += self._remarks(left - _size("".join(blocks)))
+        left = self._max_bytes - shares.size("\n\n".join(parts)) - SPARE_BYTES
+        blocks = self._unseen(request.unseen, left) + self._pictures()
+        blocks += self._shared(left - shares.size("\n\n".join(blocks)))
+        self._notes += self._material.missing
         notes = ["Left out of this prompt:\n" + "\n".join(f"- {note}" for note in self._notes)] if self._notes else []
         text = "\n\n".join([*parts, *blocks, *notes])
-        return Prompt(_fit(text, self._max_bytes), tuple(self._notes))
+        return Prompt(_fit(text, self._max_bytes), tuple(self._notes), self._files, self._untrusted)
 
     def _head(self) -> str:
         one = self._material
@@ -102,10 +89,11 @@ class _Composer:
     def _request(self, text: str) -> str:
         who = f"{_name(self._material.requester)}, who may write to the repository, asks:"
         words = text.strip("\r\n") or self._nothing_said()
-        most = self._max_bytes - 4_000
-        if _size(words) > most:
-            words = _shorten(words, most)
-            self._notes.append("the end of the request: it is longer than a prompt may be")
+        most = self._max_bytes - 4_000 - SPARE_BYTES
+        if shares.size(words) > most:
+            whole = _Part("INSTRUCTION: the request", "the request", words, "request.md", 1)
+            words = shares.beginning(words, most)
+            self._cut(whole)
         return f"{who}\n\n{self._line('REQUEST')}\n{words}\n{self._line('END OF REQUEST')}"
 
     def _nothing_said(self) -> str:
@@ -125,18 +113,14 @@ class _Composer:
     def _line(self, label: str) -> str:
         return f"===== {self._delimiter} {label} ====="
 
-    def _block(self, label: str, text: str, room: int) -> str | None:
-        """None when there is too little room for it to be of use."""
-        room -= 2 * _size(self._line(label)) + 40
-        text = text.replace(self._delimiter, "[…]").strip("\r\n")
-        if _size(text) > room:
-            if room < LEAST_BLOCK:
-                return None
-            text = _shorten(text, room)
-            self._notes.append(f"the end of: {label.partition(': ')[2]}")
-        return f"{self._line(label)}\n{text}\n{self._line('END')}"
+    def _block(self, label: str, text: str) -> str:
+        return f"{self._line(label)}\n{self._inside(text)}\n{self._line('END')}"
+
+    def _inside(self, text: str) -> str:
+        return text.replace(self._delimiter, "[…]").strip("\r\n")
 
     def _label(self, said: Said, what: str) -> str:
+        self._untrusted = self._untrusted or not said.trusted
         rights = "may write here" if said.trusted else "may not write here"
         at = f", {_name(said.at)}" if said.at else ""
         return f"{'INSTRUCTION' if said.trusted else 'DATA'}: {what} by {_name(said.author)} ({rights}){at}"
@@ -145,49 +129,111 @@ class _Composer:
         if not found:
             return []
         label = "DATA: markup among the words of the request that the page does not show"
-        block = self._block(label, "\n".join(found), min(room, 4_000))
-        return [block] if block else []
+        text = self._inside("\n".join(found))
+        return [self._block(label, _fit(text, min(room, 4_000)))] if room > LEAST_BLOCK else []
 
-    def _thread(self, room: int) -> list[str]:
+    def _pictures(self) -> list[str]:
+        rows = [f"{_name(one.file)}: in {_name(one.where)}" for one in self._material.pictures]
+        label = "DATA: images of the thread, in files beside this prompt"
+        return [self._block(label, "\n".join(rows))] if rows else []
+
+    def _shared(self, room: int) -> list[str]:
+        """What shares the room: all of it where that goes, else each part's share, and the whole of it in a file."""
+        parts, remarks = list(self._parts()), self._wanted()
+        said = self._said(remarks)
+        if unsaid := len(remarks) - len(said):
+            self._notes.append(_count(unsaid, "older comment", "there was no room for"))
+        claims = {part.file: Claim(shares.size(self._block(part.label, part.text)) + 2, part.weight) for part in parts}
+        claims["comments.md"] = Claim(sum(shares.size(block) + 2 for block in said), REMARKS)
+        given = shares.allot(room, claims)
+        return [*self._placed(parts, given), *self._newest(remarks[unsaid:], said, given["comments.md"])]
+
+    def _said(self, remarks: Sequence[Said]) -> list[str]:
+        """As many of the newest as prompt and file can hold at most; what is older is not even looked at."""
+        found: list[str] = []
+        left = FILE_BYTES
+        for one in reversed(remarks):
+            block = self._block(self._label(one, _name(one.kind)), visible(one.body))
+            left -= shares.size(block) + 2
+            if left < 0:
+                break
+            found.append(block)
+        return found[::-1]
+
+    def _parts(self) -> Iterator[_Part]:
+        one = self._material
+        yield from self._thread()
+        if one.diff is not None:
+            between = f", {_name(one.diff.between)}" if one.diff.between else ""
+            more = "" if not one.diff.cut else " (its beginning)"
+            label = f"DATA: diff of the pull request{between}{more}"
+            if one.diff.cut:
+                self._notes.append("the end of the pull request's diff: it is longer than is read")
+            yield _Part(label, "the pull request's diff", plain(one.diff.text), "diff.patch", DIFF)
+        self._untrusted = self._untrusted or bool(one.logs or one.extras)
+        for number, log in enumerate(one.logs, 1):
+            what = f"the log of {_name(log.name)}"
+            yield _Part(f"DATA: {what}", what, plain(log.text), f"log-{number}.txt", LOG, from_its_end=True)
+        for number, (name, text) in enumerate(one.extras, 1):
+            yield _Part(f"DATA: {_name(name)}", _name(name), plain(text), f"data-{number}.txt", EXTRA)
+
+    def _thread(self) -> Iterator[_Part]:
         one = self._material
         if one.resumed:
-            return []
+            return
         if one.opening.changed_since:
             self._notes.append("the thread's own text: it was changed after the command was given")
-            return []
+            return
         title = plain(one.title).replace("\n", " ").strip()
         text = f"Title: {title}\n\n{visible(one.opening.body).strip()}"
         kind = "pull request" if one.is_pull else "issue"
         label = self._label(one.opening, f"title and text of the {kind}")
-        block = self._block(label, text, room)
-        if block is None:
-            self._notes.append(f"the text of the {kind}: there was no room for it")
-        return [block] if block else []
+        yield _Part(label, f"the text of the {kind}", text, "thread.md", THREAD)
 
-    def _extras(self, room: int) -> list[str]:
-        blocks = []
-        for index, (name, text) in enumerate(self._material.extras):
-            share = room // (len(self._material.extras) - index)
-            block = self._block(f"DATA: {_name(name)}", plain(text), share)
-            if block is None:
-                self._notes.append(f"{_name(name)}: there was no room for it")
+    def _placed(self, parts: Sequence[_Part], given: dict[str, int]) -> Iterator[str]:
+        for part in parts:
+            block, room = self._block(part.label, part.text), given[part.file] - 2
+            if shares.size(block) <= room:
+                yield block
                 continue
-            room -= _size(block)
-            blocks.append(block)
-        return blocks
+            self._cut(part)
+            room -= shares.size(self._block(part.label, ""))
+            if room >= LEAST_BLOCK:
+                shorten = shares.ending if part.from_its_end else shares.beginning
+                yield self._block(part.label, shorten(self._inside(part.text), room))
 
-    def _remarks(self, room: int) -> list[str]:
-        """Newest first while there is room; in the prompt they stand in their own order."""
-        wanted = self._wanted()
-        blocks: list[str] = []
-        for index, said in enumerate(reversed(wanted)):
-            block = self._block(self._label(said, "comment"), visible(said.body), room)
-            if block is None:
-                self._notes.append(_count(len(wanted) - index, "older comment", "there was no room for"))
-                break
-            room -= _size(block) + 2
-            blocks.append(block)
-        return blocks[::-1]
+    def _cut(self, part: _Part) -> None:
+        """The whole goes to a file, as far as a file may be long; both sides are told."""
+        side = "beginning" if part.from_its_end else "end"
+        self._notes.append(f"the {side} of {part.what}; all of it is in the file {part.file}")
+        text = self._inside(part.text)
+        if shares.size(text) > FILE_BYTES:
+            shorten = shares.ending if part.from_its_end else shares.beginning
+            text = shorten(text, FILE_BYTES)
+            self._notes[-1] = f"the {side} of {part.what}; what of it may be read is in the file {part.file}"
+        self._files[part.file] = self._block(part.label, text) + "\n"
+
+    def _newest(self, remarks: Sequence[Said], blocks: Sequence[str], room: int) -> list[str]:
+        """Newest first while there is room; in the prompt they stand in their own order, the others in a file."""
+        first = len(blocks)
+        while first and shares.size(blocks[first - 1]) + 2 <= room:
+            first -= 1
+            room -= shares.size(blocks[first]) + 2
+        kept = list(blocks[first:])
+        if first:
+            kept[:0] = clipped = self._clipped(remarks[first - 1], room)
+            self._files["comments.md"] = "\n\n".join(blocks[:first]) + "\n"
+            why = "in part or not at all:" if clipped else "not here:"
+            self._notes.append(f"{_count(first, 'older comment', why)}, in the file comments.md instead")
+        return kept
+
+    def _clipped(self, said: Said, room: int) -> list[str]:
+        """The beginning of a remark for the whole of which there is no room."""
+        label = self._label(said, _name(said.kind))
+        room -= shares.size(self._block(label, "")) + 2
+        return (
+            [self._block(label, shares.beginning(self._inside(visible(said.body)), room))] if room > LEAST_BLOCK else []
+        )
 
     def _wanted(self) -> list[Said]:
         one = self._material
@@ -209,18 +255,8 @@ def _count(number: int, what: str, why: str) -> str:
     return f"{why} {number} {what}{'' if number == 1 else 's'}"
 
 
-def _size(text: str) -> int:
-    return len(text.encode("utf-8", "replace"))
-
-
-def _shorten(text: str, room: int) -> str:
-    mark = "\n[… cut here …]"
-    raw = text.encode("utf-8", "replace")[: max(0, room - _size(mark))]
-    return raw.decode("utf-8", "ignore").rstrip() + mark
-
-
 def _fit(text: str, most: int) -> str:
-    return text if _size(text) <= most else _shorten(text, most)
+    return text if shares.size(text) <= most else shares.beginning(text, most)
 
 
 def _name(text: str) -> str:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from bot.errors import SettingsError
+from sandbox.agents.claude import Claude
+from sandbox.e2b.secret import Unmetered
 from sandbox.e2b.settings import AGENT, E2BSettings
+
+PROVIDER = "https://api.anthropic.com"
 
 
 class _Secret(Protocol):
@@ -20,6 +25,7 @@ class Reader(Protocol):
     def url(self, name: str, default: str) -> str: ...
     def whole(self, name: str, default: int) -> int: ...
     def number(self, name: str, default: float, *, least: float = 0.0) -> float: ...
+    def choice(self, name: str, default: str, allowed: tuple[str, ...]) -> str: ...
     def hosts(self, name: str) -> frozenset[str]: ...
 
 
@@ -31,15 +37,14 @@ def read(reader: Reader) -> E2BSettings:
             "FORGEHAND_SANDBOX=e2b needs E2B_API_KEY (or E2B_API_KEY_FILE): make a key at "
             "https://e2b.dev/dashboard?tab=keys."
         )
-    public = _optional_url(reader, "FORGEHAND_PUBLIC_URL")
-    if public is None:
-        raise SettingsError(
-            "FORGEHAND_SANDBOX=e2b needs FORGEHAND_PUBLIC_URL: agents in E2B's cloud reach their model through this "
-            "service, at that address."
-        )
+    url = _optional_url(reader, "FORGEHAND_PUBLIC_URL")
+    unmetered = _unmetered(reader)
+    if unmetered is not None:
+        url = reader.url("ANTHROPIC_BASE_URL", PROVIDER)
     return E2BSettings(
         api_key=key.reveal(),
-        gateway_url=public,
+        gateway_url=url,
+        unmetered=unmetered,
         instance="",
         template=reader.text("FORGEHAND_E2B_TEMPLATE", "forgehand"),
         agent=reader.text("FORGEHAND_E2B_AGENT", AGENT),
@@ -49,8 +54,23 @@ def read(reader: Reader) -> E2BSettings:
         domain=reader.text("E2B_DOMAIN", "") or None,
         sandboxes=reader.whole("FORGEHAND_E2B_SANDBOXES", 20),
         creations_per_second=reader.number("FORGEHAND_E2B_CREATIONS", 1, least=0.01),
+        snapshot_after=reader.number("FORGEHAND_E2B_SNAPSHOT_AFTER", 20),
         longest_seconds=round(reader.number("FORGEHAND_E2B_HOURS", 1, least=0.1) * 3600),
     )
+
+
+def _unmetered(reader: Reader) -> Unmetered | None:
+    """Where the operator wants it: E2B is given the key, agents ask the provider, and no budget of ours holds."""
+    if reader.choice("FORGEHAND_E2B_UNMETERED", "0", ("0", "1")) == "0":
+        return None
+    key = reader.secret("ANTHROPIC_API_KEY")
+    provider = urlsplit(reader.url("ANTHROPIC_BASE_URL", PROVIDER))
+    if key is None or provider.scheme != "https" or not provider.hostname:
+        raise SettingsError(
+            "FORGEHAND_E2B_UNMETERED=1 needs ANTHROPIC_API_KEY and a provider at an https:// address: E2B puts it "
+            "into the requests of its sandboxes."
+        )
+    return Unmetered(key.reveal(), provider.hostname, path=Claude.gateway_path)
 
 
 def _optional_url(reader: Reader, name: str) -> str | None:

@@ -12,7 +12,7 @@ from sandbox.e2b.settings import E2BSettings
 from sandbox.errors import IsolationMissing
 from sandbox.local.provider import LocalProvider
 from sandbox.plain import PlainProvider, PlainSettings
-from sandbox.primitives import EnvironmentProvider
+from sandbox.primitives import EnvironmentProvider, Snapshots
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ class Choice:
     isolated: bool
     words: str
     """For the operator."""
+    snapshots: Snapshots | None = None
+    """Where there are such things."""
     why: str = ""
     """What is missing for isolation; empty where it is not."""
 
@@ -50,7 +52,7 @@ def _cloud(root: Path, settings: E2BSettings) -> Choice:
         raise IsolationMissing("E2B's SDK is not installed: pip install 'forgehand[e2b]' brings it.")
     provider = E2BProvider(replace(settings, instance=_instance(root)))
     words = f"sandboxes in E2B's cloud (template {settings.template})"
-    return Choice(provider, root / "sockets", isolated=True, words=words)
+    return Choice(provider, root / "sockets", isolated=True, words=words, snapshots=provider)
 
 
 def _instance(root: Path) -> str:

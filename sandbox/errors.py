@@ -11,6 +11,10 @@ class EnvironmentGone(SandboxError):
     """The environment no longer exists: what was in it is lost, what was collected is not."""
 
 
+class SnapshotGone(SandboxError):
+    """What an environment was to start from is not there any more."""
+
+
 class EnvironmentBusy(SandboxError):
     """No environment can be had, or it did not answer in time; may pass by itself."""
 

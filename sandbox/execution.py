@@ -10,8 +10,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sandbox.agents.base import Agent, AgentRun, instructions_path, turn_folder
+from sandbox import blocked
+from sandbox.agents.base import Agent, AgentRun, context_folder, instructions_path, turn_folder
 from sandbox.agents.text import clean
+from sandbox.blocked import Blocked
 from sandbox.errors import EnvironmentBusy, NotThere, SandboxError
 from sandbox.following import Follower
 from sandbox.mailbox import Mailbox
@@ -44,9 +46,13 @@ class ExecutionEnvironment:
         self._layout = primitives.layout
         self._state = posixpath.join(self._layout.out, "checkout")
 
-    async def prepare(self, pack: Path, sha: str, shallow: Sequence[str], branch: str, *, turn: int = 1) -> None:
-        """A checkout of `sha` on `branch`; what is there already for this turn is left as it is."""
-        inside = posixpath.join(self._state, "base.pack")
+    async def prepare(
+        self, pack: Path, sha: str, shallow: Sequence[str], branch: str, *, turn: int = 1, on: str | None = None
+    ) -> None:
+        """A checkout of `sha` on `branch`; what is there already for this turn is left as it is.
+
+        `on`: the commit of the snapshot that the environment started from; the pack holds what came after it."""
+        inside = posixpath.join(self._state, "since.pack" if on else "base.pack")
         await self.primitives.upload(pack, inside)
         spec = {
             "state": self._state,
@@ -55,6 +61,7 @@ class ExecutionEnvironment:
             "shallow": list(shallow),
             "branch": branch,
             "turn": turn,
+            "on": on,
         }
         await self._script("prepare", spec, PREPARE_SECONDS)
 
@@ -79,6 +86,8 @@ class ExecutionEnvironment:
         folder = turn_folder(self._layout, run.turn)
         if (await self.status(run.turn)).state is not RunState.NOT_STARTED:
             return
+        for name, source in run.beside.items():
+            await self.primitives.upload(source, posixpath.join(self.context(run.turn), name))
         prompt = Mailbox.file("prompt", self.agent.message(run.prompt), order=0)
         await self.primitives.write_many(
             {
@@ -89,6 +98,18 @@ class ExecutionEnvironment:
         )
         argv = self._python("agent_run", posixpath.join(folder, "spec.json"))
         await self.primitives.launch(_name(run.turn), argv, cwd=posixpath.dirname(self._layout.runner))
+
+    def context(self, turn: int) -> str:
+        """The folder in which the agent finds the files beside its prompt."""
+        return context_folder(self._layout, turn)
+
+    async def blocked(self, since: float) -> list[Blocked]:
+        """Where the environment asked to go and was not let, by its own account; empty when that cannot be read."""
+        try:
+            data = await self.primitives.read(posixpath.join(self._layout.out, blocked.LOG), limit=blocked.LOG_BYTES)
+        except SandboxError:
+            return []
+        return blocked.counted(data, since)
 
     def follow(self, turn: int, offset: int) -> AsyncIterator[Chunk]:
         """The run's output from a byte offset on; ends when the run has ended and all of it was given out."""

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sandbox import blocked
 from sandbox import plain_processes as processes
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
 from sandbox.plain_files import PlainFiles, remove_tree
@@ -231,6 +232,7 @@ class PlainEnvironment:
         sockets = self._settings.sockets
         forwarder = [self._settings.python, "-E", "-s", "-B", str(self.folder / "runner" / "forwarder.py")]
         forwarder += ["--gateway", str(sockets / "gateway.sock"), "--egress", str(sockets / "egress.sock")]
+        forwarder += ["--denied", str(self.folder / "out" / blocked.LOG)]
         return [*forwarder, "--", *argv]
 
     def _environment(self, mark: str, env: Mapping[str, str] | None) -> dict[str, str]:

@@ -150,6 +150,12 @@ class EnvironmentSpec:
     labels: Mapping[str, str]
     public_repository: bool
     lifetime_seconds: float = 3600.0
+    egress: tuple[str, ...] = ()
+    """Hosts that this one may reach beside those that all may reach."""
+    template: str | None = None
+    """What it starts from, where there are templates; None: the operator's."""
+    snapshot: str | None = None
+    """What it starts from instead of a template; SnapshotGone where that is not there any more."""
 
 
 class EnvironmentProvider(Protocol):
@@ -167,4 +173,17 @@ class EnvironmentProvider(Protocol):
 
     async def close(self) -> None:
         """Let go of the client; environments stay."""
+        ...
+
+
+class Snapshots(Protocol):
+    """Disks of environments, kept to start others from; of providers that have such a thing."""
+
+    async def take_snapshot(self, environment_id: str, name: str) -> str:
+        """Of an environment in which no agent has run; what tells it from others is taken off first. The same name
+        again gives one snapshot."""
+        ...
+
+    async def remove_snapshot(self, snapshot_id: str) -> None:
+        """That it is gone already is as good."""
         ...

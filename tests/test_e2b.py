@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,7 @@ async def test_a_create_that_failed_is_told_as_passing_and_can_be_repeated(
 async def test_of_two_sandboxes_with_one_key_the_furnished_one_stays(world: E2BWorld, provider: E2BProvider) -> None:
     """A create that E2B carried out only after we had stopped looking."""
     cloud = provider._cloud
-    late = await cloud.create("late", {**SPEC.labels, KEY: "one", INSTANCE: "test"}, world.settings.network())
+    late = await cloud.create("late", {**SPEC.labels, KEY: "one", INSTANCE: "test"}, world.settings.network(), "base")
     other = world.provider(instance="other")
     env = await other.create("one", SPEC)
     world.e2b.sandbox(world.e2b.live[-1].id).metadata[INSTANCE] = "test"
@@ -90,6 +91,21 @@ async def test_what_a_sandbox_is_given(world: E2BWorld, provider: E2BProvider) -
     assert sandbox.lifecycle.pause
     assert not sandbox.lifecycle.auto_resume
     assert not sandbox.env
+
+
+async def test_the_repositorys_hosts_are_open_to_its_sandbox_alone(world: E2BWorld, provider: E2BProvider) -> None:
+    """In the firewall and in the proxy with words, also for a process that finds the sandbox later."""
+    spec = replace(SPEC, egress=("Packages.example",), template="ours")
+    await provider.create("one", spec)
+    await provider.create("two", SPEC)
+    first, second = world.e2b.sandboxes
+    assert first.template == "ours"
+    assert first.network["allowOut"] == ["127.0.0.1", "packages.example"]
+    assert second.network["allowOut"] == ["127.0.0.1"]
+    found = await world.provider().attach("one")
+    await found.launch("run", ["true"])
+    sent = b"".join(call.body for call in world.e2b.calls if call.path == "/files" and call.sandbox == first.id)
+    assert b"127.0.0.1,packages.example" in sent
 
 
 async def test_another_instances_sandboxes_are_not_seen(world: E2BWorld, provider: E2BProvider) -> None:

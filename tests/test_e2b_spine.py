@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bot.simulation.anthropic import Call, Say, Script, Wait
+from bot.simulation.anthropic import Call, ModelRequest, Say, Script, Wait
 from tests.e2b_world import e2b_spine
 from tests.world import MODEL_KEY, WEBHOOK_SECRET
 
@@ -70,3 +70,23 @@ async def test_a_sandbox_that_vanishes_ends_the_turn_with_a_sentence(tmp_path: P
             world.model.release("go")
         assert "environment" in world.replies()[0].body
         assert not world.pulls()
+
+
+async def test_files_beside_the_prompt_and_blocked_hosts_are_as_in_a_local_box(tmp_path: Path) -> None:
+    async with e2b_spine(tmp_path) as (world, _):
+        world.say("the beginning\n" + "words " * 9_000 + "\nthe end of it")
+        for _ in range(2):
+            world.say("words " * 9_000)
+
+        def search(request: ModelRequest) -> Call:
+            path = next(line[2:] for line in request.prompt.splitlines() if line.endswith("/comments.md"))
+            reach = "import urllib.request as u; u.urlopen('https://a.example', timeout=5)"
+            return Call("Bash", {"command": f'grep "the end of it" {path}; python3 -c "{reach}" 2>&1 | tail -1'})
+
+        world.model.default(Script([search, Say("Nothing to do.")]))
+        async with world.bot():
+            world.say("/claude look")
+            assert await world.outcome() == "no_change", world.replies()[0].body
+        result = world.model.requests[-1].tool_results[0].text
+        assert result.startswith("the end of it\n") and "403" in result
+        assert "**Blocked by the network:** `a.example` ×1." in world.replies()[0].body

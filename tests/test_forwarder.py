@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
@@ -149,6 +150,32 @@ async def test_an_exposed_port_answers_or_is_closed(folder: Path) -> None:
             writer.close()
     server.close()
     assert answers == [b"+hello|end", b"", b"", b""]
+
+
+async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """As the egress proxy: one host is let through, whose answer is an echo."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    good = head.startswith(b"CONNECT good.example:443 ")
+    writer.write(b"HTTP/1.1 200 OK\r\n\r\n" if good else b"HTTP/1.1 403 Forbidden\r\n\r\n")
+    if good:
+        await echo(reader, writer)
+    else:
+        writer.close()
+
+
+async def test_what_the_egress_proxy_refuses_is_noted(folder: Path) -> None:
+    server = await asyncio.start_unix_server(refuse, folder / "egress.sock")
+    say = shell('echo "$HTTPS_PROXY"; read x')
+    async with started(folder, *say, options=("--denied", str(folder / "denied"))) as process:
+        port = await gateway_port(process)
+        answer = await exchange(port, b"CONNECT good.example:443 HTTP/1.1\r\n\r\n" + bytes(100_000))
+        assert answer == b"HTTP/1.1 200 OK\r\n\r\n" + bytes(100_000) + b"|end"
+        for request in (b"CONNECT bad.example:443 HTTP/1.1\r\n\r\n", b"GET http://bad.example/ HTTP/1.1\r\n\r\n"):
+            assert b" 403 " in await exchange(port, request)
+        assert await exchange(port, b"CONNECT cut.exam") == b""
+    server.close()
+    noted = [json.loads(line) for line in (folder / "denied").read_text().splitlines()]
+    assert [(one["host"], one["port"]) for one in noted] == [("bad.example", "443")]
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from bot.errors import BotError, GitHubUnavailable
-from bot.git import names, pack, reading, remote
+from bot.git import comparison, names, pack, reading, remote
 from bot.git.access import RemoteAccess
+from bot.git.comparison import Comparison
 from bot.git.errors import GitFailed, GitTimedOut, MirrorLost, RefMissing, RepositoryUnsupported
-from bot.git.pack import RepositoryPack
+from bot.git.pack import Extent, Had, RepositoryPack
 from bot.git.quarantine import Quarantine
 from bot.git.run import Io, run_git
 from bot.models import RepoId
@@ -55,11 +56,19 @@ class RepositoryCache:
                     await self._discard(repo_id)
         raise GitHubUnavailable("the repository could not be fetched, for a reason that git did not make clear")
 
-    async def pack(self, repo_id: RepoId, sha: str, target: Path, *, depth: int = 50) -> RepositoryPack:
+    async def has(self, repo_id: RepoId, sha: str) -> bool:
+        mirror = self._mirror(repo_id)
+        return mirror.is_dir() and await self._has(mirror, names.fetchable(sha))
+
+    async def pack(
+        self, repo_id: RepoId, sha: str, target: Path, *, depth: int = 50, had: Had | None = None
+    ) -> RepositoryPack:
+        """`had`: what the other side has already; `has` must have said that we have it too."""
+        extent = Extent(depth, self._max_bytes, had)
         async with self._lock(repo_id):
             mirror = self._mirror(repo_id)
             try:
-                return await pack.write(mirror, sha, target, depth=depth, max_bytes=self._max_bytes)
+                return await pack.write(mirror, sha, target, extent)
             except MirrorLost:
                 await self._discard(repo_id)
                 raise
@@ -81,6 +90,13 @@ class RepositoryCache:
     async def file(self, repo_id: RepoId, sha: str, path: str, *, max_bytes: int = 1 << 20) -> bytes | None:
         """A regular file as it stands in a commit that was fetched; None when it is not there or too large."""
         return await asyncio.to_thread(reading.read_file, self._mirror(repo_id), sha, path, max_bytes)
+
+    async def paths(self, repo_id: RepoId, sha: str) -> tuple[str, ...]:
+        return await comparison.paths(self._mirror(repo_id), sha)
+
+    async def compare(self, repo_id: RepoId, base: str, head: str, *, max_bytes: int) -> Comparison | None:
+        """What `head` changes since it left `base`; None where not enough history was fetched to tell."""
+        return await comparison.compare(self._mirror(repo_id), base, head, max_bytes)
 
     async def describe(self, repo_id: RepoId, sha: str) -> reading.CommitFacts:
         return await asyncio.to_thread(reading.describe, self._mirror(repo_id), sha)

@@ -22,16 +22,39 @@ class RepositoryPack:
     size: int
 
 
-async def write(mirror: Path, sha: str, target: Path, *, depth: int, max_bytes: int) -> RepositoryPack:
-    history = await _history(mirror, sha, depth)
+@dataclass(frozen=True)
+class Had:
+    """What the other side has already: a commit, and where its history ends there."""
+
+    sha: str
+    shallow: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much of a history."""
+
+    depth: int
+    max_bytes: int
+    had: Had | None = None
+
+
+async def write(mirror: Path, sha: str, target: Path, extent: Extent) -> RepositoryPack:
+    history = await _history(mirror, sha, extent.depth)
     shallow = boundary(sha, history, await asyncio.to_thread(read_shallow, mirror))
-    wanted = "".join(f"--shallow {commit}\n" for commit in shallow) + f"{sha}\n"
+    wanted = _wanted(sha, shallow, extent.had)
     try:
-        size = await _pack_objects(mirror, wanted.encode(), target, max_bytes)
+        size = await _pack_objects(mirror, wanted.encode(), target, extent)
     except BaseException:
         await asyncio.to_thread(target.unlink, missing_ok=True)
         raise
     return RepositoryPack(target, sha, shallow, size)
+
+
+def _wanted(sha: str, shallow: tuple[str, ...], had: Had | None) -> str:
+    ends = sorted({*shallow, *(had.shallow if had else ())})
+    lines = [*(f"--shallow {commit}" for commit in ends), sha, *([f"^{had.sha}"] if had else [])]
+    return "".join(f"{line}\n" for line in lines)
 
 
 async def _history(mirror: Path, sha: str, depth: int) -> dict[str, tuple[str, ...]]:
@@ -64,8 +87,9 @@ def read_shallow(git_dir: Path) -> frozenset[str]:
         return frozenset()
 
 
-async def _pack_objects(mirror: Path, wanted: bytes, target: Path, max_bytes: int) -> int:
-    argv = ["pack-objects", "--revs", "--stdout", "--delta-base-offset", "--quiet"]
+async def _pack_objects(mirror: Path, wanted: bytes, target: Path, extent: Extent) -> int:
+    argv = ["pack-objects", "--revs", "--stdout", "--delta-base-offset", "--quiet", *(["--thin"] if extent.had else [])]
+    max_bytes = extent.max_bytes
     output = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     try:
         io = Io(stdin=wanted, stdout=output, max_file_bytes=max_bytes)

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from bot.errors import GitHubRefused, NotFound
 from bot.github import wire
 from bot.github.api import REPEAT_AFTER_SECONDS, Answer, Api, Call, require, server_time
+from bot.github.attachments import Attachments
 from bot.github.reads import MAX_PAGES, PAGE, Reads
 from bot.github.tokens import Clock, Signer, Tokens
 from bot.github.types import AppIdentity, DeliveryPage, Hook, InstallationView, Purpose, Registration
@@ -37,6 +38,7 @@ class GitHubApp:
         self._on_secret = on_secret
         self._on_retired = on_retired
         self._api = Api(settings.api_url, repeat_after)
+        self.attachments = Attachments(settings.url)
         self._signer = Signer(settings.app_id, settings.private_key, clock)
         self._installations: dict[InstallationId, Installation] = {}
         self._identity: AppIdentity | None = None
@@ -125,6 +127,7 @@ class GitHubApp:
         return bytes(answer.decode(wire.DeliveryDetail).request.payload)
 
     async def close(self) -> None:
+        await self.attachments.close()
         await self._api.close()
 
 

@@ -106,11 +106,13 @@ class Issue:
     updated_at: str
     via_app: bool = False
     """Written by an App in the person's name."""
+    body_html: str = ""
+    """The body as GitHub renders it; addresses of images in it are good for some minutes."""
 
 
 @dataclass(frozen=True)
 class Comment:
-    """A comment on an issue or pull request."""
+    """A comment on an issue or pull request, or what a reviewer wrote."""
 
     id: int
     author: Person
@@ -120,6 +122,10 @@ class Comment:
     updated_at: str
     via_app: bool = False
     """Written by an App in the person's name."""
+    body_html: str = ""
+    """The body as GitHub renders it; addresses of images in it are good for some minutes."""
+    kind: str = "comment"
+    """In words: what it is, and of what."""
 
 
 @dataclass(frozen=True)

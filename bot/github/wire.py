@@ -116,6 +116,7 @@ class IssueJson(msgspec.Struct):
     user: User | None = None
     body: str | None = None
     body_text: str | None = None
+    body_html: str | None = None
     locked: bool = False
     labels: list[Label | str] = msgspec.field(default_factory=list)
     pull_request: Any = None
@@ -137,6 +138,7 @@ class IssueJson(msgspec.Struct):
             created_at=self.created_at,
             updated_at=self.updated_at,
             via_app=self.performed_via_github_app is not None,
+            body_html=self.body_html or "",
         )
 
 
@@ -145,14 +147,22 @@ class CommentJson(msgspec.Struct):
     user: User | None = None
     body: str | None = None
     body_text: str | None = None
+    body_html: str | None = None
     performed_via_github_app: Any = None
     created_at: str = ""
     updated_at: str = ""
 
     def comment(self) -> Comment:
-        body, text = self.body or "", self.body_text or ""
-        via_app = self.performed_via_github_app is not None
-        return Comment(self.id, _person(self.user), body, text, self.created_at, self.updated_at, via_app)
+        return Comment(
+            id=self.id,
+            author=_person(self.user),
+            body=self.body or "",
+            body_text=self.body_text or "",
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+            via_app=self.performed_via_github_app is not None,
+            body_html=self.body_html or "",
+        )
 
 
 class HeadRepository(msgspec.Struct):

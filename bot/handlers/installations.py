@@ -9,7 +9,7 @@ from bot.events import InstallationChanged
 from bot.handlers import stop
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted
-from bot.store import audit, credentials, repos, sessions, threads
+from bot.store import audit, credentials, repos, sessions, snapshots, threads
 from bot.store.threads import InstallationRow, InstallationState
 
 log = logging.getLogger(__name__)
@@ -53,10 +53,13 @@ async def look(desk: Desk) -> None:
 async def _follow_repositories(event: InstallationChanged, row: InstallationRow, desk: Desk) -> None:
     if row.state is InstallationState.DELETED:
         await credentials.remove_of(desk.store, row.id)
+        await snapshots.condemn_of_installation(desk.store, row.id)
         await repos.removed_all(desk.store, row.id)
         return
     await repos.back(desk.store, [repo.id for repo in event.added], row.id)
     await repos.removed(desk.store, [repo.id for repo in event.removed])
+    for repo in event.removed:
+        await snapshots.condemn_of_repo(desk.store, repo.id)
 
 
 async def _end_what_is_out_of_reach(event: InstallationChanged, row: InstallationRow, desk: Desk) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from bot import endings, replies
 from bot.command_options import shown
+from bot.live import asides
 from bot.live.state import LiveState, ToolUse
 from bot.models import Outcome, Step, TurnState
 from bot.outbound import neutralise, truncate
@@ -105,9 +106,9 @@ def _tools(state: LiveState) -> str:
 
 
 def _withheld(view: View) -> str:
-    """What the agent was not given to read, so that nobody wonders why it did not know."""
-    notes = view.turn.notes or ()
-    return f"<sub>Not given to the agent: {neutralise.inert('; '.join(notes))}.</sub>" if notes else ""
+    turn = view.turn
+    parts = (asides.ignored(turn.ignored or (), turn.base), asides.withheld(turn.notes or ()))
+    return "\n\n".join(filter(None, parts))
 
 
 def _tool_words(tool: ToolUse) -> str:
@@ -150,6 +151,7 @@ def _final(view: View) -> list[str]:
         _files(view),
         verified(view.verified, outcome),
         _saved(view),
+        asides.blocked(view.turn.blocked or ()),
         _withheld(view),
         replies.what_next(outcome, view.command, ceiling=turn.agent_error == "ceiling_exhausted"),
         _final_meter(view),

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from bot import repo_config
 from bot.errors import EnvironmentUnavailable
 from bot.sessions.services import Services
-from bot.store import sessions
+from bot.store import sessions, snapshots
 from bot.store.sessions import Turn
-from sandbox.errors import EnvironmentGone, SandboxError
+from bot.store.snapshots import Snapshot
+from sandbox.errors import EnvironmentGone, SandboxError, SnapshotGone
 from sandbox.execution import ExecutionEnvironment
 from sandbox.primitives import EnvironmentSpec
 
 
-async def find_or_create(services: Services, turn: Turn) -> ExecutionEnvironment:
+async def find_or_create(services: Services, turn: Turn, snapshot: Snapshot | None) -> ExecutionEnvironment:
     """One environment a turn, under a key that a repetition finds again."""
     thread = (await sessions.session(services.store, turn.key.session)).thread
+    config = repo_config.load(turn.config)
     spec = EnvironmentSpec(
         labels={"app": "forgehand", "session": turn.key.session, "turn": str(turn.key.n), "repo": str(thread.repo.id)},
         public_repository=not thread.repo.private,
         lifetime_seconds=turn.timeout_seconds + 600,
+        egress=config.egress,
+        template=config.template,
+        snapshot=snapshot.snapshot_id if snapshot else None,
     )
-    primitives = await services.environments.create(f"{turn.key.session}-{turn.key.n}", spec)
+    key = f"{turn.key.session}-{turn.key.n}"
+    try:
+        primitives = await services.environments.create(key, spec)
+    except SnapshotGone:
+        assert snapshot is not None
+        await snapshots.condemn(services.store, snapshot.name)
+        primitives = await services.environments.create(key, replace(spec, snapshot=None))
     return ExecutionEnvironment(primitives, services.agent)
 
 

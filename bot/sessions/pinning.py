@@ -21,10 +21,12 @@ PUBLISHED = (Outcome.PULL_REQUEST, Outcome.PUSHED)
 
 @dataclass(frozen=True)
 class Start:
-    """`tip` is where the session's branch stands; None while it has none. A push expects it to be there still."""
+    """`tip` is where the session's branch stands; None while it has none. A push expects it to be there still.
+    `base` is where the base branch stands; None where it is gone."""
 
     sha: str
     tip: str | None
+    base: str | None = None
 
 
 async def pin(services: Services, turn: Turn, base: str) -> Start:
@@ -37,11 +39,12 @@ async def pin(services: Services, turn: Turn, base: str) -> Start:
         if _is_on_pull(turn, session):
             raise UserError(endings.branch_missing(branch))
         await _let_go(services, session)
-    stands = tip or await _fetched(services, session, access, base)
+    base_tip = await _fetched(services, session, access, base)
+    stands = tip or base_tip
     if stands is None:
         raise UserError(endings.branch_missing(base))
     saved = await _saved(services, session.repo_id, access, _unpublished(earlier, before=turn.n))
-    return Start(saved or stands, tip)
+    return Start(saved or stands, tip, base_tip)
 
 
 async def _branch_to_go_on_with(

@@ -1,38 +1,119 @@
-"""Gathers what the agent may read of a thread: whose words are trusted is asked of GitHub, not taken from payloads."""
+"""Gathers what the agent may read of a thread and its repository, and what it is told beside that."""
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
-from bot import events
-from bot.errors import NotFound
+from bot import events, prompt, rules
+from bot.git.comparison import Comparison
+from bot.github import reviews
 from bot.github.client import Installation
-from bot.github.types import Comment, Issue
-from bot.models import Person, Repo
-from bot.prompt import Material, Prompt, Said
-from bot.prompt import compose as compose_prompt
+from bot.github.types import Comment, Issue, Purpose
+from bot.material import Diff, Material, Said
+from bot.models import Thread
 from bot.repo_config import RepoConfig
+from bot.sessions import environments, pictures, rulebook
+from bot.sessions.pictures import Album
+from bot.sessions.pinning import Start
+from bot.sessions.remote import remote_access
 from bot.sessions.services import Services
+from bot.sessions.trust import Trust
 from bot.store import sessions
 from bot.store.sessions import Turn
 
 MOST_COMMENTS = 200
-MOST_AUTHORS = 30
-"""Beyond these, nobody is asked about any more: their words are data."""
+MAX_DIFF_BYTES = 900_000
+DEEPER = 2000
+"""Commits of history, where the usual number does not reach back to where a pull request began."""
 
 
-async def compose(services: Services, turn: Turn, config: RepoConfig) -> Prompt:
-    session = await sessions.session(services.store, turn.key.session)
-    reads = services.github.installation(session.installation_id)
-    repo = session.thread.repo
-    issue = await reads.issue(repo, turn.number)
-    comments = await reads.comments(repo, turn.number, MOST_COMMENTS)
-    trust = _Trust(reads, repo)
+@dataclass(frozen=True)
+class Reading:
+    """All that the agent is given, ready to be stored."""
+
+    context: str
+    instructions: str
+    notes: tuple[str, ...]
+    """What was cut, withheld or left unused, a sentence each."""
+    ignored: tuple[str, ...]
+    """Paths by which a pull request would steer its own run."""
+    files: Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
+class _Conversation:
+    """The thread as it stands, each text with whether it may be followed."""
+
+    issue: Issue
+    opening: Said
+    remarks: tuple[tuple[Comment, Said], ...]
+    request: Comment | None
+    """The comment that holds the command, where it still is as it was."""
+
+
+async def gather(services: Services, turn: Turn, config: RepoConfig, base: str, start: Start) -> Reading:
+    thread = (await sessions.session(services.store, turn.key.session)).thread
+    found = await _conversation(services, turn, thread)
+    book = await rulebook.read(services, thread.repo.id, base, start.base)
+    change, diff = await _change(services, turn, thread, base, start) if found.issue.is_pull else (None, None)
+    album = await pictures.gather(services.github.attachments, _with_pictures(found))
+    ignored = rules.ignored(change.paths) if change else ()
+    instructions, cut = rules.instructions(environments.INSTRUCTIONS, book, config.instructions)
+    missing = [*album.notes, *cut, *_of_the_pull(ignored, base)]
+    material = _material(turn, thread, found, config, (diff, album, missing))
+    composed = await asyncio.to_thread(prompt.compose, material, delimiter=secrets.token_hex(8))
+    return Reading(
+        context=composed.text,
+        instructions=instructions,
+        notes=(*composed.notes, *await rulebook.untold(services, turn, book.unused)),
+        ignored=ignored,
+        files={**album.files, **{name: text.encode("utf-8", "replace") for name, text in composed.files.items()}},
+    )
+
+
+def _material(
+    turn: Turn,
+    thread: Thread,
+    found: _Conversation,
+    config: RepoConfig,
+    beside: tuple[Diff | None, Album, Sequence[str]],
+) -> Material:
+    diff, album, missing = beside
+    return Material(
+        kind=turn.kind,
+        repo=thread.repo.full_name,
+        number=turn.number,
+        is_pull=found.issue.is_pull,
+        requester=turn.requester,
+        request=turn.prompt,
+        title=found.issue.title,
+        opening=found.opening,
+        remarks=[said for _, said in found.remarks],
+        diff=diff,
+        pictures=album.pictures,
+        missing=missing,
+        public=not thread.repo.private,
+        read_outsiders=config.read_outsiders,
+    )
+
+
+async def _conversation(services: Services, turn: Turn, thread: Thread) -> _Conversation:
+    reads = services.github.installation(thread.installation)
+    issue = await reads.issue(thread.repo, turn.number)
+    comments = await reads.comments(thread.repo, turn.number, MOST_COMMENTS)
+    trust = Trust(reads, thread.repo)
+    if issue.is_pull:
+        comments = sorted(
+            [*comments, *await _reviews(reads, trust, thread, turn.number)], key=lambda one: one.created_at
+        )
     me = (await services.github.identity()).bot_id
     asked_at = turn.asked_at or turn.created_at
     remarks = [
-        await _said(asked_at, comment, trust)
+        (comment, await _said(asked_at, comment, trust))
         for comment in comments
         if comment.author.id != me and comment.id != turn.source_comment and _epoch(comment.created_at) <= asked_at
     ]
@@ -43,23 +124,17 @@ async def compose(services: Services, turn: Turn, config: RepoConfig) -> Prompt:
         at=issue.created_at,
         changed_since=turn.thread_sha256 not in (None, events.standing(issue.title, issue.body)),
     )
-    material = Material(
-        kind=turn.kind,
-        repo=repo.full_name,
-        number=turn.number,
-        is_pull=issue.is_pull,
-        requester=turn.requester,
-        request=turn.prompt,
-        title=issue.title,
-        opening=opening,
-        remarks=remarks,
-        public=not repo.private,
-        read_outsiders=config.read_outsiders,
-    )
-    return compose_prompt(material, delimiter=secrets.token_hex(8))
+    asking = (one for one in comments if one.id == turn.source_comment and one.updated_at == one.created_at)
+    return _Conversation(issue, opening, tuple(remarks), next(asking, None))
 
 
-async def _said(asked_at: float, comment: Comment, trust: _Trust) -> Said:
+async def _reviews(reads: Installation, trust: Trust, thread: Thread, number: int) -> list[Comment]:
+    """Of reviews as a whole those of trusted people: nobody can tell whether the others were changed since."""
+    found = await reviews.on_lines(reads, thread.repo, number)
+    return found + [one for one in await reviews.whole(reads, thread.repo, number) if await trust.of(one)]
+
+
+async def _said(asked_at: float, comment: Comment, trust: Trust) -> Said:
     edited = comment.updated_at != comment.created_at
     return Said(
         author=comment.author.login,
@@ -67,33 +142,55 @@ async def _said(asked_at: float, comment: Comment, trust: _Trust) -> Said:
         body=comment.body,
         at=comment.created_at,
         changed_since=edited and _epoch(comment.updated_at) >= asked_at,  # GitHub tells whole seconds
+        kind=comment.kind,
     )
+
+
+def _with_pictures(found: _Conversation) -> list[tuple[str, str]]:
+    """Texts of trusted people, the request's first; the newest comments before the older ones."""
+    texts = [("the request", found.request.body_html)] if found.request else []
+    if found.opening.trusted and not found.opening.changed_since:
+        texts.append((f"the text of the thread by {found.opening.author}", found.issue.body_html))
+    for comment, said in reversed(found.remarks):
+        if said.trusted and not said.changed_since:
+            texts.append((f"the {said.kind} by {said.author} {said.at}", comment.body_html))
+    return texts
+
+
+async def _change(
+    services: Services, turn: Turn, thread: Thread, base: str, start: Start
+) -> tuple[Comparison | None, Diff | None]:
+    """What the pull request changes, from our own copy; from GitHub where that does not reach back far enough."""
+    found = await _compared(services, turn, thread, base, start)
+    if found is not None:
+        between = f"{found.parted[:12]} of {base} to {found.head[:12]}"
+        return found, Diff(found.patch.decode("utf-8", "replace"), between, found.cut)
+    reads: Installation = services.github.installation(thread.installation)
+    text = await reads.pull_diff(thread.repo, turn.number)
+    return None, None if text is None else Diff(text[:MAX_DIFF_BYTES], "", len(text) > MAX_DIFF_BYTES)
+
+
+async def _compared(services: Services, turn: Turn, thread: Thread, base: str, start: Start) -> Comparison | None:
+    branch = (await sessions.session(services.store, turn.key.session)).branch
+    if start.base is None or start.tip is None or branch is None:
+        return None
+    repo, cache = thread.repo.id, services.cache
+    found = await cache.compare(repo, start.base, start.tip, max_bytes=MAX_DIFF_BYTES)
+    if found is None:
+        access = await remote_access(services, thread, Purpose.READ_REPOSITORY)
+        for ref in (f"refs/heads/{base}", f"refs/heads/{branch}"):
+            await cache.fetch(repo, access, ref, depth=DEEPER)
+        found = await cache.compare(repo, start.base, start.tip, max_bytes=MAX_DIFF_BYTES)
+    return found
+
+
+def _of_the_pull(ignored: Sequence[str], base: str) -> list[str]:
+    if not ignored:
+        return []
+    named = ", ".join(map(rules.named, ignored[: rules.MOST_NAMED]))
+    more = f" and {len(ignored) - rules.MOST_NAMED} more" if len(ignored) > rules.MOST_NAMED else ""
+    return [f"what the pull request itself says to agents and tools ({named}{more}): that of {base} counts"]
 
 
 def _epoch(at: str) -> float:
     return datetime.fromisoformat(at).timestamp()
-
-
-class _Trust:
-    """Who may write here, asked once for each author."""
-
-    def __init__(self, reads: Installation, repo: Repo) -> None:
-        self._reads = reads
-        self._repo = repo
-        self._known: dict[int, bool] = {}
-
-    async def of(self, text: Issue | Comment) -> bool:
-        """Of its author's own hand: an App that writes in somebody's name may pass on anybody's words."""
-        person = text.author
-        if not person.is_human or text.via_app:
-            return False
-        if person.id not in self._known:
-            self._known[person.id] = len(self._known) < MOST_AUTHORS and await self._ask(person)
-        return self._known[person.id]
-
-    async def _ask(self, person: Person) -> bool:
-        try:
-            answered_id, permission = await self._reads.permission(self._repo, person.login)
-        except NotFound:
-            return False
-        return answered_id == person.id and permission.may_write

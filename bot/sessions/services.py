@@ -15,7 +15,7 @@ from bot.sessions.signals import Signals
 from bot.settings import Settings
 from bot.store.base import Store
 from sandbox.agents.base import Agent
-from sandbox.primitives import EnvironmentProvider
+from sandbox.primitives import EnvironmentProvider, Snapshots
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class Services:
     environments: EnvironmentProvider
     agent: Agent
     board: LiveBoard
+    snapshots: Snapshots | None = None
+    """Where environments can start from one."""
     signals: Signals = field(default_factory=Signals)
     clock: Callable[[], float] = time.time
 

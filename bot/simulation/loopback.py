@@ -31,10 +31,11 @@ class LoopbackServer:
         self._state = ServerState()
         self._server: asyncio.Server | None = None
 
-    async def start(self, app: ASGIApp, port: int) -> int:
-        """The port that it listens on."""
+    async def start(self, app: ASGIApp, port: int, *, upgraded: Callable[..., asyncio.Protocol] | None = None) -> int:
+        """The port that it listens on. `upgraded` takes over connections that ask for a WebSocket."""
         config = uvicorn.Config(
             app,
+            ws=upgraded or "none",  # type: ignore[arg-type]  # uvicorn asks for a class, and only calls it
             lifespan="off",
             log_config=None,
             access_log=False,

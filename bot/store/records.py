@@ -23,7 +23,7 @@ from bot.store.rows import Row
 
 R = TypeVar("R", bound="Record")
 
-_JSON = {"files_changed", "verified", "step_times", "notes"}
+_JSON = {"files_changed", "verified", "step_times", "notes", "ignored", "blocked"}
 _FLAGS = {"resumed", "private", "is_pull", "final", "remade", "reacted", "told_refused"}
 
 
@@ -95,10 +95,17 @@ class Turn(Record):
     base: str | None
     base_sha: str | None
     tip_sha: str | None
+    furnish_seconds: float | None
     max_turns: int | None
     config: str | None
     context: str | None
     notes: tuple[str, ...] | None
+    instructions: str | None
+    """What the agent is told beside its prompt: our rules and those of the base branch."""
+    ignored: tuple[str, ...] | None
+    """What would steer an agent and was not used, as paths."""
+    blocked: tuple[dict[str, Any], ...] | None
+    """Hosts that the environment asked for and was refused."""
     resumed: bool
     stop_requested: str | None
     agent_result: str | None

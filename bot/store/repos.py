@@ -37,7 +37,7 @@ DELETE FROM events WHERE session_id IN (
     SELECT sessions.id FROM sessions JOIN threads ON threads.id = sessions.thread_id WHERE threads.repo_id = :repo_id)
 """
 _WORDS = """
-UPDATE turns SET context = NULL, agent_result = NULL, prompt = '' WHERE session_id IN (
+UPDATE turns SET context = NULL, instructions = NULL, agent_result = NULL, prompt = '' WHERE session_id IN (
     SELECT sessions.id FROM sessions JOIN threads ON threads.id = sessions.thread_id WHERE threads.repo_id = :repo_id)
 """
 

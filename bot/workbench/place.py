@@ -103,7 +103,7 @@ async def _sockets(stack: AsyncExitStack, choice: Choice, gateway: Gateway, mean
 async def _bring_in(environment: ExecutionEnvironment, job: Job, snapshot: Snapshot) -> None:
     target = snapshot.mirror.with_name("in.pack")
     try:
-        packed = await pack.write(snapshot.mirror, snapshot.base, target, depth=50, max_bytes=MOST_PACKED_BYTES)
+        packed = await pack.write(snapshot.mirror, snapshot.base, target, pack.Extent(50, MOST_PACKED_BYTES))
     except MirrorLost:
         raise UserError(words.incomplete_repository(snapshot.folder.path)) from None
     await environment.prepare(packed.path, packed.sha, packed.shallow, job.branch)

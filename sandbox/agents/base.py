@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from sandbox.agents.events import AgentEvent
@@ -32,6 +33,8 @@ class AgentRun:
     permission: str = "auto"
     """auto, ask or plan."""
     schema: dict[str, Any] | None = None
+    beside: Mapping[str, Path] = field(default_factory=dict)
+    """Files of the host that the prompt speaks of, by the names that they get in the run's context folder."""
 
 
 class Decoder(Protocol):
@@ -89,3 +92,8 @@ def turn_folder(layout: Layout, turn: int) -> str:
 
 def instructions_path(layout: Layout, turn: int) -> str:
     return posixpath.join(turn_folder(layout, turn), "instructions.md")
+
+
+def context_folder(layout: Layout, turn: int) -> str:
+    """Where the files beside a prompt lie: not in the work tree, so that nothing of them comes home."""
+    return posixpath.join(turn_folder(layout, turn), "context")

@@ -7,7 +7,7 @@ import posixpath
 import re
 from typing import Any
 
-from sandbox.agents.base import AgentRun, Decoder, instructions_path
+from sandbox.agents.base import AgentRun, Decoder, context_folder, instructions_path
 from sandbox.agents.claude_slim import slim
 from sandbox.agents.claude_stream import ClaudeDecoder
 from sandbox.primitives import Layout
@@ -46,6 +46,8 @@ class Claude:
             flags += ["--max-turns", str(run.max_turns)]
         if run.instructions:
             flags += ["--append-system-prompt-file", instructions_path(layout, run.turn)]
+        if run.beside:
+            flags += ["--add-dir", context_folder(layout, run.turn)]
         if run.schema is not None:
             flags += ["--json-schema", json.dumps(run.schema)]
         if run.allowed_tools:
@@ -61,6 +63,9 @@ class Claude:
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
             "CLAUDE_CODE_ENABLE_TODO_TOOLS": "1",
+            "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",  # the rules come from the base branch, by our own file
+            "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS": "1",  # it would read out branch and commit subjects, as they are
+            "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",  # notes to itself that nobody has seen
             "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "32000",
             "IS_SANDBOX": "1",  # where the environment's user is root, bypassPermissions is refused without it
         }

@@ -7,19 +7,21 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from sandbox.e2b import faults
+from sandbox.e2b.secret import Secrets
 from sandbox.e2b.settings import E2BSettings
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
 from sandbox.primitives import Metrics
 
 if TYPE_CHECKING:
-    from e2b import AsyncSandbox
+    from e2b import E2B, AsyncSandbox
 
 ASK_SECONDS = 30.0
 CREATE_SECONDS = 90.0
 PAUSE_SECONDS = 120.0
+SNAPSHOT_SECONDS = 300.0
 RETRIES = 2
 PAGE = 100
 
@@ -37,6 +39,10 @@ class Listed:
     started_at: datetime
 
 
+class TemplateGone(SandboxError):
+    """Neither a template nor a snapshot goes by that name."""
+
+
 class Cloud:
     """One account."""
 
@@ -44,7 +50,7 @@ class Cloud:
         self._settings = settings
 
     @cached_property
-    def _sandboxes(self) -> type[AsyncSandbox]:
+    def _client(self) -> E2B:
         try:
             from e2b import E2B
         except ImportError:
@@ -59,14 +65,25 @@ class Cloud:
             )
             if value
         }
-        client = E2B(api_key=settings.api_key, debug=False, retries=RETRIES, request_timeout=ASK_SECONDS, **given)
-        return client.AsyncSandbox
+        return E2B(api_key=settings.api_key, debug=False, retries=RETRIES, request_timeout=ASK_SECONDS, **given)
 
-    async def create(self, key: str, metadata: Mapping[str, str], network: Mapping[str, object]) -> AsyncSandbox:
-        """faults.Unclear when there may be one now."""
+    @cached_property
+    def _sandboxes(self) -> type[AsyncSandbox]:
+        return self._client.AsyncSandbox
+
+    @cached_property
+    def secrets(self) -> Secrets | None:
+        """Where the model's key is to be kept by E2B."""
+        unmetered = self._settings.unmetered
+        return Secrets(self._client.AsyncSecret, self._settings.secret, unmetered.key) if unmetered else None
+
+    async def create(
+        self, key: str, metadata: Mapping[str, str], network: Mapping[str, object], template: str
+    ) -> AsyncSandbox:
+        """faults.Unclear when there may be one now, TemplateGone when there is nothing to make it from."""
         given: Any = dict(network)
         call = self._sandboxes.create(
-            template=self._settings.template,
+            template=template,
             timeout=self._settings.lifetime_seconds,
             metadata=dict(metadata),
             network=given,
@@ -77,7 +94,7 @@ class Cloud:
             return await self._ask("creating a sandbox", call, CREATE_SECONDS)
         except SandboxError as error:
             if "template" in str(error) and not isinstance(error, EnvironmentBusy):
-                raise SandboxError(f"{error}. `forgehand sandbox template build` makes the template.") from None
+                raise TemplateGone(str(error)) from None
             raise
 
     async def connect(self, sandbox_id: str) -> AsyncSandbox:
@@ -102,6 +119,26 @@ class Cloud:
         """running or paused; EnvironmentGone for one that is not there."""
         found = await self._ask("looking at a sandbox", self._sandboxes.get_info(sandbox_id), ASK_SECONDS)
         return found.state.value
+
+    async def snapshot(self, sandbox_id: str, name: str) -> str:
+        """Of the disk alone where E2B can do that; of the memory too where it cannot. The name finds it again."""
+        from e2b import SandboxException
+
+        try:
+            found = await self._snapshot(sandbox_id, name, "filesystem")
+        except SandboxError as error:
+            cause = error.__cause__
+            if not isinstance(cause, SandboxException) or getattr(cause, "status_code", 0) not in (400, 409):
+                raise
+            found = await self._snapshot(sandbox_id, name, "full")
+        return found
+
+    async def forget(self, snapshot_id: str) -> None:
+        await self._ask("removing a snapshot", self._sandboxes.delete_snapshot(snapshot_id), ASK_SECONDS)
+
+    async def _snapshot(self, sandbox_id: str, name: str, mode: Literal["filesystem", "full"]) -> str:
+        call = self._sandboxes.create_snapshot(sandbox_id, name=name, mode=mode)
+        return (await self._ask("taking a snapshot", call, SNAPSHOT_SECONDS)).snapshot_id
 
     async def kill(self, sandbox_id: str) -> None:
         await self._ask("ending a sandbox", self._sandboxes.kill(sandbox_id), ASK_SECONDS)

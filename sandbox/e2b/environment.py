@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sandbox import blocked
 from sandbox.e2b import answers
 from sandbox.e2b.cloud import Cloud
 from sandbox.e2b.exposure import Exposures
@@ -31,7 +32,7 @@ TRANSFER_SECONDS = 600.0
 SPARE_SECONDS = 15.0
 KILL_SECONDS = 30.0
 TRIES = 3
-DENIED_LOG = f"{places.OUT}/egress-denied.jsonl"
+DENIED_LOG = f"{places.OUT}/{blocked.LOG}"
 FORWARD = f'import sys; sys.path.insert(0, "{places.CODE}"); from runner.forwarder import main; main()'
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
@@ -42,15 +43,20 @@ class Ends:
     """What the provider does when the environment is ended or put to sleep."""
 
     terminate: Callable[[], Awaitable[None]]
+    resting: Callable[[], Awaitable[None]]
     rested: Callable[[], None]
-    roused: Callable[[], Awaitable[None]]
+    rousing: Callable[[], Awaitable[None]]
+    roused: Callable[[Line], Awaitable[None]]
 
 
 class E2BEnvironment:
     """Holds no state that another process would need."""
 
-    def __init__(self, key: str, line: Line, cloud: Cloud, settings: E2BSettings, ends: Ends) -> None:
+    def __init__(
+        self, key: str, line: Line, cloud: Cloud, settings: E2BSettings, ends: Ends, hosts: Sequence[str]
+    ) -> None:
         self._key = key
+        self._hosts = hosts
         self._line = line
         self._cloud = cloud
         self._settings = settings
@@ -194,13 +200,15 @@ class E2BEnvironment:
         for watch in list(self._watches):
             await watch.close()
         self._running = (0.0, frozenset())
+        await self._ends.resting()
         await self._cloud.pause(self._line.sandbox_id)
         self._line.forget()
         self._ends.rested()
 
     async def resume(self) -> None:
-        await self._ends.roused()
+        await self._ends.rousing()
         await self._line.connect()
+        await self._ends.roused(self._line)
 
     async def metrics(self) -> Metrics:
         if (found := await self._cloud.metrics(self._line.sandbox_id)) is not None:
@@ -230,8 +238,11 @@ class E2BEnvironment:
         self._running = (time.monotonic(), names)
 
     def _forwarded(self, argv: Sequence[str]) -> list[str]:
-        hosts = self._settings.hosts()
-        ways = ["--gateway-url", self._settings.gateway_url, "--allow", ",".join(hosts), "--denied", DENIED_LOG]
+        url = self._settings.gateway_url
+        gateway = ["--gateway-url", url] if url else ["--gateway", places.GATE_SOCKET]
+        if self._settings.unmetered:
+            gateway += ["--gateway-strip", self._settings.unmetered.path]
+        ways = [*gateway, "--allow", ",".join(self._hosts), "--denied", DENIED_LOG]
         return [PYTHON, "-I", "-S", "-c", FORWARD, *ways, "--", *argv]
 
     async def _put(self, data: bytes | Callable[[], AsyncIterator[bytes]]) -> None:

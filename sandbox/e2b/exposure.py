@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from sandbox.e2b.line import Line
+from sandbox.e2b.ports import target
 from sandbox.e2b.settings import E2BSettings
 from sandbox.runner import web
 
@@ -21,12 +22,7 @@ class Exposures:
         server = self._servers.get(port)
         if server is None:
             sandbox = await self._line.sandbox()
-            headers = {"E2b-Sandbox-Id": sandbox.sandbox_id, "E2b-Sandbox-Port": str(port)}
-            if sandbox.traffic_access_token:
-                headers["E2b-Traffic-Access-Token"] = sandbox.traffic_access_token
-            # A domain of their own is how ports are reached; with a fixed address the headers tell which one is meant.
-            url = self._settings.sandbox_url or f"https://{sandbox.get_host(port)}"
-            server = self._servers[port] = await web.listen(web.Target.of(url, headers), hold=0.0)
+            server = self._servers[port] = await web.listen(target(sandbox, port, self._settings), hold=0.0)
         return f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
     async def close(self) -> None:

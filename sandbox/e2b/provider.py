@@ -6,23 +6,27 @@ import asyncio
 import secrets
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sandbox.e2b import faults
-from sandbox.e2b.cloud import Cloud, Listed
+from sandbox.e2b.cloud import Cloud, Listed, TemplateGone
 from sandbox.e2b.environment import E2BEnvironment, Ends
 from sandbox.e2b.inside import places
 from sandbox.e2b.line import Line
 from sandbox.e2b.operations import PYTHON
 from sandbox.e2b.settings import E2BSettings
 from sandbox.e2b.slots import Slots
+from sandbox.e2b.tunnels import Tunnels
 from sandbox.e2b.versions import check_agent
-from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
+from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError, SnapshotGone
 from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec
 
-KEY, INSTANCE = "forgehand-key", "forgehand-instance"
+if TYPE_CHECKING:
+    from e2b import AsyncSandbox
+
+KEY, INSTANCE, EGRESS = "forgehand-key", "forgehand-instance", "forgehand-egress"
 LOOKS = (0.0, 0.3, 1.0, 2.0)
 """Pauses before looking for what a create without an answer may have made."""
 END_SECONDS = 20.0
@@ -40,19 +44,21 @@ class E2BProvider:
         self._slots = Slots(settings.sandboxes, settings.creations_per_second, self._running)
         self._locks: dict[str, asyncio.Lock] = {}
         self._open: weakref.WeakSet[E2BEnvironment] = weakref.WeakSet()
+        self._tunnels = Tunnels(settings, self._line)
         self._code: dict[str, bytes] = {}
 
     async def create(self, key: str, spec: EnvironmentSpec) -> EnvironmentPrimitives:
         """Also brings our scripts in afresh: what an agent may have done to them before does not count."""
         async with self._locks.setdefault(key, asyncio.Lock()):
             line = await self._found(key) or await self._created(key, spec)
-            await self._furnish(key, line)
-            return self._environment(key, line)
+            await self._furnish(key, line, spec.egress)
+            await self._tunnels.open(key, line)
+            return self._environment(key, line, spec.egress)
 
     async def find(self, labels: Mapping[str, str]) -> list[EnvironmentPrimitives]:
         listed = await self._cloud.list({**labels, INSTANCE: self._settings.instance})
-        found = {one.metadata[KEY]: one.id for one in reversed(listed) if KEY in one.metadata}
-        return [self._environment(key, self._line(sandbox)) for key, sandbox in sorted(found.items())]
+        found = {one.metadata[KEY]: one for one in reversed(listed) if KEY in one.metadata}
+        return [self._environment(key, self._line(one.id), egress_of(one)) for key, one in sorted(found.items())]
 
     async def attach(self, environment_id: str) -> EnvironmentPrimitives:
         """A paused one is resumed; what was frozen in it is ended, as its connections are dead."""
@@ -68,9 +74,24 @@ class E2BProvider:
         if not woken["marked"]:
             await self._end(environment_id)
             raise EnvironmentGone(f"the environment {environment_id} came back from a pause without its files")
-        return self._environment(environment_id, line)
+        await self._tunnels.open(environment_id, line, anew=chosen.state == "paused")
+        return self._environment(environment_id, line, egress_of(chosen))
+
+    async def take_snapshot(self, environment_id: str, name: str) -> str:
+        """What runs in it is ended, and our own marks are taken off: another environment is to start from this."""
+        listed = await self._listed(environment_id)
+        if not listed:
+            raise EnvironmentGone(f"the environment {environment_id} is not there any more")
+        await self._tunnels.close(environment_id)
+        line = self._line(listed[0].id)
+        await line.call("strip", seconds=60.0)
+        return await self._cloud.snapshot(listed[0].id, name)
+
+    async def remove_snapshot(self, snapshot_id: str) -> None:
+        await self._cloud.forget(snapshot_id)
 
     async def close(self) -> None:
+        await self._tunnels.close_all()
         for environment in list(self._open):
             await environment.detach()
         self._open.clear()
@@ -89,10 +110,12 @@ class E2BProvider:
     async def _created(self, key: str, spec: EnvironmentSpec) -> Line:
         await self._slots.take(key)
         metadata = {**spec.labels, KEY: key, INSTANCE: self._settings.instance}
+        if spec.egress:
+            metadata[EGRESS] = ",".join(spec.egress)
         # Not the key alone: after its sandbox was ended, the same key must get a new one.
         once = f"{key}-{secrets.token_hex(8)}"
         try:
-            sandbox = await self._cloud.create(once, metadata, self._settings.network())
+            sandbox = await self._make(once, metadata, spec)
         except faults.Unclear as unclear:
             return await self._adopted(key, unclear)
         except BaseException:
@@ -100,6 +123,18 @@ class E2BProvider:
             raise
         self._slots.hold(key)
         return self._line(sandbox.sandbox_id, sandbox)
+
+    async def _make(self, once: str, metadata: Mapping[str, str], spec: EnvironmentSpec) -> AsyncSandbox:
+        network, template = self._settings.network(spec.egress), spec.template or self._settings.template
+        if self._cloud.secrets is not None:
+            await self._cloud.secrets.keep()
+        try:
+            return await self._cloud.create(once, metadata, network, spec.snapshot or template)
+        except TemplateGone as error:
+            if spec.snapshot:
+                raise SnapshotGone("the snapshot is not there any more") from None
+            words = "`forgehand sandbox template build` makes the template."
+            raise SandboxError(f"{error}. {words}") from None
 
     async def _adopted(self, key: str, unclear: faults.Unclear) -> Line:
         """The answer was lost; the sandbox may be there."""
@@ -129,15 +164,16 @@ class E2BProvider:
         except SandboxError:
             return False
 
-    async def _furnish(self, key: str, line: Line) -> None:
+    async def _furnish(self, key: str, line: Line, egress: Sequence[str]) -> None:
         self._code = self._code or await asyncio.to_thread(_sources)
         await line.install(self._code)
         answer = await line.call("furnish", key=key, needed=[*NEEDED, self._settings.agent], seconds=60.0)
         if not answer["known"] and self._settings.floor is not None:
-            await check_agent(self._environment(key, line), self._settings)
+            await check_agent(self._environment(key, line, egress), self._settings)
 
     async def _end(self, key: str) -> None:
         """All that go by the key, and seen to be gone."""
+        await self._tunnels.close(key)
         try:
             async with asyncio.timeout(END_SECONDS):
                 while listed := await self._listed(key):
@@ -157,15 +193,22 @@ class E2BProvider:
     def _line(self, sandbox_id: str, sandbox: Any = None) -> Line:
         return Line(self._cloud, sandbox_id, self._settings.lifetime_seconds, sandbox, clock=self._clock)
 
-    def _environment(self, key: str, line: Line) -> E2BEnvironment:
+    def _environment(self, key: str, line: Line, egress: Sequence[str]) -> E2BEnvironment:
         ends = Ends(
             terminate=lambda: self._end(key),
+            resting=lambda: self._tunnels.close(key),
             rested=lambda: self._slots.give(key),
-            roused=lambda: self._slots.take(key),
+            rousing=lambda: self._slots.take(key),
+            roused=lambda line: self._tunnels.open(key, line),
         )
-        found = E2BEnvironment(key, line, self._cloud, self._settings, ends)
+        found = E2BEnvironment(key, line, self._cloud, self._settings, ends, self._settings.hosts(egress))
         self._open.add(found)
         return found
+
+
+def egress_of(one: Listed) -> tuple[str, ...]:
+    """The hosts that the sandbox was created with beside everybody's."""
+    return tuple(host for host in one.metadata.get(EGRESS, "").split(",") if host)
 
 
 def _sources() -> dict[str, bytes]:

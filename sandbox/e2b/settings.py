@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from sandbox.agents.claude_binary import FLOOR
+from sandbox.e2b.secret import Unmetered
 
 AGENT = "/usr/local/bin/claude"
 LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -17,10 +18,14 @@ class E2BSettings:
     """The plan's numbers are the Hobby plan's, so that nobody is refused by surprise."""
 
     api_key: str = field(repr=False)
-    gateway_url: str
-    """Where sandboxes reach the bot: its public URL, without the gateway's own path."""
+    gateway_url: str | None
+    """Where sandboxes reach the bot: its public URL, without the gateway's own path. None: we connect to them."""
     instance: str
     """Whose sandboxes these are, where several bots share an account."""
+    gateway_address: tuple[str, int] | None = None
+    """Of this host: what is served through those connections."""
+    unmetered: Unmetered | None = None
+    """Set where agents reach the model itself, at `gateway_url`, with a key that E2B puts in."""
     template: str = "forgehand"
     egress: frozenset[str] = frozenset()
     """Hosts that every sandbox may reach."""
@@ -34,18 +39,26 @@ class E2BSettings:
     """After so long without a sign of us a sandbox pauses; what a dead bot leaks at most."""
     longest_seconds: int = 3600
     """How long the plan lets a sandbox run without a pause."""
+    snapshot_after: float = 20.0
+    """Seconds that a repository takes to be brought in and set up, from which on a snapshot is kept of it; 0: never."""
     agent: str = AGENT
     floor: tuple[int, ...] | None = FLOOR
     """The oldest version of the agent that will do; None where it is no Claude Code."""
 
     @property
-    def gateway_host(self) -> str:
-        return urlsplit(self.gateway_url).hostname or ""
+    def gateway_host(self) -> str | None:
+        return urlsplit(self.gateway_url).hostname if self.gateway_url else None
 
-    def hosts(self, more: frozenset[str] = frozenset()) -> list[str]:
+    def hosts(self, more: Iterable[str] = ()) -> list[str]:
         """All that a sandbox may reach."""
-        return sorted({self.gateway_host, *self.egress, *more})
+        own = {self.gateway_host} if self.gateway_host else set()
+        return sorted({*own, *self.egress, *(host.lower() for host in more)})
 
-    def network(self, more: frozenset[str] = frozenset()) -> Mapping[str, object]:
+    @property
+    def secret(self) -> str:
+        return f"forgehand-{self.instance}"
+
+    def network(self, more: Iterable[str] = ()) -> Mapping[str, object]:
         """E2B's own firewall: nothing but these hosts out, and nobody in without the sandbox's traffic token."""
-        return {"deny_out": ["0.0.0.0/0"], "allow_out": self.hosts(more), "allow_public_traffic": False}
+        rules = {"rules": self.unmetered.rules(self.secret)} if self.unmetered else {}
+        return {"deny_out": ["0.0.0.0/0"], "allow_out": self.hosts(more), "allow_public_traffic": False, **rules}

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sandbox import blocked
 from sandbox.errors import SandboxError
 from sandbox.local import folders as at
 from sandbox.local.folders import Folders
@@ -144,6 +145,7 @@ def forwarded(furniture: Furniture, command: Sequence[str], *, name: str | None 
     """The command behind the forwarder; with a name, as a launched one with a log and a way in for the host."""
     found = [furniture.python, "-I", "-S", f"{at.RUNNER}/forwarder.py"]
     found += ["--gateway", f"{at.SOCKETS}/{at.GATEWAY_SOCKET}", "--egress", f"{at.SOCKETS}/{at.EGRESS_SOCKET}"]
+    found += ["--denied", f"{at.OUT}/{blocked.LOG}"]
     if name is not None:
         found += ["--log", f"{at.OUT}/launch-{name}.log", "--expose", f"{at.OUT}/{exposure(name)}"]
     return [*found, "--", *command]

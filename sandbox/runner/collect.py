@@ -48,8 +48,9 @@ def _from_pack(spec: dict[str, Any], scratch: Path) -> dict[str, Any]:
     """Also without the agent's filters, one of which may be what failed."""
     state = Path(spec["state"])
     spare = Repository(spec["git"], scratch / "spare.git", Path(spec["work"]), seconds=spec["timeout_seconds"] / 2)
-    shallow = json.loads((state / "base.json").read_text(encoding="utf-8"))["shallow"]
-    create(spare, pack=state / "base.pack", sha=spec["base"], shallow=shallow)
+    base = json.loads((state / "base.json").read_text(encoding="utf-8"))
+    packs = [state / name for name in base["packs"]]
+    create(spare, packs=packs, sha=spec["base"], shallow=base["shallow"])
     return _snapshot(spare, scratch, spec["base"], start=spec["base"])
 
 

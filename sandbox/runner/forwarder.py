@@ -1,11 +1,14 @@
 """Gives a command the host's gateway and egress proxy as loopback ports; runs inside, on its own, Python 3.9 or newer.
 
-    python3 forwarder.py --gateway SOCKET --egress SOCKET [--log FILE] [--expose SOCKET] -- COMMAND...
+    python3 forwarder.py --gateway SOCKET --egress SOCKET [--denied FILE] [--log FILE] [--expose SOCKET] -- COMMAND...
     (as runner.forwarder) --gateway-url URL --allow HOST,HOST [--denied FILE] [--log FILE] -- COMMAND...
 
-The second form is for machines that share no folder with the host: the gateway is reached over the network, and we
-are the egress proxy ourselves, for the hosts that the firewall around the machine lets through.
+The second form is for machines that share no folder with the host: the gateway is reached over the network (or, with
+`--gateway`, through a socket of the machine's own), and we are the egress proxy ourselves, for the hosts that the
+firewall around the machine lets through.
 
+`--denied` is where hosts are noted that the egress proxy refused.
+`--gateway-strip` takes a path off requests that go to the gateway's URL, where that is the provider's own.
 `--log` sends the command's output to a file and says "ready" on standard output once the command was started.
 `--expose` lets the host reach ports in here: it sends a port and a newline, and gets "+" when somebody listens.
 """
@@ -14,15 +17,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import socket
 import sys
+import time
 
 HOLD_SECONDS = 60.0  # how long a connection waits for a host that restarts
 RETRY_SECONDS = 0.1
 BLOCK = 1 << 16
-OPTIONS = ("--gateway", "--egress", "--log", "--expose", "--gateway-url", "--allow", "--denied")
+DENIED_BYTES = 1 << 20
+WAYS = ({"gateway", "egress"}, {"gateway", "allow"}, {"gateway-url", "allow"})
+OPTIONS = ("--gateway", "--egress", "--log", "--expose", "--gateway-url", "--gateway-strip", "--allow", "--denied")
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -35,7 +42,7 @@ def parse(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
         if name not in OPTIONS or not rest:
             raise SystemExit("forwarder: cannot understand " + name)
         options[name[2:]] = rest.pop(0)
-    if len(rest) < 2 or not ({"gateway", "egress"} <= options.keys() or {"gateway-url", "allow"} <= options.keys()):
+    if len(rest) < 2 or not any(way <= options.keys() for way in WAYS):
         raise SystemExit("forwarder: --gateway SOCKET --egress SOCKET -- COMMAND is needed")
     return options, rest[1:]
 
@@ -94,12 +101,14 @@ async def relay(
         await asyncio.gather(close(near[1]), close(far[1]))
 
 
-async def listen(path: str) -> asyncio.Server:
-    """A loopback port whose connections go to the socket at `path`."""
+async def listen(path: str, denied: str | None = None) -> asyncio.Server:
+    """A loopback port whose connections go to the socket at `path`; with `denied`, one of the egress proxy's."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             far = await asyncio.open_unix_connection(sock=await connect_held(path))
+            if denied is not None:
+                await overhear((reader, writer), far, denied)
         except OSError:
             writer.transport.abort()
             return
@@ -108,15 +117,54 @@ async def listen(path: str) -> asyncio.Server:
     return await asyncio.start_server(serve, "127.0.0.1", 0, backlog=512)
 
 
+async def overhear(
+    near: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+    far: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+    denied: str,
+) -> None:
+    """Pass on what is asked of the egress proxy and what it first answers; note what it refuses."""
+    try:
+        asked = await near[0].readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError as error:
+        far[1].write(error.partial)
+        return
+    except asyncio.LimitOverrunError:
+        return
+    far[1].write(asked)
+    answer = await far[0].read(BLOCK)
+    near[1].write(answer)
+    if answer.startswith(b"HTTP/1.1 403 ") and asked.startswith(b"CONNECT "):
+        host, _, port = asked.split(b" ")[1].decode("latin-1").rpartition(":")
+        note(denied, host, port)
+
+
+def note(path: str | None, host: str, port: str) -> None:
+    """For whoever asks what was blocked; a log that grew large is left as it is."""
+    if path is None:
+        return
+    with contextlib.suppress(OSError):
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(path, flags, 0o644)
+        with os.fdopen(descriptor, "a") as file:
+            if os.fstat(descriptor).st_size < DENIED_BYTES:
+                file.write(json.dumps({"host": host[:253], "port": port[:5], "at": round(time.time(), 3)}) + "\n")
+
+
 async def ways_out(options: dict[str, str]) -> list[asyncio.Server]:
     """To the gateway and to the rest of the world."""
     if "gateway" in options:
-        return [await listen(options["gateway"]), await listen(options["egress"])]
+        return [await listen(options["gateway"]), await listen(options["egress"], options.get("denied"))]
+    if "egress" in options:
+        return [await listen(options["gateway"]), await listen(options["egress"], options.get("denied"))]
     from . import web  # only where we run as a module of our package
 
-    target = web.Target.of(options["gateway-url"], {})
+    if "gateway" in options:
+        gateway = await listen(options["gateway"])
+    else:
+        target = web.Target.of(options["gateway-url"], {})._replace(strip=options.get("gateway-strip", ""))
+        gateway = await web.listen(target, hold=HOLD_SECONDS)
     allowed = frozenset(host for host in options["allow"].lower().split(",") if host)
-    return [await web.listen(target, hold=HOLD_SECONDS), await web.listen_egress(allowed, options.get("denied"))]
+    return [gateway, await web.listen_egress(allowed, options.get("denied"))]
 
 
 async def listen_exposed(path: str) -> asyncio.Server:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 from . import documents
-from .repository import GitFailed, Repository, create, remove
+from .repository import GitFailed, Repository, add, create, remove
 
 MARKER = "forgehand-prepared"
+NO_TURN = 0  # of the checkout in a snapshot
 
 
 def main() -> int:
@@ -29,19 +29,35 @@ def prepare(spec: dict[str, Any]) -> bool:
     """True when this turn's checkout was made before: what the agent did in it since is left alone."""
     work, state = Path(spec["work"]), Path(spec["state"])
     wanted = {"turn": spec["turn"], "sha": spec["sha"], "branch": spec["branch"]}
-    if _found(state) == wanted and (work / ".git").exists():
+    found = _found(state)
+    if found == wanted and (work / ".git").exists():
         return True
     work.mkdir(parents=True, exist_ok=True)
     state.mkdir(parents=True, exist_ok=True)
-    # The old .git goes as a whole: in a kept environment its hooks, filters and settings are the agent's.
-    remove(work / ".git")
     remove(state / MARKER)
     repository = Repository(spec["git"], work / ".git", work, seconds=spec["timeout_seconds"])
-    create(repository, pack=Path(spec["pack"]), sha=spec["sha"], shallow=spec["shallow"])
+    base = _grown(repository, spec, state, found) if spec["on"] else _made(repository, spec)
     _check_out(repository, spec["sha"], spec["branch"])
-    _keep_base(spec, state)
+    documents.write_atomically(state / "base.json", base)
     documents.write_atomically(state / MARKER, wanted)
     return False
+
+
+def _made(repository: Repository, spec: dict[str, Any]) -> dict[str, Any]:
+    """Anew. The old .git goes as a whole: in a kept environment its hooks, filters and settings are the agent's."""
+    remove(repository.git_dir)
+    create(repository, packs=[Path(spec["pack"])], sha=spec["sha"], shallow=spec["shallow"])
+    return {"sha": spec["sha"], "shallow": spec["shallow"], "packs": [Path(spec["pack"]).name]}
+
+
+def _grown(repository: Repository, spec: dict[str, Any], state: Path, found: Any) -> dict[str, Any]:
+    """What a snapshot brought, and what has come since. Only of a machine in which no agent has been yet."""
+    before = json.loads((state / "base.json").read_text(encoding="utf-8"))
+    if before["sha"] != spec["on"] or not isinstance(found, dict) or found.get("turn") != NO_TURN:
+        raise GitFailed(f"the snapshot does not hold {spec['on']}")
+    shallow = sorted({*before["shallow"], *spec["shallow"]})
+    add(repository, packs=[Path(spec["pack"])], sha=spec["sha"], shallow=shallow)
+    return {"sha": spec["sha"], "shallow": shallow, "packs": [*before["packs"], Path(spec["pack"]).name]}
 
 
 def _check_out(repository: Repository, sha: str, branch: str) -> None:
@@ -52,14 +68,6 @@ def _check_out(repository: Repository, sha: str, branch: str) -> None:
     repository("config", "user.name", "Forgehand agent")
     repository("config", "user.email", "agent@forgehand.invalid")
     repository("config", "gc.auto", "0")
-
-
-def _keep_base(spec: dict[str, Any], state: Path) -> None:
-    """The pack stays outside the work tree: with it the work is brought home even if the agent ruins its `.git`."""
-    kept = state / "base.pack"
-    if Path(spec["pack"]) != kept:
-        shutil.copyfile(spec["pack"], kept)
-    documents.write_atomically(state / "base.json", {"sha": spec["sha"], "shallow": spec["shallow"]})
 
 
 def _found(state: Path) -> Any:

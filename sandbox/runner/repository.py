@@ -107,12 +107,18 @@ class Repository:
         return own
 
 
-def create(repository: Repository, *, pack: Path, sha: str, shallow: Sequence[str]) -> None:
-    """A git directory that holds the pack's objects, and no remote."""
+def create(repository: Repository, *, packs: Sequence[Path], sha: str, shallow: Sequence[str]) -> None:
+    """A git directory that holds the packs' objects, and no remote."""
     hashing = ["--object-format=sha256"] if len(sha) == 64 else []
     repository("init", "--quiet", "--template=", *hashing)
-    with pack.open("rb") as file:
-        repository("index-pack", "--stdin", stdin=file)
+    add(repository, packs=packs, sha=sha, shallow=shallow)
+
+
+def add(repository: Repository, *, packs: Sequence[Path], sha: str, shallow: Sequence[str]) -> None:
+    """One after the other: a later pack may be given as differences to an earlier one."""
+    for pack in packs:
+        with pack.open("rb") as file:
+            repository("index-pack", "--stdin", "--fix-thin", stdin=file)
     if shallow:
         (repository.git_dir / "shallow").write_text("".join(f"{commit}\n" for commit in shallow), encoding="ascii")
     if not repository.has(f"{sha}^{{commit}}"):

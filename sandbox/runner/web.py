@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-import os
 import ssl
-import time
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -20,7 +17,6 @@ CONNECT_SECONDS = 15.0
 RETRY_SECONDS = 0.25
 LINE_BYTES = 1 << 16
 BLOCK = 1 << 16
-DENIED_BYTES = 1 << 20
 REASON = "this host is not on the list of allowed hosts"
 
 
@@ -32,6 +28,8 @@ class Target(NamedTuple):
     tls: bool
     path: str
     headers: dict[str, str]
+    strip: str = ""
+    """What is taken off the beginning of a request's path."""
 
     @classmethod
     def of(cls, url: str, headers: dict[str, str]) -> Target:
@@ -114,6 +112,8 @@ def renamed(head: bytes, target: Target) -> tuple[bytes, dict[str, str]]:
     method, _, rest = first.partition(b" ")
     if not rest.startswith(b"/"):
         raise ValueError("only requests to a path are passed on")
+    if rest.startswith(target.strip.encode() + b"/"):
+        rest = rest[len(target.strip) :]
     own = {"host": target.authority, **{name.lower(): value for name, value in target.headers.items()}}
     headers: dict[str, str] = {}
     kept = []
@@ -163,6 +163,7 @@ async def _answers(far: asyncio.StreamReader, near: asyncio.StreamWriter) -> Non
 
 async def listen_egress(allowed: frozenset[str], denied: str | None) -> asyncio.Server:
     """CONNECT to allowed hosts on port 443: the same that the firewall around us lets through, but with words."""
+    from .forwarder import note, relay
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -171,7 +172,7 @@ async def listen_egress(allowed: frozenset[str], denied: str | None) -> asyncio.
             host, _, port = rest.split(" ")[0].rpartition(":")
             name = host.lower().rstrip(".")
             if method != "CONNECT" or port != "443" or name not in allowed:
-                _note(denied, host if method == "CONNECT" else rest.split(" ")[0], port)
+                note(denied, host if method == "CONNECT" else rest.split(" ")[0], port)
                 await _refuse(writer, "403 Forbidden", REASON if method == "CONNECT" else "use https")
                 return
             far = await asyncio.wait_for(asyncio.open_connection(name, 443), CONNECT_SECONDS)
@@ -179,8 +180,6 @@ async def listen_egress(allowed: frozenset[str], denied: str | None) -> asyncio.
             writer.transport.abort()
             return
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        from .forwarder import relay
-
         await relay((reader, writer), far)
 
     return await asyncio.start_server(serve, "127.0.0.1", 0, backlog=512)
@@ -192,15 +191,3 @@ async def _refuse(writer: asyncio.StreamWriter, status: str, reason: str) -> Non
     with contextlib.suppress(OSError):
         await writer.drain()
     writer.close()
-
-
-def _note(path: str | None, host: str, port: str) -> None:
-    """For whoever asks what was blocked; a log that grew large is left as it is."""
-    if path is None:
-        return
-    with contextlib.suppress(OSError):
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
-        descriptor = os.open(path, flags, 0o644)
-        with os.fdopen(descriptor, "a") as file:
-            if os.fstat(descriptor).st_size < DENIED_BYTES:
-                file.write(json.dumps({"host": host[:253], "port": port[:5], "at": round(time.time(), 3)}) + "\n")

@@ -15,6 +15,7 @@ from starlette.routing import Route
 from tests.e2b_stand_in import network
 from tests.e2b_stand_in.registry import Refusal, Registry
 from tests.e2b_stand_in.sandbox import Lifecycle, Sandbox, Wish
+from tests.e2b_stand_in.templates import Templates
 from tests.e2b_stand_in.usage import CPUS, DISK_MB, MEMORY_MB
 
 ENVD_VERSION = "0.6.13"
@@ -27,6 +28,7 @@ class Api:
     def __init__(self, registry: Registry, api_key: str) -> None:
         self._registry = registry
         self._key = api_key
+        self.templates = Templates(registry)
 
     def routes(self) -> list[Route]:
         one = "/sandboxes/{id}"
@@ -44,7 +46,12 @@ class Api:
             ("GET", f"{one}/metrics", self._metrics),
             ("PUT", f"{one}/network", self._network),
             ("POST", f"{one}/snapshots", self._snapshot),
+            ("POST", "/v3/templates", self.templates.request),
+            ("POST", "/v2/templates/{id}/builds/{build}", self.templates.start),
+            ("GET", "/templates/{id}/builds/{build}/status", self.templates.status),
             ("DELETE", "/templates/{id:path}", self._delete_template),
+            ("POST", "/secrets", self._create_secret),
+            ("POST", "/secrets/{id}", self._update_secret),
         ]
         return [Route(path, self._guarded(handler), methods=[method]) for method, path, handler in table]
 
@@ -140,6 +147,26 @@ class Api:
     async def _snapshot(self, request: Request) -> Response:
         name = await self._registry.snapshot(_id(request), (await _optional(request)).get("name"))
         return JSONResponse({"snapshotID": name, "names": [name]}, 201)
+
+    async def _create_secret(self, request: Request) -> Response:
+        body = json.loads(await request.body())
+        if body["name"] in self._registry.secrets:
+            return _error(409, "a secret with this name exists")
+        self._registry.secrets[body["name"]] = [body["value"]]
+        return JSONResponse(self._secret(body["name"]), 201)
+
+    async def _update_secret(self, request: Request) -> Response:
+        name = unquote(_id(request))
+        if name not in self._registry.secrets:
+            return _error(404, f"secret '{name}' not found")
+        self._registry.secrets[name].append(json.loads(await request.body())["value"])
+        return JSONResponse(self._secret(name))
+
+    def _secret(self, name: str) -> dict[str, Any]:
+        """Without its value, which can only be written."""
+        now = _when(self._registry.clock.now())
+        told = {"secretID": f"sec-{name}", "name": name, "metadata": {}, "createdAt": now, "updatedAt": now}
+        return told | {"currentVersion": len(self._registry.secrets[name])}
 
     async def _delete_template(self, request: Request) -> Response:
         if self._registry.snapshots.pop(unquote(_id(request)), None) is None:

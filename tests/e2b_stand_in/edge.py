@@ -59,12 +59,9 @@ class Edge:
         await self._unless_interrupted(envd_or_port(self._envd, port), sandbox, (scope, receive, send))
 
     def _meant(self, headers: Headers, scope: Scope) -> tuple[str, int]:
-        if "e2b-sandbox-id" in headers:
-            port = headers.get("e2b-sandbox-port", "")
-            return headers["e2b-sandbox-id"], int(port) if port.isdigit() else ENVD
-        host = re.match(r"(\d+)-(i?[a-z0-9]+)\.", headers.get("host", ""))
-        if host:
-            return host[2], int(host[1])
+        found = named(headers)
+        if found[0]:
+            return found
         # With E2B_SANDBOX_URL the SDK's signed addresses name no sandbox: it is told by whose token has signed.
         query = QueryParams(scope["query_string"])
         operation = "read" if scope["method"] == "GET" else "write"
@@ -120,6 +117,15 @@ class Edge:
         elif (user := user_of(headers)) not in USERS:
             service = refused(401, f"invalid username: '{user}'")
         await service(scope, receive, send)
+
+
+def named(headers: Headers) -> tuple[str, int]:
+    """The sandbox and port that a request names, by headers or by its host; "" for none."""
+    if "e2b-sandbox-id" in headers:
+        port = headers.get("e2b-sandbox-port", "")
+        return headers["e2b-sandbox-id"], int(port) if port.isdigit() else ENVD
+    host = re.match(r"(\d+)-(i?[a-z0-9]+)\.", headers.get("host", ""))
+    return (host[2], int(host[1])) if host else ("", ENVD)
 
 
 def user_of(headers: Headers) -> str:

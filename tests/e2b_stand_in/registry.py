@@ -42,6 +42,8 @@ class Registry:
         self.templates: set[str] | None = None
         """The names that exist; None: every name does."""
         self.snapshots: dict[str, Path] = {}
+        self.secrets: dict[str, list[str]] = {}
+        """By name, all versions, the newest last."""
         self._root = root
         self._binds = binds
         self._keys: dict[str, asyncio.Future[Sandbox]] = {}

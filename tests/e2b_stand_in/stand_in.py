@@ -12,11 +12,12 @@ from starlette.applications import Starlette
 from bot.simulation.loopback import LoopbackServer
 from tests.e2b_stand_in.api import Api
 from tests.e2b_stand_in.clock import Clock
-from tests.e2b_stand_in.edge import Edge
+from tests.e2b_stand_in.edge import Edge, named
 from tests.e2b_stand_in.faults import Call, Faults, FaultyApp, Means
 from tests.e2b_stand_in.machine import Bind
 from tests.e2b_stand_in.registry import Limits, Refusal, Registry
 from tests.e2b_stand_in.sandbox import Sandbox
+from tests.e2b_stand_in.upgrade import Upgrades
 
 API_KEY = "e2b_0123456789abcdef0123456789abcdef01234567"
 
@@ -33,13 +34,15 @@ class E2BStandIn:
         self.api_url = ""
         self.sandbox_url = ""
         self.registry = Registry(root, self.clock, limits or Limits(), binds)
+        self.upgrades = Upgrades(self.registry, named)
+        """The connections to ports inside that are no longer HTTP."""
         self._killing: set[asyncio.Task[None]] = set()
         self._servers = (LoopbackServer(), LoopbackServer())
         api, edge = self._servers
+        control = Api(self.registry, API_KEY)
+        self.templates = control.templates
         self._apps = (
-            FaultyApp(
-                Starlette(routes=Api(self.registry, API_KEY).routes()), self.faults, self.calls, self._means(api)
-            ),
+            FaultyApp(Starlette(routes=control.routes()), self.faults, self.calls, self._means(api)),
             FaultyApp(Edge(self.registry, self.clock, edge.cut), self.faults, self.calls, self._means(edge)),
         )
 
@@ -62,7 +65,8 @@ class E2BStandIn:
             raise error
 
     async def start(self) -> None:
-        ports = [await server.start(app, 0) for server, app in zip(self._servers, self._apps, strict=True)]
+        (api, edge), (api_app, edge_app) = self._servers, self._apps
+        ports = (await api.start(api_app, 0), await edge.start(edge_app, 0, upgraded=self.upgrades.protocol))
         self.api_url, self.sandbox_url = (f"http://127.0.0.1:{port}" for port in ports)
 
     async def stop(self) -> None:

@@ -170,3 +170,27 @@ def test_it_is_always_short_enough_and_carries_one_marker(said: str, result: str
     for text in (render.comment(view(state)), done(Outcome.FAILED, agent_result=result * 400, live=state)):
         assert len(text) < 65_536
         assert text.startswith("<!-- forgehand:")
+
+
+def test_what_the_agent_did_not_read_is_one_folded_line() -> None:
+    text = done(Outcome.ANSWERED, notes=("the end of <b>x</b> @org/team", "2 images"))
+    assert "<details><summary>2 things were left out of the agent's prompt</summary>" in text
+    assert "- 2 images" in text
+    assert "@org" not in text and "<b>" not in text
+    assert "left out" not in done(Outcome.ANSWERED, notes=())
+
+
+def test_what_a_pull_request_says_to_its_own_run_is_called_ignored() -> None:
+    paths = tuple(f"p{n}/CLAUDE.md" for n in range(12))
+    line = next(one for one in done(Outcome.PUSHED, ignored=paths, base="main").splitlines() if "Ignored" in one)
+    assert line.startswith("Ignored for this run, as the pull request changes it: `p0/CLAUDE.md`, ")
+    assert line.endswith("and 2 more; what `main` has counts.")
+
+
+def test_blocked_hosts_are_named_with_the_way_to_allow_them() -> None:
+    hosts = ({"host": "a.example", "port": 443, "count": 3}, {"host": "b.example", "port": 22, "count": 1})
+    text = done(Outcome.NO_CHANGE, blocked=hosts)
+    assert "**Blocked by the network:** `a.example` ×3, `b.example:22` ×1. To allow a host, add it to `egress:`" in text
+    never = ({"host": "github.com", "port": 443, "count": 1},)
+    assert "`egress:`" not in done(Outcome.NO_CHANGE, blocked=never)
+    assert "Blocked" not in done(Outcome.NO_CHANGE)

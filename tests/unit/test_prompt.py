@@ -153,14 +153,16 @@ def test_a_long_thread_is_trimmed_from_its_old_end() -> None:
     assert found.text.index("remark 498 ") < found.text.index("remark 499 ")
     assert "fix it" in found.text
     assert any("there was no room for" in note and "older comments" in note for note in found.notes)
-    assert "the end of: diff" in found.notes
+    assert "the end of diff; all of it is in the file data-1.txt" in found.notes
+    assert "in part or not at all: 458 older comments, in the file comments.md instead" in found.notes
     assert all(note in found.text for note in found.notes)
 
 
 def test_a_request_that_is_longer_than_a_prompt_is_cut_and_said_so() -> None:
     found = compose(request="漢" * 65_000)
     assert len(found.text.encode()) <= prompt.MAX_BYTES
-    assert "the end of the request: it is longer than a prompt may be" in found.notes
+    assert "the end of the request; all of it is in the file request.md" in found.notes
+    assert "漢" * 65_000 in found.files["request.md"]
     assert compose(request="a" * 65_000).notes == ()
 
 

@@ -22,11 +22,17 @@ def test_defaults_and_no_secret_in_its_words() -> None:
     assert "e2b_secret" not in repr(found)
 
 
+def test_without_a_public_url_sandboxes_are_given_no_host_of_ours() -> None:
+    found = read_e2b({**GOOD, "FORGEHAND_PUBLIC_URL": "", "FORGEHAND_EGRESS": "packages.example"})
+    assert found is not None
+    assert found.hosts() == ["packages.example"]
+    assert found.network()["deny_out"] == ["0.0.0.0/0"]
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"E2B_API_KEY": ""}, "E2B_API_KEY"),
-        ({"FORGEHAND_PUBLIC_URL": ""}, "FORGEHAND_PUBLIC_URL"),
         ({"FORGEHAND_PUBLIC_URL": "http://bot.example"}, "plain http"),
         ({"E2B_API_URL": "nonsense"}, "E2B_API_URL"),
         ({"FORGEHAND_E2B_SANDBOXES": "0"}, "FORGEHAND_E2B_SANDBOXES"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from bot import endings
@@ -12,12 +13,19 @@ from bot.sessions.moves import End, Move, To
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn
+from sandbox.execution import ExecutionEnvironment
 
 BUNDLE_BYTES = 200 << 20
 
 
 async def run(services: Services, turn: Turn) -> Move:
     environment = await environments.attach(services, turn)
+    blocked = [asdict(one) for one in await environment.blocked(turn.started_at or turn.created_at)]
+    move = await _collect(services, turn, environment)
+    return replace(move, columns={**move.columns, "blocked": blocked})
+
+
+async def _collect(services: Services, turn: Turn, environment: ExecutionEnvironment) -> Move:
     session = await sessions.session(services.store, turn.key.session)
     assert turn.base_sha is not None and session.agent_session_id is not None
     await transcripts.keep(services, session.agent_session_id, environment)

@@ -6,7 +6,7 @@ from bot import endings, replies, repo_config
 from bot.errors import UserError
 from bot.models import Outcome, Step, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions import exhaustion, pinning, reading
+from bot.sessions import exhaustion, pinning, reading, shelf
 from bot.sessions.moves import End, Move, To
 from bot.sessions.services import Services
 from bot.store import sessions
@@ -25,13 +25,16 @@ async def run(services: Services, turn: Turn) -> Move:
     if turn.number != session.number or session.is_pull:
         base = await _on_pull(services, turn, session.thread) or base
     start = await pinning.pin(services, turn, base)
-    prompt = await reading.compose(services, turn, config)
+    found = await reading.gather(services, turn, config, base, start)
+    await shelf.put(services, turn, found.files)
     columns = {
         "base": base,
         "base_sha": start.sha,
         "tip_sha": start.tip,
-        "context": prompt.text,
-        "notes": list(prompt.notes),
+        "context": found.context,
+        "instructions": found.instructions,
+        "notes": found.notes,
+        "ignored": found.ignored,
     }
     return To(Step.FURNISH, {**columns, "config": repo_config.dump(config), **_limits(turn, config)})
 

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 
 from bot.models import Outcome, Step
-from bot.sessions import environments, keeping
+from bot.sessions import environments, keeping, warmth
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
 from bot.store import gateway, sessions
@@ -16,6 +16,7 @@ from bot.store.sessions import Turn
 async def run(services: Services, turn: Turn) -> Move:
     await gateway.revoke(services.store, turn.key)
     await environments.close(services, turn)
+    await warmth.consider(services, turn)
     await keeping.keep_unpublished(services, turn)
     await asyncio.to_thread(shutil.rmtree, services.turn_folder(turn.key.workflow_id), ignore_errors=True)
     await sessions.finish(services.store, turn.key, turn.outcome or Outcome.FAILED, turn.detail)

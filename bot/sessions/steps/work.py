@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from bot import endings
+from bot import endings, prompt
 from bot.errors import TransientError
 from bot.models import Outcome, Step
-from bot.sessions import environments, exhaustion, wrapping_up
+from bot.sessions import environments, exhaustion, shelf, wrapping_up
 from bot.sessions.beside import answer_asks, keep_up, spare_the_disk
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
@@ -81,10 +81,11 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
     )
     services.redactor.register(token.reveal())
     assert session.agent_session_id is not None and turn.context is not None
+    files = await shelf.files(services, turn)
     await environment.start(
         AgentRun(
             turn=turn.key.n,
-            prompt=turn.context,
+            prompt=prompt.beside(turn.context, environment.context(turn.key.n), list(files)),
             model=turn.model,
             token=token.reveal(),
             agent_session_id=session.agent_session_id,
@@ -92,10 +93,11 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             max_turns=turn.max_turns,
             budget_usd=turn.budget_usd,
             timeout_seconds=turn.timeout_seconds,
-            instructions=environments.INSTRUCTIONS,
+            instructions=turn.instructions or environments.INSTRUCTIONS,
             allowed_tools=(),
             denied_tools=WRITING_TOOLS if turn.kind == "ask" else (),
             permission="auto",
+            beside=files,
         )
     )
 

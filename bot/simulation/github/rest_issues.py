@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 
 from starlette.responses import Response
 
-from bot.simulation.github import auth, payloads, rendering
+from bot.simulation.github import attachments, auth, payloads, rendering
 from bot.simulation.github.auth import Refusal
 from bot.simulation.github.payloads import Json
 from bot.simulation.github.rest import Ask, Table, answer, invalid, nothing, paged
@@ -31,11 +32,15 @@ def _rendered(ask: Ask, whole: Json) -> Json:
     """The forms of a body that the media type asks for."""
     body = whole["body"] or ""
     if ask.accepts("full"):
-        return whole | {"body_text": rendering.text(body), "body_html": rendering.html(body)}
-    for form, render in (("text", rendering.text), ("html", rendering.html)):
+        return whole | {"body_text": rendering.text(body), "body_html": _page(ask, body)}
+    for form, render in (("text", rendering.text), ("html", partial(_page, ask))):
         if ask.accepts(form):
             return {name: value for name, value in whole.items() if name != "body"} | {f"body_{form}": render(body)}
     return whole
+
+
+def _page(ask: Ask, body: str) -> str:
+    return attachments.signed(ask.state, rendering.html(body))
 
 
 def _issue(ask: Ask, issue: Issue) -> Json:

@@ -167,6 +167,8 @@ async def list_reviews(ask: Ask) -> Response:
 
 async def list_review_comments(ask: Ask) -> Response:
     found = [(review, each) for review in _pull(ask).reviews for each in review.comments]
+    if ask.query("sort") == "created" and ask.query("direction") == "desc":
+        found.reverse()
     return paged(ask, found, lambda each: pull_payloads.review_comment(ask.state, *each))
 
 

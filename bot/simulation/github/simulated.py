@@ -11,7 +11,16 @@ from typing import TypeVar
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Route
 
-from bot.simulation.github import rest, rest_app, rest_checks, rest_issues, rest_pulls, rest_repos, web_apps
+from bot.simulation.github import (
+    attachments,
+    rest,
+    rest_app,
+    rest_checks,
+    rest_issues,
+    rest_pulls,
+    rest_repos,
+    web_apps,
+)
 from bot.simulation.github.actions import Actions
 from bot.simulation.github.auth import TokenRules
 from bot.simulation.github.events import Events
@@ -60,7 +69,8 @@ class SimulatedGitHub(Apps, Repos, Threads):
         desk = rest.Desk(self.state, self.actions, self.limits, self.tokens)
         git = Route("/{owner}/{repo}.git/{tail:path}", GitHttp(desk, install_hook(root)))
         pages = extra_routes(self) if extra_routes else ()
-        app = Starlette(routes=[*rest.routes(desk, TABLES), git, *web_apps.routes(self), *pages])
+        sites = [*attachments.routes(self.state), git, *web_apps.routes(self), *pages]
+        app = Starlette(routes=[*rest.routes(desk, TABLES), *sites])
         self._app = FaultyApp(app, self.faults, self._server.cut)
 
     @classmethod

@@ -246,6 +246,16 @@ class Protection:
 
 
 @dataclass(eq=False)
+class Attachment:
+    """A file that somebody has put into a text."""
+
+    id: str
+    repo: Repository = field(repr=False)
+    content: bytes
+    media_type: str
+
+
+@dataclass(eq=False)
 class Repository:
     """A repository: its bare git directory, its people, its threads. Threads of pull requests are in `issues` too."""
 
@@ -327,6 +337,7 @@ class State:
         self.apps: dict[int, App] = {}
         self.installations: dict[int, Installation] = {}
         self.tokens: dict[str, Token] = {}
+        self.attachments: dict[str, Attachment] = {}
         self.manifests: dict[str, tuple[dict[str, Any], str]] = {}
         self._ids: Iterator[int] = itertools.count(100_001)
         self._waiting: list[asyncio.Future[None]] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.simulation.github import gitstore, payloads, pull_payloads
+from bot.simulation.github import attachments, gitstore, payloads, pull_payloads
 from bot.simulation.github.rest_pulls import check_new
 from bot.simulation.github.state import Account, App, CheckRun, Comment, Issue, Pull, Repository, Review
 from bot.simulation.github.world import World, thread
@@ -20,6 +20,10 @@ class Threads(World):
         for name in labels:
             self.actions.label(issue, name, self.person(by))
         return issue
+
+    def attach(self, repo: Repository, content: bytes, media_type: str = "image/png") -> str:
+        """Upload a file as for a text on one of the repository's threads; the address that stands in the text."""
+        return attachments.attach(self.state, repo, content, media_type)
 
     def comment(self, of: Issue | Pull, body: str, *, by: Who) -> Comment:
         return self.actions.comment(thread(of), self.person(by), body)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
-from . import files, launching, places
+from . import files, gate, launching, places
 from .hands import Refused
 
 CLIMBERS = ("/usr/bin/sudo", "/usr/bin/su", "/bin/su", "/usr/bin/pkexec", "/usr/bin/doas", "/usr/bin/newgrp")
@@ -43,6 +44,18 @@ def wake(request: dict[str, Any]) -> dict[str, Any]:
         for name in launching.running():
             launching.end(name)
     return {"marked": marked}
+
+
+def strip(request: dict[str, Any]) -> dict[str, Any]:
+    """Before a snapshot: nothing that runs, nothing by which this machine is known, no key."""
+    for name in launching.running():
+        launching.end(name)
+    gate.shut({})
+    for folder in (places.INCOMING, places.OUTGOING, places.RUNS, places.LAUNCHED):
+        shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(FileNotFoundError):
+        Path(places.MARKER).unlink()
+    return {}
 
 
 def _mark() -> Any:

@@ -20,6 +20,7 @@ PULSE_SECONDS = 2.0
 OPERATIONS = {
     "furnish": "furniture",
     "wake": "furniture",
+    "strip": "furniture",
     "read": "files",
     "put": "files",
     "stage": "files",
@@ -30,6 +31,8 @@ OPERATIONS = {
     "launch": "launching",
     "liveness": "launching",
     "kill": "launching",
+    "gate": "gate",
+    "shut": "gate",
     "measure": "measuring",
     "watch": "watching",
 }

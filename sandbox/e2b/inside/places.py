@@ -23,6 +23,13 @@ OUTGOING = STATE + "/out"
 RUNS = STATE + "/runs"
 LAUNCHED = STATE + "/launched"
 MARKER = STATE + "/marker"
+GATE = STATE + "/gate"
+GATE_KEY = STATE + "/gate.key"
+GATE_LOG = STATE + "/gate.log"
+
+GATE_SOCKET = "/var/forgehand/gateway.sock"
+"""Where the agent reaches the host that has connected to us; in a folder of root's."""
+GATE_PATH = "/forgehand/gate"
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:" + HOME + "/.local/bin"
 BASES = (WORK, OUT, HOME, TEMPORARY, RUNNER)

@@ -1,0 +1,88 @@
+"""Knows what a prompt may be made of, and what composing one gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Said:
+    """Somebody's text on the thread."""
+
+    author: str
+    trusted: bool
+    """Has write access: their words are instruction."""
+    body: str
+    at: str = ""
+    changed_since: bool = False
+    """Edited after the command was given: withheld, since nobody approved that text."""
+    kind: str = "comment"
+    """In words: what it is, and of what."""
+
+
+@dataclass(frozen=True)
+class Diff:
+    """What a pull request changes, as text."""
+
+    text: str
+    between: str = ""
+    """The pinned commits, in words."""
+    cut: bool = False
+    """There is more of it than was read."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """What a failed check printed; its end tells the most."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image in a trusted person's text, in a file beside the prompt."""
+
+    file: str
+    where: str
+    """Whose text it stands in."""
+
+
+@dataclass(frozen=True)
+class Material:
+    """Everything that a prompt may be made of; nothing in it has been cleaned yet."""
+
+    kind: str
+    repo: str
+    number: int
+    is_pull: bool
+    requester: str
+    request: str
+    title: str
+    opening: Said
+    """The body of the issue or pull request."""
+    remarks: Sequence[Said] = ()
+    """Oldest first, without our own and without the one that holds the command."""
+    diff: Diff | None = None
+    logs: Sequence[Log] = ()
+    pictures: Sequence[Picture] = ()
+    missing: Sequence[str] = ()
+    """What could not be read at all, a sentence each."""
+    extras: Sequence[tuple[str, str]] = ()
+    """Further data with its name."""
+    public: bool = True
+    read_outsiders: bool = False
+    resumed: bool = False
+    """The agent knows the thread from its earlier turn: only `remarks` are new."""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    text: str
+    notes: tuple[str, ...] = field(default=())
+    """What was cut or withheld, one sentence each, for the agent and for the reader."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """By name: what was too long for the text, whole."""
+    untrusted: bool = False
+    """Words are in it of somebody who may not write here, or of nobody knows whom."""

@@ -1,0 +1,36 @@
+"""Knows whose words are instruction: asked of GitHub, once for each author, and never taken from payloads."""
+
+from __future__ import annotations
+
+from bot.errors import NotFound
+from bot.github.client import Installation
+from bot.github.types import Comment, Issue
+from bot.models import Person, Repo
+
+MOST_AUTHORS = 30
+"""Beyond these, nobody is asked about any more: their words are data."""
+
+
+class Trust:
+    """Who may write in one repository."""
+
+    def __init__(self, reads: Installation, repo: Repo) -> None:
+        self._reads = reads
+        self._repo = repo
+        self._known: dict[int, bool] = {}
+
+    async def of(self, text: Issue | Comment) -> bool:
+        """Of its author's own hand: an App that writes in somebody's name may pass on anybody's words."""
+        person = text.author
+        if not person.is_human or text.via_app:
+            return False
+        if person.id not in self._known:
+            self._known[person.id] = len(self._known) < MOST_AUTHORS and await self._ask(person)
+        return self._known[person.id]
+
+    async def _ask(self, person: Person) -> bool:
+        try:
+            answered_id, permission = await self._reads.permission(self._repo, person.login)
+        except NotFound:
+            return False
+        return answered_id == person.id and permission.may_write

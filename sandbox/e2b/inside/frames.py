@@ -1,0 +1,105 @@
+"""WebSocket as far as a tunnel needs it, for both ends; standard library only, Python 3.9+.
+
+A WebSocket and not a protocol of our own, because that is what proxies let through in both directions. Binary frames
+carry bytes, text frames carry our words about them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import os
+
+GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+MOST_BYTES = 1 << 17
+MORE, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
+MASKED = 0x80
+LAST = 0x80
+
+
+class Broken(Exception):
+    """The other end has gone, or does not speak as it should."""
+
+
+def accepted(key: str) -> str:
+    """What a server answers to a client's key."""
+    return base64.b64encode(hashlib.sha1(key.encode("latin-1") + GUID).digest()).decode("ascii")  # noqa: S324 - RFC 6455
+
+
+def masked(data: bytes, mask: bytes) -> bytes:
+    whole = (mask * (len(data) // 4 + 1))[: len(data)]
+    return (int.from_bytes(data, "big") ^ int.from_bytes(whole, "big")).to_bytes(len(data), "big")
+
+
+def frame(kind: int, data: bytes, *, client: bool) -> bytes:
+    """Whole, in one piece; clients have to mask what they send."""
+    size, mark = len(data), MASKED if client else 0
+    if size < 126:
+        head = bytes((LAST | kind, mark | size))
+    elif size < 1 << 16:
+        head = bytes((LAST | kind, mark | 126)) + size.to_bytes(2, "big")
+    else:
+        head = bytes((LAST | kind, mark | 127)) + size.to_bytes(8, "big")
+    if not client:
+        return head + data
+    mask = os.urandom(4)
+    return head + mask + masked(data, mask)
+
+
+class Wire:
+    """One connection after its handshake; `client` says which end we are."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, client: bool) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._client = client
+        self._sending = asyncio.Lock()
+        self._last = BINARY
+
+    async def send(self, kind: int, data: bytes = b"") -> None:
+        """Returns when there is room for more: who fills a wire waits for who empties it."""
+        async with self._sending:
+            self._writer.write(frame(kind, data, client=self._client))
+            try:
+                await self._writer.drain()
+            except OSError as error:
+                raise Broken("the connection was lost") from error
+
+    async def say(self, word: str) -> None:
+        await self.send(TEXT, word.encode())
+
+    async def receive(self) -> tuple[int, bytes]:
+        """The next frame: its kind and its bytes. A proxy may have divided it; bytes are bytes all the same."""
+        try:
+            first, second = await self._reader.readexactly(2)
+            size = second & 127
+            if size > 125:
+                size = int.from_bytes(await self._reader.readexactly(2 if size == 126 else 8), "big")
+            if size > MOST_BYTES:
+                raise Broken("a frame is too large")
+            mask = await self._reader.readexactly(4) if second & MASKED else b""
+            data = await self._reader.readexactly(size)
+        except (OSError, asyncio.IncompleteReadError) as error:
+            raise Broken("the connection was lost") from error
+        return self._kind(first), masked(data, mask) if mask else data
+
+    async def hear(self) -> str:
+        """The next word."""
+        kind, data = await self.receive()
+        if kind != TEXT:
+            raise Broken("a word was due")
+        return data.decode("utf-8", "replace")
+
+    def abort(self) -> None:
+        self._writer.transport.abort()
+
+    def _kind(self, first: int) -> int:
+        kind = first & 15
+        if kind == MORE:
+            kind = self._last
+        if kind == TEXT and not (first & LAST and first & 15):
+            raise Broken("a word was divided")
+        if kind in (TEXT, BINARY):
+            self._last = kind
+        return kind

@@ -1,0 +1,76 @@
+"""The model's key as a secret of E2B's, whose proxy puts it into requests outside of the sandbox: unmetered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sandbox.errors import EnvironmentBusy, SandboxError
+
+ASK_SECONDS = 30.0
+PASSING = 500
+REFUSED = (
+    "E2B does not keep the model's key as a secret of this account ({}), which FORGEHAND_E2B_UNMETERED needs. Leave "
+    "that out: sandboxes then reach the model through Forgehand's gateway, and budgets hold."
+)
+
+
+@dataclass(frozen=True)
+class Unmetered:
+    """Where requests for the model go past our gateway."""
+
+    key: str = field(repr=False)
+    host: str
+    header: str = "x-api-key"
+    path: str = ""
+    """The gateway's own path, which agents put before the provider's."""
+
+    def rules(self, name: str) -> Mapping[str, object]:
+        from e2b import Secret
+
+        return {self.host: [{"transform": {"headers": {self.header: Secret.fill(name)}}}]}
+
+
+class Secrets:
+    """Keeps one secret as it should be; told once for each process."""
+
+    def __init__(self, secrets: Any, name: str, value: str) -> None:
+        self._secrets = secrets
+        self._name = name
+        self._value = value
+        self._lock = asyncio.Lock()
+        self._kept = False
+
+    async def keep(self) -> None:
+        async with self._lock:
+            if not self._kept:
+                await self._put()
+                self._kept = True
+
+    async def _put(self) -> None:
+        """What E2B says of a failure is not repeated: it has seen the key."""
+        from e2b import SecretNotFoundException
+
+        try:
+            async with asyncio.timeout(ASK_SECONDS):
+                try:
+                    await self._secrets.update(self._name, self._value)
+                except SecretNotFoundException:
+                    await self._secrets.create(self._name, self._value)
+        except Exception as error:  # noqa: BLE001 - whatever the SDK and what lies below it raise
+            status = _status(error)
+            if status is None or status in (408, 409, 429) or status >= PASSING:
+                raise EnvironmentBusy("E2B could not be told the model's key; it is tried again") from None
+            raise SandboxError(REFUSED.format(status)) from None
+
+
+def _status(error: Exception) -> int | None:
+    """Errors about secrets have it in their words alone."""
+    from e2b import AuthenticationException, SecretException
+
+    if isinstance(error, AuthenticationException):
+        return 401
+    found = str(error)[:3]
+    return int(found) if isinstance(error, SecretException) and found.isdigit() else None

@@ -1,0 +1,38 @@
+"""Which sandboxes have a tunnel to the gateway: one each while we use it, where sandboxes cannot reach us."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sandbox.e2b.line import Line
+from sandbox.e2b.settings import E2BSettings
+from sandbox.e2b.tunnel import Tunnel
+
+
+class Tunnels:
+    """By the environment's key. Where the gateway has an address of its own, all of this does nothing."""
+
+    def __init__(self, settings: E2BSettings, line: Callable[[str, object], Line]) -> None:
+        self._settings = settings
+        self._line = line
+        self._open: dict[str, Tunnel] = {}
+
+    async def open(self, key: str, line: Line, *, anew: bool = False) -> None:
+        """What leads there already stays, unless it is known to lead nowhere."""
+        if self._settings.gateway_address is None or self._settings.gateway_url is not None:
+            return
+        found = self._open.get(key)
+        if found is not None and found.is_open and found.sandbox_id == line.sandbox_id and not anew:
+            return
+        await self.close(key)
+        # A line of its own: the environment's ends with the step of the turn that uses it.
+        tunnel = self._open[key] = Tunnel(self._line(line.sandbox_id, await line.sandbox()), self._settings)
+        tunnel.start()
+
+    async def close(self, key: str) -> None:
+        if (found := self._open.pop(key, None)) is not None:
+            await found.close()
+
+    async def close_all(self) -> None:
+        for key in list(self._open):
+            await self.close(key)

@@ -1,0 +1,50 @@
+"""How a room is divided: nobody gets more than they claim, and nothing lies idle while somebody claims more."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot import shares
+from bot.shares import Claim
+
+CLAIMS = st.dictionaries(st.text(max_size=3), st.builds(Claim, st.integers(0, 10_000), st.integers(1, 5)), max_size=6)
+
+
+@pytest.mark.parametrize(
+    ("room", "claims", "given_out"),
+    [
+        (100, {}, {}),
+        (100, {"a": Claim(10), "b": Claim(500)}, {"a": 10, "b": 90}),
+        (100, {"a": Claim(500), "b": Claim(500)}, {"a": 50, "b": 50}),
+        (100, {"a": Claim(500, 3), "b": Claim(500, 1)}, {"a": 75, "b": 25}),
+        (90, {"a": Claim(20, 1), "b": Claim(500, 1), "c": Claim(30, 1)}, {"a": 20, "b": 40, "c": 30}),
+        (-5, {"a": Claim(20), "b": Claim(0)}, {"a": 0, "b": 0}),
+    ],
+)
+def test_the_room_is_divided(room: int, claims: dict[str, Claim], given_out: dict[str, int]) -> None:
+    assert shares.allot(room, claims) == given_out
+
+
+@given(st.integers(-10, 20_000), CLAIMS)
+def test_it_is_fair(room: int, claims: dict[str, Claim]) -> None:
+    got = shares.allot(room, claims)
+    assert got.keys() == claims.keys()
+    assert all(0 <= got[name] <= claim.size for name, claim in claims.items())
+    assert sum(got.values()) <= max(0, room)
+    short = [name for name, claim in claims.items() if got[name] < claim.size]
+    if short:
+        assert sum(got.values()) > max(0, room) - len(claims), "all of it, but for what rounding leaves"
+        most = max(got[name] / claims[name].weight for name in claims)
+        assert all(got[name] / claims[name].weight >= most - 1 for name in short), (
+            "who has less than asked has the most"
+        )
+
+
+@given(st.text(max_size=200), st.integers(20, 60))
+def test_what_is_shortened_fits_and_says_so(text: str, room: int) -> None:
+    for shorten, at in ((shares.beginning, -1), (shares.ending, 0)):
+        found = shorten(text, room)
+        assert shares.size(found) <= room
+        assert found.splitlines()[at] == shares.CUT
