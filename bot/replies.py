@@ -142,16 +142,17 @@ def status(state: TurnState, step: str, elapsed: str, cost_usd: float) -> str:
     return f"Running for {elapsed}, now {step}; ${cost_usd:.2f} spent so far."
 
 
-def cost(turns: Sequence[tuple[int, float]], usage: Usage, *, under_way: bool) -> str:
-    """(number, dollars) of each turn that has spent something."""
+def cost(turns: Sequence[tuple[int, float]], usage: Usage, *, under_way: bool, sandbox_usd: float = 0.0) -> str:
+    """(number, dollars) of each turn that has spent something at the model; and what their sandboxes cost."""
+    beside = f" Its sandboxes cost **{dollars(sandbox_usd)}** beside that." if sandbox_usd else ""
     if not turns:
-        return "This thread has cost nothing yet."
+        return f"This thread has cost nothing {'at the model ' if beside else ''}yet.{beside}"
     tokens = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-    total = f"This thread has cost **{_dollars(sum(usd for _, usd in turns))}** so far ({tokens:,} tokens)"
-    listed = ", ".join(f"turn {n} {_dollars(usd)}" for n, usd in turns[-MOST_TURNS:])
+    total = f"This thread has cost **{dollars(sum(usd for _, usd in turns))}** so far ({tokens:,} tokens)"
+    listed = ", ".join(f"turn {n} {dollars(usd)}" for n, usd in turns[-MOST_TURNS:])
     earlier = f"the last {MOST_TURNS} of {len(turns)} turns: " if len(turns) > MOST_TURNS else ""
     open_ = " A request is under way and not counted yet." if under_way else ""
-    return f"{total}: {earlier}{listed}.{open_}" if len(turns) > 1 else f"{total}.{open_}"
+    return f"{total}{f': {earlier}{listed}' if len(turns) > 1 else ''}.{open_}{beside}"
 
 
 def stop_asked(login: str) -> str:
@@ -228,7 +229,7 @@ def something_broke(reference: str) -> str:
     return f"Something broke on our side, reference: `{reference}`. The operator finds the cause in the log."
 
 
-def _dollars(usd: float) -> str:
+def dollars(usd: float) -> str:
     """Cents, and more where cents would say nothing."""
     return f"${usd:.4f}" if 0 < usd < 0.01 else f"${usd:.2f}"
 

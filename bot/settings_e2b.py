@@ -55,6 +55,8 @@ def read(reader: Reader) -> E2BSettings:
         sandboxes=reader.whole("FORGEHAND_E2B_SANDBOXES", 20),
         creations_per_second=reader.number("FORGEHAND_E2B_CREATIONS", 1, least=0.01),
         snapshot_after=reader.number("FORGEHAND_E2B_SNAPSHOT_AFTER", 20),
+        cpu_usd=reader.number("FORGEHAND_E2B_CPU_PRICE", 0.000014),
+        gib_usd=reader.number("FORGEHAND_E2B_MEMORY_PRICE", 0.0000045),
         longest_seconds=round(reader.number("FORGEHAND_E2B_HOURS", 1, least=0.1) * 3600),
     )
 

@@ -8,10 +8,11 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from sandbox import plain_processes as processes
 from sandbox.errors import EnvironmentGone, IsolationMissing
 from sandbox.plain_environment import PlainEnvironment, PlainSettings
 from sandbox.plain_files import PlainFiles
-from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec
+from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Overview
 
 __all__ = ["PlainEnvironment", "PlainProvider", "PlainSettings"]
 
@@ -32,9 +33,10 @@ class PlainProvider:
         return found
 
     async def find(self, labels: Mapping[str, str]) -> list[EnvironmentPrimitives]:
-        root = self._settings.root
-        names = sorted(entry.name for entry in root.iterdir()) if root.is_dir() else []
-        return [PlainEnvironment(self._settings, name) for name in names if _matches(root / name, labels)]
+        return [PlainEnvironment(self._settings, name) for name in self._names() if self._matches(name, labels)]
+
+    async def overview(self, labels: Mapping[str, str]) -> list[Overview]:
+        return await asyncio.to_thread(self._overview, labels)
 
     async def attach(self, environment_id: str) -> EnvironmentPrimitives:
         if not (self._settings.root / environment_id / "labels.json").is_file():
@@ -43,6 +45,24 @@ class PlainProvider:
 
     async def close(self) -> None:
         """Nothing is held."""
+
+    def _names(self) -> list[str]:
+        root = self._settings.root
+        return sorted(entry.name for entry in root.iterdir()) if root.is_dir() else []
+
+    def _matches(self, name: str, labels: Mapping[str, str]) -> bool:
+        found = _labels(self._settings.root / name)
+        return found is not None and labels.items() <= found.items()
+
+    def _overview(self, labels: Mapping[str, str]) -> list[Overview]:
+        found: list[Overview] = []
+        for folder in (self._settings.root / name for name in self._names() if self._matches(name, labels)):
+            there = list(processes.marked(str(folder)))
+            frozen = bool(there) and all(one.state == "T" for one in there)
+            state = EnvironmentState.PAUSED if frozen else EnvironmentState.RUNNING
+            since = (folder / "labels.json").stat().st_mtime
+            found.append(Overview(folder.name, "plain", state, _labels(folder) or {}, since))
+        return found
 
 
 def _furnish(folder: Path, labels: dict[str, str]) -> None:
@@ -54,9 +74,9 @@ def _furnish(folder: Path, labels: dict[str, str]) -> None:
     PlainFiles(folder).write(str(folder / "labels.json"), json.dumps(labels).encode())
 
 
-def _matches(folder: Path, labels: Mapping[str, str]) -> bool:
+def _labels(folder: Path) -> dict[str, str] | None:
     try:
         found = json.loads((folder / "labels.json").read_bytes())
     except (OSError, ValueError):
-        return False
-    return isinstance(found, dict) and labels.items() <= found.items()
+        return None
+    return found if isinstance(found, dict) else None

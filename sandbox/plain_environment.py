@@ -18,7 +18,7 @@ from sandbox import blocked
 from sandbox import plain_processes as processes
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
 from sandbox.plain_files import PlainFiles, remove_tree
-from sandbox.primitives import ExecResult, FileStat, Layout, Liveness, Metrics
+from sandbox.primitives import ExecResult, FileStat, Layout, Lease, Liveness, Metrics
 
 OUTPUT_CAP = 1 << 20
 WATCH_POLL_SECONDS = 0.02
@@ -197,6 +197,9 @@ class PlainEnvironment:
         after = await asyncio.to_thread(_load, self._mark)
         disk = await asyncio.to_thread(_disk_bytes, self.folder)
         return Metrics(max(0.0, (after[0] - before[0]) / 0.1 * 100), after[1], disk)
+
+    async def lease(self) -> Lease | None:
+        return None
 
     async def expose(self, port: int) -> str:
         return f"127.0.0.1:{port}"

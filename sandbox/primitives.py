@@ -54,8 +54,43 @@ class FileStat:
 @dataclass(frozen=True)
 class Metrics:
     cpu_percent: float
+    """Of one CPU: two busy ones are 200."""
     memory_bytes: int
     disk_bytes: int
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A machine that is paid for while it runs: how large it is, for how much, and in which run it is."""
+
+    since: float
+    """When this run began, by the provider's clock: after a pause another one begins."""
+    until: float
+    """When it ends by itself, unless it is prolonged."""
+    cpus: float
+    memory_gib: float
+    cpu_usd: float
+    """A second of one CPU."""
+    gib_usd: float
+    """A second of one GiB."""
+
+
+class EnvironmentState(StrEnum):
+    RUNNING = "running"
+    PAUSED = "paused"
+
+
+@dataclass(frozen=True)
+class Overview:
+    """An environment as its provider lists it, without touching it."""
+
+    id: str
+    kind: str
+    """e2b, local, or plain: processes without isolation."""
+    state: EnvironmentState
+    labels: Mapping[str, str]
+    since: float
+    """When it was made, or came back from a pause, as far as the provider knows."""
 
 
 class Liveness(StrEnum):
@@ -134,6 +169,10 @@ class EnvironmentPrimitives(Protocol):
     async def pause(self) -> None: ...
     async def resume(self) -> None: ...
     async def metrics(self) -> Metrics: ...
+    async def lease(self) -> Lease | None:
+        """None while nothing is to be paid: it is paused, or runs on this host."""
+        ...
+
     async def expose(self, port: int) -> str:
         """An address on the host that reaches a port inside."""
         ...
@@ -166,6 +205,10 @@ class EnvironmentProvider(Protocol):
         ...
 
     async def find(self, labels: Mapping[str, str]) -> list[EnvironmentPrimitives]: ...
+
+    async def overview(self, labels: Mapping[str, str]) -> list[Overview]:
+        """As `find`, for people: in the order of their ids; nothing is woken or made ready for it."""
+        ...
 
     async def attach(self, environment_id: str) -> EnvironmentPrimitives:
         """EnvironmentGone when it is not there."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,10 @@ class Ran:
         return self.out + self.err
 
 
-async def forgehand(environment: Mapping[str, str], *arguments: str, stdin: str = "") -> Ran:
+async def forgehand(environment: Mapping[str, str], *arguments: str, stdin: str = "", under: Sequence[str] = ()) -> Ran:
+    """`under`: a command that runs it."""
     process = await asyncio.create_subprocess_exec(
+        *under,
         sys.executable,
         "-m",
         "bot",

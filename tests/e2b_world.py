@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bot.errors import SettingsError
 from bot.web.server import tcp_socket
 from sandbox.agents import claude_binary
 from sandbox.e2b.provider import E2BProvider
@@ -51,14 +53,21 @@ async def e2b_maker(root: Path, agent: Path) -> AsyncIterator[Callable[[], E2BPr
         yield world.provider
 
 
+def _quiet_port() -> int:
+    """One that stays free while no service of ours is at it: below those that systems give to connections."""
+    for port in random.sample(range(15000, 32000), 100):
+        with suppress(SettingsError), tcp_socket("127.0.0.1", port):
+            return port
+    raise AssertionError("there is no free port")
+
+
 @asynccontextmanager
 async def e2b_spine(
-    root: Path, *, limits: Limits | None = None, **changes: str
+    root: Path, *, limits: Limits | None = None, agent: Path | None = None, **changes: str
 ) -> AsyncIterator[tuple[World, E2BStandIn]]:
-    """The whole world with sessions in sandboxes, and the real Claude CLI in them."""
-    binds = [(claude_binary.find(), CLAUDE)]
-    with tcp_socket("127.0.0.1", 0) as free:
-        port = free.getsockname()[1]
+    """The whole world with sessions in sandboxes, and the real Claude CLI in them (or another agent)."""
+    binds = [(agent or claude_binary.find(), CLAUDE)]
+    port = _quiet_port()
     async with E2BStandIn.running(root / "e2b", limits=limits, extra_binds=binds) as e2b:
         environment = {
             **e2b.environment(),

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli.sweep import credentials_in
+from bot.cli.sweep import credentials_in, forms_of
 from bot.simulation.anthropic import Call, Calls, Say, Script
+from tests.e2b_world import e2b_spine
 from tests.world import MODEL_KEY, SECRET_KEY, WEBHOOK_SECRET, World
 
 THIEF = Script(
@@ -64,6 +65,35 @@ async def test_no_file_of_the_data_directory_holds_a_credential_in_the_clear(wor
         if path.is_file() and not path.is_symlink() and any(value in path.read_bytes() for value in values)
     ]
     assert found == []
+
+
+@pytest.mark.acceptance("C14")
+async def test_an_agent_in_the_cloud_that_looks_everywhere_finds_no_credential_of_ours(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Nor is there one in whatever goes to E2B, but for its own key where it belongs, nor in what a sandbox leaves."""
+    async with e2b_spine(tmp_path) as (world, e2b):
+        world.model.default(THIEF)
+        async with world.bot():
+            world.say("/claude look for keys")
+            await world.outcome()
+        [sandbox] = e2b.sandboxes
+        secrets = [*_secrets(world), e2b.api_key]
+        heard = [_without_the_models_words(request.body) for request in world.model.requests]
+        bodies = [body for one in world.issue.comments for _, body in one.history]
+        assert credentials_in(secrets, heard, bodies, world.root / "data" / "state.db") == []
+        assert "FORGEHAND_GATEWAY" in json.dumps(heard, default=str), "it has looked"
+        forms = [form for secret in secrets for form in forms_of(secret)]
+        sent = [(str(call), _without_the_models_words(call.query + call.body.decode("latin-1"))) for call in e2b.calls]
+        assert [call for call, said in sent if any(form.decode("latin-1") in str(said) for form in forms)] == []
+        headers = [(name, value) for call in e2b.calls for name, value in call.headers.items()]
+        assert {name for name, value in headers if any(form.decode() in value for form in forms)} == {"x-api-key"}
+        keyed = {call.path.split("/")[1] for call in e2b.calls if e2b.api_key in call.headers.get("x-api-key", "")}
+        assert keyed <= {"sandboxes", "v2"}, "at E2B's own door, not at a sandbox's"
+        metadata = json.dumps([sandbox.metadata, sandbox.network, sandbox.env])
+        assert not [form for form in forms if form.decode() in metadata]
+        log = capfd.readouterr().err
+        assert not [secret for secret in secrets if secret in log]
 
 
 async def test_a_credential_in_the_environment_of_the_bot_is_not_seen_inside(

@@ -51,6 +51,7 @@ def say(text: str) -> None:
 
 def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
+    sys.stdout.flush()  # whoever follows reads it now
 
 
 def stop_signals() -> asyncio.Event:

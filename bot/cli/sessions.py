@@ -64,19 +64,25 @@ def show(session: str, as_json: AsJson = False, config: Config = None) -> None:
         if name != "turns" and value is not None:
             typer.echo(f"{name}: {_when(value) if name == 'created_at' else value}")
     for turn in found["turns"]:
-        typer.echo(
-            f"turn {turn['n']}: {turn['state']} {turn['outcome'] or turn['step']}  {turn['detail'] or ''}".rstrip()
-        )
+        ended = f"{turn['state']} {turn['outcome'] or turn['step']}"
+        typer.echo(f"turn {turn['n']}: {ended}  {_cost(turn)}  {turn['detail'] or ''}".rstrip())
+
+
+def _cost(turn: dict[str, Any]) -> str:
+    return f"${turn['cost_usd']:.4f}{f' + ${sandbox:.4f} sandbox' if (sandbox := turn['sandbox_usd']) else ''}"
 
 
 async def _show(path: Path, session_id: SessionId) -> dict[str, Any]:
-    from bot.store import sessions
+    from bot.store import machines, sessions, spend
     from bot.store.base import Store
 
     store = await Store.open_reader(path)
     try:
         session = dataclasses.asdict(await sessions.session(store, session_id))
-        turns = [dataclasses.asdict(turn) for turn in await sessions.turns_of(store, session_id)]
+        turns: list[dict[str, Any]] = []
+        for turn in await sessions.turns_of(store, session_id):
+            model, machine = await spend.turn_cost(store, turn.key), await machines.turn_cost(store, turn.key)
+            turns.append({**dataclasses.asdict(turn), "cost_usd": model.usd, "sandbox_usd": machine.usd})
         return {**session, "turns": turns}
     finally:
         await store.close()

@@ -1,4 +1,4 @@
-"""`forgehand spend`: what the model has cost, as the gateway has metered it."""
+"""`forgehand spend`: what the model has cost, as the gateway has metered it, and the machines beside it."""
 
 from __future__ import annotations
 
@@ -32,29 +32,31 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     config: Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")] = None,
 ) -> None:
-    """What was spent at the model; exact sums of every request, also across resumed sessions."""
+    """What was spent at the model (exact sums of every request) and, where they cost, for sandboxes."""
     rows = console.run(_summed(config, by, since))
     if as_json:
         console.print_json(rows)
         return
     for row in rows:
-        typer.echo(f"{row['cost_usd']:>10.4f}  {row['requests']:>6} requests  {_tokens(row):>14,} tokens  {_name(row)}")
-    typer.echo(f"{sum(row['cost_usd'] for row in rows):>10.4f}  dollars since {since}")
+        spent = f"{row['cost_usd']:>10.4f}  {row['requests']:>6} requests  {_tokens(row):>14,} tokens"
+        typer.echo(f"{spent}  {_name(row)}{_machine(row['sandbox_usd'])}")
+    machine = sum(row["sandbox_usd"] for row in rows)
+    typer.echo(f"{sum(row['cost_usd'] for row in rows):>10.4f}  dollars since {since}{_machine(machine)}")
 
 
 async def _summed(config: Path | None, by: By, since: str) -> list[dict[str, Any]]:
     from bot.store import spending
     from bot.store.base import Store
 
-    began = _began(since, time.time())
+    start = began(since, time.time())
     store = await Store.open_reader(settings.data_dir(settings.from_environment(config)) / "state.db")
     try:
-        return [_shown(row) for row in await spending.summed(store, by, began)]
+        return [shown(row) for row in await spending.summed(store, by, start)]
     finally:
         await store.close()
 
 
-def _began(since: str, now: float) -> float:
+def began(since: str, now: float) -> float:
     if match := _AGO.fullmatch(since):
         return now - int(match[1]) * SECONDS[match[2]]
     try:
@@ -66,10 +68,14 @@ def _began(since: str, now: float) -> float:
         ) from None
 
 
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
+def shown(row: dict[str, Any]) -> dict[str, Any]:
     if "day" in row:
         return {**row, "day": datetime.fromtimestamp(row["day"] * 86_400, UTC).date().isoformat()}
     return row
+
+
+def _machine(usd: float) -> str:
+    return f"  + {usd:.4f} sandboxes" if usd else ""
 
 
 def _tokens(row: dict[str, Any]) -> int:

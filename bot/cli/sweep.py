@@ -20,11 +20,11 @@ def credentials_in(
     ]
     files = sorted(database.parent.glob(f"{database.name}*"))
     places += [(f"the file {file.name}", file.read_bytes()) for file in files]
-    forms = [form for value in values for form in _forms(value)]
+    forms = [form for value in values for form in forms_of(value)]
     return [name for name, content in places if any(form in content for form in forms)]
 
 
-def _forms(value: str) -> list[bytes]:
+def forms_of(value: str) -> list[bytes]:
     """A private key is looked for by its lines: nobody would find it as one string in JSON."""
     parts = [line for line in value.splitlines() if len(line) > 30 and "-----" not in line] or [value]
     found: list[bytes] = []

@@ -8,7 +8,7 @@ from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted
 from bot.live.render import duration
 from bot.models import TurnState, Usage
-from bot.store import gateway, sessions, spend, threads
+from bot.store import gateway, machines, sessions, spend, threads
 
 
 async def help_(remark: Remark, desk: Desk) -> Noted:
@@ -33,5 +33,6 @@ async def cost(remark: Remark, desk: Desk) -> Noted:
     costs = await spend.thread_costs(desk.store, home)
     turns = [(key.n, one.usd) for key, one in costs]
     total = sum((one.usage for _, one in costs), Usage())
-    await desk.reply(remark, replies.cost(turns, total, under_way=any(one.open for _, one in costs)))
+    under_way, machine = any(one.open for _, one in costs), await machines.thread_cost(desk.store, home)
+    await desk.reply(remark, replies.cost(turns, total, under_way=under_way, sandbox_usd=machine.usd))
     return acted(costs[-1][0].session if costs else None)

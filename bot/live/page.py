@@ -11,9 +11,10 @@ from bot.live import render
 from bot.live.folds import Folds
 from bot.live.state import LiveState
 from bot.models import Thread, TurnKey, TurnState
-from bot.store import gateway, sessions, switches
+from bot.store import gateway, machines, samples, sessions, switches
 from bot.store.base import Store
 from bot.store.gateway import Cost
+from bot.store.samples import Sample
 from bot.store.sessions import Session, Turn
 
 
@@ -34,6 +35,10 @@ class View:
     now: float
     paused: bool = False
     """The operator lets nothing new begin."""
+    sample: Sample | None = None
+    """What the environment used last."""
+    sandbox_usd: float = 0.0
+    """What the environment's machine costs, beside the model."""
 
 
 class Page:
@@ -70,6 +75,8 @@ class Page:
             verified=list(turn.verified or ()),
             command=self._command,
             now=self._clock(),
+            sample=await samples.latest(self._store, key),
+            sandbox_usd=(await machines.turn_cost(self._store, key)).usd,
         )
 
     async def render(self, key: TurnKey) -> tuple[str, bool]:

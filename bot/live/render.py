@@ -45,6 +45,7 @@ def _running(view: View) -> list[str]:
         _tools(view.state),
         _withheld(view),
         _meter(view),
+        _environment(view),
         _foot(view),
     ]
 
@@ -132,6 +133,19 @@ def _meter(view: View) -> str:
     return f"<sub>{bar} ${view.cost.usd:.2f} of ${turn.budget_usd:.2f} · {_count(tokens)} tokens · {_model(view)}</sub>"
 
 
+def _environment(view: View) -> str:
+    """While the agent works in it; what it uses in other steps is not looked at."""
+    if view.sample is None or view.turn.step is not Step.WORK:
+        return ""
+    peak = f" (peak {_bytes(view.sample.peak_memory_bytes)})"
+    used = f"CPU {view.sample.cpu_percent:.0f} %, memory {_bytes(view.sample.memory_bytes)}{peak}"
+    return f"<sub>environment: {used}, disk {_bytes(view.sample.disk_bytes)}</sub>"
+
+
+def _bytes(size: int) -> str:
+    return f"{size / 1e6:.0f} MB" if size < 1e9 else f"{size / 1e9:.1f} GB"
+
+
 def _model(view: View) -> str:
     return neutralise.inert(view.state.model or view.turn.model)
 
@@ -216,7 +230,8 @@ def _final_meter(view: View) -> str:
     took = duration((turn.finished_at or view.now) - turn.created_at)
     usage = view.cost.usage
     tokens = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-    spent = f"${view.cost.usd:.2f} · {_count(tokens)} tokens · {_model(view)}"
+    machine = f" + {replies.dollars(view.sandbox_usd)} sandbox" if view.sandbox_usd else ""
+    spent = f"${view.cost.usd:.2f}{machine} · {_count(tokens)} tokens · {_model(view)}"
     return f"<sub>{took} · {spent} · session {turn.key.session}</sub>"
 
 

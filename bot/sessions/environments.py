@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from bot import repo_config
 from bot.errors import EnvironmentUnavailable
+from bot.sessions import metering
 from bot.sessions.services import Services
 from bot.store import sessions, snapshots
 from bot.store.sessions import Turn
@@ -34,6 +35,7 @@ async def find_or_create(services: Services, turn: Turn, snapshot: Snapshot | No
         assert snapshot is not None
         await snapshots.condemn(services.store, snapshot.name)
         primitives = await services.environments.create(key, replace(spec, snapshot=None))
+    await metering.look(services.store, turn.key, primitives)
     return ExecutionEnvironment(primitives, services.agent)
 
 
@@ -41,7 +43,9 @@ async def attach(services: Services, turn: Turn) -> ExecutionEnvironment:
     session = await sessions.session(services.store, turn.key.session)
     if session.environment_id is None:
         raise EnvironmentUnavailable("the session has no environment yet")
-    return ExecutionEnvironment(await services.environments.attach(session.environment_id), services.agent)
+    primitives = await services.environments.attach(session.environment_id)
+    await metering.look(services.store, turn.key, primitives)
+    return ExecutionEnvironment(primitives, services.agent)
 
 
 async def is_gone(services: Services, turn: Turn) -> bool:

@@ -29,6 +29,12 @@ _PRUNED = {
             JOIN turns ON turns.session_id = events.session_id AND turns.n = events.turn
             WHERE turns.state = 'done' AND turns.finished_at < :before LIMIT :batch)
         """,
+    "samples": """
+        DELETE FROM samples WHERE (session_id, turn, at) IN (
+            SELECT samples.session_id, samples.turn, samples.at FROM samples
+            JOIN turns ON turns.session_id = samples.session_id AND turns.n = samples.turn
+            WHERE turns.state = 'done' AND turns.finished_at < :before LIMIT :batch)
+        """,
     "gateway_tokens": """
         DELETE FROM gateway_tokens WHERE token_sha256 IN (
             SELECT token_sha256 FROM gateway_tokens WHERE expires_at < :before LIMIT :batch)
@@ -57,7 +63,7 @@ async def check(store: Store) -> list[str]:
 
 
 async def prune(store: Store, days: float) -> dict[str, int]:
-    """Forget settled deliveries, lines of ended turns, dead tokens and answered requests; how many of each.
+    """Forget settled deliveries, lines and samples of ended turns, dead tokens and answered requests; how many of each.
 
     Sessions, turns and spending stay: a thread can be taken up again, and they are small."""
     before = store.now() - max(days, LEAST_DAYS) * DAY

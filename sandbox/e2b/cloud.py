@@ -16,7 +16,7 @@ from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
 from sandbox.primitives import Metrics
 
 if TYPE_CHECKING:
-    from e2b import E2B, AsyncSandbox
+    from e2b import E2B, AsyncSandbox, SandboxInfo
 
 ASK_SECONDS = 30.0
 CREATE_SECONDS = 90.0
@@ -37,6 +37,9 @@ class Listed:
     state: str
     """running or paused."""
     started_at: datetime
+    end_at: datetime
+    cpus: int
+    memory_mb: int
 
 
 class TemplateGone(SandboxError):
@@ -109,16 +112,15 @@ class Cloud:
         pages = self._sandboxes.list(query=SandboxQuery(metadata=dict(metadata)), limit=PAGE)
         found: list[Listed] = []
         while pages.has_next:
-            found += [
-                Listed(one.sandbox_id, dict(one.metadata or {}), one.state.value, one.started_at)
-                for one in await self._ask("listing sandboxes", pages.next_items(), ASK_SECONDS)
-            ]
+            found += [_listed(one) for one in await self._ask("listing sandboxes", pages.next_items(), ASK_SECONDS)]
         return sorted(found, key=lambda one: (one.started_at, one.id))
 
     async def state(self, sandbox_id: str) -> str:
         """running or paused; EnvironmentGone for one that is not there."""
-        found = await self._ask("looking at a sandbox", self._sandboxes.get_info(sandbox_id), ASK_SECONDS)
-        return found.state.value
+        return (await self.look(sandbox_id)).state
+
+    async def look(self, sandbox_id: str) -> Listed:
+        return _listed(await self._ask("looking at a sandbox", self._sandboxes.get_info(sandbox_id), ASK_SECONDS))
 
     async def snapshot(self, sandbox_id: str, name: str) -> str:
         """Of the disk alone where E2B can do that; of the memory too where it cannot. The name finds it again."""
@@ -162,7 +164,7 @@ class Cloud:
         if not found:
             return None
         last = max(found, key=lambda one: one.timestamp)
-        return Metrics(last.cpu_used_pct, last.mem_used, last.disk_used)
+        return Metrics(last.cpu_used_pct * last.cpu_count, last.mem_used, last.disk_used)
 
     async def _ask(self, what: str, call: Awaitable[T], seconds: float) -> T:
         try:
@@ -177,3 +179,8 @@ class Cloud:
         except EnvironmentGone:
             return True
         return False
+
+
+def _listed(one: SandboxInfo) -> Listed:
+    size = (one.cpu_count, one.memory_mb)
+    return Listed(one.sandbox_id, dict(one.metadata or {}), one.state.value, one.started_at, one.end_at, *size)

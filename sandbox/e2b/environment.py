@@ -24,7 +24,7 @@ from sandbox.e2b.operations import PYTHON
 from sandbox.e2b.settings import E2BSettings
 from sandbox.e2b.watching import FRESH_SECONDS, Watch
 from sandbox.errors import EnvironmentGone, NotThere, SandboxError, TooLarge
-from sandbox.primitives import ExecResult, FileStat, Layout, Liveness, Metrics
+from sandbox.primitives import ExecResult, FileStat, Layout, Lease, Liveness, Metrics
 
 READ_BYTES = 1 << 20
 BLOCK = 1 << 18
@@ -215,6 +215,19 @@ class E2BEnvironment:
             return found
         now = await self._line.call("measure")
         return Metrics(float(now["cpu"]), int(now["memory"]), int(now["disk"]))
+
+    async def lease(self) -> Lease | None:
+        found = await self._cloud.look(self._line.sandbox_id)
+        if found.state != "running":
+            return None
+        return Lease(
+            since=found.started_at.timestamp(),
+            until=found.end_at.timestamp(),
+            cpus=found.cpus,
+            memory_gib=found.memory_mb / 1024,
+            cpu_usd=self._settings.cpu_usd,
+            gib_usd=self._settings.gib_usd,
+        )
 
     async def expose(self, port: int) -> str:
         return await self._exposures.open(port)

@@ -21,7 +21,7 @@ from sandbox.e2b.slots import Slots
 from sandbox.e2b.tunnels import Tunnels
 from sandbox.e2b.versions import check_agent
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError, SnapshotGone
-from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec
+from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Overview
 
 if TYPE_CHECKING:
     from e2b import AsyncSandbox
@@ -59,6 +59,11 @@ class E2BProvider:
         listed = await self._cloud.list({**labels, INSTANCE: self._settings.instance})
         found = {one.metadata[KEY]: one for one in reversed(listed) if KEY in one.metadata}
         return [self._environment(key, self._line(one.id), egress_of(one)) for key, one in sorted(found.items())]
+
+    async def overview(self, labels: Mapping[str, str]) -> list[Overview]:
+        """Of several sandboxes for one key, which a lost answer may leave for a moment, all."""
+        listed = await self._cloud.list({**labels, INSTANCE: self._settings.instance})
+        return sorted((_overview(one) for one in listed if KEY in one.metadata), key=lambda one: one.id)
 
     async def attach(self, environment_id: str) -> EnvironmentPrimitives:
         """A paused one is resumed; what was frozen in it is ended, as its connections are dead."""
@@ -209,6 +214,12 @@ class E2BProvider:
 def egress_of(one: Listed) -> tuple[str, ...]:
     """The hosts that the sandbox was created with beside everybody's."""
     return tuple(host for host in one.metadata.get(EGRESS, "").split(",") if host)
+
+
+def _overview(one: Listed) -> Overview:
+    labels = {name: value for name, value in one.metadata.items() if name not in (KEY, INSTANCE)}
+    state = EnvironmentState(one.state)
+    return Overview(one.metadata[KEY], "e2b", state, labels, one.started_at.timestamp())
 
 
 def _sources() -> dict[str, bytes]:

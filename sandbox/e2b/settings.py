@@ -41,6 +41,9 @@ class E2BSettings:
     """How long the plan lets a sandbox run without a pause."""
     snapshot_after: float = 20.0
     """Seconds that a repository takes to be brought in and set up, from which on a snapshot is kept of it; 0: never."""
+    cpu_usd: float = 0.000014
+    """A second of one vCPU, and of one GiB, while a sandbox runs."""
+    gib_usd: float = 0.0000045
     agent: str = AGENT
     floor: tuple[int, ...] | None = FLOOR
     """The oldest version of the agent that will do; None where it is no Claude Code."""

@@ -24,7 +24,7 @@ from sandbox.local.folders import Folders
 from sandbox.local.launched import Launched
 from sandbox.local.launcher import Launcher
 from sandbox.local.tools import Furniture
-from sandbox.primitives import ExecResult, FileStat, Layout, Liveness, Metrics
+from sandbox.primitives import ExecResult, FileStat, Layout, Lease, Liveness, Metrics
 
 TERMINATE_SECONDS = 20.0
 DISK_SECONDS = 10.0
@@ -170,6 +170,9 @@ class LocalEnvironment:
         elapsed = max(self._cpu[0] - before[0], 1e-3)
         percent = max(0.0, 100 * (self._cpu[1] - before[1]) / elapsed)
         return Metrics(percent, sum(one.memory_bytes for one in found), await self._in_thread(self._disk_now))
+
+    async def lease(self) -> Lease | None:
+        return None
 
     async def expose(self, port: int) -> str:
         self._require()

@@ -24,6 +24,7 @@ class Member:
     """The first process of its box: its death ends the box."""
     cpu_seconds: float
     memory_bytes: int
+    is_stopped: bool = False
 
 
 def members(home: Path) -> list[Member]:
@@ -49,7 +50,7 @@ def _members(identity: tuple[int, int]) -> Iterator[Member]:
 def _describe(pid: int) -> Member:
     fields = stat_fields(pid)
     cpu = (int(fields[11]) + int(fields[12])) / _TICKS
-    return Member(pid, _namespace_pid(pid) == 1, cpu, int(fields[21]) * _PAGE)
+    return Member(pid, _namespace_pid(pid) == 1, cpu, int(fields[21]) * _PAGE, is_stopped=fields[0] == "T")
 
 
 def stat_fields(pid: int) -> list[str]:
@@ -79,6 +80,12 @@ def freeze(home: Path, number: signal.Signals) -> None:
     """Stop or continue all of them, twice: what was forked during the first round is met in the second."""
     for _ in range(2):
         send((member.pid for member in members(home) if not member.is_init), number)
+
+
+def are_frozen(home: Path) -> bool:
+    """There are some, and they are stopped."""
+    found = [member for member in members(home) if not member.is_init]
+    return bool(found) and all(member.is_stopped for member in found)
 
 
 def kill_all(home: Path, seconds: float) -> bool:

@@ -19,13 +19,13 @@ from typing import Any
 
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, IsolationMissing
 from sandbox.local import folders as at
-from sandbox.local import probe, seccomp, tools
+from sandbox.local import members, probe, seccomp, tools
 from sandbox.local.box import Box, Limits
 from sandbox.local.environment import LocalEnvironment, check_name, write_json
 from sandbox.local.folders import Base
 from sandbox.local.launcher import Launcher
 from sandbox.local.tools import Furniture
-from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec
+from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Overview
 
 FIRST_UID, LAST_UID = 61001, 65000
 PROBE_UID = 61000
@@ -84,6 +84,9 @@ class LocalProvider:
             if spec is not None and labels.items() <= spec["labels"].items():
                 found.append(self._environment(key, spec["uid"], ready))
         return found
+
+    async def overview(self, labels: Mapping[str, str]) -> list[Overview]:
+        return await asyncio.to_thread(self._overview, labels)
 
     async def attach(self, environment_id: str) -> EnvironmentPrimitives:
         check_name(environment_id)
@@ -160,6 +163,16 @@ class LocalProvider:
                     },
                 )
         return uid
+
+    def _overview(self, labels: Mapping[str, str]) -> list[Overview]:
+        found: list[Overview] = []
+        for key in self._base.environment_ids():
+            spec = self._spec(key)
+            if spec is not None and labels.items() <= spec["labels"].items():
+                frozen = members.are_frozen(self._base.folders(key).home)
+                state = EnvironmentState.PAUSED if frozen else EnvironmentState.RUNNING
+                found.append(Overview(key, "local", state, spec["labels"], spec["created_at"]))
+        return found
 
     def _free_uid(self, key: str) -> int | None:
         """Foreseeable from the key, unless another environment under this root has it."""

@@ -10,6 +10,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from bot.models import SessionId, TurnKey
+from bot.store import sessions
+from bot.store.base import Store
 from sandbox.e2b.provider import E2BProvider
 from sandbox.primitives import EnvironmentSpec
 from tests.bench import spine
@@ -21,6 +24,7 @@ from tests.world import World
 RUNS = 5
 CALLS = 15  # below the number of sandboxes that a plan allows at a time
 PACK_BYTES = 20 << 20
+FILES = 5_000
 
 
 async def main() -> None:
@@ -28,6 +32,9 @@ async def main() -> None:
         async with e2b_spine(Path(folder)) as (world, e2b):
             await turns(world, e2b)
             await spine.latency(world)
+    with tempfile.TemporaryDirectory() as folder:
+        async with e2b_spine(Path(folder)) as (world, e2b):
+            await bring_in(world, e2b)
     with short_folder() as root:
         async with e2b_maker(root, small_agent(root)) as make:
             await calls(make, root)
@@ -46,6 +53,32 @@ async def turns(world: World, e2b: E2BStandIn) -> None:
             await world.outcome(on=issue)
     spine.say("create to first request at the model", created, None)
     spine.say("webhook to first request at the model", asked, None)
+
+
+async def bring_in(world: World, e2b: E2BStandIn) -> None:
+    """A large repository: first to the host and into a sandbox, then into another with the host's copy there."""
+    files = {f"src/part{n % 50}/module{n}.py": f"# {n}\nVALUE = {n * 7919}\n" * 20 for n in range(FILES)}
+    repo = world.github.create_repo(f"{world.repo.owner.login}/large", files=files, private=True)
+    repo.grant("alice", "write")
+    world.github.add_repos(world.installation, repo)
+    async with world.bot():
+        for name in ("cold", "warm", "warm again"):
+            issue = world.github.open_issue(repo, title="Bench", body="", by="alice")
+            before = len(e2b.calls)
+            world.say("/claude look", on=issue)
+            await world.outcome(on=issue)
+            sent = sum(call.size for call in e2b.calls[before:] if call.path.startswith("/files"))
+            key = TurnKey(SessionId(str(world.states(issue)[0]["session"])), 1)
+            store = await Store.open_reader(world.root / "data" / "state.db")
+            turn = await sessions.turn(store, key)
+            await store.close()
+            assert turn.started_at is not None
+            furnish, work = turn.step_times["furnish"], turn.step_times["work"]
+            to_host, inside = furnish - turn.started_at, work - furnish
+            told = (
+                f"to the host {to_host:5.2f} s, create and into the sandbox {inside:5.2f} s, {sent / 1e6:5.2f} MB sent"
+            )
+            print(f"{FILES} files, {name:12} {told}")
 
 
 async def calls(make: Callable[[], E2BProvider], root: Path) -> None:

@@ -12,7 +12,13 @@ from pathlib import Path
 import pytest
 
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, IsolationMissing, NotThere, SandboxError, TooLarge
-from sandbox.primitives import EnvironmentPrimitives, EnvironmentProvider, EnvironmentSpec, Liveness
+from sandbox.primitives import (
+    EnvironmentPrimitives,
+    EnvironmentProvider,
+    EnvironmentSpec,
+    EnvironmentState,
+    Liveness,
+)
 from tests.e2b_world import e2b_maker
 from tests.environment_world import shell, short_folder, small_agent, until, until_size
 
@@ -373,6 +379,41 @@ async def test_pause_and_resume(env: EnvironmentPrimitives) -> None:
     await env.resume()
     await until_size(env, ticks, before + 10)
     assert await env.is_running()
+
+
+async def test_an_overview_tells_who_is_paused_and_wakes_nobody(provider: EnvironmentProvider) -> None:
+    began = time.time()
+    for name in ("one", "two"):
+        env = await provider.create(name, SPEC)
+        await env.launch("run", shell("exec sleep 60"))
+    await env.pause()
+    for _ in range(2):
+        found = await provider.overview({"session": "abcd1234"})
+        assert [(one.id, one.state) for one in found] == [
+            ("one", EnvironmentState.RUNNING),
+            ("two", EnvironmentState.PAUSED),
+        ]
+    assert all(dict(one.labels) == dict(SPEC.labels) for one in found)
+    assert all(began - 5 < one.since < time.time() + 5 for one in found)
+    assert len({one.kind for one in found}) == 1
+    assert await provider.overview({"session": "other"}) == []
+
+
+async def test_a_lease_is_told_while_what_is_paid_for_runs(env: EnvironmentPrimitives) -> None:
+    first = await env.lease()
+    await env.pause()
+    assert await env.lease() is None
+    await env.resume()
+    second = await env.lease()
+    if first is None:
+        assert second is None
+        return
+    assert second is not None
+    assert first.since < first.until
+    assert second.since > first.since, "another run of it"
+    assert first.cpus > 0
+    assert first.memory_gib > 0
+    assert (first.cpu_usd, first.gib_usd) == (0.000014, 0.0000045)
 
 
 async def test_metrics(env: EnvironmentPrimitives) -> None:

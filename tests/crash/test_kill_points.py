@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,9 +13,11 @@ import pytest
 
 from bot.simulation.anthropic import Call, Say, Script
 from bot.simulation.github.state import Delivery
-from bot.store import events, sessions
+from bot.store import events, machines, sessions
 from bot.store.base import Store
 from tests.crash.process import Service
+from tests.e2b_stand_in import E2BStandIn
+from tests.e2b_world import e2b_spine
 from tests.world import World
 
 EVERY = os.environ.get("FORGEHAND_TESTS") == "all"
@@ -32,6 +36,8 @@ class Scenario:
     outcome: str
     slice: int
     """In CI one point in so many, and another set of them each time the number of points changes."""
+    cloud: bool = False
+    """The work is done in E2B's sandboxes."""
 
     @property
     def turns(self) -> int:
@@ -39,6 +45,15 @@ class Scenario:
 
     def points(self, found: int) -> list[int]:
         return [point for point in range(1, found + 1) if EVERY or point % self.slice == found % self.slice]
+
+    @asynccontextmanager
+    async def world(self, root: Path) -> AsyncIterator[tuple[World, E2BStandIn | None]]:
+        if self.cloud:
+            async with e2b_spine(root) as found:
+                yield found
+        else:
+            async with World.running(root) as world:
+                yield world, None
 
     async def begin(self, world: World) -> None:
         work = [Call("Bash", {"command": f"echo 0 >> turn-{n}.txt", "description": "Work"}) for n in range(self.turns)]
@@ -55,6 +70,10 @@ class Scenario:
 
 FIRST = Scenario("first turn", earlier=0, outcome="pull_request", slice=9)
 SECOND = Scenario("second turn", earlier=1, outcome="pushed", slice=20)
+CLOUD = Scenario("first turn in the cloud", earlier=0, outcome="pull_request", slice=18, cloud=True)
+CLOUD_SECOND = Scenario("second turn in the cloud", earlier=1, outcome="pushed", slice=40, cloud=True)
+UNSEEN_SECONDS = 30.0
+"""Of a machine's end, at most, while the bot was being killed and started."""
 
 
 async def golden(world: World, scenario: Scenario) -> int:
@@ -129,13 +148,28 @@ async def whole(world: World, turns: int = 1) -> None:
         await store.close()
 
 
+async def nothing_left_running(world: World, e2b: E2BStandIn) -> None:
+    """No sandbox runs on, and what they ran is counted once."""
+    async with asyncio.timeout(90):
+        while [one for one in e2b.live if one.state == "running"]:
+            await asyncio.sleep(0.1)
+    ran = sum((one.ended_at or one.end_at) - one.created_at for one in e2b.sandboxes)
+    store = await Store.open_reader(world.root / "data" / "state.db")
+    try:
+        [row] = await sessions.listing(store)
+        counted = (await machines.session_cost(store, row.id)).seconds
+    finally:
+        await store.close()
+    assert ran - 1.0 <= counted <= ran + UNSEEN_SECONDS, (ran, counted)
+
+
 @pytest.mark.acceptance("F01")
 @pytest.mark.timeout(3600 if EVERY else 300)
-@pytest.mark.parametrize("scenario", [FIRST, SECOND], ids=lambda one: one.name)
+@pytest.mark.parametrize("scenario", [FIRST, SECOND, CLOUD, CLOUD_SECOND], ids=lambda one: one.name)
 async def test_killed_after_every_transaction_it_ends_as_if_nothing_had_happened(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], scenario: Scenario
 ) -> None:
-    async with World.running(tmp_path / "golden") as world:
+    async with scenario.world(tmp_path / "golden") as (world, _):
         found = await golden(world, scenario)
         await whole(world, scenario.turns)
     assert 20 < found < MOST_POINTS
@@ -145,10 +179,12 @@ async def test_killed_after_every_transaction_it_ends_as_if_nothing_had_happened
     room = asyncio.Semaphore(SIDE_BY_SIDE)
 
     async def attempt(point: int) -> None:
-        async with room, World.running(tmp_path / f"at-{point}") as world:
+        async with room, scenario.world(tmp_path / f"at-{point}") as (world, e2b):
             try:
                 await crashed(world, scenario, point)
                 await whole(world, scenario.turns)
+                if e2b is not None:
+                    await nothing_left_running(world, e2b)
             except Exception as error:
                 log = (world.root / "service.log").read_text()[-3000:]
                 raise AssertionError(f"at kill point {point} of {found}: {error}\n{log}") from error

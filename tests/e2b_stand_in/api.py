@@ -68,6 +68,7 @@ class Api:
             try:
                 return await handler(request)
             except Refusal as error:
+                self._registry.refusals.append(error)
                 return _error(error.status, str(error))
             except network.Invalid as error:
                 return _error(400, str(error))

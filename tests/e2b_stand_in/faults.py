@@ -32,6 +32,8 @@ class Call:
     headers: dict[str, str] = field(default_factory=dict, repr=False)
     body: bytes = field(default=b"", repr=False)
     """What was sent, up to a cap: for finding what must never be sent."""
+    size: int = 0
+    """Of all that was sent, in bytes."""
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -116,14 +118,16 @@ class FaultyApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         call = Call(scope["method"], scope["path"], query=scope["query_string"].decode(), headers=headers)
-        part = call.path.partition("/sandboxes/")[2].partition("/")[0]
-        call.sandbox = headers.get("e2b-sandbox-id") or part
+        named = call.path.partition("/sandboxes/")[2].partition("/")[0]
+        call.sandbox = headers.get("e2b-sandbox-id") or named
         self._calls.append(call)
 
         async def listen() -> Message:
             message = await receive()
+            part = message.get("body", b"")
+            call.size += len(part)
             if len(call.body) < BODY_CAP:
-                call.body += message.get("body", b"")
+                call.body += part
             return message
 
         async def note(message: Message) -> None:

@@ -44,6 +44,8 @@ class Registry:
         self.snapshots: dict[str, Path] = {}
         self.secrets: dict[str, list[str]] = {}
         """By name, all versions, the newest last."""
+        self.refusals: list[Refusal] = []
+        """What was answered so far that is not 2xx."""
         self._root = root
         self._binds = binds
         self._keys: dict[str, asyncio.Future[Sandbox]] = {}

@@ -50,7 +50,8 @@ class Templates:
     async def status(self, request: Request) -> Response:
         build = self._build(request)
         build.looks += 1
-        said = [f"[builder {n}/{len(build.recipe['steps'])}] {one['type']}" for n, one in _numbered(build)]
+        of = len(build.recipe["steps"])
+        said = [f"[builder {n}/{of}] {one['type']} {' '.join(one.get('args') or [])}" for n, one in _numbered(build)]
         seen = int(request.query_params.get("logsOffset", 0))
         now = datetime.now(UTC).isoformat()
         entries = [{"timestamp": now, "message": line, "level": "info"} for line in said[seen:]]

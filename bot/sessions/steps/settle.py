@@ -9,7 +9,7 @@ from bot.models import Outcome, Step
 from bot.sessions import environments, keeping, warmth
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
-from bot.store import gateway, sessions
+from bot.store import gateway, machines, sessions
 from bot.store.sessions import Turn
 
 
@@ -17,6 +17,7 @@ async def run(services: Services, turn: Turn) -> Move:
     await gateway.revoke(services.store, turn.key)
     await environments.close(services, turn)
     await warmth.consider(services, turn)
+    await machines.end(services.store, turn.key)
     await keeping.keep_unpublished(services, turn)
     await asyncio.to_thread(shutil.rmtree, services.turn_folder(turn.key.workflow_id), ignore_errors=True)
     await sessions.finish(services.store, turn.key, turn.outcome or Outcome.FAILED, turn.detail)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from bot import endings, prompt
 from bot.errors import TransientError
 from bot.models import Outcome, Step
-from bot.sessions import environments, exhaustion, shelf, wrapping_up
+from bot.sessions import environments, exhaustion, metering, shelf, wrapping_up
 from bot.sessions.beside import answer_asks, keep_up, spare_the_disk
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
@@ -104,7 +104,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
 
 async def _follow_and_watch(services: Services, turn: Turn, environment: ExecutionEnvironment) -> bool:
     """All until the run has ended; those beside it can only make it end sooner. False: it wrote too much."""
-    parts = (_watch, answer_asks, spare_the_disk, wrapping_up.remind)
+    parts = (_watch, answer_asks, spare_the_disk, wrapping_up.remind, metering.sample)
     beside = [asyncio.create_task(keep_up(part, services, turn, environment)) for part in parts]
     try:
         if not await _follow(services, turn, environment):

@@ -18,7 +18,7 @@ def measure(request: dict[str, Any]) -> dict[str, Any]:
     used = [int(memory[name].split()[0]) for name in ("MemTotal", "MemAvailable")]
     disk = os.statvfs("/")
     return {
-        "cpu": 100.0 * busy / max(total, 1),
+        "cpu": 100.0 * (os.cpu_count() or 1) * busy / max(total, 1),
         "memory": (used[0] - used[1]) * 1024,
         "disk": (disk.f_blocks - disk.f_bfree) * disk.f_frsize,
     }

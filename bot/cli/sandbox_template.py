@@ -1,0 +1,48 @@
+"""`forgehand sandbox template …`: the image from which E2B's sandboxes are made."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bot import settings
+from bot.cli import console
+from bot.errors import UserError
+
+if TYPE_CHECKING:
+    from sandbox.template import Built
+
+app = typer.Typer(no_args_is_help=True, help="Build the template that E2B's sandboxes are made from.")
+
+
+@app.command()
+def build(
+    claude: Annotated[
+        str | None, typer.Option(metavar="VERSION", help="Of Claude Code; otherwise the tested one.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    config: Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")] = None,
+) -> None:
+    """Build it in the operator's account under the name that is set; some minutes the first time."""
+    built = console.run(_build(config, claude))
+    if as_json:
+        console.print_json(dataclasses.asdict(built))
+    else:
+        typer.echo(f"The template {built.name} is ready ({built.template_id}, build {built.build_id}).")
+
+
+async def _build(config: Path | None, claude: str | None) -> Built:
+    e2b = settings.read_e2b(settings.from_environment(config))
+    if e2b is None:
+        raise UserError("Sandboxes on this host need no template. For E2B's, set FORGEHAND_SANDBOX=e2b first.")
+    from sandbox import template
+
+    return await template.build(e2b, claude=claude or template.CLAUDE_CODE, on_log=console.say)
+
+
+@app.callback()
+def _group() -> None:
+    """One command so far: without this, typer would leave its name out."""

@@ -1,0 +1,63 @@
+"""What a turn's environment uses and costs: looked at whenever it is taken up, and every few seconds while it works."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from bot.errors import BotError
+from bot.models import TurnKey
+from bot.sessions.services import Services
+from bot.store import machines, samples
+from bot.store.base import Store
+from bot.store.sessions import Turn
+from sandbox.errors import EnvironmentGone, SandboxError
+from sandbox.execution import ExecutionEnvironment
+from sandbox.primitives import EnvironmentPrimitives
+
+log = logging.getLogger(__name__)
+
+SAMPLE_SECONDS = 10.0
+BEAT_SECONDS = 60.0
+"""While the agent works, the next look is nearer than this, or we are dead."""
+STEP_SECONDS = 900.0
+"""And this in the other steps; whatever they do prolongs the machine's life meanwhile."""
+
+
+async def look(store: Store, key: TurnKey, environment: EnvironmentPrimitives, *, within: float = STEP_SECONDS) -> None:
+    """Note the machine that runs for the turn, if it is one that costs. That it cannot be asked keeps nobody."""
+    try:
+        lease = await environment.lease()
+        if lease is not None:
+            run = machines.Run(
+                environment_id=environment.id,
+                run_at=lease.since,
+                ends_by=lease.until + within,
+                cpus=lease.cpus,
+                memory_gib=lease.memory_gib,
+                cpu_usd=lease.cpu_usd,
+                gib_usd=lease.gib_usd,
+            )
+            await machines.seen(store, key, run)
+    except SandboxError as error:
+        log.warning("a machine could not be asked", extra={"turn": key.workflow_id, "error": str(error)})
+
+
+async def sample(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
+    """Beside the run, until cancelled. A sample that fails is left out."""
+    while True:
+        try:
+            await _beat(services, turn, environment.primitives)
+        except (BotError, SandboxError) as error:
+            log.warning("no sample was taken", extra={"turn": turn.key.workflow_id, "error": str(error)})
+        await asyncio.sleep(SAMPLE_SECONDS)
+
+
+async def _beat(services: Services, turn: Turn, environment: EnvironmentPrimitives) -> None:
+    if not await environment.is_running():
+        # Whoever follows the run has to find out what that means: it is woken to look.
+        services.signals.poke(turn.key)
+        raise EnvironmentGone("the environment does not run")
+    await look(services.store, turn.key, environment, within=BEAT_SECONDS)
+    found = await environment.metrics()
+    await samples.add(services.store, turn.key, found.cpu_percent, found.memory_bytes, found.disk_bytes)
