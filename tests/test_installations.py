@@ -117,7 +117,7 @@ async def test_uninstalled_ends_what_runs_and_keeps_its_work_here(world: World) 
         kept = world.root / "data" / "kept"
 
         async def saved() -> bool:
-            return kept.is_dir() and any(kept.iterdir())
+            return any(kept.glob("*.bundle"))
 
         await until(saved, 30)
     [bundle] = kept.iterdir()
