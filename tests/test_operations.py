@@ -42,7 +42,8 @@ async def test_paused_nothing_new_begins_and_all_see_it_until_it_is_resumed(worl
         await world.github.changed(lambda: "Paused by the operator" in "".join(o.body for o in world.replies()), 20)
         ready = await client.get("/readyz")
         assert ready.status_code == 503 and "forgehand resume" in ready.json()["troubles"]["switch"]
-        assert figure((await client.get("/metrics")).text, "forgehand_paused") == 1
+        text = (await client.get("/metrics")).text
+        assert figure(text, "forgehand_paused") == figure(text, 'forgehand_turns{state="queued"}') == 1
     async with served(world) as client:
         assert (await client.get("/readyz")).status_code == 503, "it outlives a restart"
         assert not world.model.requests
