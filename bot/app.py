@@ -27,6 +27,7 @@ from bot.keyring import KeyRing
 from bot.live.board import LiveBoard
 from bot.live.folds import Folds
 from bot.live.page import Page
+from bot.live.purse import Purse
 from bot.models import TurnKey
 from bot.outbound import Outbound, Redactor
 from bot.sessions.admission import Admission
@@ -149,10 +150,11 @@ async def _assemble(
 ) -> Services:
     github = GitHubApp(settings.github, on_secret=redactor.register, on_retired=redactor.forget)
     stack.push_async_callback(github.close)
-    outbound = Outbound(github, redactor)
+    purse = Purse(store, clock)
+    outbound = Outbound(github, redactor, on_made=purse.note)
     folds = Folds(store, Claude())
-    page = Page(store, folds, command=settings.command, clock=clock)
-    board = LiveBoard(store, outbound, folds, page, clock)
+    page = Page(store, folds, command=settings.command, limits=settings.limits, clock=clock)
+    board = LiveBoard(store, outbound, folds, page, purse, clock)
     stack.push_async_callback(board.stop)
     cache = RepositoryCache(settings.data_dir / "repositories")
     await cache.sweep()

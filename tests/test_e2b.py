@@ -45,6 +45,8 @@ async def provider(world: E2BWorld) -> AsyncIterator[E2BProvider]:
 # --- creating
 
 
+@pytest.mark.acceptance("C02")
+@pytest.mark.acceptance("C09")
 @pytest.mark.parametrize("kind", ["fail_after", "lose"])
 async def test_a_create_whose_answer_was_lost_leaves_one_sandbox(
     world: E2BWorld, provider: E2BProvider, kind: str
@@ -55,6 +57,7 @@ async def test_a_create_whose_answer_was_lost_leaves_one_sandbox(
     assert len(world.e2b.sandboxes) == 1
 
 
+@pytest.mark.acceptance("C09")
 async def test_a_create_that_failed_is_told_as_passing_and_can_be_repeated(
     world: E2BWorld, provider: E2BProvider
 ) -> None:
@@ -66,6 +69,7 @@ async def test_a_create_that_failed_is_told_as_passing_and_can_be_repeated(
     assert len(world.e2b.sandboxes) == 1
 
 
+@pytest.mark.acceptance("C09")
 async def test_of_two_sandboxes_with_one_key_the_furnished_one_stays(world: E2BWorld, provider: E2BProvider) -> None:
     """A create that E2B carried out only after we had stopped looking."""
     cloud = provider._cloud
@@ -115,6 +119,7 @@ async def test_another_instances_sandboxes_are_not_seen(world: E2BWorld, provide
         await provider.attach("one")
 
 
+@pytest.mark.acceptance("F14")
 async def test_a_wrong_key_and_a_missing_template_are_said_plainly(world: E2BWorld) -> None:
     with pytest.raises(SandboxError, match="E2B_API_KEY") as error:
         await world.provider(api_key="e2b_" + "0" * 40).create("one", SPEC)
@@ -124,11 +129,13 @@ async def test_a_wrong_key_and_a_missing_template_are_said_plainly(world: E2BWor
         await world.provider().create("one", SPEC)
 
 
+@pytest.mark.acceptance("F17")
 async def test_an_agent_below_the_floor_is_refused(world: E2BWorld) -> None:
     with pytest.raises(SandboxError, match=r"unknown version, and 2\.1\.300 is needed"):
         await world.provider(floor=(2, 1, 300)).create("one", SPEC)
 
 
+@pytest.mark.acceptance("C09")
 async def test_more_than_the_plan_allows_wait_in_line(world: E2BWorld) -> None:
     provider = world.provider(sandboxes=2)
     most = 0
@@ -150,6 +157,7 @@ async def test_more_than_the_plan_allows_wait_in_line(world: E2BWorld) -> None:
 # --- lines that break
 
 
+@pytest.mark.acceptance("C10")
 @pytest.mark.parametrize("kind", ["cut", "rst", "garbage", "no_end", "fail", "reset", "lose", "stall"])
 async def test_a_command_runs_once_whatever_happens_to_its_line(
     world: E2BWorld, provider: E2BProvider, kind: str
@@ -170,6 +178,7 @@ async def test_a_launch_whose_answer_was_lost_started_once(world: E2BWorld, prov
     assert await env.liveness("run") is Liveness.RUNNING
 
 
+@pytest.mark.acceptance("C10")
 @pytest.mark.parametrize("kind", ["cut", "rst", "stall", "garbage", "no_end", "fail"])
 async def test_no_line_is_lost_or_doubled_when_streams_break(world: E2BWorld, provider: E2BProvider, kind: str) -> None:
     env = await provider.create("one", SPEC)
@@ -188,6 +197,7 @@ async def test_no_line_is_lost_or_doubled_when_streams_break(world: E2BWorld, pr
     assert data.decode().split() == [f"line-{number}" for number in range(1, 151)]
 
 
+@pytest.mark.acceptance("C10")
 async def test_a_download_that_breaks_is_begun_anew(world: E2BWorld, provider: E2BProvider, tmp_path: Path) -> None:
     env = await provider.create("one", SPEC)
     source, target = tmp_path / "source", tmp_path / "target"
@@ -211,6 +221,7 @@ async def test_an_upload_that_breaks_is_done_again(world: E2BWorld, provider: E2
 # --- ends and pauses
 
 
+@pytest.mark.acceptance("C10")
 async def test_a_sandbox_that_vanishes_is_gone_for_every_call_under_way(world: E2BWorld, provider: E2BProvider) -> None:
     env = await provider.create("one", SPEC)
     await env.write("/work/out", b"x")

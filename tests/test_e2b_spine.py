@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script, Wait
 from tests.e2b_world import e2b_spine
 from tests.world import MODEL_KEY, WEBHOOK_SECRET
@@ -11,6 +13,7 @@ from tests.world import MODEL_KEY, WEBHOOK_SECRET
 EDIT = Call("Bash", {"command": "echo '# more' >> shop.py", "description": "Add"})
 
 
+@pytest.mark.acceptance("C14")
 async def test_a_comment_becomes_a_pull_request_and_no_credential_is_inside(tmp_path: Path) -> None:
     async with e2b_spine(tmp_path) as (world, e2b):
         async with world.bot():
@@ -59,6 +62,7 @@ async def test_a_bot_that_stays_away_loses_no_work(tmp_path: Path) -> None:
         assert not e2b.live
 
 
+@pytest.mark.acceptance("C10")
 async def test_a_sandbox_that_vanishes_ends_the_turn_with_a_sentence(tmp_path: Path) -> None:
     async with e2b_spine(tmp_path) as (world, e2b):
         world.model.default(Script([EDIT, Wait("go"), Say("Added a line.")]))
@@ -72,6 +76,26 @@ async def test_a_sandbox_that_vanishes_ends_the_turn_with_a_sentence(tmp_path: P
         assert not world.pulls()
 
 
+@pytest.mark.acceptance("F14")
+async def test_a_revoked_key_of_the_cloud_is_one_neutral_sentence_and_no_storm(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wrong = "e2b_" + "0" * 40
+    async with e2b_spine(tmp_path, E2B_API_KEY=wrong) as (world, e2b):
+        async with world.bot():
+            world.say("/claude fix this")
+            assert await world.outcome() == "failed", world.replies()[0].body
+        live = world.replies()[0].body
+        assert "does not accept the key in use" in live
+        assert "E2B" not in live
+        log = capfd.readouterr().err
+        assert "check E2B_API_KEY" in log and "traceback" not in log
+        assert wrong not in live + log
+        assert len(e2b.calls) < 10
+        assert not world.model.requests
+
+
+@pytest.mark.acceptance("C15")
 async def test_files_beside_the_prompt_and_blocked_hosts_are_as_in_a_local_box(tmp_path: Path) -> None:
     async with e2b_spine(tmp_path) as (world, _):
         world.say("the beginning\n" + "words " * 9_000 + "\nthe end of it")

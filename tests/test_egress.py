@@ -16,6 +16,7 @@ from tests.environment_world import short_folder
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
+@pytest.mark.acceptance("C15")
 @pytest.mark.parametrize(
     "address", ["1.1.1.1", "151.101.0.223", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"]
 )
@@ -23,6 +24,7 @@ def test_public_addresses(address: str) -> None:
     assert is_public(address)
 
 
+@pytest.mark.acceptance("C15")
 @pytest.mark.parametrize(
     "address",
     [
@@ -125,6 +127,7 @@ async def test_an_allowed_host_is_reached_with_half_close(world: World) -> None:
     assert list(world.proxy.denied) == []
 
 
+@pytest.mark.acceptance("C15")
 @pytest.mark.parametrize(
     ("request_line", "status"),
     [
@@ -146,6 +149,7 @@ async def test_anything_else_is_refused(world: World, request_line: bytes, statu
     assert world.dialled == []
 
 
+@pytest.mark.acceptance("C15")
 async def test_a_name_with_any_address_of_ours_is_refused_and_logged(world: World) -> None:
     world.names["rebound.example"] = ["1.1.1.1", "169.254.169.254"]
     assert b" 403 " in await world.ask(b"CONNECT rebound.example:443 HTTP/1.1\r\n\r\n")

@@ -15,7 +15,7 @@ async def handle(remark: Remark, desk: Desk) -> Noted:
     if latest is None or not await stop_all(latest.key.session, remark.author.login, desk):
         await desk.reply(remark, replies.nothing_runs())
         return acted(reason="nothing was running")
-    await desk.outbound.react(remark.thread, remark.comment_id, "+1")
+    await desk.react(remark, "+1")
     return acted(latest.key.session)
 
 

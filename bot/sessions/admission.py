@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Sequence
 
 from bot.engine.protocol import Engine
+from bot.live import line
 from bot.live.board import LiveBoard
-from bot.models import InstallationId
 from bot.sessions import strays
 from bot.settings import Limits
 from bot.store import sessions, switches
@@ -25,31 +24,8 @@ RECONCILE_SECONDS = 60.0
 
 def choose(queued: Sequence[Turn], running: Sequence[Turn], limits: Limits) -> list[Turn]:
     """Those that may start now, in order; `queued` is oldest first."""
-    threads = {turn.thread_id for turn in running}
-    repos = Counter(turn.repo_id for turn in running)
-    shares = Counter(turn.installation_id for turn in running)
-    chosen: list[Turn] = []
-    waiting = list(queued)
-    while waiting and len(running) + len(chosen) < limits.max_sessions:
-        able = [turn for turn in _heads(waiting) if turn.thread_id not in threads]
-        able = [turn for turn in able if repos[turn.repo_id] < limits.repo_sessions]
-        if not able:
-            break
-        turn = min(able, key=lambda one: (shares[one.installation_id], one.created_at))
-        waiting.remove(turn)
-        chosen.append(turn)
-        threads.add(turn.thread_id)
-        repos[turn.repo_id] += 1
-        shares[InstallationId(turn.installation_id)] += 1
-    return chosen
-
-
-def _heads(waiting: Sequence[Turn]) -> list[Turn]:
-    """The oldest turn of each thread: a later one never overtakes it."""
-    heads: dict[str, Turn] = {}
-    for turn in waiting:
-        heads.setdefault(turn.thread_id, turn)
-    return list(heads.values())
+    first: list[Turn] = next(line.rounds(queued, running, limits), [])
+    return first[: max(0, limits.max_sessions - len(running))]
 
 
 class Admission:

@@ -18,8 +18,13 @@ LABEL = {"app": "forgehand"}
 
 async def sweep(store: Store, provider: EnvironmentProvider) -> int:
     """End them; how many there were. One that resists is left for the next sweep."""
+    try:
+        found = await provider.find(LABEL)
+    except SandboxError as error:  # turns are admitted all the same: each of them will say what is wrong
+        log.error("stray environments could not be looked for", extra={"error": str(error)})
+        return 0
     ended = 0
-    for environment in await provider.find(LABEL):
+    for environment in found:
         if await _is_needed(store, environment):
             continue
         try:

@@ -31,6 +31,7 @@ SETTABLE = {
     "ignored",
     "instructions",
     "kept",
+    "kind",
     "model",
     "notes",
     "pulse_at",
@@ -39,6 +40,7 @@ SETTABLE = {
     "timeout_seconds",
     "tip_sha",
     "tree_sha",
+    "undoes",
     "verified",
     "work_started_at",
 }
@@ -89,18 +91,6 @@ async def running(store: Store) -> list[Turn]:
     return await _in_state(store, TurnState.RUNNING)
 
 
-async def place_in_queue(store: Store, key: TurnKey) -> int | None:
-    """1 is next; None when it does not wait."""
-    sql = """
-    SELECT COUNT(*) AS place FROM turns AS mine JOIN turns AS ahead
-      ON ahead.state = 'queued' AND (ahead.created_at, ahead.session_id, ahead.n)
-                                 <= (mine.created_at, mine.session_id, mine.n)
-    WHERE mine.session_id = :session AND mine.n = :n AND mine.state = 'queued'
-    """
-    row = await store.read(lambda db: one(db, sql, session=key.session, n=key.n))
-    return int(row["place"]) if row and row["place"] else None
-
-
 async def start(store: Store, key: TurnKey) -> bool:
     """It is in our hands, for the first time or again after a crash; False when it is done."""
     sql = """
@@ -146,13 +136,21 @@ async def request_stop(store: Store, key: TurnKey, login: str) -> bool:
 
 
 async def cancel_queued(store: Store, key: TurnKey, detail: str) -> bool:
-    """End a turn that nobody has taken up; False when it is no longer waiting."""
+    """End a turn that nobody has taken up, with the words that waited for it; False when it is no longer waiting."""
     sql = """
     UPDATE turns SET state = 'done', outcome = 'stopped', detail = :detail, finished_at = :at
     WHERE session_id = :session AND n = :n AND state = 'queued'
     """
+    words = "UPDATE messages SET state = 'dropped' WHERE session_id = :session AND turn = :n AND state = 'waiting'"
     at = store.now()
-    return await store.write(lambda db: run(db, sql, session=key.session, n=key.n, detail=detail, at=at)) == 1
+
+    def work(db: Database) -> bool:
+        if not run(db, sql, session=key.session, n=key.n, detail=detail, at=at):
+            return False
+        run(db, words, session=key.session, n=key.n)
+        return True
+
+    return await store.write(work)
 
 
 async def decide(store: Store, key: TurnKey, outcome: Outcome, detail: str | None = None) -> Outcome:

@@ -298,6 +298,7 @@ async def test_upload_and_download(env: EnvironmentPrimitives, tmp_path: Path) -
     assert target.read_bytes() == data
 
 
+@pytest.mark.acceptance("C13")
 async def test_download_past_the_cap_leaves_nothing(env: EnvironmentPrimitives, tmp_path: Path) -> None:
     await env.exec(shell(f"truncate -s 1G {env.layout.out}/sparse; head -c 5000 /dev/zero > {env.layout.out}/big"))
     for name in ("sparse", "big"):

@@ -11,7 +11,7 @@ from bot import endings, repo_config
 from bot.errors import UserError
 from bot.git.pack import Had
 from bot.models import Step
-from bot.sessions import environments, transcripts, warmth
+from bot.sessions import environments, recalling, transcripts, warmth
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
 from bot.store import sessions
@@ -41,7 +41,8 @@ async def run(services: Services, turn: Turn) -> Move:
     resumed = await transcripts.restore(services, agent_session, environment)
     if not (warm and snapshot and snapshot.commit_sha == turn.base_sha):  # in which the same commands have run
         await _set_up(turn, environment)
-    return To(Step.WORK, {"resumed": int(resumed), "furnish_seconds": time.monotonic() - began})
+    forgotten = {} if resumed else await recalling.instead(services, turn)
+    return To(Step.WORK, {"resumed": int(resumed), "furnish_seconds": time.monotonic() - began, **forgotten})
 
 
 async def _grow(services: Services, turn: Turn, environment: ExecutionEnvironment, snapshot: Snapshot) -> bool:

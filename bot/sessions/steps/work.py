@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 from bot import endings, prompt
 from bot.errors import TransientError
+from bot.live.state import LiveState
 from bot.models import Outcome, Step
-from bot.sessions import environments, exhaustion, metering, shelf, wrapping_up
-from bot.sessions.beside import answer_asks, keep_up, spare_the_disk
+from bot.sessions import asks, environments, exhaustion, mail, metering, plans, rights, shelf, wrapping_up
+from bot.sessions.beside import keep_up, spare_the_disk
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
 from bot.sessions.verdict import Verdict, has_no_credit, judge
-from bot.store import events, gateway, sessions
+from bot.store import approvals, events, gateway, sessions
 from bot.store.sessions import Turn
 from sandbox.agents.base import AgentRun
 from sandbox.execution import ExecutionEnvironment, RunState
@@ -33,7 +34,6 @@ MOST_PARALLEL_REQUESTS = 8
 MOST_LINES = 500_000
 MOST_BYTES = 512 << 20
 """Of the agent's output, for one turn: far more than an honest one needs, and all of it is stored."""
-WRITING_TOOLS = ("Edit", "Write", "NotebookEdit")
 
 
 async def run(services: Services, turn: Turn) -> Move:
@@ -42,6 +42,7 @@ async def run(services: Services, turn: Turn) -> Move:
     if status.state is RunState.NOT_STARTED:
         await _start(services, turn, environment)
     readable = await _follow_and_watch(services, turn, environment)
+    await approvals.expire_questions(services.store, turn.key)
     status = await environment.status(turn.key.n)
     turn = await sessions.turn(services.store, turn.key)
     state = await services.board.folds.of(turn.key)
@@ -49,17 +50,24 @@ async def run(services: Services, turn: Turn) -> Move:
     verdict = judge(turn, status, state, exhausted=spent is not None)
     if not readable and not turn.stop_requested:
         verdict = Verdict(Outcome.KILLED, endings.wrote_too_much(), "flood")
+    if verdict.outcome is Outcome.FAILED and (question := await asks.unanswered(services, turn)):
+        verdict = Verdict(Outcome.NEEDS_INPUT, question, "unanswered")
     if verdict.outcome is Outcome.OVER_BUDGET and spent is not None:
         verdict = Verdict(Outcome.OVER_BUDGET, spent.sentence, spent.error)
     return To(
         Step.COLLECT,
         {
-            "agent_result": state.ended.text if state.ended else state.said,
+            "agent_result": _last_words(turn, state),
             "agent_error": verdict.error,
             "exit_code": status.exit_code,
         },
         (verdict.outcome, verdict.detail) if verdict.outcome else None,
     )
+
+
+def _last_words(turn: Turn, state: LiveState) -> str:
+    words = state.ended.text if state.ended else state.said
+    return plans.bounded(words) if turn.kind == "plan" else words
 
 
 async def _start(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
@@ -81,6 +89,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
     )
     services.redactor.register(token.reveal())
     assert session.agent_session_id is not None and turn.context is not None
+    may = rights.of(turn)
     files = await shelf.files(services, turn)
     await environment.start(
         AgentRun(
@@ -94,9 +103,9 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             budget_usd=turn.budget_usd,
             timeout_seconds=turn.timeout_seconds,
             instructions=turn.instructions or environments.INSTRUCTIONS,
-            allowed_tools=(),
-            denied_tools=WRITING_TOOLS if turn.kind == "ask" else (),
-            permission="auto",
+            allowed_tools=may.allowed,
+            denied_tools=may.denied,
+            permission=may.permission,
             beside=files,
         )
     )
@@ -104,7 +113,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
 
 async def _follow_and_watch(services: Services, turn: Turn, environment: ExecutionEnvironment) -> bool:
     """All until the run has ended; those beside it can only make it end sooner. False: it wrote too much."""
-    parts = (_watch, answer_asks, spare_the_disk, wrapping_up.remind, metering.sample)
+    parts = (_watch, asks.answer, mail.deliver, spare_the_disk, wrapping_up.remind, metering.sample)
     beside = [asyncio.create_task(keep_up(part, services, turn, environment)) for part in parts]
     try:
         if not await _follow(services, turn, environment):
@@ -148,7 +157,7 @@ async def _redacted(services: Services, lines: Sequence[str]) -> list[tuple[str,
     found: list[tuple[str, str]] = []
     size = 0
     for line in lines:
-        found.append(("stream", services.redactor.redact(line)))
+        found.append((events.STREAM, services.redactor.redact(line)))
         size += len(line)
         if size > PORTION_BYTES:
             size = 0
