@@ -61,7 +61,7 @@ async def test_pause_with_stop_ends_what_runs_and_keeps_what_waits(world: World)
     async with served(world):
         world.say("/claude first")
         await world.model.reached("never", timeout=30)
-        world.say("/claude second")
+        world.say("/claude --queue second")
         await world.github.changed(lambda: len(world.replies()) == 2, 20)
         world.model.default(Script([Say("Done.")]))
         ran = await forgehand(world.environment, "pause", "--stop")
