@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from bot.models import Usage
 from bot.simulation.anthropic import Call, Calls, ModelRequest, Say, Script, Slow, Step, Wait
+from bot.simulation.anthropic.reading import texts
 
 REPOSITORY = "octo-org/shop"
 ISSUE_TITLE = "Discounts above 100 % make prices negative"
@@ -140,10 +141,9 @@ def _added(request: ModelRequest) -> Say:
 
 def _end(request: ModelRequest) -> Call | Say:
     """What people said while it worked is done last, each a test of its own."""
-    said = [words for words in request.spoken if WHILE_IT_WORKS in words]
-    added = _tests_added(request)
+    said, added = _said_meanwhile(request), _tests_added(request)
     if len(added) < len(said):
-        return _one_more_test(request, said[len(added)].partition(WHILE_IT_WORKS)[2])
+        return _one_more_test(request, said[len(added)])
     also = "".join(
         f"- `test_shop.py`: a test for a discount of {percent} %, as you said meanwhile\n" for percent in added
     )
@@ -154,6 +154,12 @@ def _end(request: ModelRequest) -> Call | Say:
         f"I ran `python3 -m unittest`: {tests} pass.",
         usage=USAGE,
     )
+
+
+def _said_meanwhile(request: ModelRequest) -> list[str]:
+    """In order. The client hands them on in messages of its own kind, or as a person's."""
+    heard = "\n".join(text for one in request.messages if one.get("role") != "assistant" for text in texts(one))
+    return heard.split(WHILE_IT_WORKS)[1:]
 
 
 def _tests_added(request: ModelRequest) -> list[int]:

@@ -32,12 +32,15 @@
     }
   }
 
+  const sending = new Set();
+
   async function send(event) {
     event.preventDefault();
     const sent = event.target, button = event.submitter, refused = document.getElementById("refused");
-    const words = new URLSearchParams(new FormData(sent, button));
+    const words = new URLSearchParams(new FormData(sent, button)), name = button.textContent;
+    if (sending.has(name)) return;  // twice clicked is said once
+    sending.add(name);
     refused.textContent = "";
-    button.disabled = true;  // twice clicked is said once
     try {
       const answering = fetch(sent.action, { method: "POST", body: words });
       if (sent !== form) refresh();  // a crash is seen while it lasts
@@ -47,7 +50,7 @@
     } catch {
       refused.textContent = "The demo does not answer.";
     }
-    button.disabled = false;
+    sending.delete(name);
     await refresh();
     if (sent === form) form.scrollIntoView({ block: "nearest" });
   }
