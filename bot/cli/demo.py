@@ -33,7 +33,7 @@ class Scenario(StrEnum):
 
 
 def command(
-    scenario: Annotated[Scenario, typer.Option(help="What happens; README says what each shows.")] = Scenario.FIX,
+    scenario: Annotated[Scenario, typer.Option(help="What is played.")] = Scenario.FIX,
     headless: Annotated[bool, typer.Option("--headless", help="Run once without a browser, then end.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object; implies --headless.")] = False,
     port: Annotated[
