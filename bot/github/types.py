@@ -16,6 +16,7 @@ class Purpose(StrEnum):
     PUSH = "push"
     THREAD = "thread"
     CHECKS = "checks"
+    RESOLVE = "resolve"
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,27 @@ class Pull:
     head_repo_id: int | None
     base_branch: str
     base_sha: str
+
+
+@dataclass(frozen=True)
+class LineComment:
+    """What is said at lines of the new side of a diff; `start_line` None: at one line."""
+
+    path: str
+    line: int
+    start_line: int | None
+    body: str
+
+
+@dataclass(frozen=True)
+class ReviewDraft:
+    """A review to be handed in as a whole. `sha` None: of the head, wherever it stands."""
+
+    sha: str | None
+    event: str
+    """COMMENT, REQUEST_CHANGES or APPROVE."""
+    body: str
+    comments: tuple[LineComment, ...] = ()
 
 
 @dataclass(frozen=True)

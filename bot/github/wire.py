@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -211,6 +211,18 @@ class CheckRunJson(msgspec.Struct):
 
 class CheckRuns(msgspec.Struct):
     check_runs: list[CheckRunJson]
+
+
+T = TypeVar("T")
+
+
+class GraphQLError(msgspec.Struct):
+    message: str = ""
+
+
+class GraphQL(msgspec.Struct, Generic[T]):
+    data: T | None = None
+    errors: list[GraphQLError] = msgspec.field(default_factory=list)
 
 
 class DeliveryJson(msgspec.Struct):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from bot.github import wire
+from bot.github import reviews, wire
 from bot.github.api import Call
 from bot.github.reads import Caller, base
-from bot.github.types import CheckOutput, Pull, Purpose
+from bot.github.types import CheckOutput, Pull, Purpose, ReviewDraft
 from bot.models import Repo
 
 
@@ -43,6 +43,27 @@ async def create_pull(caller: Caller, repo: Repo, fields: dict[str, Any]) -> Pul
 async def update_pull(caller: Caller, repo: Repo, number: int, fields: dict[str, Any]) -> None:
     """`fields`: any of title, body, state."""
     await caller.call(Call("PATCH", f"{base(repo)}/pulls/{number}", body=fields), Purpose.THREAD, repo.id)
+
+
+async def create_review(caller: Caller, repo: Repo, number: int, draft: ReviewDraft) -> int:
+    """All of it or nothing: one line that the diff does not show, and GitHub takes none (422)."""
+    comments = [
+        {"path": one.path, "line": one.line, "side": "RIGHT", "body": one.body}
+        | ({} if one.start_line is None else {"start_line": one.start_line, "start_side": "RIGHT"})
+        for one in draft.comments
+    ]
+    body: dict[str, Any] = {"event": draft.event, "body": draft.body, "comments": comments}
+    body |= {} if draft.sha is None else {"commit_id": draft.sha}
+    call = Call("POST", f"{base(repo)}/pulls/{number}/reviews", body=body)
+    return (await caller.call(call, Purpose.THREAD, repo.id)).decode(wire.Created).id
+
+
+async def resolve_discussion(caller: Caller, repo: Repo, thread_id: str) -> None:
+    """Resolved twice is resolved."""
+    await reviews.graphql(caller, _RESOLVE, {"id": thread_id}, repo, Purpose.RESOLVE)
+
+
+_RESOLVE = "mutation($id: ID!) { resolveReviewThread(input: {threadId: $id}) { thread { id } } }"
 
 
 async def create_check(

@@ -25,7 +25,7 @@ from bot.commands import (
 )
 from bot.errors import CommandError, NotFound
 from bot.events import IssueOpened, Labeled, PullOpened, Remark
-from bot.handlers import again, answers, start, stop, triggers, undo, why, words
+from bot.handlers import again, answers, reviews, start, stop, triggers, undo, why, words
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, ignored, refused
 from bot.policy import Answer, Decision
@@ -94,7 +94,9 @@ async def _dispatch(command: Command, remark: Remark, desk: Desk) -> Noted:
             return await stop.handle(remark, desk)
         case Status() | Help() | Cost() | Why():
             return await _answer(command, remark, desk)
-        case Review() | Resolve():
+        case Review():
+            return await reviews.asked(command, remark, desk)
+        case Resolve():
             word = commands.word_of(command)
             await desk.reply(remark, replies.not_available(word, desk.settings.command))
             return acted(reason=f"`{word}` is not available yet")

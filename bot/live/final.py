@@ -48,6 +48,8 @@ def _headline(view: View, outcome: Outcome) -> str:
 
 
 def _answer(view: View) -> str:
+    if view.turn.outcome is Outcome.REVIEWED:  # it stands in the review
+        return ""
     text = (view.turn.agent_result or "").strip()[: 2 * MOST_RESULT]  # a flood must not be worked through to be cut
     inert = truncate.truncate(neutralise.inert(text), MOST_RESULT, SHORTENED)
     return truncate.truncate(sections.agents_words(inert), MOST_QUOTED, SHORTENED)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import TypeVar
 
 from bot.errors import GitHubRefused, GitHubUnavailable
-from bot.github import writes
+from bot.github import reviews, writes
 from bot.github.client import GitHubApp, Installation
 from bot.github.reads import carries
-from bot.github.types import CheckOutput, Pull
+from bot.github.types import CheckOutput, Pull, ReviewDraft
 from bot.models import InstallationId, Repo, Thread
 from bot.outbound import neutralise, truncate
 from bot.outbound.pace import Pace
@@ -137,6 +138,26 @@ class Outbound:
         async with self._pace.turn(at.id):
             clean = self.text(TextKind.PULL_BODY, body, closes=_own_issue(thread))
             await writes.update_pull(at, thread.repo, number, {"body": clean})
+
+    async def review(self, thread: Thread, draft: ReviewDraft, marker: str) -> int:
+        """The id of our review with this marker on its first line: found, or handed in now."""
+        at = self._app.installation(thread.installation)
+        me = (await self._app.identity()).bot_id
+        comments = tuple(replace(one, body=self.text(TextKind.COMMENT, one.body)) for one in draft.comments)
+        clean = replace(draft, body=self._marked(draft.body, marker), comments=comments)
+
+        async def find() -> int | None:
+            return await reviews.find(at, thread.repo, thread.number, marker, me)
+
+        async def make() -> int:
+            return await writes.create_review(at, thread.repo, thread.number, clean)
+
+        return await self._find_or_make(at, find, make)
+
+    async def resolve(self, thread: Thread, discussion: str) -> None:
+        at = self._app.installation(thread.installation)
+        async with self._pace.turn(at.id):
+            await writes.resolve_discussion(at, thread.repo, discussion)
 
     async def check(self, thread: Thread, *, sha: str, name: str, external_id: str, output: CheckOutput) -> int:
         """The id of our check run with this external id: found, or made now. It is then as `output` says."""

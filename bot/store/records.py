@@ -24,7 +24,18 @@ from bot.store.rows import Row
 
 R = TypeVar("R", bound="Record")
 
-_JSON = {"files_changed", "verified", "step_times", "notes", "ignored", "blocked", "spot", "matter", "request"}
+_JSON = {
+    "review",
+    "files_changed",
+    "verified",
+    "step_times",
+    "notes",
+    "ignored",
+    "blocked",
+    "spot",
+    "matter",
+    "request",
+}
 _FLAGS = {"resumed", "private", "is_pull", "final", "remade", "reacted", "told_refused", "late"}
 
 
@@ -132,6 +143,10 @@ class Turn(Record):
     undoes: int | None
     """The turn whose push it takes back."""
     spot: Spot | None
+    review: dict[str, Any] | None
+    """What the agent of a review handed over."""
+    review_id: int | None
+    """What was posted of it."""
 
     @property
     def key(self) -> TurnKey:
@@ -160,6 +175,8 @@ class NewTurn:
     max_turns: int | None = None
     approval: str | None = None
     spot: Spot | None = None
+    head_sha: str | None = None
+    """The commit at which a check run shows the turn."""
     delivery: DeliveryId | None = None
     """Settled as acted upon in the same transaction."""
 

@@ -37,6 +37,8 @@ SETTABLE = {
     "pulse_at",
     "rescue_ref",
     "resumed",
+    "review",
+    "review_id",
     "timeout_seconds",
     "tip_sha",
     "tree_sha",

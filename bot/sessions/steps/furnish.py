@@ -39,7 +39,8 @@ async def run(services: Services, turn: Turn) -> Move:
     if not warm:
         await _bring_in(services, turn, environment)
     resumed = await transcripts.restore(services, agent_session, environment)
-    if not (warm and snapshot and snapshot.commit_sha == turn.base_sha):  # in which the same commands have run
+    done = warm and snapshot is not None and snapshot.commit_sha == turn.base_sha  # the same commands have run in it
+    if turn.kind != "review" and not done:  # what is to be judged is not run with what setup may hold
         await _set_up(turn, environment)
     forgotten = {} if resumed else await recalling.instead(services, turn)
     return To(Step.WORK, {"resumed": int(resumed), "furnish_seconds": time.monotonic() - began, **forgotten})

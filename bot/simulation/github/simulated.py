@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Route
 
 from bot.simulation.github import (
     attachments,
+    graphql,
     rest,
     rest_app,
     rest_checks,
@@ -70,7 +71,9 @@ class SimulatedGitHub(Apps, Repos, Threads):
         desk = rest.Desk(self.state, self.actions, self.limits, self.tokens)
         git = Route("/{owner}/{repo}.git/{tail:path}", GitHttp(desk, install_hook(root)))
         pages = extra_routes(self) if extra_routes else ()
-        app = Starlette(routes=[*rest.routes(desk, TABLES), *attachments.routes(self.state), git, *pages])
+        app = Starlette(
+            routes=[*rest.routes(desk, TABLES), graphql.route(desk), *attachments.routes(self.state), git, *pages]
+        )
         self._app = FaultyApp(app, self.faults, self._server.cut)
 
     @classmethod

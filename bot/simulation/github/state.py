@@ -217,6 +217,8 @@ class ReviewComment:
     hunk: str = ""
     reply_to: ReviewComment | None = None
     """The first comment of the discussion; None for that one itself."""
+    resolved_by: Account | None = None
+    """Of the discussion that began with it."""
     reactions: list[Reaction] = field(default_factory=list)
 
 
