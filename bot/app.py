@@ -24,6 +24,7 @@ from bot.handlers.errands import Errands
 from bot.handlers.intake import Intake
 from bot.keyring import KeyRing
 from bot.live.board import LiveBoard
+from bot.live.checks import CheckBoard
 from bot.live.folds import Folds
 from bot.live.page import Page
 from bot.live.purse import Purse
@@ -194,6 +195,7 @@ async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event)
     await services.board.say_unsaid()
     await stack.enter_async_context(_background(_warm_up(services.github)))
     loops = [admission.run(), Intake(desk, wakes).run(), Errands(desk).run()]
+    loops.append(CheckBoard(services.store, services.outbound).run())
     loops.append(_tidy(services.store, limits.retention_days))
     if services.snapshots is not None:
         loops.append(Warming(services, services.snapshots).run())

@@ -104,6 +104,18 @@ def pull_closed(number: int) -> str:
     return f"The pull request #{number} is no longer open, so there is no branch to work on."
 
 
+def moved_on() -> str:
+    return "Newer commits were pushed before it began: the turn is shown at the newest one."
+
+
+def waits() -> str:
+    return "It waits for its turn. The live comment on the pull request says more."
+
+
+def is_shown_in_the_comment() -> str:
+    return "The live comment on the pull request tells what is done."
+
+
 def reviewed_already(sha: str) -> str:
     return f"Commit `{sha[:12]}` was reviewed before, so there was nothing to look at."
 

@@ -135,15 +135,14 @@ async def test_a_second_review_looks_at_what_changed_and_repeats_nothing(world: 
     new = {"path": "more.py", "line": 1, "severity": "major", "confidence": 0.8, "body": "A typo.", "suggestion": "c"}
 
     def review(request: ModelRequest) -> Answer:
-        return verdict(reworded, new, words="comment") if "-2-" in request.prompt or again else verdict(ZERO, SPAN)
+        again = "which are still open" in request.prompt
+        return verdict(reworded, new, words="comment") if again else verdict(ZERO, SPAN)
 
-    again = False
     world.model.default(Script([review, review, review]))
     async with world.bot():
         pull = pull_of(world)
         world.say("/claude review", on=pull)
         assert await world.outcome(on=pull) == "reviewed", world.replies(pull)[0].body
-        again = True
         old = pull.head_sha
         world.github.commit(world.repo, "feature", {"calc.py": CODE.replace("n / 0", "n / 2"), "more.py": "b\n"})
         world.say("/claude review", on=pull)
@@ -154,7 +153,7 @@ async def test_a_second_review_looks_at_what_changed_and_repeats_nothing(world: 
     zero, span = first.comments
     assert zero.resolved_by is world.app.bot and span.resolved_by is None
     words = prompts(world)[-1].prompt
-    assert f"{old[:12]}, which you have reviewed" in words.replace("\n", " ") and "Multiply." in words
+    assert f"{old[:12]} as you reviewed it" in words and "Multiply." in words
     assert "your earlier findings" in words
 
 

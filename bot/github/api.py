@@ -46,10 +46,12 @@ class Call:
     body: Mapping[str, Any] | None = None
     accept: str = "application/vnd.github+json"
     repeatable: bool = False
+    once: bool = False
+    """What would be added a second time, whatever the method."""
 
     @property
     def may_repeat(self) -> bool:
-        return self.repeatable or self.method != "POST"
+        return self.repeatable or (self.method != "POST" and not self.once)
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"

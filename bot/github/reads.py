@@ -176,6 +176,10 @@ class Reads:
         runs = [run.check_run() for run in answer.decode(wire.CheckRuns).check_runs]
         return next((run for run in runs if run.external_id == external_id), None)
 
+    async def check_run_by_id(self, repo: Repo, check_id: int) -> CheckRun:
+        call = Call("GET", f"{base(repo)}/check-runs/{check_id}")
+        return (await self.call(call, Purpose.CHECKS, repo.id)).decode(wire.CheckRunJson).check_run()
+
 
 def _comments(answer: Answer) -> list[Comment]:
     return [one.comment() for one in answer.decode(list[wire.CommentJson])]

@@ -133,6 +133,8 @@ class CheckRun:
     external_id: str
     status: str
     conclusion: str | None
+    annotations: int = 0
+    """How many it has."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,28 @@ class DeliveryPage:
 
 
 @dataclass(frozen=True)
+class Annotation:
+    """What a check run says at lines of a file."""
+
+    path: str
+    first: int
+    last: int
+    level: str
+    """notice, warning or failure."""
+    message: str
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Button:
+    """Of a check run; GitHub takes 20, 40 and 20 characters."""
+
+    label: str
+    what: str
+    identifier: str
+
+
+@dataclass(frozen=True)
 class CheckOutput:
     """What a check run shows; `conclusion` None while it is under way."""
 
@@ -166,3 +190,7 @@ class CheckOutput:
     summary: str
     conclusion: str | None = None
     details_url: str | None = None
+    status: str = "in_progress"
+    """While there is no conclusion: or queued."""
+    annotations: tuple[Annotation, ...] = ()
+    buttons: tuple[Button, ...] = ()

@@ -199,14 +199,19 @@ class Ref(msgspec.Struct):
     object: RefTarget
 
 
+class CheckOutputJson(msgspec.Struct):
+    annotations_count: int = 0
+
+
 class CheckRunJson(msgspec.Struct):
     id: int
     status: str
     external_id: str | None = None
     conclusion: str | None = None
+    output: CheckOutputJson = msgspec.field(default_factory=CheckOutputJson)
 
     def check_run(self) -> CheckRun:
-        return CheckRun(self.id, self.external_id or "", self.status, self.conclusion)
+        return CheckRun(self.id, self.external_id or "", self.status, self.conclusion, self.output.annotations_count)
 
 
 class CheckRuns(msgspec.Struct):

@@ -10,6 +10,9 @@ from bot.github.reads import Caller, base
 from bot.github.types import CheckOutput, Pull, Purpose, ReviewDraft
 from bot.models import Repo
 
+MOST_ANNOTATIONS = 50
+"""In one request."""
+
 
 async def create_comment(caller: Caller, repo: Repo, number: int, body: str) -> int:
     call = Call("POST", f"{base(repo)}/issues/{number}/comments", body={"body": body})
@@ -79,12 +82,33 @@ async def update_check(caller: Caller, repo: Repo, check_id: int, output: CheckO
     await caller.call(call, Purpose.CHECKS, repo.id)
 
 
+async def annotate_check(caller: Caller, repo: Repo, check_id: int, output: CheckOutput) -> None:
+    """Adds the annotations of `output` to those that it has: at most `MOST_ANNOTATIONS` at a time."""
+    annotations = [
+        {
+            "path": one.path,
+            "start_line": one.first,
+            "end_line": one.last,
+            "annotation_level": one.level,
+            "message": one.message,
+        }
+        | ({"title": one.title} if one.title else {})
+        for one in output.annotations
+    ]
+    body = {"output": {"title": output.title, "summary": output.summary, "annotations": annotations}}
+    call = Call("PATCH", f"{base(repo)}/check-runs/{check_id}", body=body, once=True)
+    await caller.call(call, Purpose.CHECKS, repo.id)
+
+
 def _check(output: CheckOutput) -> dict[str, Any]:
     body: dict[str, Any] = {"output": {"title": output.title, "summary": output.summary}}
     if output.conclusion is None:
-        body["status"] = "in_progress"
+        body["status"] = output.status
     else:
         body |= {"status": "completed", "conclusion": output.conclusion}
+    body["actions"] = [
+        {"label": one.label, "description": one.what, "identifier": one.identifier} for one in output.buttons
+    ]
     if output.details_url is not None:
         body["details_url"] = output.details_url
     return body

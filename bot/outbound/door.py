@@ -176,7 +176,18 @@ class Outbound:
         found = await self._find_or_make(at, find, make)
         if found not in made:
             await self._update_check(at, repo, found, clean)
+        await self._annotate(at, repo, found, clean)
         return found
+
+    async def _annotate(self, at: Installation, repo: Repo, check_id: int, output: CheckOutput) -> None:
+        """In portions, after what an earlier try has added already."""
+        while output.annotations:
+            there = (await at.check_run_by_id(repo, check_id)).annotations
+            portion = output.annotations[there : there + writes.MOST_ANNOTATIONS]
+            if not portion:
+                return
+            async with self._pace.turn(at.id):
+                await writes.annotate_check(at, repo, check_id, replace(output, annotations=portion))
 
     async def update_check(self, thread: Thread, check_id: int, output: CheckOutput) -> None:
         at = self._app.installation(thread.installation)
@@ -188,7 +199,11 @@ class Outbound:
 
     def _clean_check(self, output: CheckOutput) -> CheckOutput:
         title, summary = self.text(TextKind.TITLE, output.title), self.text(TextKind.CHECK, output.summary)
-        return CheckOutput(title, summary, output.conclusion, output.details_url)
+        annotations = tuple(
+            replace(one, message=self.text(TextKind.COMMIT, one.message), title=self.text(TextKind.TITLE, one.title))
+            for one in output.annotations
+        )
+        return replace(output, title=title, summary=summary, annotations=annotations)
 
     def _marked(self, body: str, marker: str) -> str:
         if not carries(body, marker):

@@ -31,7 +31,7 @@ async def given(services: Services, turn: Turn, change: Comparison, whole: Diff)
     if not text:  # nothing that belongs to the pull request itself
         return whole, extras
     extras.append(("the whole diff of the pull request, for the context", whole.text))
-    return Diff(text, f"{last[:12]}, which you have reviewed, to {change.head[:12]}", since.cut, whole.unread), extras
+    return Diff(text, f"{last[:12]} as you reviewed it to {change.head[:12]}", since.cut, whole.unread), extras
 
 
 async def last_reviewed(services: Services, turn: Turn) -> str | None:

@@ -25,9 +25,10 @@ CREATE TABLE checks (
     session_id TEXT NOT NULL,
     turn       INTEGER NOT NULL,
     sha        TEXT NOT NULL,                  -- the commit at which it stands
-    check_id   BIGINT,                         -- NULL: intended, not known to exist yet
-    told       TEXT,                           -- digest of what GitHub was last given
+    moved      INTEGER NOT NULL DEFAULT 0,     -- the turn has gone on to another commit
+    told       TEXT CHECK (told IN ('queued', 'running', 'done', 'moved')), -- what GitHub shows, NULL: nothing yet
     final      INTEGER NOT NULL DEFAULT 0,     -- its conclusion is on GitHub
-    tries      INTEGER NOT NULL DEFAULT 0,     -- of telling the conclusion, in vain
-    PRIMARY KEY (session_id, turn)
+    tries      INTEGER NOT NULL DEFAULT 0,     -- of telling what is due, in vain
+    PRIMARY KEY (session_id, turn, sha)
 );
+CREATE INDEX checks_due ON checks (final);

@@ -12,7 +12,7 @@ from bot.sessions import exhaustion, openness, pinning, reading, rereading, shel
 from bot.sessions.moves import End, Move, To
 from bot.sessions.pinning import Start
 from bot.sessions.services import Services
-from bot.store import sessions
+from bot.store import checks, sessions
 from bot.store.sessions import Session, Turn
 
 
@@ -30,6 +30,8 @@ async def run(services: Services, turn: Turn) -> Move:
     base, start = await _start(services, turn, session, config)
     if turn.kind == "review" and await rereading.is_repetition(services, turn, start.sha):
         return End(Outcome.NO_CHANGE, endings.reviewed_already(start.sha))
+    if turn.kind == "review":
+        await checks.put(services.store, turn.key, start.sha)
     kind = _kind(turn, config)
     found = await reading.gather(services, replace(turn, kind=kind), config, base, start)
     await shelf.put(services, turn, found.files)

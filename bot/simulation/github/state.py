@@ -170,6 +170,7 @@ class Pull:
     merged_by: Account | None = None
     reviews: list[Review] = field(default_factory=list)
     requested: list[Account] = field(default_factory=list)
+    requested_teams: list[str] = field(default_factory=list)
 
     @property
     def number(self) -> int:
@@ -238,6 +239,8 @@ class CheckRun:
     output: dict[str, Any] = field(default_factory=dict)
     details_url: str | None = None
     external_id: str | None = None
+    actions: list[dict[str, str]] = field(default_factory=list)
+    """Its buttons."""
     history: list[tuple[str, str | None]] = field(default_factory=list)
 
 
