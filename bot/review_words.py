@@ -103,6 +103,10 @@ def in_short(account: Account, url: str) -> str:
     return f"{_HEADLINES[account.verdict].removeprefix('🔎 ')}: [the review]({url}) has {', '.join(counts)}."
 
 
+def let_go() -> str:
+    return "A newer review of mine does not ask for changes any more."
+
+
 def _said(finding: Finding, inert: Inert) -> str:
     grade = [finding.severity.capitalize()] if finding.severity else []
     grade += [f"{finding.confidence:.0%} sure"] if finding.confidence is not None else []

@@ -150,6 +150,7 @@ async def test_a_second_review_looks_at_what_changed_and_repeats_nothing(world: 
     first, second = ours(world, pull)
     assert [one.path for one in second.comments] == ["more.py"]
     assert "1 finding said before" in second.body and "resolved: line 2 of `calc.py`" in second.body
+    assert (first.state, second.state) == ("DISMISSED", "COMMENTED"), "it no longer holds the merge"
     zero, span = first.comments
     assert zero.resolved_by is world.app.bot and span.resolved_by is None
     words = prompts(world)[-1].prompt

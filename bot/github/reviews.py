@@ -29,6 +29,7 @@ class _OnLine(wire.CommentJson):
 
 class _Whole(wire.CommentJson):
     submitted_at: str | None = None
+    state: str = ""
 
     def placed(self) -> Comment:
         at = self.submitted_at or ""
@@ -154,6 +155,14 @@ async def find(caller: Caller, repo: Repo, number: int, marker: str, author_id: 
             if one.user and one.user.id == author_id and carries(one.body or "", marker):
                 return one.id
     return None
+
+
+async def holding(caller: Caller, repo: Repo, number: int, author_id: int) -> list[int]:
+    """Reviews of ours that ask for changes and so hold the merge, as far as the first and the last page go."""
+    first = await _page(caller, repo, number, 1)
+    pages = [first] if first.last_page() == 1 else [first, await _page(caller, repo, number, first.last_page())]
+    listed = [one for page in pages for one in page.decode(list[_Whole])]
+    return [one.id for one in listed if one.user and one.user.id == author_id and one.state == "CHANGES_REQUESTED"]
 
 
 async def of_review(caller: Caller, repo: Repo, number: int, review_id: int) -> list[Comment]:

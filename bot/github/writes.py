@@ -61,6 +61,12 @@ async def create_review(caller: Caller, repo: Repo, number: int, draft: ReviewDr
     return (await caller.call(call, Purpose.THREAD, repo.id)).decode(wire.Created).id
 
 
+async def dismiss_review(caller: Caller, repo: Repo, number: int, review_id: int, message: str) -> None:
+    """Dismissed twice is dismissed."""
+    path = f"{base(repo)}/pulls/{number}/reviews/{review_id}/dismissals"
+    await caller.call(Call("PUT", path, body={"message": message, "event": "DISMISS"}), Purpose.THREAD, repo.id)
+
+
 async def resolve_discussion(caller: Caller, repo: Repo, thread_id: str) -> None:
     """Resolved twice is resolved."""
     await reviews.graphql(caller, _RESOLVE, {"id": thread_id}, repo, Purpose.RESOLVE)

@@ -154,6 +154,11 @@ class Outbound:
 
         return await self._find_or_make(at, find, make)
 
+    async def dismiss(self, thread: Thread, review_id: int, message: str) -> None:
+        at = self._app.installation(thread.installation)
+        async with self._pace.turn(at.id):
+            await writes.dismiss_review(at, thread.repo, thread.number, review_id, self.text(TextKind.COMMENT, message))
+
     async def resolve(self, thread: Thread, discussion: str) -> None:
         at = self._app.installation(thread.installation)
         async with self._pace.turn(at.id):

@@ -157,8 +157,23 @@ async def _remember(work: _Work, review_id: int) -> None:
     comments = await reviews.of_review(reads, thread.repo, thread.number, review_id)
     ids = {name: one.id for one in comments if (name := reviews.finding_of(one.body)) is not None}
     new = [one.said(work.turn, ids.get(one.name)) for one in (*work.found.on_lines, *work.found.below)]
+    await _let_go(work, review_id)
     await _resolve(work, [one.comment_id for one in work.found.resolved if one.comment_id is not None])
     await said.settle(services.store, new, [one.id for one in work.found.resolved])
+
+
+async def _let_go(work: _Work, review_id: int) -> None:
+    """An earlier review that asks for changes holds the merge until it is dismissed: a comment does not end it."""
+    if work.event == "REQUEST_CHANGES":
+        return
+    services, thread = work.services, work.thread
+    reads, me = services.github.installation(thread.installation), (await services.github.identity()).bot_id
+    try:
+        for one in await reviews.holding(reads, thread.repo, thread.number, me):
+            if one != review_id:
+                await services.outbound.dismiss(thread, one, review_words.let_go())
+    except GitHubRefused as refused:  # where a rule leaves that to people
+        log.warning("an earlier review could not be dismissed", extra={"error": str(refused)})
 
 
 async def _resolve(work: _Work, comment_ids: Sequence[int]) -> None:
