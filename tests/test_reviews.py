@@ -217,3 +217,42 @@ async def test_a_pull_request_that_ends_meanwhile_ends_its_review(world: World, 
         assert await world.outcome(on=pull) == "stopped", world.replies(pull)[0].body
     assert not ours(world, pull)
     assert "closed or merged meanwhile" in world.replies(pull)[0].body
+
+
+async def test_what_is_too_much_to_read_is_named_and_never_approved(world: World) -> None:
+    config(world, "review:\n  approve: true\n")
+    world.model.default(reviewer(verdict(words="approve")))
+    line = "x = '" + "y" * 90 + "'\n"
+    files = {"aaa.py": line * 6_500, "bbb.py": line * 6_500, "zzz.py": "z = 1\n"}
+    async with world.bot():
+        pull = pull_of(world, files)
+        world.say("/claude review", on=pull)
+        assert await world.outcome(on=pull) == "reviewed", world.replies(pull)[0].body
+    [review] = ours(world, pull)
+    assert "what the pull request changes in bbb.py zzz.py" in review.body.replace(",", "")
+    assert review.state == "COMMENTED" and "Approving is left to people" in review.body
+
+
+async def test_our_own_pull_request_gets_words_and_no_verdict(world: World) -> None:
+    async with world.bot():
+        world.say("/claude fix this")
+        assert await world.outcome() == "pull_request"
+        world.model.default(Script([], after=verdict({**ZERO, "path": "shop.py", "line": 1})))
+        [pull] = world.pulls()
+        world.say("/claude review", on=pull)
+        assert await world.outcome(on=pull) == "reviewed", world.replies(pull)[-1].body
+    [review] = ours(world, pull)
+    assert review.state == "COMMENTED" and "Changes are needed" in review.body
+
+
+async def test_a_review_without_its_form_is_still_told(world: World) -> None:
+    odd = [
+        {**ZERO, "path": path} for path in ("", "/", "/etc/passwd", "../x", "a//b", "calc.py/", ".git/config", "\x00")
+    ]
+    world.model.default(reviewer(verdict(*odd)))
+    async with world.bot():
+        pull = pull_of(world)
+        world.say("/claude review", on=pull)
+        assert await world.outcome(1, on=pull) == "reviewed", world.replies(pull)[-1].body
+    [review] = ours(world, pull)
+    assert not review.comments and "divides by zero" in review.body

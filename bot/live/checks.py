@@ -16,7 +16,7 @@ from bot.store.checks import Check
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.5
-PAUSE_SECONDS = 10.0
+PAUSE_SECONDS = 2.0
 
 
 class CheckBoard:
@@ -42,11 +42,10 @@ class CheckBoard:
             await self._tell(check)
         except TransientError as error:
             log.warning("a check run waits", extra={"turn": check.key.workflow_id, "error": str(error)})
-            await checks.failed(self._store, check)
             return error.retry_after or PAUSE_SECONDS
         except BotError as error:  # without the permission, say: nobody has to do without the review for that
             log.warning("a check run cannot be told", extra={"turn": check.key.workflow_id, "error": str(error)})
-            await checks.failed(self._store, check)
+            await checks.refused(self._store, check)
             return PAUSE_SECONDS
         await checks.told(self._store, check)
         return 0.0

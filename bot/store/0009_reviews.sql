@@ -28,7 +28,7 @@ CREATE TABLE checks (
     moved      INTEGER NOT NULL DEFAULT 0,     -- the turn has gone on to another commit
     told       TEXT CHECK (told IN ('queued', 'running', 'done', 'moved')), -- what GitHub shows, NULL: nothing yet
     final      INTEGER NOT NULL DEFAULT 0,     -- its conclusion is on GitHub
-    tries      INTEGER NOT NULL DEFAULT 0,     -- of telling what is due, in vain
+    tries      INTEGER NOT NULL DEFAULT 0,     -- of telling what is due, refused by GitHub
     PRIMARY KEY (session_id, turn, sha)
 );
 CREATE INDEX checks_due ON checks (final);

@@ -28,7 +28,7 @@ class Check(Record):
 
 
 async def due(store: Store) -> list[Check]:
-    """Those that do not tell yet how their turn stands; given up after many tries."""
+    """Those that do not tell yet how their turn stands; given up after many refusals."""
     sql = """
     SELECT * FROM (
         SELECT checks.session_id, checks.turn, checks.sha, checks.told,
@@ -53,7 +53,7 @@ async def told(store: Store, check: Check) -> None:
     await store.write(lambda db: run(db, sql, final=final, **values))
 
 
-async def failed(store: Store, check: Check) -> None:
+async def refused(store: Store, check: Check) -> None:
     sql = f"UPDATE checks SET tries = tries + 1 {_ONE}"  # noqa: S608 - a constant
     values = {"session": check.session_id, "turn": check.turn, "sha": check.sha}
     await store.write(lambda db: run(db, sql, **values))

@@ -36,8 +36,8 @@ def _apply(ask: Ask, check: CheckRun) -> None:
             raise invalid("CheckRun", name, "custom", f"{name} exceeds a maximum bytesize of {OUTPUT_LIMIT}")
     new = _annotations(ask)
     check.status = "completed" if conclusion else status
-    annotations = [*check.output.get("annotations", []), *new]
-    check.conclusion, check.output = conclusion, {**output, "annotations": annotations}  # GitHub adds them up
+    added = {"annotations": [*check.output.get("annotations", []), *new]}  # GitHub adds them up
+    check.conclusion, check.output = conclusion, {**output, **added} if output else {}
     check.actions = ask.body.get("actions", check.actions)
     check.name = str(ask.body.get("name", check.name))
     check.details_url = ask.body.get("details_url", check.details_url)
