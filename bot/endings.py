@@ -24,6 +24,7 @@ STEP_WORDS = {
 
 SUSPENDED = "(suspended)"
 REMOVED = "(removed)"
+PAUSED = "(paused)"
 LOCKED = "(locked)"
 TRANSFERRED = "(transferred)"
 DELETED = "(deleted)"
@@ -32,6 +33,7 @@ CLOSED = "(closed)"
 _STOPPED_BY = {
     SUSPENDED: "The App was suspended on this account, so the work was stopped.",
     REMOVED: "The App was removed from this repository, so the work was stopped.",
+    PAUSED: "The operator has paused Forgehand, so the work was stopped.",
     LOCKED: "This conversation was locked, so the work was stopped. Once it is unlocked, the work can go on.",
     TRANSFERRED: "The issue was transferred to another repository, so the work was stopped. Ask again there.",
     DELETED: "The issue was deleted, so the work was stopped.",

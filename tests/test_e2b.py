@@ -86,10 +86,10 @@ async def test_of_two_sandboxes_with_one_key_the_furnished_one_stays(world: E2BW
 
 
 async def test_what_a_sandbox_is_given(world: E2BWorld, provider: E2BProvider) -> None:
-    await world.provider(egress=frozenset({"pypi.org"})).create("one", SPEC)
+    await world.provider(egress=frozenset({"packages.example"})).create("one", SPEC)
     [sandbox] = world.e2b.sandboxes
     assert sandbox.metadata == {**SPEC.labels, KEY: "one", INSTANCE: "test"}
-    assert sandbox.network["allowOut"] == ["127.0.0.1", "pypi.org"]
+    assert sandbox.network["allowOut"] == ["127.0.0.1", "packages.example"]
     assert sandbox.network["denyOut"] == ["0.0.0.0/0"]
     assert sandbox.network["allowPublicTraffic"] is False
     assert sandbox.lifecycle.pause

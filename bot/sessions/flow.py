@@ -11,7 +11,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
-from bot import endings
+from bot import endings, logs
 from bot.errors import BotError, GitHubRefused, TransientError, UserError
 from bot.git.errors import MirrorLost
 from bot.models import Outcome, Step, TurnKey, TurnState
@@ -55,6 +55,10 @@ class Flow:
         self._services = services
 
     async def advance(self, key: TurnKey) -> None:
+        with logs.about(session=key.session, turn=key.workflow_id):
+            await self._advance(key)
+
+    async def _advance(self, key: TurnKey) -> None:
         attempts = 0
         while True:
             try:
