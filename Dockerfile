@@ -3,12 +3,11 @@
 #     --init -v forgehand:/data -p 8080:8080 --env-file forgehand.env forgehand
 FROM python:3.12-slim-bookworm AS build
 WORKDIR /src
-COPY requirements.lock pyproject.toml README.md LICENSE ./
+COPY requirements.lock pyproject.toml README.md LICENSE app.yml ./
+COPY .ci/image .ci/image
 COPY bot bot
 COPY sandbox sandbox
-RUN python -m venv /opt/forgehand \
- && /opt/forgehand/bin/pip install --no-cache-dir --require-hashes -r requirements.lock \
- && /opt/forgehand/bin/pip install --no-cache-dir --no-deps .
+RUN .ci/image /opt/forgehand
 
 FROM python:3.12-slim-bookworm
 RUN apt-get update \

@@ -19,6 +19,7 @@ from bot.engine.durable import DurableEngine
 from bot.errors import BotError, SettingsError
 from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
+from bot.handlers import installations
 from bot.handlers.desk import Desk
 from bot.handlers.errands import Errands
 from bot.handlers.intake import Intake
@@ -33,17 +34,21 @@ from bot.outbound import Outbound, Redactor
 from bot.sessions.admission import Admission
 from bot.sessions.ceilings import Ceilings
 from bot.sessions.flow import Flow
+from bot.sessions.purging import Purging
 from bot.sessions.services import Services
 from bot.sessions.signals import Signals
+from bot.sessions.strays import Sweeper
 from bot.sessions.warming import Warming
+from bot.sessions.ways import Ways
 from bot.settings import Settings
-from bot.store import spend, upkeep
+from bot.store import spend
 from bot.store.base import Clock, Store
 from bot.store.lock import DataDirLock
-from bot.vault import Vault
+from bot.vault import NAMES, Vault
 from bot.web.credentials import NONE, from_vault
+from bot.web.delivery_log import DeliveryLog, Reading
 from bot.web.gateway import Credentials, Gateway
-from bot.web.health import health_routes
+from bot.web.readiness import Health, Parts
 from bot.web.server import Server, tcp_socket
 from bot.web.webhooks import webhook_routes
 from sandbox.agents.claude import Claude
@@ -58,7 +63,6 @@ UNMETERED = (
     "INSTALLATION IS ENFORCED, SPENDING IS NOT COUNTED, AND WHATEVER RUNS IN A SANDBOX MAY USE YOUR KEY. "
     "Set a limit at your provider."
 )
-TIDY_SECONDS = 3600.0
 
 OpenStore = Callable[[Path], Awaitable[Store]]
 
@@ -85,35 +89,41 @@ async def running(
         await asyncio.to_thread(vault.verify, database, ring)
         store = await open_store(database)
         stack.push_async_callback(store.close)
+        health = Health(store, settings.metrics_token)
+        logs.configure(redactor.redact, on_record=health.metrics.count)
         credentials = await _credentials(settings, Vault(store, ring, redactor.register))
         await spend.abandon_open(store)
         ceilings = Ceilings.of(settings.limits)
         gateway = Gateway(store, credentials, settings.model.upstream, clock, ceilings=ceilings)
         stack.push_async_callback(gateway.close)
         wakes = asyncio.Event()
-        server = await stack.enter_async_context(_edge(settings, store, gateway, wakes.set))
+        server = await stack.enter_async_context(_edge(settings, store, gateway, health, wakes.set))
         e2b = await _reachable(stack, settings.e2b, gateway)
         choice = await choose(settings.data_dir / "environments", e2b=e2b)
         stack.push_async_callback(choice.provider.close)
         if settings.e2b is None:
             await _open_sockets(stack, settings, gateway, choice)
-        await _work(stack, await _assemble(stack, settings, store, redactor, choice, clock), wakes)
+        services = await _assemble(stack, settings, store, redactor, choice, clock)
+        health.ready(await _work(stack, services, wakes), choice.provider)
         yield Running(server.url, choice.words)
 
 
 async def _credentials(settings: Settings, stored: Vault) -> Credentials:
     """Where the gateway finds them; without any, nothing could be done for anybody."""
     await stored.prepare()
-    if settings.model.api_key is None and settings.model.oauth_token is None and not await stored.entries():
+    kept = [one for one in await stored.entries() if one.name in NAMES]
+    if settings.model.api_key is None and settings.model.oauth_token is None and not kept:
         raise SettingsError(NONE)
     return from_vault(stored, settings.model)
 
 
-def _edge(settings: Settings, store: Store, gateway: Gateway, on_stored: Callable[[], None]) -> Server:
+def _edge(settings: Settings, store: Store, gateway: Gateway, health: Health, on_stored: Callable[[], None]) -> Server:
     """First of all: what arrives is stored, whatever else is still starting."""
+    secrets = settings.github.webhook_secrets
+    hooks = webhook_routes(store, secrets, handled=events.HANDLED_EVENTS, on_stored=on_stored) if secrets else []
     routes = [
-        *webhook_routes(store, settings.github.webhook_secrets, handled=events.HANDLED_EVENTS, on_stored=on_stored),
-        *health_routes({}),
+        *hooks,
+        *health.routes(),
         Mount("/gateway", app=gateway),
     ]
     return Server(Starlette(routes=routes), tcp_socket(settings.host, settings.port))
@@ -149,6 +159,8 @@ async def _assemble(
     page = Page(store, folds, command=settings.command, limits=settings.limits, clock=clock)
     board = LiveBoard(store, outbound, folds, page, purse, clock)
     stack.push_async_callback(board.stop)
+    ways = Ways(choice.ways, settings.egress)
+    stack.push_async_callback(ways.close_all)
     cache = RepositoryCache(settings.data_dir / "repositories")
     await cache.sweep()
     return Services(
@@ -164,10 +176,11 @@ async def _assemble(
         board=board,
         signals=Signals(),
         clock=clock,
+        ways=ways,
     )
 
 
-async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event) -> None:
+async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event) -> Parts:
     """The loops, in the order in which they must end: nothing new is taken before what runs is let go."""
     flow = Flow(services)
     admission: Admission | None = None
@@ -178,8 +191,8 @@ async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event)
         admission.wake()
 
     engine = DurableEngine(services.settings.data_dir / "engine.db", advance)
-    limits, provider = services.settings.limits, services.environments
-    admission = Admission(services.store, engine, services.board, limits, provider)
+    limits, sweeper = services.settings.limits, Sweeper(services)
+    admission = Admission(services.store, engine, services.board, limits)
     await engine.start()
     stack.push_async_callback(engine.drain)
     desk = Desk(
@@ -188,35 +201,32 @@ async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event)
         github=services.github,
         outbound=services.outbound,
         board=services.board,
+        cache=services.cache,
         admit=admission.wake,
         poke=services.signals.poke,
+        sweep=sweeper.wake,
         clock=services.clock,
     )
     await services.board.say_unsaid()
-    await stack.enter_async_context(_background(_warm_up(services.github)))
-    loops = [admission.run(), Intake(desk, wakes).run(), Errands(desk).run()]
+    await stack.enter_async_context(_background(_warm_up(desk)))
+    reading = Reading(services.settings.github.app_id, wakes.set, services.settings.poll_seconds)
+    sweep = DeliveryLog(services.github, services.store, reading)
+    loops = [admission.run(), sweeper.run(), sweep.run(), Intake(desk, wakes).run(), Errands(desk).run()]
+    loops.append(Purging(services).run())
     loops.append(CheckBoard(services.store, services.outbound).run())
-    loops.append(_tidy(services.store, limits.retention_days))
     if services.snapshots is not None:
         loops.append(Warming(services, services.snapshots).run())
     for loop in loops:
         await stack.enter_async_context(_background(loop))
+    settings = services.settings
+    return Parts(services.store, settings.data_dir, services.github, admission, sweep, settings.poll_seconds)
 
 
-async def _tidy(store: Store, days: float) -> None:
-    """Forget what is older than the operator wants; not in the first minutes, which belong to what waits."""
-    while True:
-        await asyncio.sleep(TIDY_SECONDS)
-        try:
-            await upkeep.prune(store, days)
-        except BotError as error:
-            log.warning("the store could not be tidied; it will be tried again", extra={"error": str(error)})
-
-
-async def _warm_up(github: GitHubApp) -> None:
+async def _warm_up(desk: Desk) -> None:
     """Who we are is asked before the first comment comes: it should not wait for imports and a round trip."""
     try:
-        await github.identity()
+        await desk.github.identity()
+        await installations.look(desk)
     except BotError as error:
         log.warning("GitHub could not be asked who we are; it will be asked again", extra={"error": str(error)})
 

@@ -97,12 +97,32 @@ class Cost:
 
 
 @dataclass(frozen=True)
+class Init:
+    pass
+
+
+@dataclass(frozen=True)
 class Help:
     pass
 
 
 Command = (
-    Run | Ask | Plan | Review | Resolve | Continue | Retry | Stop | Status | Approve | Deny | Undo | Why | Cost | Help
+    Run
+    | Ask
+    | Plan
+    | Review
+    | Resolve
+    | Continue
+    | Retry
+    | Stop
+    | Status
+    | Approve
+    | Deny
+    | Undo
+    | Why
+    | Cost
+    | Init
+    | Help
 )
 
 
@@ -138,6 +158,7 @@ FORMS = (
     Form("undo", "undo", "takes the last push back by a new commit", ready=True),
     Form("why", "why", "says why something was ignored or refused", ready=True),
     Form("cost", "cost", "says what this thread has cost", ready=True),
+    Form("init", "init", "proposes a starter for `.github/forgehand.yml` as a pull request", ready=True),
     Form("help", "help", "shows this list", ready=True),
 )
 
@@ -234,6 +255,7 @@ _ALONE: dict[str, Callable[[_Text], Command]] = {
     "status": _bare(Status()),
     "why": _bare(Why()),
     "cost": _bare(Cost()),
+    "init": _bare(Init()),
     "help": _bare(Help()),
     "undo": _bare(Undo()),
     "retry": lambda text: Retry(text.options),

@@ -24,6 +24,7 @@ STEP_WORDS = {
 
 SUSPENDED = "(suspended)"
 REMOVED = "(removed)"
+PAUSED = "(paused)"
 LOCKED = "(locked)"
 TRANSFERRED = "(transferred)"
 DELETED = "(deleted)"
@@ -32,6 +33,7 @@ CLOSED = "(closed)"
 _STOPPED_BY = {
     SUSPENDED: "The App was suspended on this account, so the work was stopped.",
     REMOVED: "The App was removed from this repository, so the work was stopped.",
+    PAUSED: "The operator has paused Forgehand, so the work was stopped.",
     LOCKED: "This conversation was locked, so the work was stopped. Once it is unlocked, the work can go on.",
     TRANSFERRED: "The issue was transferred to another repository, so the work was stopped. Ask again there.",
     DELETED: "The issue was deleted, so the work was stopped.",
@@ -51,8 +53,17 @@ def over_budget(budget_usd: float) -> str:
     return f"The budget of ${budget_usd:.2f} for this turn was used up."
 
 
-def environment_lost() -> str:
-    return "The environment disappeared while the agent was in it."
+def environment_lost(*, saved: bool = False) -> str:
+    words = "The environment disappeared while the agent was in it."
+    return f"{words} What was brought home some minutes before is saved." if saved else words
+
+
+def goes_on() -> str:
+    return "The agent's process was lost; it was begun anew where it was."
+
+
+def goes_on_elsewhere() -> str:
+    return "The environment was lost; the agent goes on in a new one from what was brought home before."
 
 
 def agent_killed() -> str:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from types import MappingProxyType
 from typing import TextIO
 
+_ABOUT: ContextVar[Mapping[str, str]] = ContextVar("about", default=MappingProxyType({}))
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -25,6 +29,7 @@ class _JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "from": record.name,
             "message": record.getMessage(),
+            **_ABOUT.get(),
             **{name: value for name, value in vars(record).items() if name not in _STANDARD},
         }
         if record.exc_info:
@@ -32,16 +37,41 @@ class _JsonFormatter(logging.Formatter):
         return self._redact(json.dumps(line, default=str, ensure_ascii=False))
 
 
+def _seen_by(on_record: Callable[[logging.LogRecord], None]) -> Callable[[logging.LogRecord], bool]:
+    def see(record: logging.LogRecord) -> bool:
+        on_record(record)
+        return True
+
+    return see
+
+
 def _is_news(record: logging.LogRecord) -> bool:
     """Requests that we cut ourselves, at a stop, come as errors from the server."""
     return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
-def configure(redact: Callable[[str], str], *, stream: TextIO | None = None, level: int = logging.INFO) -> None:
+@contextlib.contextmanager
+def about(**ids: str) -> Iterator[None]:
+    """Every line that is logged inside, by whomever, carries these ids: a delivery's, a session's."""
+    token = _ABOUT.set({**_ABOUT.get(), **ids})
+    try:
+        yield
+    finally:
+        _ABOUT.reset(token)
+
+
+def configure(
+    redact: Callable[[str], str],
+    *,
+    stream: TextIO | None = None,
+    level: int = logging.INFO,
+    on_record: Callable[[logging.LogRecord], None] = lambda _: None,
+) -> None:
     """All logging of the process goes through here, ours and the libraries'."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(_JsonFormatter(redact))
     handler.addFilter(_is_news)
+    handler.addFilter(_seen_by(on_record))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)

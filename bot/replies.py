@@ -14,6 +14,11 @@ __all__ = [
     "account_not_served",
     "another_account",
     "commit_message",
+    "config_branch_taken",
+    "config_is_there",
+    "config_not_pushed",
+    "config_proposed",
+    "config_pull_body",
     "cost",
     "could_not_verify",
     "day_budget_reached",
@@ -111,6 +116,29 @@ def not_available(word: str, command: str) -> str:
 
 def nothing_runs() -> str:
     return "Nothing is running on this thread."
+
+
+def config_is_there(path: str, branch: str) -> str:
+    return f"There is a `{path}` on {shown(branch, 200)} already, so I leave it as it is."
+
+
+def config_proposed(number: int) -> str:
+    return f"A starter for the config is in #{number}. It changes nothing until you fill it in and merge it."
+
+
+def config_branch_taken(branch: str) -> str:
+    return f"The branch `{branch}` is taken by something else. Delete or rename it, then ask again."
+
+
+def config_not_pushed(words: str) -> str:
+    return f"The branch for it could not be pushed: {words}"
+
+
+def config_pull_body(path: str, login: str, number: int) -> str:
+    return (
+        f"`{login}` asked for a starter in #{number}. This adds `{path}`, in which every key is explained and nothing "
+        "differs from the defaults. Fill in `setup` and `checks`, then merge it: it counts from the default branch."
+    )
 
 
 def status(state: TurnState, step: str, elapsed: str, cost_usd: float) -> str:

@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 import base64
-import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import SplitResult, urlsplit
 
 from bot import settings_e2b, settings_file
 from bot.errors import SettingsError
+from bot.settings_reader import LOOPBACK, Reader, Secret
 from sandbox.e2b.settings import E2BSettings
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+__all__ = [
+    "GITHUB",
+    "GITHUB_API",
+    "LOOPBACK",
+    "GitHubSettings",
+    "Limits",
+    "ModelSettings",
+    "Secret",
+    "Settings",
+    "data_dir",
+    "from_environment",
+    "read",
+    "read_address",
+    "read_e2b",
+    "read_egress",
+    "read_github_urls",
+    "read_limits",
+    "read_model",
+    "read_public_url",
+    "read_secret_keys",
+    "require_credential",
+]
+
 GITHUB, GITHUB_API = "https://github.com", "https://api.github.com"
-_HOST = re.compile(r"(?=.{1,253}\Z)(?!-)[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
 _COMMAND = re.compile(r"[/!.~:+-]?[A-Za-z][A-Za-z0-9_-]{0,38}")
-
-
-@dataclass(frozen=True)
-class Secret:
-    """A value that no repr, log line or traceback shows; `reveal()` at the moment of use."""
-
-    _value: str = field(repr=False)
-
-    def reveal(self) -> str:
-        return self._value
-
-    def __str__(self) -> str:
-        return "[secret]"
-
-    def __repr__(self) -> str:
-        return "Secret([secret])"
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,9 @@ class GitHubSettings:
     private_key: Secret
     webhook_secrets: tuple[Secret, ...]
     accounts: tuple[str, ...]
+    client_id: str = ""
+    client_secret: Secret | None = None
+    """For signing in with GitHub."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,8 @@ class Limits:
     max_sessions: int = 8
     repo_sessions: int = 4
     retention_days: float = 30.0
+    keep_minutes: float = 30.0
+    """How long an environment waits for the next turn of its thread; 0: not at all."""
 
 
 @dataclass(frozen=True)
@@ -95,134 +104,28 @@ class Settings:
     limits: Limits
     e2b: E2BSettings | None = None
     """Where sessions run in E2B's cloud."""
+    poll_seconds: float = 0.0
+    """How often GitHub's log of deliveries is read instead of being called; 0: webhooks come."""
+    metrics_token: Secret | None = None
+    """Opens /metrics to others than this machine."""
 
     def secrets(self) -> tuple[Secret, ...]:
         """Every credential, for the redactor."""
         found = [self.github.private_key, *self.github.webhook_secrets, *self.secret_keys]
-        found += [secret for secret in (self.model.api_key, self.model.oauth_token) if secret]
+        found += [one for one in self._optional() if one]
         found += [Secret(self.e2b.api_key)] if self.e2b else []
         return tuple(found)
 
-
-class _Reader:
-    """Looks settings up by name and raises a sentence that names the one that is wrong."""
-
-    def __init__(self, values: Mapping[str, str]) -> None:
-        self._values = values
-
-    def text(self, name: str, default: str | None = None) -> str:
-        value = self._values.get(name, "").strip()
-        if value:
-            return value
-        if default is None:
-            raise SettingsError(f'{name} is not set. The README lists what is needed, under "Serve".')
-        return default
-
-    def secret(self, name: str, *, required: bool = False) -> Secret | None:
-        value = self._values.get(name, "").strip()
-        file = self._values.get(f"{name}_FILE", "").strip()
-        if file and not value:
-            value = _content(f"{name}_FILE", Path(file).expanduser())
-        if value:
-            return Secret(value)
-        if required:
-            raise SettingsError(f"{name} is not set. Set it, or {name}_FILE to the path of a file that holds it.")
-        return None
-
-    def required_secret(self, name: str) -> Secret:
-        found = self.secret(name, required=True)
-        assert found is not None
-        return found
-
-    def number(self, name: str, default: float, *, least: float = 0.0) -> float:
-        raw = self.text(name, str(default))
-        try:
-            value = float(raw)
-        except ValueError:
-            raise SettingsError(f"{name} must be a number, not {raw!r}.") from None
-        if not math.isfinite(value):
-            raise SettingsError(f"{name} must be a number, not {raw!r}.")
-        if value < least:
-            raise SettingsError(f"{name} must be at least {least:g}, not {raw!r}.")
-        return value
-
-    def whole(self, name: str, default: int, *, least: int = 1) -> int:
-        value = self.number(name, default, least=least)
-        if value != int(value):
-            raise SettingsError(f"{name} must be a whole number, not {value:g}.")
-        return int(value)
-
-    def names(self, name: str) -> tuple[str, ...]:
-        """A list joined by commas, in lower case."""
-        return tuple(one.strip().lower() for one in self.text(name, "").split(",") if one.strip())
-
-    def port(self, name: str, default: int) -> int:
-        """0: a free one."""
-        value = self.whole(name, default, least=0)
-        if value > 65535:
-            raise SettingsError(f"{name} must be at most 65535, not {value}.")
-        return value
-
-    def hosts(self, name: str) -> frozenset[str]:
-        """Bare names: what has a scheme, a port or a wildcard would match nothing."""
-        found = self.names(name)
-        for host in found:
-            if not _HOST.fullmatch(host):
-                raise SettingsError(f"{name} takes host names such as pypi.org, joined by commas, not {host!r}.")
-        return frozenset(found)
-
-    def required_whole(self, name: str) -> int:
-        self.text(name)
-        return self.whole(name, 1)
-
-    def choice(self, name: str, default: str, allowed: tuple[str, ...]) -> str:
-        value = self.text(name, default)
-        if value not in allowed:
-            one_of = "one of " if len(allowed) > 1 else ""
-            raise SettingsError(f"{name} must be {one_of}{', '.join(allowed)}, not {value!r}.")
-        return value
-
-    def url(self, name: str, default: str) -> str:
-        value = self.text(name, default).rstrip("/")
-        parts = _split(value)
-        if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
-            raise SettingsError(f"{name} must be an https:// address, not {value!r}.")
-        if parts.query or parts.fragment:
-            raise SettingsError(f"{name} must be an address without `?` and `#`.")
-        if parts.username or parts.password:
-            raise SettingsError(f"{name} must not carry a user name or password.")
-        if parts.scheme == "http" and parts.hostname not in LOOPBACK:
-            raise SettingsError(f"{name} uses plain http, which is accepted for loopback only; use https://.")
-        return value
-
-
-def _content(name: str, path: Path) -> str:
-    """Of the file that a setting names; an empty one would be a secret that nobody set."""
-    try:
-        content = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise SettingsError(f"{name} names a file that cannot be read: {reason}.") from None
-    if not content:
-        raise SettingsError(f"{name} names a file that is empty.")
-    return content
-
-
-def _split(address: str) -> SplitResult | None:
-    try:
-        parts = urlsplit(address)
-        parts.port  # noqa: B018 - looked at, because it raises where it is not a port
-    except ValueError:
-        return None
-    return parts
+    def _optional(self) -> tuple[Secret | None, ...]:
+        return self.model.api_key, self.model.oauth_token, self.metrics_token, self.github.client_secret
 
 
 def read_secret_keys(values: Mapping[str, str]) -> tuple[Secret, ...]:
     """The keys that encrypt what is stored, newest first."""
-    return _secret_keys(_Reader(values))
+    return _secret_keys(Reader(values))
 
 
-def _secret_keys(reader: _Reader) -> tuple[Secret, ...]:
+def _secret_keys(reader: Reader) -> tuple[Secret, ...]:
     ring = reader.required_secret("FORGEHAND_SECRET_KEY").reveal().split(",")
     for key in ring:
         try:
@@ -237,23 +140,30 @@ def _secret_keys(reader: _Reader) -> tuple[Secret, ...]:
     return tuple(Secret(key.strip()) for key in ring)
 
 
-def _github(reader: _Reader) -> GitHubSettings:
-    hooks = reader.required_secret("FORGEHAND_WEBHOOK_SECRET").reveal().split(",")
-    secrets = tuple(Secret(one.strip()) for one in hooks if one.strip())
-    if not secrets:
+def _webhook_secrets(reader: Reader, *, required: bool) -> tuple[Secret, ...]:
+    """Where nothing is received none is needed."""
+    given = reader.secret("FORGEHAND_WEBHOOK_SECRET", required=required)
+    secrets = tuple(Secret(one.strip()) for one in given.reveal().split(",") if one.strip()) if given else ()
+    if given and not secrets:
         raise SettingsError("FORGEHAND_WEBHOOK_SECRET holds no secret, only commas.")
-    url = reader.url("FORGEHAND_GITHUB_URL", GITHUB)
+    return secrets
+
+
+def _github(reader: Reader, *, polls: bool) -> GitHubSettings:
+    url, api_url = _github_urls(reader)
     return GitHubSettings(
         url=url,
-        api_url=reader.url("FORGEHAND_GITHUB_API_URL", GITHUB_API if url == GITHUB else f"{url}/api/v3"),
+        api_url=api_url,
         app_id=reader.required_whole("FORGEHAND_APP_ID"),
         private_key=_private_key(reader),
-        webhook_secrets=secrets,
+        webhook_secrets=_webhook_secrets(reader, required=not polls),
         accounts=reader.names("FORGEHAND_ACCOUNTS"),
+        client_id=reader.text("FORGEHAND_CLIENT_ID", ""),
+        client_secret=reader.secret("FORGEHAND_CLIENT_SECRET"),
     )
 
 
-def _private_key(reader: _Reader) -> Secret:
+def _private_key(reader: Reader) -> Secret:
     """Read once here, so that a damaged key stops the start and not the first session."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -281,7 +191,7 @@ def _private_key(reader: _Reader) -> Secret:
 
 def read_model(values: Mapping[str, str]) -> ModelSettings:
     """The part that `execute` needs too, without a GitHub App."""
-    reader = _Reader(values)
+    reader = Reader(values)
     return ModelSettings(
         model=reader.text("FORGEHAND_MODEL", "claude-sonnet-5-5"),
         upstream=reader.url("ANTHROPIC_BASE_URL", settings_e2b.PROVIDER),
@@ -297,12 +207,35 @@ def require_credential(model: ModelSettings) -> None:
         )
 
 
+def read_address(values: Mapping[str, str]) -> tuple[str, int]:
+    """Where it listens."""
+    reader = Reader(values)
+    return reader.text("FORGEHAND_HOST", "127.0.0.1"), reader.port("FORGEHAND_PORT", 8080)
+
+
+def read_github_urls(values: Mapping[str, str]) -> tuple[str, str]:
+    """The pages' and the API's."""
+    return _github_urls(Reader(values))
+
+
+def _github_urls(reader: Reader) -> tuple[str, str]:
+    url = reader.url("FORGEHAND_GITHUB_URL", GITHUB)
+    return url, reader.url("FORGEHAND_GITHUB_API_URL", GITHUB_API if url == GITHUB else f"{url}/api/v3")
+
+
+def read_public_url(values: Mapping[str, str]) -> str:
+    """Empty where there is none."""
+    reader = Reader(values)
+    given = reader.text("FORGEHAND_PUBLIC_URL", "")
+    return reader.url("FORGEHAND_PUBLIC_URL", given) if given else ""
+
+
 def read_egress(values: Mapping[str, str]) -> frozenset[str]:
-    return _Reader(values).hosts("FORGEHAND_EGRESS")
+    return Reader(values).hosts("FORGEHAND_EGRESS")
 
 
 def read_limits(values: Mapping[str, str]) -> Limits:
-    reader = _Reader(values)
+    reader = Reader(values)
     return Limits(
         session_budget_usd=reader.number("FORGEHAND_SESSION_BUDGET", 5, least=0.01),
         day_budget_usd=reader.number("FORGEHAND_DAY_BUDGET", 50, least=0.01),
@@ -315,12 +248,13 @@ def read_limits(values: Mapping[str, str]) -> Limits:
         max_sessions=reader.whole("FORGEHAND_MAX_SESSIONS", 8),
         repo_sessions=reader.whole("FORGEHAND_REPO_SESSIONS", 4),
         retention_days=reader.number("FORGEHAND_RETENTION_DAYS", 30, least=1),
+        keep_minutes=reader.number("FORGEHAND_KEEP_MINUTES", 30),
     )
 
 
 def read_e2b(values: Mapping[str, str]) -> E2BSettings | None:
     """None where sessions run on this host."""
-    reader = _Reader(values)
+    reader = Reader(values)
     chosen = reader.choice("FORGEHAND_SANDBOX", "local", ("local", "e2b"))
     return settings_e2b.read(reader) if chosen == "e2b" else None
 
@@ -335,26 +269,29 @@ def data_dir(values: Mapping[str, str]) -> Path:
 
 def read(values: Mapping[str, str]) -> Settings:
     """All settings of the service, or a SettingsError with one sentence that names the wrong one."""
-    reader = _Reader(values)
-    public = reader.text("FORGEHAND_PUBLIC_URL", "")
+    reader = Reader(values)
     command = reader.text("FORGEHAND_COMMAND", "/claude")
     if len(command) < 2 or not _COMMAND.fullmatch(command):
         raise SettingsError(f"FORGEHAND_COMMAND must be one word such as /claude, not {command!r}.")
+    host, port = read_address(values)
+    poll_seconds = reader.number("FORGEHAND_POLL_SECONDS", 0)
     if reader.text("FORGEHAND_DATABASE_URL", ""):
         raise SettingsError("FORGEHAND_DATABASE_URL: Postgres is not supported yet. Leave it empty to use SQLite.")
     return Settings(
         data_dir=data_dir(values),
-        host=reader.text("FORGEHAND_HOST", "127.0.0.1"),
-        port=reader.port("FORGEHAND_PORT", 8080),
-        public_url=reader.url("FORGEHAND_PUBLIC_URL", public) if public else None,
+        host=host,
+        port=port,
+        public_url=read_public_url(values) or None,
         sandbox=reader.choice("FORGEHAND_SANDBOX", "local", ("local", "e2b")),
         command=command,
         egress=read_egress(values),
         secret_keys=_secret_keys(reader),
-        github=_github(reader),
+        github=_github(reader, polls=poll_seconds > 0),
         model=read_model(values),
         limits=read_limits(values),
         e2b=read_e2b(values),
+        poll_seconds=poll_seconds,
+        metrics_token=reader.secret("FORGEHAND_METRICS_TOKEN"),
     )
 
 

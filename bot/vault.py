@@ -18,11 +18,16 @@ from bot.store.credentials import COLUMN, OPERATOR, TABLE, Sealed
 API_KEY = "ANTHROPIC_API_KEY"
 OAUTH_TOKEN = "CLAUDE_CODE_OAUTH_TOKEN"  # noqa: S105 - the name of one
 NAMES = (API_KEY, OAUTH_TOKEN)
+"""Of the model's credentials."""
+APP = "FORGEHAND_APP"
+"""The GitHub App, as `registration` packs it."""
 CHECK = "_check"
 """A row whose value is known: it tells a wrong key before there is any secret."""
 CHECK_VALUE = "forgehand"
 BATCH = 20
 LONGEST = 4096
+LONGEST_APP = 16_384
+"""With the largest of private keys in it."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class Vault:
         """The check value under our newest key: from now on it is known that the service has that one."""
         require(self._ring, await credentials.every(self._store))
         if not await self.knows_newest():
-            await credentials.put(self._store, CHECK, OPERATOR, self._ring.seal(CHECK_VALUE, _place(CHECK, OPERATOR)))
+            await credentials.put(self._store, CHECK, OPERATOR, self._ring.seal(CHECK_VALUE, place(CHECK, OPERATOR)))
 
     async def knows_newest(self) -> bool:
         """Whether a running service has our newest key."""
@@ -62,7 +67,7 @@ class Vault:
         self._on_secret(checked)
         check = await credentials.of(self._store, CHECK, OPERATOR)
         known = key_id(check.ciphertext) if check else self._ring.newest
-        sealed = self._ring.seal(checked, _place(name, installation), under=known)
+        sealed = self._ring.seal(checked, place(name, installation), under=known)
         await credentials.put(self._store, name, installation, sealed)
 
     async def get(self, name: str, installation: InstallationId) -> Secret | None:
@@ -75,7 +80,7 @@ class Vault:
         return {(row.name, row.installation): row for row in await credentials.around(self._store, installation)}
 
     def read(self, row: Sealed) -> Secret:
-        value = self._ring.open(row.ciphertext, _place(row.name, row.installation))
+        value = self._ring.open(row.ciphertext, place(row.name, row.installation))
         self._on_secret(value.reveal())
         return value
 
@@ -93,8 +98,8 @@ class Vault:
     def _rotate_some(self, db: Database) -> int:
         old = [row for row in credentials.all_of(db) if key_id(row.ciphertext) != self._ring.newest]
         for row in old[:BATCH]:
-            place = _place(row.name, row.installation)
-            credentials.replace(db, row, self._ring.seal(self._ring.open(row.ciphertext, place).reveal(), place))
+            where = place(row.name, row.installation)
+            credentials.replace(db, row, self._ring.seal(self._ring.open(row.ciphertext, where).reveal(), where))
         return len(old[:BATCH])
 
     def _entry(self, row: Sealed) -> Entry:
@@ -127,7 +132,7 @@ def require(ring: KeyRing, rows: Sequence[Sealed]) -> None:
 
 def _require_check(ring: KeyRing, row: Sealed) -> None:
     try:
-        ring.open(row.ciphertext, _place(CHECK, OPERATOR))
+        ring.open(row.ciphertext, place(CHECK, OPERATOR))
     except VaultError:
         raise SettingsError(
             "The check value of the stored secrets cannot be read with FORGEHAND_SECRET_KEY, although the key is the "
@@ -141,18 +146,18 @@ def fingerprint(value: Secret) -> str:
     return hashlib.sha256(value.reveal().encode()).hexdigest()[:12]
 
 
-def _place(name: str, installation: InstallationId) -> Place:
+def place(name: str, installation: InstallationId) -> Place:
     return Place(TABLE, COLUMN, installation, name)
 
 
 def _checked(name: str, value: Secret) -> str:
     """What may be stored; a mistake is named, the value is not."""
     text = value.reveal().strip()
-    if name not in NAMES:
+    if name not in (*NAMES, APP):
         raise VaultError(f"There is no secret of that name; known are {' and '.join(NAMES)}.")
     if not text:
         raise VaultError(f"Nothing was given for {name}.")
-    if len(text) > LONGEST or not all("!" <= letter <= "~" for letter in text):
+    if len(text) > (LONGEST_APP if name == APP else LONGEST) or not all("!" <= letter <= "~" for letter in text):
         raise VaultError(f"What was given for {name} is not a key: it holds blanks, odd characters or too much.")
     is_oauth = text.startswith("sk-ant-oat")
     if is_oauth != (name == OAUTH_TOKEN) and text.startswith("sk-ant-"):

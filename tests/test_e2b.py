@@ -86,15 +86,30 @@ async def test_of_two_sandboxes_with_one_key_the_furnished_one_stays(world: E2BW
 
 
 async def test_what_a_sandbox_is_given(world: E2BWorld, provider: E2BProvider) -> None:
-    await world.provider(egress=frozenset({"pypi.org"})).create("one", SPEC)
+    await world.provider(egress=frozenset({"packages.example"})).create("one", SPEC)
     [sandbox] = world.e2b.sandboxes
     assert sandbox.metadata == {**SPEC.labels, KEY: "one", INSTANCE: "test"}
-    assert sandbox.network["allowOut"] == ["127.0.0.1", "pypi.org"]
+    assert sandbox.network["allowOut"] == ["127.0.0.1", "packages.example"]
     assert sandbox.network["denyOut"] == ["0.0.0.0/0"]
     assert sandbox.network["allowPublicTraffic"] is False
     assert sandbox.lifecycle.pause
     assert not sandbox.lifecycle.auto_resume
     assert not sandbox.env
+
+
+async def test_what_one_sandbox_is_given_beside_the_others(world: E2BWorld, provider: E2BProvider) -> None:
+    wish = replace(SPEC, egress=("*.mirror.example", "files.example"), template="special")
+    await provider.create("one", wish)
+    [sandbox] = world.e2b.sandboxes
+    assert sandbox.template == "special"
+    assert sandbox.network["allowOut"] == ["*.mirror.example", "127.0.0.1", "files.example"]
+    ask = "import os, socket, urllib.parse as u; p = u.urlsplit(os.environ['HTTPS_PROXY'])\n"
+    ask += "s = socket.create_connection((p.hostname, p.port)); s.sendall(b'CONNECT HOST:443 HTTP/1.1\\r\\n\\r\\n')\n"
+    ask += "print(s.recv(99)[:12])"
+    found = await provider.attach("one")
+    for host, denied in (("a.mirror.example", False), ("mirror.example", True), ("other.example", True)):
+        said = await found.exec(["python3", "-c", ask.replace("HOST", host)], network=True)
+        assert (b"403" in said.stdout) is denied, (host, said)
 
 
 async def test_the_repositorys_hosts_are_open_to_its_sandbox_alone(world: E2BWorld, provider: E2BProvider) -> None:

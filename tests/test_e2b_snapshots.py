@@ -13,7 +13,7 @@ from tests.world import MODEL_KEY, World
 
 CONFIG = "setup:\n  - echo once >> .installed\n"
 FILES = {".github/forgehand.yml": CONFIG, ".gitignore": ".installed\n"}
-SLOW = {"FORGEHAND_E2B_SNAPSHOT_AFTER": "0.001"}
+SLOW = {"FORGEHAND_E2B_SNAPSHOT_AFTER": "0.001", "FORGEHAND_KEEP_MINUTES": "0"}
 
 
 async def until(check: Callable[[], bool], seconds: float = 30.0) -> None:
@@ -106,7 +106,7 @@ async def test_with_the_app_its_snapshots_are_removed(tmp_path: Path) -> None:
 
 
 async def test_a_quick_repository_gets_none(tmp_path: Path) -> None:
-    async with e2b_spine(tmp_path) as (world, e2b):
+    async with e2b_spine(tmp_path, FORGEHAND_KEEP_MINUTES="0") as (world, e2b):
         world.github.commit(world.repo, "main", FILES, message="Configure")
         async with world.bot():
             await turn(world)

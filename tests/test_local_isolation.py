@@ -508,10 +508,10 @@ async def test_egress_is_by_name_and_logged(provider: LocalProvider, env: LocalE
         return await asyncio.open_connection("127.0.0.1", port)
 
     async def resolve(name: str) -> list[str]:
-        return {"pypi.org": ["151.101.0.223"], "evil.pypi.org": ["151.101.0.223", "10.0.0.1"]}[name]
+        return {"packages.example": ["151.101.0.223"], "evil.packages.example": ["151.101.0.223", "10.0.0.1"]}[name]
 
     proxy = EgressProxy(
-        provider.sockets / "egress.sock", lambda host: host.endswith("pypi.org"), resolve=resolve, connect=dial
+        provider.sockets / "egress.sock", lambda host: host.endswith("packages.example"), resolve=resolve, connect=dial
     )
     await proxy.start()
     script = (
@@ -525,7 +525,13 @@ async def test_egress_is_by_name_and_logged(provider: LocalProvider, env: LocalE
         "    print(head)\n"
     )
     refused = ["github.com:443", "api.anthropic.com:443", "127.0.0.1:443", "169.254.169.254:443", "[::1]:443"]
-    refused += ["pypi.org:80", "pypi.org:22", "pypi.org.evil.example:443", "evil.pypi.org:443", "0x7f000001:443"]
+    refused += [
+        "packages.example:80",
+        "packages.example:22",
+        "packages.example.evil.example:443",
+        "evil.packages.example:443",
+        "0x7f000001:443",
+    ]
     try:
         result = await python(env, script, "PyPI.org:443", *refused, network=True)
     finally:

@@ -6,7 +6,22 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import config, console, db, deliveries, demo, execute, keys, sandbox, serve, sessions, spend
+from bot.cli import (
+    config,
+    console,
+    db,
+    deliveries,
+    demo,
+    doctor,
+    execute,
+    keys,
+    sandbox,
+    serve,
+    sessions,
+    setup,
+    spend,
+    switch,
+)
 
 app = typer.Typer(
     name="forgehand",
@@ -36,6 +51,10 @@ app.command("serve")(serve.command)
 app.command("execute")(execute.command)
 app.command("demo")(demo.command)
 app.command("spend")(spend.command)
+app.command("setup")(setup.command)
+app.command("doctor")(doctor.command)
+app.command("pause")(switch.pause)
+app.command("resume")(switch.resume)
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(deliveries.app, name="deliveries")
 app.add_typer(config.app, name="config")

@@ -8,26 +8,33 @@ from typing import Annotated
 import typer
 
 from bot import settings
-from bot.cli import console
+from bot.cli import console, setup, start
 from bot.errors import SettingsError
 
 
 def command(
     config: Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")] = None,
+    poll: Annotated[
+        bool, typer.Option("--poll", help="Read GitHub's log of deliveries instead of being called: no public address.")
+    ] = False,
 ) -> None:
     """Receive webhooks and run sessions until SIGTERM; what runs then is taken up by the next start."""
-    console.run(_serve(config))
+    console.run(_serve(config, poll))
 
 
-async def _serve(config: Path | None) -> None:
-    chosen = settings.read(settings.from_environment(config))
+async def _serve(config: Path | None, poll: bool) -> None:
+    values = settings.from_environment(config)
+    if await start.has_no_app(values) and not await setup.guide(values):
+        return
+    chosen = await start.chosen(values, poll=poll)
     console.require_git()
     _require_price(chosen.model.model)
     from bot import app
 
     stop = console.stop_signals()
     async with app.running(chosen) as service:
-        console.say(f"Forgehand listens on {service.url}; sandbox: {service.isolation}")
+        way = f"reads GitHub's log every {chosen.poll_seconds:g} s, and listens" if chosen.poll_seconds else "listens"
+        console.say(f"Forgehand {way} on {service.url}; sandbox: {service.isolation}")
         await stop.wait()
         console.say("Stopping; sessions under way go on when Forgehand is started again.")
 

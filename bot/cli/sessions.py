@@ -133,3 +133,25 @@ def stop(session: str, as_json: AsJson = False, config: Config = None) -> None:
 async def _stop(path: Path, session_id: SessionId) -> tuple[bool, str]:
     await _show(path, session_id)  # a session that is not there needs no service to say so
     return await service.ask(path, "stop", {"session": session_id})
+
+
+@app.command()
+def pull(
+    session: str,
+    path: Annotated[Path, typer.Option(help="Your clone; the working directory otherwise.")] = Path(),
+    as_json: AsJson = False,
+    config: Config = None,
+) -> None:
+    """Bring its branch and its transcript into your clone, to go on with `claude --resume`."""
+    from bot.cli import pull as pulling
+
+    found = console.run(pulling.pull(config, SessionId(session), path))
+    if as_json:
+        console.print_json(dataclasses.asdict(found))
+        return
+    typer.echo(f"branch: {found.branch}" if found.branch else "Nothing was pushed.")
+    if found.kept:
+        typer.echo(f"Its work is kept as a bundle: git fetch {found.kept} refs/forgehand/work")
+    typer.echo(
+        f"To go on: git switch {found.branch or ''}; {found.resume}" if found.resume else "No transcript is kept."
+    )

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from bot.git import admission, commits, inspection, remote
+from bot.git import admission, commits, inspection, remote, trees
 from bot.git.access import RemoteAccess
 from bot.git.changes import Change
 from bot.git.commits import Author
@@ -55,6 +55,10 @@ class Quarantine:
     async def commit(self, tree: str, parents: Sequence[str], message: str, author: Author, when: int) -> str:
         """Our own commit over a tree: the same inputs make the same commit, whoever runs it and whenever."""
         return await commits.make(self._dir, tree, parents, message, author=author, when=when)
+
+    async def with_file(self, commit: str, path: str, content: bytes) -> str:
+        """The tree of a commit with a file of ours put in."""
+        return await trees.with_file(self._dir, commit, path, content)
 
     async def reverted(self, commit: str, tip: str) -> str | None:
         """The tree of `tip` without what `commit` did; None where later changes are in the way."""

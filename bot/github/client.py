@@ -9,11 +9,11 @@ from urllib.parse import quote
 
 from bot.errors import GitHubRefused, NotFound
 from bot.github import wire
-from bot.github.api import REPEAT_AFTER_SECONDS, Answer, Api, Call, require
+from bot.github.api import REPEAT_AFTER_SECONDS, Answer, Api, Call, require, server_time
 from bot.github.attachments import Attachments
-from bot.github.reads import Reads
+from bot.github.reads import MAX_PAGES, PAGE, Reads
 from bot.github.tokens import Clock, Signer, Tokens
-from bot.github.types import AppIdentity, DeliveryPage, Purpose
+from bot.github.types import AppIdentity, DeliveryPage, Hook, InstallationView, Purpose, Registration
 from bot.models import InstallationId, RepoId
 from bot.settings import GitHubSettings, Secret
 
@@ -48,9 +48,16 @@ class GitHubApp:
         """Asked once."""
         async with self._asking:
             if self._identity is None:
-                app = require(await self.call(Call("GET", "/app"))).decode(wire.App)
+                app = await self._app()
                 self._identity = app.identity(await self._bot(app.slug))
             return self._identity
+
+    async def _app(self) -> wire.App:
+        return require(await self.call(Call("GET", "/app"))).decode(wire.App)
+
+    async def registration(self) -> Registration:
+        """What the App may do and hears of, asked now."""
+        return (await self._app()).registration()
 
     async def _bot(self, slug: str) -> wire.User:
         """The bot's account is public, but asking for it takes an installation's token or nobody's: not the App's."""
@@ -67,6 +74,26 @@ class GitHubApp:
             if one.suspended_at is None:
                 return await self.installation(InstallationId(one.id)).call(call, Purpose.METADATA, None)
         raise NotFound("the App is installed nowhere yet.")
+
+    async def clock_skew(self) -> float:
+        """Seconds by which GitHub's clock is ahead of ours."""
+        answer = await self.call(Call("GET", "/app"))
+        return server_time(answer.headers, self._clock()) - self._clock()
+
+    async def hook(self) -> Hook:
+        """Where GitHub sends the App's webhooks."""
+        return require(await self.call(Call("GET", "/app/hook/config"))).decode(wire.HookJson).hook()
+
+    async def installations(self) -> list[InstallationView]:
+        """All of them, in pages of a bounded number."""
+        found: list[InstallationView] = []
+        for page in range(1, MAX_PAGES + 1):
+            call = Call("GET", "/app/installations", {"per_page": PAGE, "page": page})
+            listed = require(await self.call(call)).decode(list[wire.InstallationJson])
+            found += [one.view() for one in listed]
+            if len(listed) < PAGE:
+                break
+        return found
 
     def installation(self, installation_id: InstallationId) -> Installation:
         if installation_id not in self._installations:

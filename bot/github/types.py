@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
-from bot.models import Person, Repo
+from bot.models import InstallationId, Person, Repo
+from bot.settings import Secret
 
 
 class Purpose(StrEnum):
@@ -34,6 +37,47 @@ class AppIdentity:
     def bot_email(self) -> str:
         """The address by which GitHub links a commit to the bot."""
         return f"{self.bot_id}+{self.bot_login}@users.noreply.github.com"
+
+
+@dataclass(frozen=True)
+class Registration:
+    """The App as it is registered."""
+
+    slug: str
+    url: str
+    permissions: Mapping[str, str]
+    events: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Converted:
+    """An App that GitHub has just made from a manifest."""
+
+    app_id: int
+    slug: str
+    private_key: Secret
+    webhook_secret: Secret
+    client_id: str
+    client_secret: Secret
+    url: str
+    """Of its page."""
+
+
+@dataclass(frozen=True)
+class Hook:
+    """The App's webhook as it is set at GitHub."""
+
+    url: str
+    content_type: str
+
+
+@dataclass(frozen=True)
+class InstallationView:
+    """An installation of the App as GitHub lists it."""
+
+    id: InstallationId
+    account: Person
+    is_suspended: bool
 
 
 @dataclass(frozen=True)
@@ -150,6 +194,19 @@ class Delivery:
     redelivery: bool
     installation_id: int | None
     repository_id: int | None
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whoever was called has answered that all is well."""
+        return 200 <= self.status_code < 300
+
+    @property
+    def at(self) -> float:
+        """When it was delivered, or should have been; 0 for a time that cannot be read."""
+        try:
+            return datetime.fromisoformat(self.delivered_at).timestamp()
+        except ValueError:
+            return 0.0
 
 
 @dataclass(frozen=True)

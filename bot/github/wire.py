@@ -6,8 +6,19 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from bot.github.types import AppIdentity, CheckRun, Comment, Delivery, Issue, Pull, RepoView
-from bot.models import Person, RepoId
+from bot.github.types import (
+    AppIdentity,
+    CheckRun,
+    Comment,
+    Delivery,
+    Hook,
+    InstallationView,
+    Issue,
+    Pull,
+    Registration,
+    RepoView,
+)
+from bot.models import InstallationId, Person, RepoId
 
 GHOST = Person(10137, "ghost")
 
@@ -36,15 +47,33 @@ class App(msgspec.Struct):
     slug: str
     name: str
     owner: Owner | None = None
+    permissions: dict[str, str] = msgspec.field(default_factory=dict)
+    events: list[str] = msgspec.field(default_factory=list)
+    html_url: str = ""
+
+    def registration(self) -> Registration:
+        return Registration(self.slug, self.html_url, self.permissions, frozenset(self.events))
 
     def identity(self, bot: User) -> AppIdentity:
         owner = self.owner or Owner()
         return AppIdentity(self.id, self.slug, self.name, owner.login or owner.slug, bot.login, bot.id)
 
 
+class HookJson(msgspec.Struct):
+    url: str = ""
+    content_type: str = "form"
+
+    def hook(self) -> Hook:
+        return Hook(self.url, self.content_type)
+
+
 class InstallationJson(msgspec.Struct):
     id: int
     suspended_at: str | None = None
+    account: User | None = None
+
+    def view(self) -> InstallationView:
+        return InstallationView(InstallationId(self.id), _person(self.account), self.suspended_at is not None)
 
 
 class Repository(msgspec.Struct):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bot.events import Remark
+from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
 from bot.live.board import LiveBoard
 from bot.models import TurnKey, TurnState
@@ -23,10 +24,13 @@ class Desk:
     github: GitHubApp
     outbound: Outbound
     board: LiveBoard
+    cache: RepositoryCache
     admit: Callable[[], None]
     """A turn waits."""
     poke: Callable[[TurnKey], None]
     """A turn's row has changed."""
+    sweep: Callable[[], None]
+    """An environment was given up."""
     clock: Callable[[], float] = time.time
 
     async def reply(self, remark: Remark, text: str) -> None:

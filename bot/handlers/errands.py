@@ -7,7 +7,7 @@ import logging
 
 import msgspec
 
-from bot.handlers import expiry, stop
+from bot.handlers import expiry, stop, switch
 from bot.handlers.desk import Desk
 from bot.models import SessionId
 from bot.store import deliveries, gateway, requests
@@ -48,6 +48,8 @@ class Errands:
         done, words = False, f"`{request.kind}` is not known to the running service: it may be of another version."
         if request.kind == "stop":
             done, words = await self._stop(SessionId(request.body.get("session", "")))
+        elif request.kind in ("pause", "resume"):
+            done, words = True, await switch.throw(self._desk, request.kind, stop="stop" in request.body)
         elif request.kind == "replay":
             done, words = await self._replay(request.body)
         await requests.answer(self._desk.store, request.id, words, failed=not done)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import defaultdict
 
-from bot import events
+from bot import events, logs
 from bot.errors import GitHubRefused, TransientError, UserError
 from bot.events import (
     CheckAsked,
@@ -85,8 +85,9 @@ class Intake:
         try:
             async with self._room:
                 for delivery in chain:
-                    if pause := await self._one(delivery):
-                        return
+                    with logs.about(delivery=delivery.guid):
+                        if pause := await self._one(delivery):
+                            return
         except TransientError as error:  # of the store: nothing is known of this try
             log.warning("intake waits for the store", extra={"error": str(error)})
             pause = error.retry_after or 1.0
@@ -101,10 +102,12 @@ class Intake:
     async def _one(self, delivery: Delivery) -> float:
         """0 when it is settled, else the seconds until the next try."""
         attempt = await deliveries.bump_attempt(self._desk.store, delivery.guid)
+        if not attempt:  # while we looked, the task before this one was done with it
+            return 0.0
         try:
             noted = await self._dispatch(delivery)
         except TransientError as error:
-            log.warning("delivery waits", extra={"delivery": delivery.guid, "error": str(error), "attempt": attempt})
+            log.warning("delivery waits", extra={"error": str(error), "attempt": attempt})
             if attempt < MOST_ATTEMPTS:
                 return error.retry_after or min(0.5 * 2**attempt, LONGEST_PAUSE_SECONDS)
             noted = Noted(DeliveryState.FAILED, f"given up after {attempt} tries: {error}")
@@ -114,9 +117,11 @@ class Intake:
             log.warning("GitHub did not take it", extra={"delivery": delivery.guid, "error": str(error)})
             noted = Noted(DeliveryState.FAILED, f"GitHub did not let us answer ({error.status})")
         except Exception as error:  # a bug: this delivery must not hold up the others
-            log.exception("delivery failed", extra={"delivery": delivery.guid})
+            log.exception("delivery failed")
             noted = Noted(DeliveryState.FAILED, f"something broke on our side ({type(error).__name__})")
         await deliveries.settle(self._desk.store, delivery.guid, noted.state, noted.reason, noted.session)
+        if noted.session is not None:
+            log.info("delivery acted upon", extra={"session": noted.session})
         return 0.0
 
     async def _dispatch(self, delivery: Delivery) -> Noted:

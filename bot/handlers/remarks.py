@@ -13,6 +13,7 @@ from bot.commands import (
     Cost,
     Deny,
     Help,
+    Init,
     Plan,
     Resolve,
     Retry,
@@ -25,7 +26,7 @@ from bot.commands import (
 )
 from bot.errors import CommandError, NotFound
 from bot.events import IssueOpened, Labeled, PullOpened, Remark, ReviewWanted
-from bot.handlers import again, answers, review_triggers, reviews, start, stop, triggers, undo, why, words
+from bot.handlers import again, answers, init, review_triggers, reviews, start, stop, triggers, undo, why, words
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, ignored, refused
 from bot.policy import Answer, Decision
@@ -105,6 +106,8 @@ async def _dispatch(command: Command, remark: Remark, desk: Desk) -> Noted:
             return await undo.handle(remark, desk)
         case Stop():
             return await stop.handle(remark, desk)
+        case Init():
+            return await init.handle(remark, desk)
         case Status() | Help() | Cost() | Why():
             return await _answer(command, remark, desk)
         case Review():

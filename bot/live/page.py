@@ -15,7 +15,7 @@ from bot.live.line import Place
 from bot.live.state import LiveState
 from bot.models import Outcome, Thread, TurnKey, TurnState
 from bot.settings import Limits
-from bot.store import approvals, gateway, machines, samples, sessions
+from bot.store import approvals, gateway, machines, samples, sessions, switches
 from bot.store import line as standing
 from bot.store.approvals import Approval, Kind, Standing
 from bot.store.base import Store
@@ -43,6 +43,8 @@ class View:
     verified: list[dict[str, Any]]
     command: str
     now: float
+    paused: bool = False
+    """The operator lets nothing new begin."""
     asks: Sequence[Approval] = ()
     """What the agent waits for."""
     sample: Sample | None = None
@@ -100,6 +102,7 @@ class Page:
             state=await self._folds.of(key),
             cost=await gateway.turn_cost(self._store, key),
             place=await self._place(turn),
+            paused=await switches.paused_at(self._store) is not None,
             files=list(turn.files_changed or ()),
             verified=list(turn.verified or ()),
             command=self._command,

@@ -73,7 +73,8 @@ def _headline(view: View) -> str:
     if turn.stop_requested:
         return "### ⏹️ Stopping"
     if turn.state is TurnState.QUEUED:
-        return f"### ⏳ Queued, {ordinal(view.place.number)} in line" if view.place else "### ⏳ Queued"
+        state = "⏸️ Paused by the operator" if view.paused else "⏳ Queued"
+        return f"### {state}, {ordinal(view.place.number)} in line" if view.place else f"### {state}"
     words = endings.STEP_WORDS[turn.step].capitalize()
     elapsed = duration(view.now - (turn.started_at or turn.created_at))
     return f"### 🛠️ {words} · step {turn.step.number} of {len(Step)} · {elapsed}"

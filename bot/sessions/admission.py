@@ -9,12 +9,10 @@ from collections.abc import Sequence
 from bot.engine.protocol import Engine
 from bot.live import line
 from bot.live.board import LiveBoard
-from bot.sessions import strays
 from bot.settings import Limits
-from bot.store import sessions
+from bot.store import sessions, switches
 from bot.store.base import Store
 from bot.store.sessions import Turn
-from sandbox.primitives import EnvironmentProvider
 
 log = logging.getLogger(__name__)
 
@@ -31,15 +29,18 @@ def choose(queued: Sequence[Turn], running: Sequence[Turn], limits: Limits) -> l
 class Admission:
     """The loop around `choose`, and the reconciler: what the store says runs is run by the engine."""
 
-    def __init__(
-        self, store: Store, engine: Engine, board: LiveBoard, limits: Limits, provider: EnvironmentProvider
-    ) -> None:
+    def __init__(self, store: Store, engine: Engine, board: LiveBoard, limits: Limits) -> None:
         self._store = store
-        self._provider = provider
         self._engine = engine
         self._board = board
         self._limits = limits
         self._wake = asyncio.Event()
+        self._looked_at = asyncio.get_running_loop().time()
+
+    @property
+    def silent_seconds(self) -> float:
+        """How long no round has come to its end: while it works that is a few seconds."""
+        return asyncio.get_running_loop().time() - self._looked_at
 
     def wake(self) -> None:
         self._wake.set()
@@ -55,6 +56,7 @@ class Admission:
                     await self.reconcile()
                     next_reconcile = clock() + RECONCILE_SECONDS
                 await self.round()
+                self._looked_at = clock()
             except Exception:  # the loop must outlive any one failure of store or engine
                 log.exception("admission round failed")
             try:
@@ -65,7 +67,8 @@ class Admission:
 
     async def round(self) -> None:
         running = await sessions.running(self._store)
-        for turn in choose(await sessions.queued(self._store), running, self._limits):
+        paused = await switches.paused_at(self._store) is not None
+        for turn in choose([] if paused else await sessions.queued(self._store), running, self._limits):
             await sessions.start(self._store, turn.key)
             await self._engine.submit(turn.key, turn.thread_id)
         for turn in running:
@@ -77,5 +80,3 @@ class Admission:
         turns = [(turn.key, turn.thread_id) for turn in await sessions.running(self._store)]
         if adopted := await self._engine.adopt(turns):
             log.info("turns were taken up again", extra={"count": adopted})
-        if ended := await strays.sweep(self._store, self._provider):
-            log.info("stray environments were ended", extra={"count": ended})

@@ -11,11 +11,11 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
-from bot import endings
+from bot import endings, logs
 from bot.errors import BotError, GitHubRefused, TransientError, UserError
 from bot.git.errors import MirrorLost
 from bot.models import Outcome, Step, TurnKey, TurnState
-from bot.sessions import detours, environments, moves
+from bot.sessions import detours, environments, losses, moves
 from bot.sessions.moves import End, Move, To
 from bot.sessions.remote import follow_move, restore_mirror
 from bot.sessions.services import Services
@@ -55,6 +55,10 @@ class Flow:
         self._services = services
 
     async def advance(self, key: TurnKey) -> None:
+        with logs.about(session=key.session, turn=key.workflow_id):
+            await self._advance(key)
+
+    async def _advance(self, key: TurnKey) -> None:
         attempts = 0
         while True:
             try:
@@ -106,9 +110,9 @@ class Flow:
         if isinstance(error, KeyRefused):
             words = endings.sandboxes_refused()
         elif isinstance(error, SandboxError) and await environments.is_gone(self._services, turn):
+            if turn.step in (Step.WORK, Step.COLLECT):
+                return await losses.environment_lost(self._services, turn)
             outcome, words = Outcome.KILLED, endings.environment_lost()
-            if turn.step is Step.WORK:
-                return End(outcome, words)
         return await detours.failed(self._services, turn, outcome, words)
 
     async def _interruptible(self, turn: Turn) -> Move:

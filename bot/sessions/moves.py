@@ -18,10 +18,12 @@ class To:
     columns: dict[str, Any] = field(default_factory=dict)
     ending: tuple[Outcome, str | None] | None = None
     """How the turn will have ended, when that is clear while there is still something to bring home."""
+    note: str | None = None
+    """A word of ours among the agent's lines."""
 
     @property
     def found(self) -> Found:
-        return Found(self.ending)
+        return Found(self.ending, note=self.note)
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,8 @@ class Reading:
     ignored: tuple[str, ...]
     """Paths by which a pull request would steer its own run."""
     files: Mapping[str, bytes]
+    untrusted: bool
+    """Words are in it of somebody who may not write here, or of nobody knows whom."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ async def gather(services: Services, turn: Turn, config: RepoConfig, base: str, 
         notes=(*composed.notes, *await rulebook.untold(services, turn, book.unused)),
         ignored=ignored,
         files={**album.files, **{name: text.encode("utf-8", "replace") for name, text in composed.files.items()}},
+        untrusted=composed.untrusted,
     )
 
 

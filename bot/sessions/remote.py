@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from bot.errors import GitHubRefused, TransientError
 from bot.git.access import RemoteAccess
+from bot.github.client import GitHubApp
 from bot.github.types import Purpose
 from bot.models import Repo, Thread
 from bot.sessions.services import Services
+from bot.settings import Settings
 from bot.store import sessions, threads
 from bot.store.sessions import Turn
 
 MOVED = (301, 302, 307, 308)
 
 
-async def remote_access(services: Services, thread: Thread, purpose: Purpose) -> RemoteAccess:
+class Reach(Protocol):
+    """What it takes to reach a repository."""
+
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def github(self) -> GitHubApp: ...
+
+
+async def remote_access(services: Reach, thread: Thread, purpose: Purpose) -> RemoteAccess:
     token = await services.github.installation(thread.installation).token(purpose, thread.repo.id, fresh=True)
     return RemoteAccess(f"{services.settings.github.url}/{thread.repo.full_name}.git", token)
 

@@ -16,9 +16,10 @@ def _path(services: Services, agent_session: str) -> Path:
 
 
 async def keep(services: Services, agent_session: str, environment: ExecutionEnvironment) -> None:
+    """Whole lines only: the agent may be in the middle of one."""
     data = await environment.transcript(agent_session)
-    if data:
-        await asyncio.to_thread(_write, _path(services, agent_session), data)
+    if data and (whole := data[: data.rfind(b"\n") + 1]):
+        await asyncio.to_thread(_write, _path(services, agent_session), whole)
 
 
 async def restore(services: Services, agent_session: str, environment: ExecutionEnvironment) -> bool:

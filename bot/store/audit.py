@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass
 
 from bot.store.base import Store
@@ -26,6 +27,17 @@ def note(db: Database, entry: Entry) -> None:
     ON CONFLICT (id) DO NOTHING
     """
     run(db, sql, **{name: getattr(entry, name) for name in Entry.__dataclass_fields__})
+
+
+async def add(store: Store, actor: str, action: str, subject: str, detail: str | None = None) -> None:
+    """What somebody (`operator`, `github`) did to the service itself."""
+    at = store.now()
+    await store.write(lambda db: put(db, at, actor, action, subject, detail))
+
+
+def put(db: Database, at: float, actor: str, action: str, subject: str, detail: str | None = None) -> None:
+    """`add` as a part of a larger transaction."""
+    note(db, Entry(uuid.uuid4().hex, at, actor, action, subject, detail))
 
 
 async def listing(store: Store, limit: int = 1000) -> list[Entry]:

@@ -82,15 +82,20 @@ ON CONFLICT (guid) DO NOTHING
 """
 
 
+UNSEEN = ""
+"""In the place of a digest: it came by GitHub's log, which gives the payload anew and not the bytes that were sent."""
+
+
 def digest(body: bytes | bytearray) -> str:
     """What tells two bodies apart."""
     return hashlib.sha256(body).hexdigest()
 
 
-async def add(store: Store, delivery: NewDelivery) -> Addition:
-    """Store it unless its GUID is known; returns when it is on the disk."""
-    received_at = store.now()
-    return await store.write(lambda db: _add(db, delivery, received_at))
+async def add(store: Store, delivery: NewDelivery, received_at: float | None = None) -> Addition:
+    """Store it unless its GUID is known; returns when it is on the disk. `received_at`, now by default, is its place in
+    the order of its thread."""
+    at = store.now() if received_at is None else received_at
+    return await store.write(lambda db: _add(db, delivery, at))
 
 
 async def get(store: Store, guid: str) -> Delivery | None:
@@ -112,6 +117,13 @@ async def known(store: Store, guids: Collection[str]) -> set[str]:
         return {guid for guid in guids if one(db, sql, guid=guid)}
 
     return await store.read(work)
+
+
+async def latest_at(store: Store) -> float:
+    """When something was last received that was, or may be, acted upon; 0 when that never was."""
+    sql = "SELECT MAX(received_at) AS at FROM deliveries WHERE state IN ('received', 'acted')"
+    row = await store.read(lambda db: one(db, sql))
+    return float(row["at"] or 0.0) if row else 0.0
 
 
 async def recent(store: Store, limit: int = 100) -> list[Delivery]:
@@ -155,8 +167,8 @@ async def reopen(store: Store, guid: str) -> bool:
 
 
 async def bump_attempt(store: Store, guid: DeliveryId) -> int:
-    """Count a try at acting upon it; how many there were with this one."""
-    sql = "UPDATE deliveries SET attempts = attempts + 1 WHERE guid = :guid RETURNING attempts"
+    """Count a try at acting upon it; how many there were with this one, 0 when it is settled."""
+    sql = "UPDATE deliveries SET attempts = attempts + 1 WHERE guid = :guid AND state = 'received' RETURNING attempts"
     row = await store.write(lambda db: one(db, sql, guid=guid))
     return int(row["attempts"]) if row else 0
 
@@ -179,4 +191,5 @@ def _add(db: Database, delivery: NewDelivery, received_at: float) -> Addition:
         return Addition.ADDED
     row = one(db, "SELECT body_sha256 FROM deliveries WHERE guid = :guid", guid=delivery.guid)
     assert row is not None
-    return Addition.DUPLICATE if row["body_sha256"] == delivery.body_sha256 else Addition.CONFLICT
+    same = delivery.body_sha256 in (row["body_sha256"], UNSEEN) or row["body_sha256"] == UNSEEN
+    return Addition.DUPLICATE if same else Addition.CONFLICT

@@ -25,18 +25,11 @@ from bot.store.rows import Row
 R = TypeVar("R", bound="Record")
 
 _JSON = {
-    "review",
-    "files_changed",
-    "verified",
-    "step_times",
-    "notes",
-    "ignored",
-    "blocked",
-    "spot",
-    "matter",
-    "request",
+    *("files_changed", "verified", "step_times", "notes", "ignored", "blocked", "spot", "matter", "request", "review"),
 }
-_FLAGS = {"resumed", "private", "is_pull", "final", "remade", "reacted", "told_refused", "late"}
+_FLAGS = {
+    *("resumed", "untrusted", "prepared", "private", "is_pull", "final", "remade", "reacted", "told_refused", "late"),
+}
 
 
 class Record:
@@ -119,6 +112,12 @@ class Turn(Record):
     blocked: tuple[dict[str, Any], ...] | None
     """Hosts that the environment asked for and was refused."""
     resumed: bool
+    untrusted: bool
+    """The agent has read words of people without write access."""
+    resumptions: int
+    """How often it was begun anew after it was lost."""
+    checkpoint_at: float | None
+    """When what it has done was last brought home, while it works."""
     stop_requested: str | None
     agent_result: str | None
     agent_error: str | None

@@ -10,6 +10,7 @@ import msgspec
 
 from bot.errors import StoreError
 from bot.models import Outcome, SessionId, Step, TurnKey, TurnState
+from bot.store import events
 from bot.store.base import Store
 from bot.store.records import Turn
 from bot.store.rows import Database, Row, many, one, run
@@ -22,6 +23,7 @@ SETTABLE = {
     "base_sha",
     "blocked",
     "budget_usd",
+    "checkpoint_at",
     "commit_sha",
     "config",
     "context",
@@ -39,10 +41,13 @@ SETTABLE = {
     "resumed",
     "review",
     "review_id",
+    "resumptions",
+    "stream_offset",
     "timeout_seconds",
     "tip_sha",
     "tree_sha",
     "undoes",
+    "untrusted",
     "verified",
     "work_started_at",
 }
@@ -58,6 +63,8 @@ class Found:
     """How the turn will have ended, unless that was said before."""
     session: Mapping[str, Any] = field(default_factory=dict)
     """Columns of SESSION_SETTABLE."""
+    note: str | None = None
+    """Stored among the turn's events."""
 
 
 NOTHING_FOUND = Found()
@@ -117,6 +124,9 @@ async def advance(store: Store, key: TurnKey, step: Step, found: Found = NOTHING
             _decide(db, key, *found.ending)
         if found.session:
             set_session(db, key.session, found.session)
+        if found.note:
+            line = msgspec.json.encode({"type": "forgehand", "note": found.note}).decode()
+            events.note(db, key, "note", line, at)
         return True
 
     return await store.write(work)

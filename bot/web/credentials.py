@@ -66,3 +66,11 @@ async def find(vault: Vault, model: ModelSettings, installation: InstallationId)
                 where = "the vault" if place == OPERATOR else f"the vault of installation {place}"
                 return Found(Credential(vault.read(row), name == OAUTH_TOKEN), name, where)
     return None
+
+
+def operators(model: ModelSettings) -> Found | None:
+    """The operator's own, where nothing is stored."""
+    for name, value in zip(NAMES, (model.api_key, model.oauth_token), strict=True):
+        if value is not None:
+            return Found(Credential(value, name == OAUTH_TOKEN), name, "the environment")
+    return None

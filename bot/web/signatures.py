@@ -31,3 +31,8 @@ def claimed(headers: Sequence[bytes]) -> bytes | None:
         return None
     form = _FORM.fullmatch(headers[0])
     return bytes.fromhex(form.group(1).decode()) if form else None
+
+
+def of(secret: Secret, body: bytes) -> str:
+    """The header's value, as GitHub makes it."""
+    return f"sha256={hmac.digest(secret.reveal().encode(), body, 'sha256').hex()}"

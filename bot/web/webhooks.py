@@ -10,12 +10,11 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Message, Receive, Scope, Send
 
 from bot.errors import BotError
-from bot.models import DeliveryId
 from bot.settings import Secret
 from bot.store import deliveries
 from bot.store.base import Store
 from bot.store.deliveries import Addition, DeliveryState, NewDelivery
-from bot.web import envelope, signatures
+from bot.web import envelope, received, signatures
 from bot.web.bodies import BodyLimits, BodyReader, BodyRefused, Disconnected
 
 log = logging.getLogger(__name__)
@@ -93,27 +92,11 @@ class WebhookEndpoint:
         guid = headers.only(b"x-github-delivery", _GUID)
         event = headers.only(b"x-github-event", _EVENT)
         try:
-            seen = envelope.read(body)
-            wanted = event in self._handled or f"{event}.{seen.action}" in self._handled
-            text = body.decode() if wanted else None
+            return received.read(guid, event, body, deliveries.digest(body), self._handled)
         except (envelope.NotJson, UnicodeDecodeError):
             raise BodyRefused(
                 400, "The body is not JSON: set the webhook's content type to application/json."
             ) from None
-        named = f"`{event}` ({seen.action})" if seen.action else f"`{event}`"
-        return NewDelivery(
-            guid=DeliveryId(guid),
-            event=event,
-            body_sha256=deliveries.digest(body),
-            body=text,
-            action=seen.action,
-            state=DeliveryState.RECEIVED if wanted else DeliveryState.IGNORED,
-            reason=None if wanted else f"Nothing is done upon {named}.",
-            installation_id=seen.installation_id,
-            repo_id=seen.repo_id,
-            number=seen.number,
-            sender=seen.sender,
-        )
 
     async def _refuse(self, refusal: BodyRefused, receive: Receive, send: Send) -> None:
         """Answer before the body was read to its end, then close."""

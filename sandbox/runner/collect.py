@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from .repository import GitFailed, GitTimedOut, Repository, create, remove
 
 REF = "refs/forgehand/work"
 SUBJECTS = 50
+GENTLY = 15
 
 
 def main() -> int:
@@ -31,6 +33,8 @@ def collect(spec: dict[str, Any]) -> dict[str, Any]:
     scratch = folder / "collecting"
     remove(scratch)  # of a collect that was killed: a left-over lock would stop us for good
     scratch.mkdir(parents=True)
+    if spec.get("gently"):
+        os.nice(GENTLY)
     own = Repository(spec["git"], work / ".git", work, seconds=spec["timeout_seconds"] / 2)
     try:
         return _snapshot(own, scratch, spec["base"], start="HEAD" if own.has("HEAD^{tree}") else spec["base"])

@@ -42,10 +42,11 @@ async def _collect(services: Services, turn: Turn, environment: ExecutionEnviron
     bundle = keeping.collected(services, turn)
     bundle.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     await environment.fetch_bundle(collected, bundle, BUNDLE_BYTES)
-    return await _admit(services, turn, bundle)
+    return await admit(services, turn, bundle)
 
 
-async def _admit(services: Services, turn: Turn, bundle: Path) -> Move:
+async def admit(services: Services, turn: Turn, bundle: Path) -> Move:
+    """What is made of work that has come home."""
     session = await sessions.session(services.store, turn.key.session)
     assert turn.base_sha is not None
     try:

@@ -44,6 +44,7 @@ async def run(services: Services, turn: Turn) -> Move:
         "instructions": found.instructions,
         "notes": found.notes,
         "ignored": found.ignored,
+        "untrusted": int(found.untrusted or turn.kind == "review"),  # nobody has merged what it looked at
     }
     return To(Step.FURNISH, {**columns, "config": repo_config.dump(config), **_limits(turn, config)})
 

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 
 from bot.models import Outcome, Step
-from bot.sessions import echo, environments, keeping, mail, warmth
+from bot.sessions import echo, keeping, kept, mail, warmth
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
 from bot.store import approvals, checks, gateway, machines, sessions
@@ -15,7 +15,7 @@ from bot.store.sessions import Turn
 
 async def run(services: Services, turn: Turn) -> Move:
     await gateway.revoke(services.store, turn.key)
-    await environments.close(services, turn)
+    stays = await kept.keep_or_end(services, turn)
     await warmth.consider(services, turn)
     await machines.end(services.store, turn.key)
     await keeping.keep_unpublished(services, turn)
@@ -27,4 +27,6 @@ async def run(services: Services, turn: Turn) -> Move:
         await checks.put(services.store, turn.key, turn.commit_sha)
     await sessions.finish(services.store, turn.key, turn.outcome or Outcome.FAILED, turn.detail)
     services.board.touch(turn.key, final=True)
+    if stays:
+        await kept.rest(services, turn)  # it may take seconds, and nobody should wait for them
     return To(Step.SETTLE)

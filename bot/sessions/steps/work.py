@@ -10,7 +10,19 @@ from bot import endings, findings, prompt
 from bot.errors import TransientError
 from bot.live.state import LiveState
 from bot.models import Outcome, Step
-from bot.sessions import asks, environments, exhaustion, mail, metering, plans, rights, shelf, wrapping_up
+from bot.sessions import (
+    asks,
+    checkpoints,
+    environments,
+    exhaustion,
+    losses,
+    mail,
+    metering,
+    plans,
+    rights,
+    shelf,
+    wrapping_up,
+)
 from bot.sessions.beside import keep_up, spare_the_disk
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
@@ -40,6 +52,7 @@ MOST_BYTES = 512 << 20
 async def run(services: Services, turn: Turn) -> Move:
     environment = await environments.attach(services, turn)
     status = await environment.status(turn.key.n)
+    was_lost = status.state is RunState.LOST
     if status.state is RunState.NOT_STARTED:
         await _start(services, turn, environment)
     readable = await _follow_and_watch(services, turn, environment)
@@ -47,6 +60,8 @@ async def run(services: Services, turn: Turn) -> Move:
     status = await environment.status(turn.key.n)
     turn = await sessions.turn(services.store, turn.key)
     state = await services.board.folds.of(turn.key)
+    if was_lost and state.ended is None and (move := await losses.agent_lost(services, turn, environment)):
+        return move
     spent = await exhaustion.found(services, turn, refused=has_no_credit(state))
     verdict = judge(turn, status, state, exhausted=spent is not None)
     if not readable and not turn.stop_requested:
@@ -88,7 +103,9 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
     thread = (await sessions.session(services.store, turn.key.session)).thread
     session = await sessions.session(services.store, turn.key.session)
     now = services.clock()
-    await sessions.update_turn(services.store, turn.key, work_started_at=now)
+    used = losses.seconds_used(turn) if turn.resumptions else 0.0
+    await sessions.update_turn(services.store, turn.key, work_started_at=now - used, pulse_at=now)
+    await gateway.revoke(services.store, turn.key)
     token = await gateway.mint(
         services.store,
         turn.key,
@@ -102,25 +119,26 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
         user=turn.requester_id,
     )
     services.redactor.register(token.reveal())
-    assert session.agent_session_id is not None and turn.context is not None
+    assert session.agent_session_id is not None
     may = rights.of(turn)
     files = await shelf.files(services, turn)
     await environment.start(
         AgentRun(
             turn=turn.key.n,
-            prompt=prompt.beside(turn.context, environment.context(turn.key.n), list(files)),
+            prompt=prompt.beside(losses.prompt(turn), environment.context(turn.key.n), list(files)),
             model=turn.model,
             token=token.reveal(),
             agent_session_id=session.agent_session_id,
             resume=turn.resumed,
             max_turns=turn.max_turns,
             budget_usd=turn.budget_usd,
-            timeout_seconds=turn.timeout_seconds,
+            timeout_seconds=turn.timeout_seconds - used,
             instructions=turn.instructions or environments.INSTRUCTIONS,
             allowed_tools=may.allowed,
             denied_tools=may.denied,
             permission=may.permission,
             schema=findings.SCHEMA if turn.kind == "review" else None,
+            attempt=turn.resumptions,
             beside=files,
         )
     )
@@ -128,7 +146,8 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
 
 async def _follow_and_watch(services: Services, turn: Turn, environment: ExecutionEnvironment) -> bool:
     """All until the run has ended; those beside it can only make it end sooner. False: it wrote too much."""
-    parts = (_watch, asks.answer, mail.deliver, spare_the_disk, wrapping_up.remind, metering.sample)
+    told = (mail.deliver, wrapping_up.remind, wrapping_up.tell_time)
+    parts = (_watch, asks.answer, spare_the_disk, *told, metering.sample, checkpoints.save)
     beside = [asyncio.create_task(keep_up(part, services, turn, environment)) for part in parts]
     try:
         if not await _follow(services, turn, environment):

@@ -14,6 +14,8 @@ from bot.simulation.github.registry import from_manifest
 from bot.simulation.github.rest import Ask, Table, answer, link, nothing, page_of, paged
 from bot.simulation.github.state import App, Delivery, Installation
 
+KEPT_SECONDS = 3 * 24 * 3600.0
+
 
 async def get_app(ask: Ask) -> Response:
     return answer(payloads.app(ask.state, ask.app()))
@@ -105,9 +107,15 @@ def _item(delivery: Delivery) -> Json:
     }
 
 
+def _kept(ask: Ask) -> list[Delivery]:
+    """GitHub's log goes back three days."""
+    oldest = ask.state.clock() - KEPT_SECONDS
+    return [each for each in ask.app().deliveries if each.delivered_at >= oldest]
+
+
 async def list_deliveries(ask: Ask) -> Response:
     """Newest first; the cursor is the id after which a page begins. Attempts under way are not listed yet."""
-    found = [each for each in reversed(ask.app().deliveries) if each.status != "pending"]
+    found = [each for each in reversed(_kept(ask)) if each.status != "pending"]
     wanted = ask.query("status")
     if wanted:
         found = [each for each in found if (each.status == "OK") == (wanted == "success")]
@@ -122,7 +130,7 @@ async def list_deliveries(ask: Ask) -> Response:
 
 
 def _delivery(ask: Ask) -> Delivery:
-    for each in ask.app().deliveries:
+    for each in _kept(ask):
         if each.id == ask.number("delivery_id"):
             return each
     raise Refusal(404, "Not Found")

@@ -21,6 +21,7 @@ from bot.simulation.github import (
     rest_pulls,
     rest_repos,
     rest_reviews,
+    web_apps,
 )
 from bot.simulation.github.actions import Actions
 from bot.simulation.github.auth import TokenRules
@@ -71,9 +72,8 @@ class SimulatedGitHub(Apps, Repos, Threads):
         desk = rest.Desk(self.state, self.actions, self.limits, self.tokens)
         git = Route("/{owner}/{repo}.git/{tail:path}", GitHttp(desk, install_hook(root)))
         pages = extra_routes(self) if extra_routes else ()
-        app = Starlette(
-            routes=[*rest.routes(desk, TABLES), graphql.route(desk), *attachments.routes(self.state), git, *pages]
-        )
+        sites = [graphql.route(desk), *attachments.routes(self.state), git, *web_apps.routes(self), *pages]
+        app = Starlette(routes=[*rest.routes(desk, TABLES), *sites])
         self._app = FaultyApp(app, self.faults, self._server.cut)
 
     @classmethod

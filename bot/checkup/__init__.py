@@ -1,0 +1,6 @@
+"""Whether all that a session needs is there and works: for `forgehand doctor` and the set-up page."""
+
+from bot.checkup.lines import Finding, Level
+from bot.checkup.round import examine
+
+__all__ = ["Finding", "Level", "examine"]

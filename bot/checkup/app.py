@@ -1,0 +1,137 @@
+"""Checks at GitHub: who the App is, what it may do and hears of, our clock, and whether its webhooks arrive."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+from bot.checkup import manifest
+from bot.checkup.lines import Finding, bad, good, warning
+from bot.errors import BotError, GitHubRefused
+from bot.github.client import GitHubApp
+from bot.github.types import Delivery, Registration
+from bot.settings import Settings
+from bot.web import signatures
+
+if TYPE_CHECKING:
+    import httpx
+
+SKEW_SECONDS = 30.0
+PING_SECONDS = 10.0
+ZEN = b'{"zen":"It is well.","hook_id":0}'
+
+
+async def examine(settings: Settings, github: GitHubApp) -> list[Finding]:
+    try:
+        app = await github.registration()
+    except BotError as error:
+        return [_unknown(settings, error)]
+    found = [good("app", f"GitHub knows the App {app.slug}."), *_granted(settings, app), await _clock(github)]
+    return [*found, await _installed(github, app), await _hook(settings, github), *await _arrives(settings, github)]
+
+
+def _unknown(settings: Settings, error: BotError) -> Finding:
+    if isinstance(error, GitHubRefused) and error.status in (401, 404):
+        fix = "FORGEHAND_APP_ID and FORGEHAND_PRIVATE_KEY must be of the same App: its settings page shows the one and "
+        return bad("app", str(error), f"{fix}makes a new other (`Generate a private key`).")
+    return bad("app", str(error), f"Can this machine reach {settings.github.api_url}?")
+
+
+def _granted(settings: Settings, app: Registration) -> list[Finding]:
+    asked = manifest.read()
+    where = f"{settings.github.url}/settings/apps/{app.slug}/permissions"
+    permissions = asked.missing_permissions(app.permissions)
+    events = asked.missing_events(app.events)
+    named = ", ".join(f"{name}: {level}" for name, level in permissions.items())
+    click = f"{where} (of an organisation's App: its settings → Developer settings → GitHub Apps)"
+    return [
+        bad("permissions", f"Missing: {named}.", f"Set them at {click}, then accept the change where it is installed.")
+        if permissions
+        else good("permissions", "All that app.yml asks for is granted."),
+        bad("events", f"Not subscribed: {', '.join(events)}.", f"Tick them under `Subscribe to events` at {click}.")
+        if events
+        else good("events", "All that app.yml asks for is subscribed to."),
+    ]
+
+
+async def _clock(github: GitHubApp) -> Finding:
+    skew = await github.clock_skew()
+    if abs(skew) < SKEW_SECONDS:
+        return good("clock", "It agrees with GitHub's.")
+    late = "behind" if skew > 0 else "ahead of"
+    return warning("clock", f"This machine is {abs(skew):.0f} s {late} GitHub.", "Switch time synchronisation on.")
+
+
+async def _installed(github: GitHubApp, app: Registration) -> Finding:
+    installed = [one for one in await github.installations() if not one.is_suspended]
+    if not installed:
+        return bad("installed", "The App is installed nowhere.", f"Install it at {app.url}/installations/new.")
+    return good("installed", f"On {', '.join(one.account.login for one in installed[:5])}.")
+
+
+async def _hook(settings: Settings, github: GitHubApp) -> Finding:
+    """Where GitHub sends to, by its own settings page."""
+    hook = await github.hook()
+    if settings.poll_seconds:
+        return good("webhook", "It is not needed: GitHub's log of deliveries is read.")
+    if hook.content_type != "json":
+        return bad("webhook", f"Its content type is {hook.content_type}.", "Set it to application/json.")
+    wanted = f"{settings.public_url}/webhook" if settings.public_url else None
+    if wanted and hook.url != wanted:
+        return bad("webhook", f"GitHub sends to {hook.url}.", f"Set the webhook's URL to {wanted}.")
+    return good("webhook", f"GitHub sends to {hook.url}.")
+
+
+async def _arrives(settings: Settings, github: GitHubApp) -> list[Finding]:
+    if settings.poll_seconds:
+        return []
+    last = (await github.deliveries()).items[:1]
+    return [await _ping(settings), *(_told(one) for one in last)]
+
+
+def _told(last: Delivery) -> Finding:
+    """What GitHub itself has seen."""
+    if last.is_accepted:
+        return good("deliveries", f"The last one ({last.event}) was accepted.")
+    if last.status_code == 401:
+        fix = "Set FORGEHAND_WEBHOOK_SECRET to the App's webhook secret (or set a new one there and here)."
+        return bad("deliveries", "The last one was refused for its signature.", fix)
+    fix = "Is the service running, and can GitHub reach the address? Without one, use `forgehand serve --poll`."
+    return bad("deliveries", f"The last one ({last.event}) failed with {last.status_code}.", fix)
+
+
+async def _ping(settings: Settings) -> Finding:
+    """Signed as GitHub would, to the address that GitHub is given."""
+    import httpx
+
+    base = settings.public_url or f"http://{settings.host}:{settings.port}"
+    headers = {
+        "content-type": "application/json",
+        "x-github-event": "ping",
+        "x-github-delivery": f"doctor-{time.time_ns()}",
+        "x-hub-signature-256": signatures.of(settings.github.webhook_secrets[0], ZEN),
+    }
+    try:
+        async with httpx.AsyncClient(timeout=PING_SECONDS, trust_env=False) as client:
+            answer = await client.post(f"{base}/webhook", content=ZEN, headers=headers)
+    except httpx.HTTPError as error:
+        fix = "Start `forgehand serve`; FORGEHAND_PUBLIC_URL must be the address at which GitHub reaches it."
+        return bad("ping", f"{base}/webhook cannot be reached ({type(error).__name__}).", fix)
+    return _answered(base, answer)
+
+
+def _answered(base: str, answer: httpx.Response) -> Finding:
+    if answer.status_code == 202 and "status" in _json(answer):
+        return good("ping", f"{base}/webhook takes what is signed with our secret.")
+    if answer.status_code == 401:
+        return bad("ping", f"{base} runs with another webhook secret.", "Start it anew with the present settings.")
+    return bad("ping", f"{base}/webhook answers {answer.status_code}.", "Is it Forgehand that listens there?")
+
+
+def _json(answer: httpx.Response) -> dict[str, object]:
+    try:
+        found = json.loads(answer.content)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

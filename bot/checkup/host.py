@@ -1,0 +1,133 @@
+"""Checks of this machine: disk, database, git, the agent's program, and whether its sandbox isolates."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+from bot.checkup.lines import Finding, bad, good, warning
+from bot.errors import BotError
+from bot.sessions.prices import Prices, UnknownPrice
+from bot.settings import Settings
+from bot.store import upkeep
+from bot.store.base import Store
+from sandbox.agents import claude_binary
+from sandbox.choice import choose
+from sandbox.e2b.settings import E2BSettings
+from sandbox.errors import SandboxError
+
+LEAST_FREE_BYTES = 2 << 30
+VERSION_SECONDS = 20.0
+
+
+async def examine(settings: Settings) -> list[Finding]:
+    found = [await _disk(settings.data_dir), await _database(settings.data_dir / "state.db"), await _git()]
+    found.append(await _price(settings.model.model))
+    if settings.e2b is not None:
+        return [*found, await _cloud(settings.e2b)]
+    return [*found, await _agent(), await _box()]
+
+
+async def _disk(folder: Path) -> Finding:
+    at = next(one for one in (folder, *folder.parents) if one.exists())
+    free = (await asyncio.to_thread(shutil.disk_usage, at)).free
+    words = f"{free / 2**30:.1f} GiB are free at {folder}."
+    if not os.access(at, os.W_OK):
+        return bad("disk", f"{at} cannot be written to.", "Run it as the service's user, or set FORGEHAND_DATA_DIR.")
+    if free < LEAST_FREE_BYTES:
+        return bad("disk", words, "Make room (2 GiB at least), or set FORGEHAND_DATA_DIR to a larger disk.")
+    return good("disk", words)
+
+
+async def _database(path: Path) -> Finding:
+    if not await asyncio.to_thread(path.exists):
+        return good("database", "There is none yet: the first start makes it.")
+    try:
+        store = await Store.open_reader(path)
+        try:
+            broken = await upkeep.check(store)
+        finally:
+            await store.close()
+    except BotError as error:
+        return bad("database", str(error), "Start `forgehand serve` once after an upgrade, or restore a backup.")
+    if broken:
+        return bad("database", broken[0], "Restore a backup that was made with `forgehand db backup`.")
+    return good("database", f"{path} is sound.")
+
+
+async def _git() -> Finding:
+    version = await _said("git", "--version")
+    if version is None:
+        return bad("git", "git is not on PATH.", "Install it (on Debian: apt install git).")
+    return good("git", version)
+
+
+async def _agent() -> Finding:
+    try:
+        binary = claude_binary.find()
+    except SandboxError as error:
+        return bad("claude", str(error), "pip install -U 'forgehand[local]'")
+    said = await _said(str(binary), "--version")
+    if said is None or not re.search(r"\d+\.\d+\.\d+", said):
+        return bad("claude", "Claude Code does not start.", "pip install --force-reinstall 'forgehand[local]'")
+    return good("claude", f"Claude Code {said}.")
+
+
+async def _box() -> Finding:
+    """A real one, in a folder of its own: those of a running service are left alone."""
+    with tempfile.TemporaryDirectory(prefix="forgehand-doctor-") as folder:
+        try:
+            choice = await choose(Path(folder))
+        except SandboxError as error:
+            return bad("sandbox", str(error), "See what it says; sandbox/README.md tells what a box needs.")
+        await choice.provider.close()
+    if choice.isolated:
+        return good("sandbox", "Local boxes isolate: a real one has tried to get out.")
+    return warning(
+        "sandbox",
+        f"There is no isolation, so public repositories are refused: {choice.why}",
+        "Install bubblewrap (on Debian: apt install bubblewrap), or set FORGEHAND_SANDBOX=e2b.",
+    )
+
+
+async def _cloud(e2b: E2BSettings) -> Finding:
+    with tempfile.TemporaryDirectory(prefix="forgehand-doctor-") as folder:
+        try:
+            choice = await choose(Path(folder), e2b=e2b)
+            running = len(await choice.provider.find({"app": "forgehand"}))
+            await choice.provider.close()
+        except SandboxError as error:
+            return bad("sandbox", f"E2B: {error}", "Check E2B_API_KEY (and E2B_DOMAIN for a deployment of your own).")
+    hours = e2b.longest_seconds / 3600
+    plan = f"{e2b.sandboxes} sandboxes at once, {hours:g} h each (FORGEHAND_E2B_SANDBOXES, FORGEHAND_E2B_HOURS)"
+    return good("sandbox", f"E2B accepts the key; {running} of ours run there. The plan is taken to allow {plan}.")
+
+
+async def _price(model: str) -> Finding:
+    try:
+        Prices().of(model)
+    except UnknownPrice as unknown:
+        return bad("model", str(unknown), "Set FORGEHAND_MODEL to a model whose price is known.")
+    return good("model", f"The price of {model} is known.")
+
+
+async def _said(*argv: str) -> str | None:
+    """The first line of what a program prints of itself."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+        )
+    except OSError:
+        return None
+    try:
+        async with asyncio.timeout(VERSION_SECONDS):
+            out, _ = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return None
+    return out.decode("utf-8", "replace").strip().partition("\n")[0] if process.returncode == 0 else None

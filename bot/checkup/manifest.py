@@ -1,0 +1,53 @@
+"""What app.yml asks of GitHub, and how an App differs from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+SOURCE = Path(__file__).with_name("app.yml")
+_RANKS = {"read": 1, "write": 2, "admin": 3}
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The file as it is, before addresses are filled in."""
+
+    content: Mapping[str, Any]
+
+    @property
+    def permissions(self) -> Mapping[str, str]:
+        return dict(self.content["default_permissions"])
+
+    @property
+    def events(self) -> frozenset[str]:
+        return frozenset(self.content["default_events"])
+
+    def missing_permissions(self, granted: Mapping[str, str]) -> dict[str, str]:
+        """Those that are not granted, or not far enough."""
+        return {
+            name: level
+            for name, level in self.permissions.items()
+            if _RANKS.get(granted.get(name, ""), 0) < _RANKS[level]
+        }
+
+    def missing_events(self, subscribed: frozenset[str]) -> list[str]:
+        return sorted(self.events - subscribed)
+
+    def filled(self, *, name: str, base_url: str, hook_url: str) -> dict[str, Any]:
+        """For GitHub's form: who comes back from it lands at `base_url`."""
+        return {
+            **self.content,
+            "name": name,
+            "hook_attributes": {"url": hook_url, "active": True},
+            "redirect_url": f"{base_url}/setup/created",
+            "callback_urls": [f"{base_url}/oauth/callback"],
+        }
+
+
+def read() -> Manifest:
+    return Manifest(yaml.safe_load(SOURCE.read_text(encoding="utf-8")))

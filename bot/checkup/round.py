@@ -1,0 +1,67 @@
+"""The whole check-up: each part by itself, so that one that breaks does not hide the others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from bot import vault as vaults
+from bot.checkup import app, host
+from bot.checkup.lines import Finding, bad, good
+from bot.errors import BotError
+from bot.github.client import GitHubApp
+from bot.keyring import KeyRing
+from bot.settings import Settings
+from bot.store.base import Store
+from bot.store.credentials import OPERATOR
+from bot.vault import Vault
+from bot.web import credential_check, credentials
+
+SECONDS = 90.0
+
+
+async def examine(settings: Settings) -> list[Finding]:
+    """In an order in which one would mend: this machine, the model, GitHub."""
+    parts = [_part("machine", host.examine, settings), _part("key", _key, settings), _part("github", _github, settings)]
+    return [finding for part in await asyncio.gather(*parts) for finding in part]
+
+
+async def _part(name: str, part: Callable[[Settings], Awaitable[list[Finding]]], settings: Settings) -> list[Finding]:
+    try:
+        async with asyncio.timeout(SECONDS):
+            return await part(settings)
+    except TimeoutError:
+        return [bad(name, f"There was no answer within {SECONDS:.0f} s.", "Try again; is the network there?")]
+    except BotError as error:
+        return [bad(name, str(error), "Mend what it says, then run this again.")]
+
+
+async def _github(settings: Settings) -> list[Finding]:
+    github = GitHubApp(settings.github)
+    try:
+        return await app.examine(settings, github)
+    finally:
+        await github.close()
+
+
+async def _key(settings: Settings) -> list[Finding]:
+    found = await _credential(settings)
+    if found is None:
+        return [bad("model key", "There is none.", credentials.NONE)]
+    trial = await credential_check.try_out(found, settings.model.upstream, settings.model.model)
+    if trial.works:
+        return [good("model key", trial.words)]
+    return [bad("model key", trial.words, f"Store another with `forgehand keys set {found.name}`.")]
+
+
+async def _credential(settings: Settings) -> credentials.Found | None:
+    """Also where there is no store yet."""
+    path, ring = settings.data_dir / "state.db", KeyRing(settings.secret_keys)
+    if not path.exists():
+        return credentials.operators(settings.model)
+    await asyncio.to_thread(vaults.verify, path, ring)
+    store = await Store.open_reader(path)
+    try:
+        return await credentials.find(Vault(store, ring), settings.model, OPERATOR)
+    finally:
+        await store.close()

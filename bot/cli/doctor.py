@@ -1,0 +1,53 @@
+"""`forgehand doctor`: looks at everything that a session needs, and says how to mend what is wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bot import settings
+from bot.cli import console
+
+if TYPE_CHECKING:
+    from bot.checkup import Finding
+
+SIGNS = {"good": ("✓", "green"), "warning": ("!", "yellow"), "bad": ("✗", "red")}
+
+
+def command(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    poll: Annotated[bool, typer.Option("--poll", help="As `serve --poll` would run.")] = False,
+    config: Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")] = None,
+) -> None:
+    """Check settings, GitHub App, webhook, clock, disk, database, agent, sandbox and model key; 1 when one is bad."""
+    found = console.run(_examine(config, poll))
+    if as_json:
+        console.print_json([dataclasses.asdict(one) for one in found])
+    else:
+        for one in found:
+            _show(one)
+    if any(one.level == "bad" for one in found):
+        raise typer.Exit(1)
+
+
+def _show(one: Finding) -> None:
+    sign, colour = SIGNS[one.level]
+    typer.echo(f"{typer.style(sign, fg=colour)} {one.name}: {one.words}")
+    if one.fix:
+        typer.echo(f"    → {one.fix}")
+
+
+async def _examine(config: Path | None, poll: bool) -> list[Finding]:
+    from bot import checkup
+    from bot.checkup.lines import bad
+    from bot.cli import start
+    from bot.errors import SettingsError
+
+    try:
+        chosen = await start.chosen(settings.from_environment(config), poll=poll)
+    except SettingsError as error:
+        return [bad("settings", str(error), "`forgehand setup` makes a GitHub App; the README lists the settings.")]
+    return await checkup.examine(chosen)

@@ -1,0 +1,125 @@
+"""`forgehand sessions pull`: a session's branch and its transcript, brought to one's own clone to go on by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bot import settings
+from bot.cli import start
+from bot.errors import GitHubRefused, UserError
+from bot.models import SessionId
+
+if TYPE_CHECKING:
+    from bot.settings import Settings
+    from bot.store.sessions import Session, Turn
+    from bot.workbench.folder import Folder
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """What is here now."""
+
+    session: str
+    branch: str | None
+    """In the clone; None where nothing was pushed."""
+    resume: str | None
+    """The command that goes on with the conversation; None where there is no transcript."""
+    kept: str | None
+    """The bundle that holds the work instead of a branch."""
+
+
+async def pull(config: Path | None, session_id: SessionId, path: Path) -> Pulled:
+    from bot.store import sessions
+    from bot.store.base import Store
+    from bot.workbench import folder as folders
+
+    values = settings.from_environment(config)
+    chosen = await start.chosen(values, poll=False)
+    store = await Store.open_reader(chosen.data_dir / "state.db")
+    try:
+        session = await sessions.session(store, session_id)
+        turns = await sessions.turns_of(store, session_id)
+    finally:
+        await store.close()
+    folder = await folders.look(path)
+    ref, branch = _where(session, turns)
+    if ref is not None:
+        await _fetch(chosen, session, folder, ref, branch)
+    kept = next((turn.kept for turn in reversed(turns) if turn.kept), None) if ref is None else None
+    resume = _bring_transcript(chosen, session, folder)
+    return Pulled(session_id, branch if ref else None, resume, str(chosen.data_dir / "kept" / kept) if kept else None)
+
+
+def _where(session: Session, turns: list[Turn]) -> tuple[str | None, str]:
+    """The ref on GitHub that holds the newest work, and the branch that it becomes here."""
+    for turn in reversed(turns):
+        if turn.rescue_ref:
+            return turn.rescue_ref, f"forgehand/rescue-{turn.key.session}-{turn.key.n}"
+        if turn.commit_sha and session.branch:
+            return f"refs/heads/{session.branch}", session.branch
+    return None, ""
+
+
+async def _fetch(chosen: Settings, session: Session, folder: Folder, ref: str, branch: str) -> None:
+    """One branch and its objects, and never over work of one's own: it must fast-forward."""
+    from bot.git.access import RemoteAccess
+    from bot.git.errors import GitFailed
+    from bot.git.run import Io, run_git
+    from bot.github.client import GitHubApp
+    from bot.github.types import Purpose
+
+    if folder.repository is None:
+        raise UserError(
+            f"{folder.path} is no clone of {session.owner}/{session.name}: go into one, or name it by --path."
+        )
+    github = GitHubApp(chosen.github)
+    try:
+        token = await github.installation(session.installation_id).token(Purpose.READ_REPOSITORY, session.repo_id)
+        access = RemoteAccess(f"{chosen.github.url}/{session.owner}/{session.name}.git", token)
+        flags = ["--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--end-of-options"]
+        argv = ["fetch", *flags, access.url, f"{ref}:refs/heads/{branch}"]
+        await run_git(argv, folder.repository.common_dir, access=access, io=Io(config={"safe.directory": "*"}))
+    except GitHubRefused as error:
+        raise UserError(f"GitHub does not give the repository any more: {error}") from None
+    except GitFailed as error:
+        if "rejected" in error.words or "refusing to fetch" in error.words:
+            raise UserError(
+                f"The branch {branch} is here already and has work of its own, or is checked out: rename it, then ask "
+                "again."
+            ) from None
+        raise UserError(f"The branch could not be fetched: {error.words.strip()[-300:]}") from None
+    finally:
+        await github.close()
+
+
+def _bring_transcript(chosen: Settings, session: Session, folder: Folder) -> str | None:
+    """To where Claude Code looks for the conversations of this folder, as if it had taken place here."""
+    from sandbox.agents.claude import Claude
+    from sandbox.primitives import Layout
+
+    agent_session = session.agent_session_id
+    source = chosen.data_dir / "transcripts" / f"{agent_session}.jsonl"
+    if agent_session is None or not source.is_file():
+        return None
+    layout = Layout(home=str(Path.home()), work=str(folder.top), out="", runner="", agent="", python="", git="")
+    target = Path(Claude().transcript_path(layout, agent_session))
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    text = "".join(_moved(line, folder.top) for line in source.read_text(encoding="utf-8").splitlines() if line)
+    with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+    return f"claude --resume {agent_session}"
+
+
+def _moved(line: str, top: Path) -> str:
+    """Every entry names the folder that it was said in."""
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return f"{line}\n"
+    if isinstance(entry, dict) and "cwd" in entry:
+        entry["cwd"] = str(top)
+    return json.dumps(entry, ensure_ascii=False) + "\n"

@@ -1,0 +1,41 @@
+"""The settings that the service runs by: the environment's, and under them the GitHub App that set-up has stored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from bot import settings
+from bot.settings import Settings
+
+APP_NAMES = ("FORGEHAND_APP_ID", "FORGEHAND_PRIVATE_KEY", "FORGEHAND_WEBHOOK_SECRET")
+
+
+async def chosen(values: Mapping[str, str], *, poll: bool) -> Settings:
+    """SettingsError with the sentence for what is missing."""
+    from bot import registration
+
+    polled = {"FORGEHAND_POLL_SECONDS": registration.POLL_SECONDS, **values} if poll else values
+    return settings.read(await merged(polled))
+
+
+async def merged(values: Mapping[str, str]) -> dict[str, str]:
+    """Nothing is opened where all is set, or nothing was ever stored."""
+    from bot import registration
+    from bot import vault as vaults
+    from bot.keyring import KeyRing
+
+    path = settings.data_dir(values) / "state.db"
+    if not path.exists():
+        return dict(values)
+    ring = KeyRing(settings.read_secret_keys(values))
+    await asyncio.to_thread(vaults.verify, path, ring)
+    app = await asyncio.to_thread(registration.peek, path, ring)
+    return registration.under(values, app)
+
+
+async def has_no_app(values: Mapping[str, str]) -> bool:
+    """Neither set nor stored: the first start ever. Whoever has set a part of it is told what is missing instead."""
+    if any(name.removesuffix("_FILE") in APP_NAMES and value.strip() for name, value in values.items()):
+        return False
+    return "FORGEHAND_APP_ID" not in await merged(values)

@@ -1,0 +1,66 @@
+"""`init`: a starter for the repository's config, as a pull request; never made unasked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bot import replies, repo_config
+from bot.errors import GitHubRefused
+from bot.events import Remark
+from bot.git.commits import Author
+from bot.git.errors import GitFailed, PushRaced, PushRefused
+from bot.github.types import Purpose
+from bot.handlers.desk import Desk
+from bot.handlers.verdicts import Noted, acted, refused
+from bot.outbound import TextKind
+from bot.sessions.remote import remote_access
+
+BRANCH = "forgehand/config"
+STARTER = Path(__file__).with_name("starter.yml")
+
+
+async def handle(remark: Remark, desk: Desk) -> Noted:
+    repo = remark.thread.repo
+    at = desk.github.installation(remark.thread.installation)
+    if await at.file(repo, repo_config.PATH, repo.default_branch) is not None:
+        await desk.reply(remark, replies.config_is_there(repo_config.PATH, repo.default_branch))
+        return refused(f"there is a `{repo_config.PATH}` already")
+    known = await at.pull_by_head(repo, BRANCH)
+    if known is None:
+        try:
+            await _push(remark, desk)
+        except PushRaced:
+            await desk.reply(remark, replies.config_branch_taken(BRANCH))
+            return refused(f"the branch `{BRANCH}` is taken")
+        except (PushRefused, GitHubRefused, GitFailed) as error:
+            words = desk.outbound.text(TextKind.TITLE, str(error))
+            await desk.reply(remark, replies.config_not_pushed(words))
+            return refused("the branch for it could not be pushed")
+        known = await desk.outbound.open_pull(
+            remark.thread,
+            title="Add a starter config for Forgehand",
+            body=replies.config_pull_body(repo_config.PATH, remark.author.login, remark.thread.number),
+            head=BRANCH,
+            base=repo.default_branch,
+            draft=False,
+        )
+    await desk.reply(remark, replies.config_proposed(known.number))
+    return acted(reason=f"proposed in #{known.number}")
+
+
+async def _push(remark: Remark, desk: Desk) -> None:
+    """The same commit however often it is made: its date is that of the wish."""
+    repo, bot = remark.thread.repo, await desk.github.identity()
+    reading = await remote_access(desk, remark.thread, Purpose.READ_REPOSITORY)
+    base = await desk.cache.fetch(repo.id, reading, f"refs/heads/{repo.default_branch}")
+    async with desk.cache.quarantine(repo.id) as quarantine:
+        tree = await quarantine.with_file(base, repo_config.PATH, STARTER.read_bytes())
+        message = desk.outbound.text(TextKind.COMMIT, f"Add a starter config for Forgehand\n\n{_asked(remark)}")
+        author = Author(bot.bot_login, bot.bot_email)
+        commit = await quarantine.commit(tree, [base], message, author, int(remark.created_at))
+        writing = await remote_access(desk, remark.thread, Purpose.PUSH)
+        await quarantine.push(writing, commit, BRANCH, expect=None)
+
+
+def _asked(remark: Remark) -> str:
+    return f"Asked for by {remark.author.login} in number {remark.thread.number}. Nothing in it changes a default."

@@ -1,0 +1,74 @@
+"""What is forgotten, and when: all that was held of a repository that was taken away, and files past their time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+
+from bot.errors import BotError
+from bot.sessions.services import Services
+from bot.store import audit, repos, upkeep
+from bot.store.repos import Gone
+from bot.store.upkeep import DAY
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 30.0
+TIDY_SECONDS = 3600.0
+KEPT_DAYS = 30.0
+"""Work that lies here because it could not be pushed: the comment promises as much."""
+
+
+class Purging:
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def run(self) -> None:
+        """Until cancelled; nothing is tidied in the first hour, which belongs to what waits."""
+        looks = 0
+        while True:
+            looks += 1
+            try:
+                await self.forget_removed()
+                if looks % int(TIDY_SECONDS / LOOK_SECONDS) == 0:
+                    await self.tidy()
+            except (BotError, OSError) as error:
+                log.warning("not all could be tidied; it will be tried again", extra={"error": str(error)})
+            except Exception:  # a bug here must not end the loop
+                log.exception("tidying failed")
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def forget_removed(self) -> None:
+        """Once nothing of a repository runs any more: its last turn still needs the commit that it began with."""
+        for gone in await repos.to_purge(self._services.store):
+            await self._forget(gone)
+
+    async def tidy(self) -> None:
+        services = self._services
+        days = services.settings.limits.retention_days
+        await upkeep.prune(services.store, days)
+        now, folder = services.clock(), services.settings.data_dir
+        await asyncio.to_thread(_remove_older, folder / "kept", now - KEPT_DAYS * DAY)
+        await asyncio.to_thread(_remove_older, folder / "transcripts", now - days * DAY)
+
+    async def _forget(self, gone: Gone) -> None:
+        services, name = self._services, f"{gone.owner}/{gone.name}"
+        transcripts = services.settings.data_dir / "transcripts"
+        held = await repos.agent_sessions(services.store, gone.id)
+        await services.cache.remove(gone.id)
+        await asyncio.to_thread(_remove, [transcripts / f"{one}.jsonl" for one in held])
+        await repos.purged(services.store, gone.id)
+        await audit.add(services.store, "github", "repository forgotten", name, f"{len(held)} transcripts")
+        log.info("a repository was taken away; what was held of it is gone", extra={"repo": name})
+
+
+def _remove(files: Iterable[Path]) -> None:
+    for file in files:
+        file.unlink(missing_ok=True)
+
+
+def _remove_older(folder: Path, before: float) -> None:
+    if folder.is_dir():
+        _remove(file for file in folder.iterdir() if file.is_file() and file.stat().st_mtime < before)

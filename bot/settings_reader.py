@@ -1,0 +1,146 @@
+"""How one setting is read: by its name, checked, and where it is wrong with a sentence that names it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
+from bot.errors import SettingsError
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_HOST = re.compile(r"(?=.{1,253}\Z)(?!-)[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A value that no repr, log line or traceback shows; `reveal()` at the moment of use."""
+
+    _value: str = field(repr=False)
+
+    def reveal(self) -> str:
+        return self._value
+
+    def __str__(self) -> str:
+        return "[secret]"
+
+    def __repr__(self) -> str:
+        return "Secret([secret])"
+
+
+class Reader:
+    """Looks settings up by name and raises a sentence that names the one that is wrong."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = values
+
+    def text(self, name: str, default: str | None = None) -> str:
+        value = self._values.get(name, "").strip()
+        if value:
+            return value
+        if default is None:
+            raise SettingsError(f'{name} is not set. The README lists what is needed, under "Serve".')
+        return default
+
+    def secret(self, name: str, *, required: bool = False) -> Secret | None:
+        value = self._values.get(name, "").strip()
+        file = self._values.get(f"{name}_FILE", "").strip()
+        if file and not value:
+            value = _content(f"{name}_FILE", Path(file).expanduser())
+        if value:
+            return Secret(value)
+        if required:
+            raise SettingsError(f"{name} is not set. Set it, or {name}_FILE to the path of a file that holds it.")
+        return None
+
+    def required_secret(self, name: str) -> Secret:
+        found = self.secret(name, required=True)
+        assert found is not None
+        return found
+
+    def number(self, name: str, default: float, *, least: float = 0.0) -> float:
+        raw = self.text(name, str(default))
+        try:
+            value = float(raw)
+        except ValueError:
+            raise SettingsError(f"{name} must be a number, not {raw!r}.") from None
+        if not math.isfinite(value):
+            raise SettingsError(f"{name} must be a number, not {raw!r}.")
+        if value < least:
+            raise SettingsError(f"{name} must be at least {least:g}, not {raw!r}.")
+        return value
+
+    def whole(self, name: str, default: int, *, least: int = 1) -> int:
+        value = self.number(name, default, least=least)
+        if value != int(value):
+            raise SettingsError(f"{name} must be a whole number, not {value:g}.")
+        return int(value)
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """A list joined by commas, in lower case."""
+        return tuple(one.strip().lower() for one in self.text(name, "").split(",") if one.strip())
+
+    def port(self, name: str, default: int) -> int:
+        """0: a free one."""
+        value = self.whole(name, default, least=0)
+        if value > 65535:
+            raise SettingsError(f"{name} must be at most 65535, not {value}.")
+        return value
+
+    def hosts(self, name: str) -> frozenset[str]:
+        """Bare names: what has a scheme, a port or a wildcard would match nothing."""
+        found = self.names(name)
+        for host in found:
+            if not _HOST.fullmatch(host):
+                raise SettingsError(
+                    f"{name} takes host names such as packages.example, joined by commas, not {host!r}."
+                )
+        return frozenset(found)
+
+    def required_whole(self, name: str) -> int:
+        self.text(name)
+        return self.whole(name, 1)
+
+    def choice(self, name: str, default: str, allowed: tuple[str, ...]) -> str:
+        value = self.text(name, default)
+        if value not in allowed:
+            one_of = "one of " if len(allowed) > 1 else ""
+            raise SettingsError(f"{name} must be {one_of}{', '.join(allowed)}, not {value!r}.")
+        return value
+
+    def url(self, name: str, default: str) -> str:
+        value = self.text(name, default).rstrip("/")
+        parts = _split(value)
+        if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+            raise SettingsError(f"{name} must be an https:// address, not {value!r}.")
+        if parts.query or parts.fragment:
+            raise SettingsError(f"{name} must be an address without `?` and `#`.")
+        if parts.username or parts.password:
+            raise SettingsError(f"{name} must not carry a user name or password.")
+        if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+            raise SettingsError(f"{name} uses plain http, which is accepted for loopback only; use https://.")
+        return value
+
+
+def _content(name: str, path: Path) -> str:
+    """Of the file that a setting names; an empty one would be a secret that nobody set."""
+    try:
+        content = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise SettingsError(f"{name} names a file that cannot be read: {reason}.") from None
+    if not content:
+        raise SettingsError(f"{name} names a file that is empty.")
+    return content
+
+
+def _split(address: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(address)
+        parts.port  # noqa: B018 - looked at, because it raises where it is not a port
+    except ValueError:
+        return None
+    return parts

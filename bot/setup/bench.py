@@ -1,0 +1,123 @@
+"""What set-up works on: the vault, the settings as they are so far, and the App once there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from bot import checkup, registration, settings
+from bot.checkup import Finding
+from bot.errors import SettingsError, UserError
+from bot.github import manifest
+from bot.github.client import GitHubApp
+from bot.github.types import Registration
+from bot.models import InstallationId
+from bot.registration import Registered
+from bot.settings import GitHubSettings, Secret
+from bot.store import audit
+from bot.store.base import Store
+from bot.store.credentials import OPERATOR
+from bot.vault import API_KEY, Vault
+from bot.web import credential_check, credentials
+from bot.web.gateway_headers import Credential
+
+ACTOR = "operator"
+NOWHERE = "https://forgehand.invalid/webhook"
+
+
+class Bench:
+    def __init__(self, values: Mapping[str, str], store: Store, vault: Vault) -> None:
+        self._values = values
+        self._store = store
+        self._vault = vault
+        self.github_url, self.github_api_url = settings.read_github_urls(values)
+        self._asked_for: dict[str, str] = {}
+        """State of the trip to GitHub -> the public address that was given before it."""
+
+    @property
+    def public_url(self) -> str:
+        return settings.read_public_url(self._values)
+
+    async def app(self) -> Registered | None:
+        return await registration.load(self._vault)
+
+    def hook_url(self, public_url: str) -> str:
+        """GitHub wants one in any case; of the other, which leads nowhere, it keeps the log that we read."""
+        return f"{public_url}/webhook" if public_url else NOWHERE
+
+    def address(self, given: str) -> str:
+        """What somebody typed, checked as the setting would be; empty where nothing reaches this machine."""
+        try:
+            return settings.read_public_url({"FORGEHAND_PUBLIC_URL": given})
+        except SettingsError as error:
+            raise UserError(str(error).replace("FORGEHAND_PUBLIC_URL", "The address")) from None
+
+    def remember(self, state: str, public_url: str) -> None:
+        self._asked_for[state] = public_url
+
+    async def create(self, state: str, code: str) -> Registered:
+        """GitHub has made it: fetch what belongs to it, and store it before anything else."""
+        made = await manifest.convert(self.github_api_url, code)
+        app = Registered(
+            made.app_id,
+            made.slug,
+            made.private_key,
+            made.webhook_secret,
+            made.client_id,
+            made.client_secret,
+            self.github_url,
+            self._asked_for.pop(state, ""),
+            made.url,
+        )
+        await self._save(app, "created")
+        return app
+
+    async def adopt(self, fields: Mapping[str, str]) -> Registered:
+        """An App that exists: GitHub must know the id by the key."""
+        number = fields.get("app_id", "")
+        if not number.isascii() or not number.isdecimal():
+            raise UserError("The App ID is a number; it stands at the top of the App's settings page.")
+        key, hook = registration.pem(fields.get("pem", "")), Secret(fields.get("webhook_secret", ""))
+        public_url = self.address(fields.get("public_url", ""))
+        if public_url and not hook.reveal():
+            raise UserError("The webhook secret is missing: set one on the App's settings page, and here.")
+        known = await self._known(int(number), key)
+        client = fields.get("client_id", ""), Secret(fields.get("client_secret", ""))
+        app = Registered(int(number), known.slug, key, hook, *client, self.github_url, public_url, known.url)
+        await self._save(app, "named")
+        return app
+
+    async def store_key(self, value: str) -> str:
+        """Tried before it is stored: what does not work would only be found out by the first session."""
+        model = settings.read_model(self._values)
+        found = credentials.Found(Credential(Secret(value)), API_KEY, "the form")
+        trial = await credential_check.try_out(found, model.upstream, model.model)
+        if not trial.works:
+            raise UserError(trial.words)
+        await self._vault.put(API_KEY, OPERATOR, Secret(value))
+        await audit.add(self._store, ACTOR, "key stored", API_KEY)
+        return "The key works and is stored, encrypted."
+
+    async def key(self) -> str:
+        """Where the model's key is, in words; empty where there is none."""
+        found = await credentials.find(self._vault, settings.read_model(self._values), InstallationId(OPERATOR))
+        return f"{found.name} from {found.source} is used." if found else ""
+
+    async def check(self) -> list[Finding]:
+        app = await self.app()
+        return await checkup.examine(settings.read(registration.under(self._values, app)))
+
+    async def _known(self, app_id: int, key: Secret) -> Registration:
+        github = GitHubApp(GitHubSettings(self.github_url, self.github_api_url, app_id, key, (), ()))
+        try:
+            return await github.registration()
+        finally:
+            await github.close()
+
+    async def _save(self, app: Registered, how: str) -> None:
+        await registration.save(self._vault, app)
+        await audit.add(self._store, ACTOR, f"app {how}", app.slug, f"id {app.app_id}")
+
+
+def host(url: str) -> str:
+    return urlsplit(url).netloc

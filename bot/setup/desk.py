@@ -1,0 +1,186 @@
+"""The set-up page's own requests: each asks at the door first, each form is checked to be ours."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from urllib.parse import quote, urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from bot.checkup import Level
+from bot.checkup import manifest as manifests
+from bot.errors import BotError, UserError
+from bot.registration import Registered
+from bot.setup import forms
+from bot.setup.bench import Bench, host
+from bot.setup.door import Door, is_https
+from bot.web.pages import Pages, static_routes
+
+Fields = Mapping[str, str]
+Act = Callable[[Request, Fields], Awaitable[Response]]
+
+
+class SetUpDesk:
+    def __init__(self, door: Door, bench: Bench, on_app: Callable[[Registered], None]) -> None:
+        self.finished = asyncio.Event()
+        self._door = door
+        self._bench = bench
+        self._on_app = on_app
+        self._pages = Pages()
+
+    def routes(self) -> list[BaseRoute]:
+        return [
+            Route("/", self._home),
+            Route("/setup", self._show),
+            Route("/setup/open", self._open, methods=["POST"]),
+            Route("/setup/app", self._form(self._ask_github), methods=["POST"]),
+            Route("/setup/created", self._created),
+            Route("/setup/existing", self._form(self._existing), methods=["POST"]),
+            Route("/setup/key", self._form(self._key), methods=["POST"]),
+            Route("/setup/check", self._check),
+            Route("/setup/finish", self._form(self._finish), methods=["POST"]),
+            *static_routes(),
+        ]
+
+    async def _home(self, request: Request) -> Response:
+        return RedirectResponse("/setup", 303)
+
+    async def _show(self, request: Request) -> Response:
+        return await self._page(request) if self._door.is_open_to(request) else self._door_page(request)
+
+    async def _open(self, request: Request) -> Response:
+        try:
+            fields = await forms.read(request)
+        except UserError as error:
+            return self._door_page(request, str(error), 400)
+        if not self._door.is_ours(request, fields.get("csrf", "")):
+            return self._door_page(request, "This form had expired. Please give the token again.", 403)
+        visit = self._door.open(fields.get("token", ""))
+        if visit is None:
+            wrong = "That is not the token, or it was used. A new start of `forgehand setup` shows a new one."
+            return self._door_page(request, wrong, 403)
+        response = RedirectResponse("/setup", 303)
+        self._door.mark(request, response, visit)
+        return response
+
+    def _form(self, act: Act) -> Callable[[Request], Awaitable[Response]]:
+        """What all forms behind the door have in common; a mistake is said above the page that it was made on."""
+
+        async def answer(request: Request) -> Response:
+            if not self._door.is_open_to(request):
+                return self._door_page(request, status=403)
+            try:
+                fields = await forms.read(request)
+                if not self._door.is_ours(request, fields.pop("csrf", "")):
+                    return await self._page(request, wrong="This form had expired. Please try again.", status=403)
+                return await act(request, fields)
+            except BotError as error:
+                pasting = request.url.path.endswith("/existing")
+                return await self._page(request, wrong=str(error), pasting=pasting, status=422)
+
+        return answer
+
+    async def _ask_github(self, request: Request, fields: Fields) -> Response:
+        """GitHub takes the manifest from the person's own browser, who confirms it there."""
+        public_url, organisation = self._bench.address(fields.get("public_url", "")), fields.get("organisation", "")
+        state = self._door.new_state()
+        self._bench.remember(state, public_url)
+        path = f"organizations/{quote(organisation, safe='')}/settings" if organisation else "settings"
+        filled = manifests.read().filled(
+            name=fields.get("name", "") or "Forgehand",
+            base_url=_base(request),
+            hook_url=self._bench.hook_url(public_url),
+        )
+        github = self._bench.github_url
+        return self._pages.render(
+            "setup_github.html",
+            forms_go_to=(github,),
+            title="Confirm it at GitHub",
+            action=f"{github}/{path}/apps/new?{urlencode({'state': state})}",
+            manifest=json.dumps(filled),
+            host=host(github),
+        )
+
+    async def _created(self, request: Request) -> Response:
+        """Back from GitHub. A page with a link, not a redirect: the cookie does not come along from another site."""
+        state = request.query_params.get("state", "")
+        if not self._door.came_back(state):
+            return self._said("That way back from GitHub was not ours, or is used up. Begin again.", bad=True)
+        try:
+            app = await self._bench.create(state, request.query_params.get("code", ""))
+        except BotError as error:
+            words = f"GitHub did not give the App away: {error} If it was made, delete it there and begin again."
+            return self._said(words, bad=True)
+        self._on_app(app)
+        return self._said(f"GitHub has made {app.slug}, and what belongs to it is stored.")
+
+    async def _existing(self, request: Request, fields: Fields) -> Response:
+        app = await self._bench.adopt(fields)
+        self._on_app(app)
+        return await self._page(request, said=f"{app.slug} is stored.")
+
+    async def _key(self, request: Request, fields: Fields) -> Response:
+        return await self._page(request, said=await self._bench.store_key(fields.get("api_key", "")))
+
+    async def _check(self, request: Request) -> Response:
+        if not self._door.is_open_to(request):
+            return self._door_page(request, status=403)
+        try:
+            findings = await self._bench.check()
+        except BotError as error:
+            return await self._page(request, wrong=str(error), status=422)
+        bad = sum(one.level is not Level.GOOD for one in findings)
+        return self._pages.render("setup_check.html", title="Does it all work?", findings=findings, bad=bad)
+
+    async def _finish(self, request: Request, fields: Fields) -> Response:
+        if await self._bench.app() is None:
+            raise UserError("There is no App yet.")
+        self.finished.set()
+        return self._said("Set-up is done. The terminal says how it goes on.", going_on=False)
+
+    def _door_page(self, request: Request, wrong: str = "", status: int = 200) -> Response:
+        visit = self._door.visit(request)
+        page = self._pages.render(
+            "setup_door.html", status=status, title="Set up Forgehand", wrong=wrong, csrf=self._door.csrf(visit)
+        )
+        self._door.mark(request, page, visit)
+        return page
+
+    async def _page(
+        self, request: Request, *, wrong: str = "", said: str = "", pasting: bool = False, status: int = 200
+    ) -> Response:
+        app = await self._bench.app()
+        return self._pages.render(
+            "setup.html",
+            status=status,
+            title="Set up Forgehand",
+            wrong=wrong,
+            said=said,
+            pasting=pasting,
+            app=app,
+            install_url=f"{app.page_url}/installations/new" if app else "",
+            permissions=manifests.read().permissions,
+            name="Forgehand",
+            public_url=self._bench.public_url,
+            key=await self._bench.key(),
+            csrf=self._door.csrf(self._door.visit(request)),
+        )
+
+    def _said(self, words: str, *, bad: bool = False, going_on: bool = True) -> Response:
+        return self._pages.render(
+            "setup_said.html",
+            status=400 if bad else 200,
+            title="Set up Forgehand",
+            words=words,
+            mood="bad" if bad else "good",
+            next="/setup" if going_on else "",
+        )
+
+
+def _base(request: Request) -> str:
+    """Where this browser has found us, and so will again."""
+    return f"{'https' if is_https(request) else 'http'}://{request.headers.get('host', '')}"

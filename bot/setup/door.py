@@ -1,0 +1,92 @@
+"""Who may use the set-up page: whoever has the token of the terminal, once; then that browser, by a cookie."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from bot.settings import Secret
+
+COOKIE = "forgehand_setup"
+VISIT_SECONDS = 4 * 3600.0
+STATE_SECONDS = 3600.0
+"""As long as GitHub's code is good."""
+MOST_VISITS = 200
+
+
+class Door:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._key = secrets.token_bytes(32)
+        self._token: Secret | None = Secret(secrets.token_urlsafe(24))
+        self._visits: dict[str, float] = {}
+        """Until when; of those that were let in."""
+        self._states: dict[str, float] = {}
+
+    @property
+    def token(self) -> Secret:
+        """For the terminal alone."""
+        assert self._token is not None, "it was used"
+        return self._token
+
+    def is_open_to(self, request: Request) -> bool:
+        return self._clock() < self._visits.get(request.cookies.get(COOKIE, ""), 0.0)
+
+    def visit(self, request: Request) -> str:
+        """The browser's own mark: its cookie, or a new one, which opens nothing yet."""
+        given = request.cookies.get(COOKIE, "")
+        return given if 20 < len(given) < 100 else secrets.token_urlsafe(32)
+
+    def csrf(self, visit: str) -> str:
+        """What a form must carry that we gave to this browser."""
+        return hmac.digest(self._key, visit.encode(), "sha256").hex()
+
+    def is_ours(self, request: Request, given: str) -> bool:
+        """A form of ours, sent by the browser that we gave it to, from this very site."""
+        origin = request.headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
+            return False
+        return hmac.compare_digest(self.csrf(request.cookies.get(COOKIE, "")).encode(), given.encode())
+
+    def open(self, given: str) -> str | None:
+        """The new mark of a browser that knows the token, which is thereby used up; None for a wrong one."""
+        token = self._token.reveal() if self._token else secrets.token_urlsafe(24)
+        if not hmac.compare_digest(token.encode(), given.strip().encode()) or self._token is None:
+            return None
+        self._token = None
+        visit = secrets.token_urlsafe(32)
+        self._visits[visit] = self._clock() + VISIT_SECONDS
+        return visit
+
+    def new_state(self) -> str:
+        """For one trip to GitHub and back."""
+        if len(self._states) >= MOST_VISITS:
+            self._states.pop(next(iter(self._states)))
+        state = secrets.token_urlsafe(24)
+        self._states[state] = self._clock() + STATE_SECONDS
+        return state
+
+    def came_back(self, state: str) -> bool:
+        """Once. Whoever comes back is known by it alone: the cookie does not travel on a link from elsewhere."""
+        return self._clock() < self._states.pop(state, 0.0)
+
+    def mark(self, request: Request, response: Response, visit: str) -> None:
+        response.set_cookie(
+            COOKIE,
+            visit,
+            max_age=int(VISIT_SECONDS),
+            path="/setup",
+            secure=is_https(request),
+            httponly=True,
+            samesite="strict",
+        )
+
+
+def is_https(request: Request) -> bool:
+    """Also behind a proxy that ends TLS."""
+    return "https" in (request.url.scheme, request.headers.get("x-forwarded-proto", "").lower())

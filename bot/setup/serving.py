@@ -1,0 +1,84 @@
+"""Serves the set-up page in the place of the service, with its webhook: what GitHub sends meanwhile is kept for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from bot import logs, settings, vault
+from bot.events import HANDLED_EVENTS
+from bot.keyring import KeyRing
+from bot.outbound import Redactor
+from bot.registration import Registered
+from bot.setup.bench import Bench
+from bot.setup.desk import SetUpDesk
+from bot.setup.door import Door
+from bot.store.base import Store
+from bot.store.lock import DataDirLock
+from bot.vault import Vault
+from bot.web.health import health_routes
+from bot.web.server import Server, tcp_socket
+from bot.web.webhooks import webhook_routes
+
+
+@dataclass(frozen=True)
+class SetUp:
+    url: str
+    token: str
+    """Opens the page once; for the terminal."""
+    finished: asyncio.Event
+
+
+@asynccontextmanager
+async def serving(values: Mapping[str, str]) -> AsyncIterator[SetUp]:
+    """Until the block ends. The data directory is ours alone as long as that."""
+    ring = KeyRing(settings.read_secret_keys(values))
+    folder, door = settings.data_dir(values), Door()
+    redactor = Redactor([door.token.reveal(), *(key.reveal() for key in settings.read_secret_keys(values))])
+    logs.configure(redactor.redact)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(DataDirLock(folder))
+        await asyncio.to_thread(vault.verify, folder / "state.db", ring)
+        store = await Store.open(folder / "state.db")
+        stack.push_async_callback(store.close)
+        kept = Vault(store, ring, redactor.register)
+        await kept.prepare()
+        bench, hook = Bench(values, store, kept), _Hook(store)
+        if (known := await bench.app()) is not None:
+            hook.take(known)
+        desk = SetUpDesk(door, bench, hook.take)
+        routes = [*desk.routes(), Route("/webhook", hook, methods=["POST"]), *health_routes({"set-up": _not_yet})]
+        server = await stack.enter_async_context(Server(Starlette(routes=routes), tcp_socket(*_address(values))))
+        yield SetUp(server.url, door.token.reveal(), desk.finished)
+
+
+def _address(values: Mapping[str, str]) -> tuple[str, int]:
+    return settings.read_address(values)
+
+
+async def _not_yet() -> str | None:
+    return "Forgehand is being set up."
+
+
+class _Hook:
+    """The service's own webhook, once it is known how GitHub signs; the ledger is that of the service too."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._app: ASGIApp = PlainTextResponse("There is no App yet.\n", 503)
+
+    def take(self, app: Registered) -> None:
+        if app.webhook_secret.reveal():
+            secrets = [app.webhook_secret]
+            routes = webhook_routes(self._store, secrets, handled=HANDLED_EVENTS, on_stored=lambda: None)
+            self._app = Starlette(routes=routes)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)

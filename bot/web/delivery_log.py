@@ -1,0 +1,188 @@
+"""The other way in: GitHub's own log of deliveries, read for what no webhook has brought, in order and each once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bot.errors import BotError, GitHubRefused, TransientError
+from bot.events import HANDLED_EVENTS, MAX_AGE_SECONDS
+from bot.github.client import GitHubApp
+from bot.github.types import Delivery
+from bot.models import DeliveryId
+from bot.store import deliveries, delivery_marks, sessions
+from bot.store.base import Store
+from bot.store.deliveries import DeliveryState, NewDelivery
+from bot.store.delivery_marks import Mark
+from bot.web import envelope, received
+
+log = logging.getLogger(__name__)
+
+OVERLAP_SECONDS = 15 * 60.0
+"""A delivery may appear in the log long after it was made."""
+KEPT_SECONDS = 3 * 24 * 3600.0
+"""By github.com; what is older than that is lost."""
+MOST_PAGES = 100
+MOST_PAYLOADS = 100
+"""Read in one sweep; the next one goes on at once."""
+MOST_TRIES = 3
+"""At one payload, before it is given up so that the later ones get their turn."""
+SWEEP_SECONDS = 300.0
+QUIET_FACTOR = 4
+ACTIVE_SECONDS = 600.0
+TICK = 1e-5
+"""Between two deliveries of a sweep: keeps their order also where the clock stands still."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the log is read: with `poll_seconds` it is the only way in; else webhooks come, and this finds the rest."""
+
+    app_id: int
+    on_stored: Callable[[], None]
+    poll_seconds: float = 0.0
+
+
+@dataclass
+class _Listed:
+    """What the log shows of one GUID: its first and its last attempt, and whether any was accepted."""
+
+    first: Delivery
+    last: Delivery
+    accepted: bool
+
+
+class DeliveryLog:
+    def __init__(self, github: GitHubApp, store: Store, reading: Reading) -> None:
+        self._github = github
+        self._store = store
+        self._reading = reading
+        self._last_at = 0.0
+        self._tries: dict[str, int] = {}
+        self._swept_at: float | None = None
+
+    @property
+    def silent_seconds(self) -> float | None:
+        """How long the log was not read to its end; None before the first time."""
+        return None if self._swept_at is None else asyncio.get_running_loop().time() - self._swept_at
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            try:
+                pause = 0.0 if await self.sweep() else await self._pause()
+                self._swept_at = asyncio.get_running_loop().time()
+            except TransientError as error:
+                pause = max(error.retry_after or 0.0, await self._pause())
+                log.warning("the delivery log cannot be read now", extra={"error": str(error), "again_in": pause})
+            except BotError as error:
+                pause = SWEEP_SECONDS
+                log.error("the delivery log cannot be read", extra={"error": str(error), "again_in": pause})
+            except Exception:  # this loop must outlive any one failure
+                pause = SWEEP_SECONDS
+                log.exception("the delivery log could not be swept")
+            await asyncio.sleep(pause)
+
+    async def sweep(self) -> bool:
+        """Take up what is new; True when there is more."""
+        mark = await delivery_marks.of(self._store, self._reading.app_id)
+        if mark is None:
+            await self._begin()
+            return False
+        listed = await self._list(mark)
+        missed = await self._missed(listed, mark)
+        for each in missed[:MOST_PAYLOADS]:
+            await self._take(each)
+        if len(missed) > MOST_PAYLOADS:
+            return True
+        if listed:
+            await delivery_marks.move(self._store, mark.app_id, max(each.last.at for each in listed.values()))
+        return False
+
+    async def _begin(self) -> None:
+        """At the first start ever: what was said before nobody meant for us."""
+        newest = max((await self._github.deliveries()).items, key=lambda one: (one.at, one.id), default=None)
+        floor = (newest.at, newest.id) if newest else (0.0, 0)
+        await delivery_marks.begin(self._store, self._reading.app_id, *floor)
+        log.info("the delivery log is read from here on", extra={"after": newest.delivered_at if newest else None})
+
+    async def _list(self, mark: Mark) -> dict[str, _Listed]:
+        """By GUID, back to the mark and some more: several attempts are one delivery."""
+        found: dict[str, _Listed] = {}
+        until, cursor, seen = mark.read_at - OVERLAP_SECONDS, None, set[str]()
+        for _ in range(MOST_PAGES):
+            page = await self._github.deliveries(cursor)
+            for one in page.items:
+                each = found.setdefault(one.guid, _Listed(one, one, accepted=False))
+                each.first, each.accepted = one, each.accepted or one.is_accepted
+            cursor = page.next_cursor
+            if cursor is None or cursor in seen or (page.items and page.items[-1].at < until):
+                break
+            seen.add(cursor)
+        else:
+            log.warning("the delivery log is longer than what is read at once; the oldest part is left out")
+        self._tell_of_gap(found, mark)
+        return found
+
+    def _tell_of_gap(self, found: dict[str, _Listed], mark: Mark) -> None:
+        newest = max((each.last.at for each in found.values()), default=0.0)
+        if newest - (mark.read_at or newest) > KEPT_SECONDS:
+            log.warning("nothing was read for longer than GitHub keeps its log: what came first may be lost")
+
+    async def _missed(self, listed: dict[str, _Listed], mark: Mark) -> list[Delivery]:
+        """In the order in which they were first made."""
+        wanted = [each for each in listed.values() if self._is_wanted(each, mark)]
+        known = await deliveries.known(self._store, [each.last.guid for each in wanted])
+        wanted.sort(key=lambda each: (each.first.at, each.first.id))
+        return [each.last for each in wanted if each.last.guid not in known]
+
+    def _is_wanted(self, each: _Listed, mark: Mark) -> bool:
+        """Beside webhooks, what was accepted once is not ours to repeat, whatever the store remembers. What somebody
+        has sent again since our first look is meant for us."""
+        last = each.last
+        handled = received.is_wanted(last.event, last.action, HANDLED_EVENTS)
+        in_time = not mark.is_history(last.at, last.id) and last.at > self._store.now() - MAX_AGE_SECONDS
+        return handled and in_time and (self._reading.poll_seconds > 0 or not each.accepted)
+
+    async def _take(self, listed: Delivery) -> None:
+        new = await self._read(listed)
+        self._last_at = max(self._store.now(), self._last_at + TICK)
+        await deliveries.add(self._store, new, self._last_at)
+        self._tries.pop(listed.guid, None)
+        log.info("a delivery was found in GitHub's log", extra={"delivery": listed.guid, "event": listed.event})
+        self._reading.on_stored()
+
+    async def _read(self, listed: Delivery) -> NewDelivery:
+        tries = self._tries[listed.guid] = self._tries.get(listed.guid, 0) + 1
+        try:
+            body = await self._github.delivery_payload(listed.id)
+            return received.read(listed.guid, listed.event, body, deliveries.UNSEEN, HANDLED_EVENTS)
+        except TransientError as error:
+            if tries < MOST_TRIES or error.retry_after is not None:
+                raise
+            return _lost(listed, str(error))
+        except (GitHubRefused, envelope.NotJson, UnicodeDecodeError) as error:
+            return _lost(listed, str(error))
+
+    async def _pause(self) -> float:
+        if not self._reading.poll_seconds:
+            return SWEEP_SECONDS
+        recent = self._store.now() - await deliveries.latest_at(self._store) < ACTIVE_SECONDS
+        busy = recent or bool(await sessions.running(self._store))
+        return self._reading.poll_seconds * (1 if busy else QUIET_FACTOR)
+
+
+def _lost(listed: Delivery, why: str) -> NewDelivery:
+    log.error("a delivery cannot be read from GitHub's log", extra={"delivery": listed.guid, "error": why})
+    return NewDelivery(
+        guid=DeliveryId(listed.guid),
+        event=listed.event,
+        body_sha256=deliveries.UNSEEN,
+        action=listed.action,
+        state=DeliveryState.FAILED,
+        reason=f"It was missed, and GitHub's log does not give it back: {why}"[:500],
+        installation_id=listed.installation_id,
+        repo_id=listed.repository_id,
+    )

@@ -1,0 +1,130 @@
+"""`/metrics`: what the store can count and what this process has seen, for Prometheus; for this machine, or a token."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from bot.settings import LOOPBACK, Secret
+from bot.store import figures, switches
+from bot.store.base import Store
+from bot.store.figures import Figures
+
+FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+"""A proxy on this machine asks for somebody else."""
+SECONDS = (1, 5, 15, 60, 180, 600, 1800, 3600, 7200)
+LEVELS = ("warning", "error", "critical")
+
+
+def metrics_routes(metrics: Metrics, token: Secret | None) -> list[BaseRoute]:
+    async def answer(request: Request) -> Response:
+        if not _may_read(request, token):
+            return PlainTextResponse("Ask from this machine, or send FORGEHAND_METRICS_TOKEN as a bearer token.\n", 401)
+        return Response(await metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+    return [Route("/metrics", answer)]
+
+
+class Metrics:
+    """One per process. Labels have a closed set of values each: nothing that others name becomes one."""
+
+    def __init__(self, store: Store) -> None:
+        self.sandboxes: Callable[[], Awaitable[int | None]] | None = None
+        """How many are alive, once that can be asked."""
+        self._store = store
+        self._registry = CollectorRegistry()
+        self._after = store.now()
+        self._waits = Histogram(
+            "forgehand_queue_wait_seconds",
+            "From a request to the begin of its turn.",
+            buckets=SECONDS,
+            registry=self._registry,
+        )
+        self._steps = Histogram(
+            "forgehand_step_seconds", "How long a step took.", ["step"], buckets=SECONDS, registry=self._registry
+        )
+        self._records = Counter(
+            "forgehand_log_records", "Log lines of this process.", ["level"], registry=self._registry
+        )
+        for level in LEVELS:
+            self._records.labels(level)
+
+    def count(self, record: logging.LogRecord) -> None:
+        """A line that was logged."""
+        level = record.levelname.lower()
+        if level in LEVELS:
+            self._records.labels(level).inc()
+
+    async def text(self) -> bytes:
+        for ended in await figures.ended_since(self._store, self._after):
+            self._after = ended.finished_at
+            self._waits.observe(ended.waited_seconds)
+            for step, seconds in ended.step_seconds.items():
+                self._steps.labels(step).observe(seconds)
+        now = CollectorRegistry()
+        now.register(await self._moment())
+        return generate_latest(self._registry) + generate_latest(now)
+
+    async def _moment(self) -> Collector:
+        alive = await self.sandboxes() if self.sandboxes else None
+        paused = await switches.paused_at(self._store) is not None
+        return _Moment(await figures.read(self._store), self._store.now(), alive, paused)
+
+
+@dataclass(frozen=True, eq=False)
+class _Moment(Collector):
+    found: Figures
+    now: float
+    sandboxes: int | None
+    paused: bool
+
+    def collect(self) -> Iterable[Metric]:
+        found = self.found
+        yield _by("forgehand_turns", "Turns by state.", "state", found.turns)
+        yield _by("forgehand_turns_ended", "Turns by outcome.", "outcome", found.outcomes, total=True)
+        yield _by("forgehand_deliveries", "Webhooks in the ledger.", "state", found.deliveries)
+        yield _by("forgehand_installations", "Installations of the App.", "state", found.installations)
+        yield _by("forgehand_model_requests", "By how they ended.", "status", found.model_requests, total=True)
+        yield _by("forgehand_tokens", "As the gateway counted them.", "kind", found.tokens, total=True)
+        yield CounterMetricFamily("forgehand_spend_usd", "Dollars spent at the model.", found.usd)
+        yield CounterMetricFamily("forgehand_comment_edits", "Edits of live comments.", found.edits)
+        yield from self._gauges()
+
+    def _gauges(self) -> Iterable[Metric]:
+        found = self.found
+        waits = self.now - found.oldest_waiting_at if found.oldest_waiting_at else 0.0
+        yield GaugeMetricFamily("forgehand_queue_oldest_seconds", "Age of the oldest waiting turn.", max(0.0, waits))
+        yield GaugeMetricFamily("forgehand_reserved_usd", "Dollars held by open requests.", found.reserved_usd)
+        yield GaugeMetricFamily("forgehand_comments_due", "Live comments without a final form.", found.comments_due)
+        yield GaugeMetricFamily("forgehand_allowances_paused", "Installations that must wait.", found.allowances_paused)
+        yield GaugeMetricFamily("forgehand_paused", "Whether the operator has paused it.", int(self.paused))
+        if found.allowance_least is not None:
+            help_ = "Edits left of the installation with the fewest."
+            yield GaugeMetricFamily("forgehand_allowance_least", help_, found.allowance_least)
+        if self.sandboxes is not None:
+            yield GaugeMetricFamily("forgehand_sandboxes", "Sandboxes alive.", self.sandboxes)
+
+
+def _by(name: str, help_: str, label: str, values: Mapping[str, int], *, total: bool = False) -> Metric:
+    kind = CounterMetricFamily if total else GaugeMetricFamily
+    family = kind(name, help_, labels=[label])
+    for value, number in sorted(values.items()):
+        family.add_metric([value], number)
+    return family
+
+
+def _may_read(request: Request, token: Secret | None) -> bool:
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    if token is not None and scheme.lower() == "bearer":
+        return hmac.compare_digest(given.strip().encode(), token.reveal().encode())
+    here = request.client is not None and request.client.host in LOOPBACK
+    return here and not any(name in request.headers for name in FORWARDED)

@@ -1,0 +1,82 @@
+"""Set-up in a real browser without JavaScript: from the token through GitHub's own pages to the check-up, and dark."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+
+import pytest
+from playwright.async_api import Page, async_playwright, expect
+
+from bot import setup as setting_up
+from tests.test_setup import without_app
+from tests.world import World
+
+BROWSER = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), "")
+MUST_RUN = os.environ.get("CI") == "true"
+pytestmark = pytest.mark.skipif(
+    not BROWSER and not MUST_RUN, reason="there is no chromium on PATH (on Debian: apt install chromium)"
+)
+CHECK_MS = 60_000
+
+
+@pytest.fixture
+async def page() -> AsyncIterator[Page]:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        context = await browser.new_context(java_script_enabled=False, color_scheme="dark")
+        page = await context.new_page()
+        complaints: list[str] = []
+        page.on("console", lambda said: complaints.append(f"{said.text} {said.location}"))
+        yield page
+        await browser.close()
+        assert not [one for one in complaints if "/favicon.ico" not in one], "GitHub's stand-in has none"
+
+
+async def test_from_the_token_to_a_check_up(world: World, page: Page) -> None:
+    async with setting_up.serving(without_app(world)) as setup:
+        await page.goto(f"{setup.url}/setup")
+        await page.get_by_label("Token").fill(setup.token)
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("heading", name="The GitHub App")).to_be_visible()
+        assert (
+            await page.locator("body").evaluate("one => getComputedStyle(one).backgroundColor") != "rgb(255, 255, 255)"
+        )
+        await page.get_by_label("Organisation").fill("octo-org")
+        await page.get_by_label("Name of the App").fill("Smithy")
+        await page.get_by_role("button", name="Go on to GitHub").click()
+        await page.get_by_role("button", name="Create it on").click()
+        await page.get_by_role("button", name="Create GitHub App for octo-org").click()
+        await expect(page.get_by_role("status")).to_contain_text("GitHub has made smithy")
+        await page.get_by_role("link", name="Go on").click()
+        await expect(page.get_by_text("smithy (id")).to_be_visible()
+        await page.get_by_role("link", name="Install it").click()
+        await page.get_by_role("button", name="Install").click()
+        await expect(page.get_by_role("heading")).to_contain_text("was installed")
+        await page.goto(f"{setup.url}/setup")
+        await page.get_by_role("link", name="Check everything").click(timeout=CHECK_MS)
+        await expect(page.get_by_role("status")).to_contain_text("All is as it should be", timeout=CHECK_MS)
+        await page.get_by_role("link", name="Back").click()
+        await page.get_by_role("button", name="Finish").click()
+        await expect(page.get_by_role("status")).to_contain_text("Set-up is done")
+        assert setup.finished.is_set()
+
+
+async def test_every_field_has_a_name_and_the_keyboard_reaches_all(world: World, page: Page) -> None:
+    async with setting_up.serving(without_app(world)) as setup:
+        await page.goto(f"{setup.url}/setup")
+        await page.get_by_label("Token").fill(setup.token)
+        await page.get_by_role("button", name="Open").click()
+        fields = page.locator("input:not([type=hidden]), textarea")
+        for index in range(await fields.count()):
+            named = await fields.nth(index).evaluate("one => one.labels.length")
+            assert named == 1, await fields.nth(index).evaluate("one => one.outerHTML")
+        await page.goto(f"{setup.url}/setup")
+        await page.keyboard.press("Tab")
+        await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+        reached = set()
+        for _ in range(20):
+            await page.keyboard.press("Tab")
+            reached.add(await page.evaluate("document.activeElement.id || document.activeElement.textContent.trim()"))
+        assert {"name", "organisation", "public_url", "Go on to GitHub", "api_key"} <= reached

@@ -1,0 +1,166 @@
+"""What an operator has at hand: the switch, the state of health, figures, and log lines that tell a session's story."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+
+from bot.simulation.anthropic import Call, Say, Script, Wait
+from bot.simulation.github import Fault
+from bot.store import audit
+from bot.store.base import Store
+from tests.command_line import forgehand
+from tests.test_delivery_log import POLL, until
+from tests.world import World
+
+WRITE = Call("Bash", {"command": "echo half > half.txt", "description": "Write half of it"})
+
+
+@asynccontextmanager
+async def served(world: World, **changes: str) -> AsyncIterator[httpx.AsyncClient]:
+    async with world.bot(**changes) as service, httpx.AsyncClient(base_url=service.url, timeout=10) as client:
+        yield client
+
+
+def figure(text: str, name: str) -> float:
+    found = re.search(rf"^{re.escape(name)} (\S+)$", text, re.MULTILINE)
+    assert found, f"{name} is not in\n{text}"
+    return float(found[1])
+
+
+async def test_paused_nothing_new_begins_and_all_see_it_until_it_is_resumed(world: World) -> None:
+    world.model.default(Script([Say("Done.")]))
+    async with served(world) as client:
+        assert (await forgehand(world.environment, "pause")).out.startswith("Nothing new is begun")
+        world.say("/claude fix this")
+        await world.github.changed(lambda: "Paused by the operator" in "".join(o.body for o in world.replies()), 20)
+        ready = await client.get("/readyz")
+        assert ready.status_code == 503 and "forgehand resume" in ready.json()["troubles"]["switch"]
+        text = (await client.get("/metrics")).text
+        assert figure(text, "forgehand_paused") == figure(text, 'forgehand_turns{state="queued"}') == 1
+    async with served(world) as client:
+        assert (await client.get("/readyz")).status_code == 503, "it outlives a restart"
+        assert not world.model.requests
+        assert (await forgehand(world.environment, "resume", "--json")).json["done"]
+        assert await world.outcome() == "no_change"
+        assert (await client.get("/readyz")).status_code == 200
+    store = await Store.open_reader(world.root / "data" / "state.db")
+    acts = [one.action for one in await audit.listing(store)]
+    await store.close()
+    assert [one for one in acts if one in ("pause", "resume")] == ["resume", "pause"]
+
+
+async def test_pause_with_stop_ends_what_runs_and_keeps_what_waits(world: World) -> None:
+    world.model.default(Script([WRITE, Wait("never"), Say("unreachable")]))
+    async with served(world):
+        world.say("/claude first")
+        await world.model.reached("never", timeout=30)
+        world.say("/claude --queue second")
+        await world.github.changed(lambda: len(world.replies()) == 2, 20)
+        world.model.default(Script([Say("Done.")]))
+        ran = await forgehand(world.environment, "pause", "--stop")
+        assert "1 turn is being stopped" in ran.out
+        assert await world.outcome(timeout=20) == "stopped"
+        assert "operator has paused" in world.replies()[0].body and "refs/forgehand/" in world.replies()[0].body
+        assert world.states()[1]["state"] == "queued"
+        await forgehand(world.environment, "resume")
+        assert await world.outcome(2) is not None
+
+
+async def test_a_command_says_so_when_nobody_answers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bot.cli import service
+
+    async with world.bot():
+        pass
+    monkeypatch.setattr(service, "ANSWER_SECONDS", 0.1)
+    done, words = await service.ask(world.root / "data" / "state.db", "pause", {})
+    assert not done and "does not seem to run" in words
+
+
+async def test_readyz_names_what_does_not_work(world: World) -> None:
+    world.github.faults.add(Fault("GET /app", "fail", status=401, times=None))
+    async with served(world) as client:
+        found = await client.get("/readyz")
+        assert found.status_code == 503 and "401" in found.json()["troubles"]["github"]
+        assert (await client.get("/healthz")).status_code == 200
+
+
+async def test_readyz_knows_whether_the_log_is_read(world: World) -> None:
+    held = world.github.faults.add(Fault("GET /app/hook/deliveries", "hold", times=1))
+    async with served(world, **POLL) as client:
+        await held.reached.wait()
+        assert "was not read yet" in (await client.get("/readyz")).json()["troubles"]["delivery_log"]
+        held.release.set()
+
+        async def ready() -> bool:
+            return (await client.get("/readyz")).status_code == 200
+
+        await until(ready)
+
+
+async def test_metrics_tell_of_a_session_and_name_nobody(world: World) -> None:
+    world.model.default(Script([WRITE, Say("Done.")]))
+    async with served(world) as client:
+        world.say("/claude write it")
+        assert await world.outcome() == "pull_request"
+        await world.github.idle()
+        answer = await client.get("/metrics")
+    text = answer.text
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert figure(text, 'forgehand_turns_ended_total{outcome="pull_request"}') == 1
+    assert figure(text, "forgehand_queue_wait_seconds_count") == 1
+    assert figure(text, 'forgehand_step_seconds_count{step="work"}') == 1
+    assert figure(text, "forgehand_spend_usd_total") > 0
+    assert figure(text, 'forgehand_tokens_total{kind="input"}') > 0
+    assert figure(text, 'forgehand_model_requests_total{status="2xx"}') >= 2
+    assert figure(text, "forgehand_sandboxes") >= 0
+    assert figure(text, 'forgehand_log_records_total{level="error"}') == 0
+    assert figure(text, 'forgehand_deliveries{state="acted"}') >= 1
+    names = ("alice", "octo", "shop", world.states()[0]["session"])
+    assert not [name for name in names if name and name in text]
+    assert len(text.splitlines()) < 250, "labels are bounded"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"X-Forwarded-For": "203.0.113.7"}, 401),
+        ({"X-Forwarded-For": "203.0.113.7", "Authorization": "Bearer scrape-me"}, 200),
+        ({"Authorization": "Bearer scrape"}, 401),
+    ],
+)
+async def test_metrics_are_for_this_machine_or_a_token(world: World, headers: dict[str, str], status: int) -> None:
+    async with served(world, FORGEHAND_METRICS_TOKEN="scrape-me") as client:
+        assert (await client.get("/metrics", headers=headers)).status_code == status
+
+
+async def test_log_lines_lead_from_the_delivery_to_the_session(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.model.default(Script([Say("Done.")]))
+    world.github.faults.add(Fault("GET /repos/*/collaborators/*", "fail", status=502, times=3))
+    prepared = Fault("GET /repos/*/contents/*", "fail", status=502, times=3)
+    world.github.faults.add(prepared)
+    async with world.bot():
+        world.say("/claude fix this")
+        assert await world.outcome() == "no_change"
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+    session = world.states()[0]["session"]
+    guid = next(one.guid for one in world.app.deliveries if one.event == "issue_comment")
+    assert any(line.get("delivery") == guid and line["from"] == "bot.handlers.intake" for line in lines)
+    assert any(line.get("session") == session and line["from"] == "bot.sessions.flow" for line in lines)
+    started = [line for line in lines if line.get("delivery") == guid and line.get("session") == session]
+    assert started, "one line names both"
+
+
+async def test_figures_are_asked_while_nothing_has_happened(world: World) -> None:
+    async with served(world) as client:
+        both = await asyncio.gather(client.get("/metrics"), client.get("/metrics"))
+    assert all(one.status_code == 200 for one in both)

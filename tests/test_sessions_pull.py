@@ -1,0 +1,80 @@
+"""A session comes home: its branch into a clone, its transcript to where Claude Code looks for it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+from bot.simulation.anthropic import Call, Say, Script
+from tests.command_line import forgehand
+from tests.world import World
+
+WRITE = Call("Bash", {"command": "echo new > new.txt", "description": "Write a file"})
+
+
+async def git(folder: Path, *argv: str) -> str:
+    who = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder), **who}
+    process = await asyncio.create_subprocess_exec(
+        "git", *argv, cwd=folder, env=env, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    out, _ = await process.communicate()
+    assert process.returncode == 0, out.decode()
+    return out.decode()
+
+
+async def test_branch_and_transcript_come_home_and_own_work_stays(world: World, tmp_path: Path) -> None:
+    world.model.default(Script([WRITE, Say("Written.")]))
+    async with world.bot():
+        world.say("/claude write it")
+        assert await world.outcome() == "pull_request"
+    session = str(world.states()[0]["session"])
+    home, clone = tmp_path / "home", tmp_path / "clone"
+    home.mkdir()
+    await git(tmp_path, "clone", "--quiet", str(world.repo.path), str(clone))
+    before = await git(clone, "rev-parse", "HEAD")
+    environment = {**world.environment, "HOME": str(home)}
+    ran = await forgehand(environment, "sessions", "pull", session, "--path", str(clone), "--json")
+    assert ran.code == 0, ran.text
+    branch = ran.json["branch"]
+    assert await git(clone, "show", f"{branch}:new.txt") == "new\n"
+    assert await git(clone, "rev-parse", "HEAD") == before and not await git(clone, "status", "--porcelain")
+    assert "token" not in await git(clone, "config", "--list", "--local")
+    [transcript] = (home / ".claude/projects").glob("*/*.jsonl")
+    assert ran.json["resume"] == f"claude --resume {transcript.stem}"
+    lines = [json.loads(line) for line in transcript.read_text().splitlines()]
+    assert {line["cwd"] for line in lines if "cwd" in line} == {str(clone)}
+    assert transcript.stat().st_mode & 0o077 == 0
+    again = await forgehand(environment, "sessions", "pull", session, "--path", str(clone))
+    assert again.code == 0 and f"git switch {branch}" in again.out
+    await git(clone, "switch", "--quiet", branch)
+    await git(clone, "commit", "--quiet", "--allow-empty", "-m", "mine")
+    mine = await git(clone, "rev-parse", "HEAD")
+    await git(clone, "switch", "--quiet", "main")
+    world.github.commit(world.repo, branch, {"more.txt": "more"})
+    refused = await forgehand(environment, "sessions", "pull", session, "--path", str(clone))
+    assert refused.code == 1 and "work of its own" in refused.err
+    assert await git(clone, "rev-parse", branch) == mine
+
+
+async def test_not_a_clone_is_said(world: World, tmp_path: Path) -> None:
+    world.model.default(Script([WRITE, Say("Written.")]))
+    async with world.bot():
+        world.say("/claude write it")
+        assert await world.outcome() == "pull_request"
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    session = str(world.states()[0]["session"])
+    ran = await forgehand(world.environment, "sessions", "pull", session, "--path", str(empty))
+    assert ran.code == 1 and "is no clone" in ran.err
+    unknown = await forgehand(world.environment, "sessions", "pull", "zzzzzzzz", "--path", str(empty))
+    assert unknown.code == 1 and "no session" in unknown.err
+
+
+async def test_shells_can_complete(world: World) -> None:
+    ran = await forgehand(
+        {**world.environment, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}, "--show-completion", "bash"
+    )
+    assert ran.code == 0 and "COMPREPLY" in ran.out
