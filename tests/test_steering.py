@@ -171,6 +171,7 @@ async def test_words_that_are_changed_afterwards_are_heard_as_they_were(world: W
         assert await world.outcome(on=other) == "no_change", world.replies(other)[0].body
     assert heard(world, "as written first") == 1 and heard(world, "deleted later") == 1
     assert heard(world, "as written then") == 0
+    assert len(world.states(other)) == 1, "nor did the deleted one come again as a turn"
 
 
 @pytest.mark.acceptance("B15")
