@@ -89,6 +89,18 @@ class ReviewCommentCreated(Remark):
     """A comment on a line of the diff."""
 
 
+@dataclass(frozen=True)
+class ButtonPressed(Remark):
+    """A button of a session's page, in the place of a comment."""
+
+    pressed: str = ""
+    """What it was pressed on: pressed there twice it is one."""
+
+    @property
+    def source(self) -> str:
+        return f"page:{self.thread.repo.id}:{self.pressed}"
+
+
 _SOURCES: dict[type[Remark], str] = {
     CommentCreated: "comment",
     CommentEdited: "comment",

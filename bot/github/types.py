@@ -19,6 +19,7 @@ class Purpose(StrEnum):
     PUSH = "push"
     THREAD = "thread"
     CHECKS = "checks"
+    MEMBERS = "members"
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ from sandbox.agents.events import (
 from sandbox.agents.text import clean, first_lines, one_line, shorten
 
 MAX_COUNT = 10**9
+MOST_LINES, MOST_TEXT = 200, 8000
+"""Of a tool's result, where there is room for it."""
 REASONS = {
     "aborted_tools": "aborted",
     "aborted_streaming": "aborted",
@@ -106,7 +108,9 @@ class ClaudeDecoder:
 
     def _returned(self, block: lines.ToolResult, detail: Any) -> list[AgentEvent]:
         ok, text = not block.is_error, _result_text(block.content)
-        events: list[AgentEvent] = [ToolReturned(block.tool_use_id, ok, first_lines(text))]
+        events: list[AgentEvent] = [
+            ToolReturned(block.tool_use_id, ok, first_lines(text), first_lines(text, lines=MOST_LINES, limit=MOST_TEXT))
+        ]
         task = detail.task if isinstance(detail, lines.TaskResult) else None
         if self._todos.returned(block.tool_use_id, ok=ok, text=text, task_id=task.id if task else ""):
             events.append(TodoChanged(self._todos.items))

@@ -20,6 +20,7 @@ from bot.simulation.github import (
     rest_pulls,
     rest_repos,
     web_apps,
+    web_sign_in,
 )
 from bot.simulation.github.actions import Actions
 from bot.simulation.github.auth import TokenRules
@@ -69,7 +70,7 @@ class SimulatedGitHub(Apps, Repos, Threads):
         desk = rest.Desk(self.state, self.actions, self.limits, self.tokens)
         git = Route("/{owner}/{repo}.git/{tail:path}", GitHttp(desk, install_hook(root)))
         pages = extra_routes(self) if extra_routes else ()
-        sites = [*attachments.routes(self.state), git, *web_apps.routes(self), *pages]
+        sites = [*attachments.routes(self.state), git, *web_apps.routes(self), *web_sign_in.routes(self.state), *pages]
         app = Starlette(routes=[*rest.routes(desk, TABLES), *sites])
         self._app = FaultyApp(app, self.faults, self._server.cut)
 
