@@ -27,6 +27,7 @@ from bot.keyring import KeyRing
 from bot.live.board import LiveBoard
 from bot.live.folds import Folds
 from bot.live.page import Page
+from bot.live.purse import Purse
 from bot.models import TurnKey
 from bot.outbound import Outbound, Redactor
 from bot.sessions.admission import Admission
@@ -35,7 +36,9 @@ from bot.sessions.flow import Flow
 from bot.sessions.purging import Purging
 from bot.sessions.services import Services
 from bot.sessions.signals import Signals
+from bot.sessions.strays import Sweeper
 from bot.sessions.warming import Warming
+from bot.sessions.ways import Ways
 from bot.settings import Settings
 from bot.store import spend
 from bot.store.base import Clock, Store
@@ -149,11 +152,15 @@ async def _assemble(
 ) -> Services:
     github = GitHubApp(settings.github, on_secret=redactor.register, on_retired=redactor.forget)
     stack.push_async_callback(github.close)
-    outbound = Outbound(github, redactor)
+    purse = Purse(store, clock)
+    outbound = Outbound(github, redactor, on_made=purse.note)
     folds = Folds(store, Claude())
-    page = Page(store, folds, command=settings.command, clock=clock)
-    board = LiveBoard(store, outbound, folds, page, clock)
+    public_url = settings.public_url or ""
+    page = Page(store, folds, command=settings.command, limits=settings.limits, public_url=public_url, clock=clock)
+    board = LiveBoard(store, outbound, folds, page, purse, clock)
     stack.push_async_callback(board.stop)
+    ways = Ways(choice.ways, settings.egress)
+    stack.push_async_callback(ways.close_all)
     cache = RepositoryCache(settings.data_dir / "repositories")
     await cache.sweep()
     return Services(
@@ -169,6 +176,7 @@ async def _assemble(
         board=board,
         signals=Signals(),
         clock=clock,
+        ways=ways,
     )
 
 
@@ -183,8 +191,8 @@ async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event)
         admission.wake()
 
     engine = DurableEngine(services.settings.data_dir / "engine.db", advance)
-    limits, provider = services.settings.limits, services.environments
-    admission = Admission(services.store, engine, services.board, limits, provider)
+    limits, sweeper = services.settings.limits, Sweeper(services)
+    admission = Admission(services.store, engine, services.board, limits)
     await engine.start()
     stack.push_async_callback(engine.drain)
     desk = Desk(
@@ -196,13 +204,15 @@ async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event)
         cache=services.cache,
         admit=admission.wake,
         poke=services.signals.poke,
+        sweep=sweeper.wake,
         clock=services.clock,
     )
     await services.board.say_unsaid()
     await stack.enter_async_context(_background(_warm_up(desk)))
     reading = Reading(services.settings.github.app_id, wakes.set, services.settings.poll_seconds)
     sweep = DeliveryLog(services.github, services.store, reading)
-    loops = [admission.run(), sweep.run(), Intake(desk, wakes).run(), Errands(desk).run(), Purging(services).run()]
+    loops = [admission.run(), sweeper.run(), sweep.run(), Intake(desk, wakes).run(), Errands(desk).run()]
+    loops.append(Purging(services).run())
     if services.snapshots is not None:
         loops.append(Warming(services, services.snapshots).run())
     for loop in loops:

@@ -19,6 +19,8 @@ class Options:
     timeout_seconds: float | None = None
     base: str | None = None
     turns: int | None = None
+    queue: bool = False
+    """The next turn, also where the words would reach the one that runs."""
 
 
 NO_OPTIONS = Options()
@@ -28,6 +30,7 @@ USAGE = {
     "timeout": "--timeout 30m",
     "base": "--base branch",
     "turns": "--turns 20",
+    "queue": "--queue",
 }
 
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,99}\Z")
@@ -36,12 +39,13 @@ _DOLLARS = re.compile(r"\$?(\d{1,6}(?:\.\d{1,4})?|\.\d{1,4})\Z")
 _SPAN = re.compile(r"(?:(\d{1,3})h)?(?:(\d{1,5})m(?:in)?)?(?:(\d{1,6})s)?\Z")
 _LEADING = re.compile(r"(?:--|—|–)([A-Za-z][\w-]*)(?:=|[ \t]+|(?=[\r\n]|\Z))")
 _VALUE = re.compile(r"\S+")
+_QUEUE = ("--queue", "—queue", "–queue")
 
 
 def shown(text: str, limit: int = 40) -> str:
-    """A word of the comment as inline code that cannot break out of its backticks."""
+    """Words of others as inline code that they cannot leave."""
     clean = "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in " ".join(text.split()))
-    return f"`{clean[:limit]}{'…' if len(clean) > limit else ''}`"
+    return f"`{clean[:limit] or '?'}{'…' if len(clean) > limit else ''}`"
 
 
 def dollars(text: str) -> float | None:
@@ -117,6 +121,11 @@ def read(values: Mapping[str, str | None]) -> Options:
     return options
 
 
+def _queued(options: Options) -> Options:
+    """The one option that takes no value; said twice it is still said."""
+    return replace(options, queue=True)
+
+
 def _set(options: Options, name: str, value: str) -> Options:
     field, read = _READERS[name]
     if getattr(options, field) is not None:
@@ -128,6 +137,9 @@ def _set(options: Options, name: str, value: str) -> Options:
 def _take_leading(text: str, options: Options) -> tuple[str, Options]:
     while match := _LEADING.match(text):
         name = match[1].lower()
+        if name == "queue":
+            options, text = _queued(options), text[match.end() :].lstrip(" \t")
+            continue
         if name not in _READERS:
             known = ", ".join(f"`{usage}`" for usage in USAGE.values())
             raise CommandError(f"I don't know the option {shown('--' + match[1])}. There are {known}.")
@@ -143,6 +155,9 @@ def _take_trailing(text: str, options: Options) -> tuple[str, Options]:
     end = min((at for at in (text.find("\n"), text.find("\r")) if at >= 0), default=len(text))
     line, below = text[:end], text[end:]
     while found := _last_option(line):
+        if found[1] == "queue":
+            line, options = found[0], _queued(options)
+            continue
         line, name, value = found
         try:
             options = _set(options, name, value)
@@ -155,6 +170,8 @@ def _last_option(line: str) -> tuple[str, str, str] | None:
     words = line.rsplit(None, 2)
     if not words:
         return None
+    if words[-1] in _QUEUE:
+        return line.rstrip()[: -len(words[-1])].rstrip(" \t"), "queue", ""
     name, equals, value = words[-1].partition("=")
     if equals and value and _known(name):
         return line.rstrip()[: -len(words[-1])].rstrip(" \t"), _known(name), value

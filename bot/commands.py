@@ -69,11 +69,16 @@ class Status:
 class Approve:
     plan: str = ""
     """The plan as the person edited it; empty: as it stands."""
+    approval: str | None = None
+    """The id of what is meant; None: the only thing that waits."""
+    scope: str = "once"
+    """Or `session`: the same again needs no other yes."""
 
 
 @dataclass(frozen=True)
 class Deny:
     reason: str = ""
+    approval: str | None = None
 
 
 @dataclass(frozen=True)
@@ -135,16 +140,22 @@ class Form:
 FORMS = (
     Form("", "fix this …", "any free text is work: it ends in a pull request, or continues the one it has", ready=True),
     Form("ask", "ask …", "answers a question and changes nothing", ready=True),
-    Form("plan", "plan …", "writes a plan and waits for `approve`"),
+    Form("plan", "plan …", "writes a plan, changes nothing, and waits for `approve`", ready=True),
     Form("review", "review …", "reviews the pull request"),
     Form("resolve", "resolve", "merges the base branch in and solves the conflicts"),
     Form("continue", "continue +3 …", "goes on where the last turn ended, here with 3 dollars more", ready=True),
     Form("retry", "retry", "runs the last turn again", ready=True),
     Form("stop", "stop", "stops the turn that runs and keeps its work", ready=True),
     Form("status", "status", "says what is going on", ready=True),
-    Form("approve", "approve", "approves what was asked; an edited plan may stand on the lines below"),
-    Form("deny", "deny", "refuses what was asked"),
-    Form("undo", "undo", "takes the last push back by a new commit"),
+    Form(
+        "approve",
+        "approve",
+        "says yes to the plan or question that waits; an edited plan may stand on the lines below, and an id, `once` "
+        "or `session` on the line itself",
+        ready=True,
+    ),
+    Form("deny", "deny", "says no to the plan or question that waits", ready=True),
+    Form("undo", "undo", "takes the last push back by a new commit", ready=True),
     Form("why", "why", "says why something was ignored or refused", ready=True),
     Form("cost", "cost", "says what this thread has cost", ready=True),
     Form("init", "init", "proposes a starter for `.github/forgehand.yml` as a pull request", ready=True),
@@ -176,6 +187,10 @@ def parse(body: str, *, word: str = "/claude", app_slug: str = "") -> Command | 
 _VERB = re.compile(r"([A-Za-z]+)(?=\s|\Z)[ \t]*")
 _BLANK_LINES = re.compile(r"[ \t]*(?:\r?\n[ \t]*(?=\r?\n))*\r?\n")
 _CONFLICTS = re.compile(r"(?:the\s+)?(?:merge\s+)?conflicts?\b", re.IGNORECASE)
+_ANSWER = re.compile(
+    r"(?:([a-z0-9]{8}-\d{1,5}(?:-\d{1,5})?)(?=\s|\Z)[ \t]*)?(?:(once|session)(?=\s|\Z)[ \t]*)?(?=[\r\n]|\Z)"
+)
+"""After `approve` or `deny`: the id of what is answered, and how far a yes reaches."""
 _EXTRA = re.compile(r"\+(\S*)[ \t]*")
 
 
@@ -277,11 +292,26 @@ def _continue(text: _Text) -> Command:
 
 
 def _approve(text: _Text) -> Command | None:
-    return text.without_options(Approve(_trim(text.after))) if text.line_is_verb else None
+    match = _ANSWER.match(text.after)
+    if match is None:
+        return None
+    plan = _unquoted(_trim(before_tail(text.after[match.end() :])))
+    return text.without_options(Approve(plan, match[1], match[2] or "once"))
 
 
 def _deny(text: _Text) -> Command | None:
-    return text.without_options(Deny(_trim(text.after))) if text.line_is_verb else None
+    match = _ANSWER.match(text.after)
+    if match is None or match[2]:
+        return None
+    return text.without_options(Deny(_trim(before_tail(text.after[match.end() :])), match[1]))
+
+
+def _unquoted(text: str) -> str:
+    """A plan that was quoted to be edited, without the signs of the quotation."""
+    lines = text.splitlines()
+    if not lines or not all(line.startswith(">") or not line.strip() for line in lines):
+        return text
+    return "\n".join(line.removeprefix(">").removeprefix(" ") for line in lines).strip()
 
 
 _WITH_TEXT: dict[str, Callable[[_Text], Command | None]] = {

@@ -25,11 +25,19 @@ STEP_WORDS = {
 SUSPENDED = "(suspended)"
 REMOVED = "(removed)"
 PAUSED = "(paused)"
+LOCKED = "(locked)"
+TRANSFERRED = "(transferred)"
+DELETED = "(deleted)"
+CLOSED = "(closed)"
 """In the place of a login, which has no brackets: what made us stop was not a person's word."""
 _STOPPED_BY = {
     SUSPENDED: "The App was suspended on this account, so the work was stopped.",
     REMOVED: "The App was removed from this repository, so the work was stopped.",
     PAUSED: "The operator has paused Forgehand, so the work was stopped.",
+    LOCKED: "This conversation was locked, so the work was stopped. Once it is unlocked, the work can go on.",
+    TRANSFERRED: "The issue was transferred to another repository, so the work was stopped. Ask again there.",
+    DELETED: "The issue was deleted, so the work was stopped.",
+    CLOSED: "The pull request was closed or merged meanwhile, so the work was stopped.",
 }
 
 
@@ -45,8 +53,17 @@ def over_budget(budget_usd: float) -> str:
     return f"The budget of ${budget_usd:.2f} for this turn was used up."
 
 
-def environment_lost() -> str:
-    return "The environment disappeared while the agent was in it."
+def environment_lost(*, saved: bool = False) -> str:
+    words = "The environment disappeared while the agent was in it."
+    return f"{words} What was brought home some minutes before is saved." if saved else words
+
+
+def goes_on() -> str:
+    return "The agent's process was lost; it was begun anew where it was."
+
+
+def goes_on_elsewhere() -> str:
+    return "The environment was lost; the agent goes on in a new one from what was brought home before."
 
 
 def agent_killed() -> str:
@@ -80,6 +97,10 @@ def provider_refused() -> str:
 
 def provider_out_of_credit() -> str:
     return "The account at the model's provider is out of credit. The operator has been told in the log."
+
+
+def sandboxes_refused() -> str:
+    return "The service that runs the sandboxes does not accept the key in use. The operator has been told in the log."
 
 
 def branch_missing(branch: str) -> str:
@@ -141,6 +162,50 @@ def push_refused(words: str) -> str:
 
 def pull_not_opened(branch: str, words: str) -> str:
     return f"The work is on the branch `{branch}`, but GitHub did not open a pull request for it: {words}"
+
+
+def nobody_answered(approval_id: str, asked: str, command: str) -> str:
+    """`asked` is markdown that cannot act."""
+    return (
+        f"The agent asked whether it may do this, and nobody answered in time:\n\n{asked}\n\n"
+        f"A later yes goes on from here: `{command} approve {approval_id}`."
+    )
+
+
+def plan_waits(approval_id: str, days: int) -> str:
+    return f"Nothing was changed. The plan waits for {days} days under the name `{approval_id}`."
+
+
+def no_plan() -> str:
+    return "The agent ended without a plan."
+
+
+def taken_back(n: int, sha: str) -> str:
+    return f"What turn {n} pushed (`{sha[:12]}`) was taken back by a new commit."
+
+
+def nothing_to_take_back() -> str:
+    return "No push of this conversation is left that could be taken back."
+
+
+def merged_already(number: int) -> str:
+    return f"The pull request #{number} is merged: take it back on its page with GitHub's own Revert button."
+
+
+def branch_gone(branch: str) -> str:
+    return f"The branch {shown(branch, 200)} is gone, so there is nothing to take back."
+
+
+def does_not_revert(branch: str, n: int) -> str:
+    return (
+        f"Later commits on {shown(branch, 200)} change the same lines as turn {n} did, so its push cannot be taken "
+        "back by itself. Say in words what should go."
+    )
+
+
+def forgot(turns: int) -> str:
+    """What the reader is told when the agent's own memory could not be brought back."""
+    return f"the agent's own memory of the {turns} earlier turns, which could not be brought back: a summary instead"
 
 
 def gave_up(step: Step, words: str) -> str:

@@ -11,7 +11,7 @@ from typing import cast
 import msgspec
 
 from bot import payloads
-from bot.models import DeliveryId, InstallationId, Person, Repo, RepoId, Thread
+from bot.models import DeliveryId, InstallationId, Person, Repo, RepoId, Spot, Thread
 
 SUBSCRIBED_EVENTS = frozenset(
     ("issue_comment", "issues", "pull_request", "pull_request_review", "pull_request_review_comment")
@@ -22,6 +22,7 @@ AUTOMATIC_EVENTS = frozenset(("installation", "installation_repositories"))
 HANDLED_EVENTS = SUBSCRIBED_EVENTS | AUTOMATIC_EVENTS
 MAX_AGE_SECONDS = 4 * 24 * 3600.0
 """GitHub's own log goes back three days: what is older than this is a replay, or nobody waits for it."""
+OLD = "what it tells of is more than 4 days old"
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,11 @@ class Remark:
     """The App through which it was written in the person's name."""
     thread_sha256: str = ""
     """Of what the thread itself said at that moment: see `standing`."""
+    before: str | None = None
+    """What an edit has replaced."""
+    changed_at: float = 0.0
+    closed_to_us: str | None = None
+    """`locked` or `archived`: nothing could be answered or pushed there."""
 
     @property
     def is_bot(self) -> bool:
@@ -60,13 +66,36 @@ class Remark:
         kind = _SOURCES[type(self)]
         return f"{kind}:{self.thread.repo.id}:{self.comment_id or self.thread.number}"
 
+    @property
+    def react_to(self) -> int | None:
+        """The comment that can be reacted to; a review as a whole cannot."""
+        return self.comment_id
+
+    @property
+    def place(self) -> Spot | None:
+        """Where in a diff it was written."""
+        return None
+
 
 class CommentCreated(Remark):
     """A comment on an issue or on the conversation of a pull request."""
 
 
 class CommentEdited(Remark):
-    """Never a command; the live comment is rendered anew when it was ours."""
+    """Never a command, but for a box that is ticked in our own."""
+
+
+@dataclass(frozen=True)
+class BoxTicked(Remark):
+    """A checkbox of our live comment: a command (`body`) by the person who ticked it, bound to what it answers."""
+
+    approval: str | None = None
+
+    @property
+    def source(self) -> str:
+        """Names the tick: told of twice it is one, and the same box ticked again later is another."""
+        what = hashlib.sha256(f"{self.body}\n{self.approval}".encode()).hexdigest()[:8]
+        return f"tick:{self.thread.repo.id}:{self.comment_id}:{self.created_at:.0f}:{what}"
 
 
 class CommentDeleted(Remark):
@@ -84,9 +113,32 @@ class PullOpened(Remark):
 class ReviewSubmitted(Remark):
     """The words of a review as a whole."""
 
+    @property
+    def react_to(self) -> int | None:
+        return None
 
+
+@dataclass(frozen=True)
 class ReviewCommentCreated(Remark):
     """A comment on a line of the diff."""
+
+    spot: Spot | None = None
+
+    @property
+    def place(self) -> Spot | None:
+        return self.spot
+
+
+@dataclass(frozen=True)
+class Labeled(Remark):
+    """A label was put on an issue or a pull request; its `author` is who did that, and there are no words."""
+
+    label: str = ""
+
+    @property
+    def source(self) -> str:
+        """Put on a second time, it asks a second time."""
+        return f"label:{self.thread.repo.id}:{self.thread.number}:{self.origin.delivery}"
 
 
 @dataclass(frozen=True)
@@ -113,12 +165,14 @@ _SOURCES: dict[type[Remark], str] = {
 
 
 @dataclass(frozen=True)
-class Labeled:
-    """A label was put on an issue or a pull request."""
+class ThreadChanged:
+    """Somebody did something to the thread that may take the ground from under what runs there."""
 
     origin: Origin
     thread: Thread
-    label: str
+    change: str
+    """locked, transferred, deleted or closed."""
+    at: float
 
 
 @dataclass(frozen=True)
@@ -159,6 +213,7 @@ Event = (
     | ReviewSubmitted
     | ReviewCommentCreated
     | Labeled
+    | ThreadChanged
     | InstallationChanged
     | Ignored
 )
@@ -202,20 +257,27 @@ def _of_thread(name: str, body: bytes | str, delivery: DeliveryId, now: float) -
     if payload.installation is None:
         return Ignored(delivery, "it was not sent for an installation of the App (a webhook of the repository?)")
     origin = Origin(delivery, name, payload.action, _person(payload.sender))
+    if wanted is ThreadChanged:
+        return _thread_changed(origin, payload)
     if wanted is Labeled:
-        return _labeled(origin, payload)
+        return _labeled(origin, payload, now)
     return _remark(cast("type[Remark]", wanted), origin, payload, now)
 
 
-_WANTED: dict[tuple[str, str], type[Remark] | type[Labeled]] = {
+_WANTED: dict[tuple[str, str], type[Remark] | type[ThreadChanged]] = {
     ("issue_comment", "created"): CommentCreated,
     ("issue_comment", "edited"): CommentEdited,
     ("issue_comment", "deleted"): CommentDeleted,
     ("issues", "opened"): IssueOpened,
     ("issues", "labeled"): Labeled,
+    ("issues", "locked"): ThreadChanged,
+    ("issues", "transferred"): ThreadChanged,
+    ("issues", "deleted"): ThreadChanged,
     ("pull_request", "opened"): PullOpened,
     ("pull_request", "ready_for_review"): PullOpened,
     ("pull_request", "labeled"): Labeled,
+    ("pull_request", "locked"): ThreadChanged,
+    ("pull_request", "closed"): ThreadChanged,
     ("pull_request_review", "submitted"): ReviewSubmitted,
     ("pull_request_review_comment", "created"): ReviewCommentCreated,
 }
@@ -233,20 +295,43 @@ def _thread(payload: payloads.OfThread) -> Thread:
     )
 
 
-def _labeled(origin: Origin, payload: payloads.OfThread) -> Event:
+def _labeled(origin: Origin, payload: payloads.OfThread, now: float) -> Event:
     if payload.label is None:
         raise msgspec.ValidationError("there is no label")
-    return Labeled(origin, _thread(payload), payload.label.name)
+    subject = payload.subject()
+    at = _epoch(subject.updated_at) if subject.updated_at else now
+    if now - at > MAX_AGE_SECONDS:
+        return Ignored(origin.delivery, OLD)
+    return Labeled(
+        origin=origin,
+        thread=_thread(payload),
+        author=origin.sender,
+        body="",
+        created_at=at,
+        comment_id=None,
+        via_app=None,
+        thread_sha256=standing(subject.title or "", subject.body or ""),
+        closed_to_us=_closed_to_us(payload),
+        label=payload.label.name,
+    )
+
+
+def _thread_changed(origin: Origin, payload: payloads.OfThread) -> Event:
+    changed = payload.subject().updated_at
+    if changed is None:
+        raise msgspec.ValidationError("there is no `updated_at`")
+    return ThreadChanged(origin, _thread(payload), origin.action, _epoch(changed))
 
 
 def _remark(kind: type[Remark], origin: Origin, payload: payloads.OfThread, now: float) -> Event:
     text = payload.text(origin.name)
     created_at, age = _times(kind, origin, text, now)
     if age > MAX_AGE_SECONDS:
-        return Ignored(origin.delivery, "what it tells of is more than 4 days old")
+        return Ignored(origin.delivery, OLD)
     author = _person(text.user)
     if kind in _BY_AUTHOR and author.id != origin.sender.id:
         return Ignored(origin.delivery, "the account that sent it is not the author of the text")
+    spot = {"spot": _spot(text)} if kind is ReviewCommentCreated else {}
     return cast(
         "Event",
         kind(
@@ -258,8 +343,25 @@ def _remark(kind: type[Remark], origin: Origin, payload: payloads.OfThread, now:
             comment_id=text.id if isinstance(text, payloads.Text) else None,
             via_app=text.performed_via_github_app.id if text.performed_via_github_app else None,
             thread_sha256=standing(payload.subject().title or "", payload.subject().body or ""),
+            changed_at=_epoch(text.updated_at) if text.updated_at else created_at,
+            before=payload.changes.body.text if payload.changes and payload.changes.body else None,
+            closed_to_us=_closed_to_us(payload),
+            **spot,
         ),
     )
+
+
+def _spot(text: payloads.Text | payloads.Subject) -> Spot | None:
+    if not isinstance(text, payloads.Text) or text.path is None:
+        return None
+    line = text.line if text.line is not None else text.original_line  # null once the lines are gone from the diff
+    return Spot(text.in_reply_to_id or text.id, text.path, line, text.start_line, text.diff_hunk or "")
+
+
+def _closed_to_us(payload: payloads.OfThread) -> str | None:
+    if payload.repository.archived:
+        return "archived"
+    return "locked" if payload.subject().locked else None
 
 
 _BY_AUTHOR = frozenset((CommentCreated, IssueOpened, ReviewSubmitted, ReviewCommentCreated))

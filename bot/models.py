@@ -109,6 +109,19 @@ class Thread:
 
 
 @dataclass(frozen=True)
+class Spot:
+    """A place in the diff of a pull request at which somebody wrote."""
+
+    comment_id: int
+    """The comment with which the discussion there began: replies go to it."""
+    path: str
+    line: int | None
+    start_line: int | None
+    hunk: str
+    """The lines of the diff around it, as GitHub gave them."""
+
+
+@dataclass(frozen=True)
 class TurnKey:
     """One run of the agent in a session, numbered from 1."""
 

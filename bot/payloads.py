@@ -32,6 +32,7 @@ class Repository(Struct):
     owner: Owner
     default_branch: Name
     private: bool = True
+    archived: bool = False
 
 
 class Installation(Struct):
@@ -39,7 +40,7 @@ class Installation(Struct):
 
 
 class Text(Struct):
-    """A comment or a review."""
+    """A comment or a review; from `path` on, of a comment on a line of a diff."""
 
     id: Id
     user: User | None = None
@@ -48,6 +49,12 @@ class Text(Struct):
     updated_at: datetime | None = None
     submitted_at: datetime | None = None
     performed_via_github_app: App | None = None
+    path: str | None = None
+    line: int | None = None
+    start_line: int | None = None
+    original_line: int | None = None
+    diff_hunk: str | None = None
+    in_reply_to_id: Id | None = None
 
 
 class Subject(Struct):
@@ -62,6 +69,17 @@ class Subject(Struct):
     submitted_at: datetime | None = None
     performed_via_github_app: App | None = None
     pull_request: dict[str, object] | None = None
+    locked: bool = False
+
+
+class Before(Struct, rename={"text": "from"}):
+    """What stood there before an edit."""
+
+    text: str | None = None
+
+
+class Changes(Struct):
+    body: Before | None = None
 
 
 class Label(Struct):
@@ -80,6 +98,7 @@ class OfThread(Struct):
     comment: Text | None = None
     review: Text | None = None
     label: Label | None = None
+    changes: Changes | None = None
 
     def subject(self) -> Subject:
         found = self.issue or self.pull_request

@@ -20,16 +20,58 @@ FILE_BYTES = 1_000_000
 SPARE_BYTES = 3_000
 """For the list of what was left out and of the files."""
 LEAST_BLOCK = 400
+MOST_SUMMARY = 16_000
 THREAD, DIFF, LOG, REMARKS, EXTRA = 3, 2, 2, 3, 1
 """How the parts count against each other when there is not room for all of them."""
 
 _TASKS = {
     "ask": "Answer the request. Change no file: nothing you change will be kept.",
-    "plan": "Write a plan for the request and change no file. A person will approve it before it is carried out.",
+    "plan": (
+        "Write a plan for the request and change no file. Your last message is the plan itself, whole; it needs no "
+        "tool to hand it over. A person will approve it before it is carried out."
+    ),
     "review": "Review the pull request under the request's points of view. Change no file.",
     "resolve": "Solve the conflicts between the branch and its base, keeping what both sides mean.",
 }
 _WORK = "Carry the request out in the working directory."
+
+
+def carry_out(request: str, plan: str) -> str:
+    """The request of a turn that begins with a yes to its plan."""
+    return f"{request.strip()}\n\nCarry out this plan, which was approved:\n\n{plan.strip()}".strip()
+
+
+def go_on_with(shown: str) -> str:
+    """The request of a turn that begins with a late yes to what the agent had asked."""
+    return f"Go on where you stopped. What you asked permission for is allowed now:\n\n{shown}"
+
+
+def interjection(author: str, text: str) -> str:
+    """Words of somebody with write access, as the agent hears them in the middle of its work."""
+    said = as_written(text)
+    head = f"{_name(author)}, who may write to the repository, says while you work:"
+    unseen = "\n\n(Markup among these words that the page does not show was left out.)" if said.unseen else ""
+    return f"{head}\n\n{said.text.strip()}{unseen}"
+
+
+def with_summary(context: str, turns: Sequence[tuple[str, str]]) -> str:
+    """The prompt with what was asked and answered before, for an agent that cannot remember it itself."""
+    text = _summary(turns, MOST_SUMMARY)
+    return f"{_fit(context, MAX_BYTES - shares.size(text) - 2)}\n\n{text}"
+
+
+def _summary(turns: Sequence[tuple[str, str]], most: int) -> str:
+    """Newest kept longest."""
+    head = "Earlier in this conversation, which you cannot remember (what was asked, and what you answered):"
+    parts: list[str] = []
+    for asked, answered in reversed(turns):
+        part = f"Asked: {_fit(as_written(asked).text, 1_500)}\nYou answered: {_fit(plain(answered), 3_000)}"
+        most -= shares.size(part)
+        if most < 0:
+            parts.append("(What came before that is left out.)")
+            break
+        parts.append(part)
+    return "\n\n".join([head, *reversed(parts)])
 
 
 def compose(material: Material, *, delimiter: str, max_bytes: int = MAX_BYTES) -> Prompt:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from bot.characters import plain
+from bot.command_options import shown
 from bot.models import TurnKey, Usage
 from bot.visible import visible
 
@@ -88,6 +89,14 @@ def commit_message(turn: Asked, *, noreply_host: str = "users.noreply.github.com
     return "\n\n".join([subject(turn), f"For #{turn.number}. Asked for in these words:", body, "\n".join(trailers)])
 
 
+def undo_message(turn: Asked, undone: TurnKey, sha: str) -> str:
+    person = re.sub(r"[^A-Za-z0-9_-]", "", turn.requester)
+    return (
+        f"Take back what turn {undone.n} did\n\nThis reverts commit {sha}, for {person}.\n\n"
+        f"Forgehand-Session: {turn.key.session}, turn {turn.key.n}"
+    )
+
+
 def pull_title(turn: Asked) -> str:
     return subject(turn, MAX_TITLE)
 
@@ -104,12 +113,13 @@ def pull_body(  # noqa: PLR0913 - each part of the body, by name
 ) -> str:
     """Asked, done, verified, and what it took. `inert` makes texts of others harmless as markdown."""
     # Cut first: making it inert also closes what the cut leaves open, so that what follows stays outside of it.
+    asked = _quoted(inert(_cut(visible(turn.prompt).strip(), MAX_ASKED)))
     done = inert(_cut((turn.agent_result or "").strip(), MAX_DONE)) or "The agent left no summary."
     return "\n\n".join(
         part
         for part in (
             f"For #{number}",
-            f"### Asked by {_code(turn.requester)}\n\n{_quoted(inert(_cut(visible(turn.prompt).strip(), MAX_ASKED)))}",
+            f"### Asked by {shown(turn.requester, 60)}\n\n{asked}",
             f"### Done\n\n{done}",
             _files(files),
             f"### Verified\n\n{_verified(verified)}",
@@ -122,7 +132,7 @@ def pull_body(  # noqa: PLR0913 - each part of the body, by name
 def _files(files: Sequence[dict[str, Any]]) -> str:
     if not files:
         return ""
-    rows = [f"- {_code(str(file['path']), 200)}{_delta(file)}" for file in files[:MAX_FILES]]
+    rows = [f"- {shown(str(file['path']), 200)}{_delta(file)}" for file in files[:MAX_FILES]]
     if len(files) > MAX_FILES:
         rows.append(f"- and {len(files) - MAX_FILES} more")
     count = "1 file" if len(files) == 1 else f"{len(files)} files"
@@ -139,7 +149,7 @@ def _verified(rows: Sequence[dict[str, Any]]) -> str:
     agents = any(row.get("where") == "agent" for row in rows)
     where = "in the agent's own environment" if agents else "on a clean checkout of this commit"
     lines = [
-        f"- {'✓' if row['exit_code'] == 0 else '✗'} {_code(str(row['command']), 200)} exit {row['exit_code']}"
+        f"- {'✓' if row['exit_code'] == 0 else '✗'} {shown(str(row['command']), 200)} exit {row['exit_code']}"
         for row in rows
     ]
     return f"Run by Forgehand {where}:\n\n" + "\n".join(lines)
@@ -151,7 +161,7 @@ def _footer(turn: Asked, seconds: float, cost: Spent) -> str:
     minutes, rest = divmod(max(0, int(seconds)), 60)
     took = f"{minutes} min {rest} s" if minutes else f"{rest} s"
     return (
-        f"<sub>{took} · ${cost.usd:.2f} · {tokens:,} tokens · {_code(turn.model)} · "
+        f"<sub>{took} · ${cost.usd:.2f} · {tokens:,} tokens · {shown(turn.model, 60)} · "
         f"session {turn.key.session}, turn {turn.key.n}</sub>"
     )
 
@@ -182,9 +192,3 @@ def _cut(text: str, limit: int) -> str:
 
 def _quoted(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.splitlines()) or "> (what the thread asks for)"
-
-
-def _code(text: str, limit: int = 60) -> str:
-    """Inline code that its content cannot leave."""
-    clean = "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in text)
-    return f"`{_cut(clean, limit)}`" if clean.strip() else "``?``"

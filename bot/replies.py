@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from bot.command_options import USAGE, shown
 from bot.commands import FORMS
@@ -21,7 +22,6 @@ __all__ = [
     "cost",
     "could_not_verify",
     "day_budget_reached",
-    "delivered",
     "forks_not_supported",
     "headline",
     "help_text",
@@ -32,7 +32,6 @@ __all__ = [
     "pull_body",
     "pull_title",
     "repository_archived",
-    "something_broke",
     "status",
     "stop_asked",
     "thread_locked",
@@ -68,7 +67,7 @@ _NEXT = {
     Outcome.STOPPED: "To go on from here, comment `{command} …` with what should be different.",
     Outcome.OVER_BUDGET: "To go on from here with more money, comment `{command} --budget 5 go on`.",
     Outcome.TIMED_OUT: "To go on from here, comment `{command} go on`, perhaps with `--timeout 60m` after `{command}`.",
-    Outcome.KILLED: "To go on from what was saved, comment `{command} go on`.",
+    Outcome.KILLED: "To go on from here, comment `{command} go on`.",
     Outcome.FAILED: "To try once more, comment `{command} go on`, or say what to do differently.",
     Outcome.REFUSED: "Once the reason is gone, comment `{command} …` and say what to do differently.",
 }
@@ -76,6 +75,12 @@ _NEXT = {
 
 def headline(outcome: Outcome) -> str:
     return _HEADLINES[outcome]
+
+
+def ended_in_diff(outcome: Outcome, sha: str | None) -> str:
+    """The short form of the end; the live comment of the turn has the rest."""
+    commit = f" (`{sha[:12]}`)" if sha and outcome in (Outcome.PUSHED, Outcome.PULL_REQUEST) else ""
+    return f"**{headline(outcome)}**{commit}. The whole story is in my comment on this pull request."
 
 
 def what_next(outcome: Outcome, command: str, *, ceiling: bool = False) -> str:
@@ -165,6 +170,29 @@ def why(lines: Sequence[str]) -> str:
     return "\n".join(["What I did not act upon here, newest first:", "", *(f"- {line}" for line in lines)])
 
 
+class Delivered(Protocol):
+    """What is told of a delivery."""
+
+    @property
+    def event(self) -> str: ...
+    @property
+    def action(self) -> str | None: ...
+    @property
+    def sender(self) -> str | None: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def reason(self) -> str | None: ...
+
+
+def fate(delivery: Delivered, ago: str, inert: Callable[[str], str]) -> str:
+    """What became of a delivery and why, in the same words for a thread and for the operator."""
+    what = f"{delivery.event} {delivery.action or ''}".strip().replace("_", " ")
+    who = inert(delivery.sender or "somebody")
+    because = f", because {inert(delivery.reason)}" if delivery.reason else ""
+    return f"{ago} ago, {what} by {who}: {delivery.state}{because}"
+
+
 def nothing_to_repeat() -> str:
     return "There is no turn on this thread yet that could be run again."
 
@@ -173,8 +201,48 @@ def still_under_way(command: str) -> str:
     return f"The last turn has not ended yet. `{command} stop` ends it; then it can be run again."
 
 
-def delivered() -> str:
-    return "Passed on to the agent that is at work."
+def question(asked: str, answers: Sequence[str] = ()) -> str:
+    """What the agent wants to do; `asked` is markdown that cannot act."""
+    head = "**May it do this?** The agent waits for ten minutes at most; then it is a no."
+    return "\n\n".join(part for part in (head, asked, "\n".join(f"- {one}" for one in answers)) if part)
+
+
+def ways_to_answer(approval_id: str, command: str) -> list[str]:
+    return [
+        f"`{command} approve {approval_id}`: yes, this once",
+        f"`{command} approve {approval_id} session`: yes, and the same again in this session",
+        f"`{command} deny {approval_id}`: no",
+    ]
+
+
+def nothing_waits(command: str) -> str:
+    return f"Nothing waits for a yes or no here. `{command} plan …` asks for a plan; `{command} …` is work."
+
+
+def several_wait(ids: Sequence[str], command: str) -> str:
+    named = ", ".join(f"`{one}`" for one in ids[:10])
+    return f"Several things wait: {named}. Name the one that you mean: `{command} approve {ids[-1]}`."
+
+
+def no_such_approval(approval_id: str) -> str:
+    return f"Nothing called {shown(approval_id)} was asked on this thread."
+
+
+def answered_already(approval_id: str, state: str, by: str | None) -> str:
+    if by is None:
+        return f"{shown(approval_id)} can no longer be answered: its time is over, or something newer took its place."
+    return f"{shown(approval_id)} was answered before: {state} by {_name(by)}."
+
+
+def plan_expired(approval_id: str, command: str) -> str:
+    return (
+        f"Nobody approved the plan {shown(approval_id)} in time, so it is no longer on offer. "
+        f"`{command} plan …` asks for a new one."
+    )
+
+
+def nothing_to_undo() -> str:
+    return "Nothing was pushed from this thread that could be taken back."
 
 
 def no_write_access(login: str) -> str:
@@ -206,11 +274,11 @@ def account_not_served(owner: str) -> str:
 
 
 def thread_locked() -> str:
-    return "This conversation is locked, so the turn was ended."
+    return "This conversation is locked, so nothing was begun: I could not report on it. Unlock it and ask again."
 
 
 def repository_archived() -> str:
-    return "This repository is archived: nothing can be pushed to it."
+    return "This repository is archived, so nothing was begun: nothing can be pushed to it."
 
 
 def forks_not_supported() -> str:
@@ -223,10 +291,6 @@ def day_budget_reached(limit_usd: float, whose: str = "this installation") -> st
 
 def month_budget_reached(limit_usd: float, whose: str = "this installation") -> str:
     return f"This month's budget of ${limit_usd:.2f} for {whose} is used up. It is free again on the 1st (UTC)."
-
-
-def something_broke(reference: str) -> str:
-    return f"Something broke on our side, reference: `{reference}`. The operator finds the cause in the log."
 
 
 def dollars(usd: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from bot.errors import BadRepoConfig
-from bot.repo_config_values import READERS, Wrong
+from bot.repo_config_values import KEYS, READERS, Wrong
 from bot.repo_config_yaml import Entry, read_entries
 
 PATH = ".github/forgehand.yml"
@@ -108,6 +108,36 @@ def _nested(entry: Entry, where: str, problems: list[str]) -> list[Entry]:
             f"{where} must hold keys of its own ({', '.join(f.name for f in fields(_SECTIONS[entry.key]))})"
         )
     return entry.entries or []
+
+
+def schema() -> dict[str, Any]:
+    """As JSON Schema, for editors; `parse` is stricter where a schema cannot say it."""
+    top: dict[str, Any] = {}
+    for name, key in KEYS.items():
+        section, _, inner = name.rpartition(".")
+        place = top.setdefault(section, _object({}))["properties"] if section else top
+        place[inner] = {**key.schema, "description": key.what}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": PATH,
+        **_object(dict(sorted(top.items()))),
+    }
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+def in_words(config: RepoConfig) -> list[tuple[str, str]]:
+    """Each key that differs from its default, with what it does."""
+    plain = RepoConfig()
+    found = []
+    for name, key in KEYS.items():
+        section, _, inner = name.rpartition(".")
+        mine, default = (getattr(one, section) if section else one for one in (config, plain))
+        if (value := getattr(mine, inner)) != getattr(default, inner):
+            found.append((name, f"{', '.join(value) if isinstance(value, tuple) else value} ({key.what})"))
+    return found
 
 
 def dump(config: RepoConfig) -> str:

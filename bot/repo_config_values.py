@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from bot.command_options import take
@@ -20,6 +21,7 @@ MAX_INSTRUCTIONS = 20_000
 _HOST = re.compile(r"(?:\*\.)?(?!-)[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+\Z")
 _NEVER = ("github.com", "api.anthropic.com", "githubusercontent.com")
 _NAME = re.compile(r"[A-Za-z0-9][\w./@:\[\]-]{0,99}\Z")
+_TOOL = re.compile(r"[A-Za-z][\w-]{0,99}(?:\([^\n]{1,300}\))?\Z")
 _BRANCH = re.compile(r"[\w.@{][\w./@{}+-]{0,150}\Z")
 
 
@@ -135,31 +137,69 @@ def _instructions(value: Any) -> str:
     return value.strip()
 
 
-READERS: dict[str, Callable[[Any], Any]] = {
-    "model": _name,
-    "budget": _dollars,
-    "timeout": _timeout,
-    "permission": _choice("auto", "ask", "plan"),
-    "tools.allowed": _texts,
-    "tools.denied": _texts,
-    "triggers.label": _label("claude"),
-    "triggers.issue_opened": _yes_no,
-    "triggers.review_team": _name,
-    "triggers.review_user": _name,
-    "triggers.review_label": _label("claude-review"),
-    "triggers.review_opened": _yes_no,
-    "triggers.ci_fix": _yes_no,
-    "base": _base,
-    "branch": _branch,
-    "draft": _yes_no,
-    "setup": _texts,
-    "checks": _texts,
-    "egress": _hosts,
-    "paths.blocked": _texts,
-    "paths.sensitive": _texts,
-    "read_outsiders": _yes_no,
-    "commits": _choice("git", "verified"),
-    "template": _name,
-    "instructions": _instructions,
+def _tool(text: str) -> str:
+    if not _TOOL.match(text):
+        raise Wrong("must be a list of tools such as `WebFetch` or `Bash(npm test *)`")
+    return text
+
+
+def _tools(value: Any) -> tuple[str, ...]:
+    return tuple(_tool(text) for text in _texts(value))
+
+
+Json = dict[str, Any]
+_STRING: Json = {"type": "string", "minLength": 1}
+_LIST: Json = {"anyOf": [_STRING, {"type": "array", "items": _STRING, "maxItems": MAX_LIST}]}
+_BOOLEAN: Json = {"type": "boolean"}
+_LABEL: Json = {"anyOf": [_BOOLEAN, {"type": "string", "minLength": 1, "maxLength": 50}]}
+
+
+@dataclass(frozen=True)
+class Key:
+    """All that is known of one key: how its value is read, how editors check it, and what it is for."""
+
+    read: Callable[[Any], Any]
+    schema: Json
+    what: str
+
+
+def _one_of(*words: str) -> Json:
+    return {"enum": list(words)}
+
+
+KEYS: dict[str, Key] = {
+    "model": Key(_name, _STRING, "the model, unless a command names another"),
+    "budget": Key(_dollars, {"type": "number", "exclusiveMinimum": 0}, "dollars that a turn may spend at most"),
+    "timeout": Key(_timeout, {"type": ["string", "integer"]}, "how long a turn may work, such as 30m"),
+    "permission": Key(
+        _choice("auto", "ask", "plan"),
+        _one_of("auto", "ask", "plan"),
+        "auto: whatever stays in the sandbox is allowed; ask: calls of tools that are not in `tools.allowed` are asked "
+        "about in the thread; plan: work begins with a plan that somebody approves",
+    ),
+    "tools.allowed": Key(_tools, _LIST, "tools that need no question where `permission` is ask"),
+    "tools.denied": Key(_tools, _LIST, "tools that the agent never has"),
+    "triggers.label": Key(_label("claude"), _LABEL, "a label that starts work; true: `claude`"),
+    "triggers.issue_opened": Key(_yes_no, _BOOLEAN, "a new issue by somebody with write access starts work"),
+    "triggers.review_team": Key(_name, _STRING, "a team whose requested review we write"),
+    "triggers.review_user": Key(_name, _STRING, "a user whose requested review we write"),
+    "triggers.review_label": Key(_label("claude-review"), _LABEL, "a label that asks for a review"),
+    "triggers.review_opened": Key(_yes_no, _BOOLEAN, "a pull request is reviewed when it is opened or made ready"),
+    "triggers.ci_fix": Key(_yes_no, _BOOLEAN, "failed checks on our own pull requests are mended"),
+    "base": Key(_base, _STRING, "the branch that work starts from and goes to"),
+    "branch": Key(_branch, _STRING, "the name of our branches; holds `{session}`, may hold `{thread}`"),
+    "draft": Key(_yes_no, _BOOLEAN, "pull requests are opened as drafts"),
+    "setup": Key(_texts, _LIST, "commands that prepare the environment before the agent starts"),
+    "checks": Key(_texts, _LIST, "commands that verify the work"),
+    "egress": Key(_hosts, _LIST, "hosts that a session may reach"),
+    "paths.blocked": Key(_texts, _LIST, "paths that no push may change"),
+    "paths.sensitive": Key(_texts, _LIST, "paths whose change holds a push for a person"),
+    "read_outsiders": Key(_yes_no, _BOOLEAN, "comments by people without write access are read, as data"),
+    "commits": Key(_choice("git", "verified"), _one_of("git", "verified"), "how commits are made"),
+    "template": Key(_name, _STRING, "the template of the environment"),
+    "instructions": Key(
+        _instructions, {"type": "string", "maxLength": MAX_INSTRUCTIONS}, "what the agent is told in every turn"
+    ),
 }
-"""By the key's full name."""
+"""By the key's full name; the one description from which reading, explaining and the published schema come."""
+READERS: dict[str, Callable[[Any], Any]] = {name: key.read for name, key in KEYS.items()}

@@ -95,7 +95,9 @@ class Reader:
         found = self.names(name)
         for host in found:
             if not _HOST.fullmatch(host):
-                raise SettingsError(f"{name} takes host names such as pypi.org, joined by commas, not {host!r}.")
+                raise SettingsError(
+                    f"{name} takes host names such as packages.example, joined by commas, not {host!r}."
+                )
         return frozenset(found)
 
     def required_whole(self, name: str) -> int:

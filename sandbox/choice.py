@@ -23,6 +23,8 @@ class Choice:
     isolated: bool
     words: str
     """For the operator."""
+    ways: Path | None = None
+    """Where one that may reach more than the others looks for KEY/egress.sock; None where none looks."""
     snapshots: Snapshots | None = None
     """Where there are such things."""
     why: str = ""
@@ -42,7 +44,7 @@ async def choose(root: Path, *, isolate: bool = True, e2b: E2BSettings | None = 
     except IsolationMissing as missing:
         await local.close()
         return _plain(root, agent, str(missing))
-    return Choice(local, local.sockets, isolated=True, words="local boxes (bubblewrap)")
+    return Choice(local, local.sockets, isolated=True, words="local boxes (bubblewrap)", ways=local.ways)
 
 
 def _cloud(root: Path, settings: E2BSettings) -> Choice:
@@ -69,6 +71,7 @@ def _instance(root: Path) -> str:
 def _plain(root: Path, agent: Path, why: str) -> Choice:
     sockets = root / "sockets"
     sockets.mkdir(parents=True, exist_ok=True, mode=0o700)
-    provider = PlainProvider(PlainSettings(root=root / "plain", sockets=sockets, agent_binary=agent))
+    settings = PlainSettings(root=root / "plain", sockets=sockets, agent_binary=agent)
+    provider = PlainProvider(settings)
     words = f"PLAIN PROCESSES WITHOUT ISOLATION, private repositories only: {why}"
-    return Choice(provider, sockets, isolated=False, words=words, why=why)
+    return Choice(provider, sockets, isolated=False, words=words, ways=settings.ways, why=why)

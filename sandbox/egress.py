@@ -10,7 +10,7 @@ import socket
 import struct
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,6 +62,12 @@ def is_public(address: str) -> bool:
         if found.is_site_local:
             return False
     return found.is_global and not (found.is_multicast or found.is_reserved or found.is_unspecified)
+
+
+def is_listed(host: str, hosts: Collection[str]) -> bool:
+    """As it stands there, or below a name that begins with `*.`."""
+    name = host.lower()
+    return name in hosts or any(one.startswith("*.") and name.endswith(one[1:]) for one in hosts)
 
 
 async def resolve_host(host: str) -> list[str]:

@@ -7,6 +7,10 @@ class SandboxError(Exception):
     """Root of the package's errors."""
 
 
+class KeyRefused(SandboxError):
+    """The service that environments come from does not accept our key: only the operator can mend that."""
+
+
 class EnvironmentGone(SandboxError):
     """The environment no longer exists: what was in it is lost, what was collected is not."""
 

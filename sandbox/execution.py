@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import blocked
-from sandbox.agents.base import Agent, AgentRun, context_folder, instructions_path, turn_folder
+from sandbox.agents.base import Agent, AgentRun, context_folder, instructions_path, run_name, turn_folder
 from sandbox.agents.text import clean
 from sandbox.blocked import Blocked
 from sandbox.errors import EnvironmentBusy, NotThere, SandboxError
@@ -40,18 +40,32 @@ _NOT_OURS = (ValueError, KeyError, TypeError, ArithmeticError, RecursionError)
 class ExecutionEnvironment:
     """A repository and an agent in an environment. Every method may be called again after a crash of the caller."""
 
-    def __init__(self, primitives: EnvironmentPrimitives, agent: Agent) -> None:
+    def __init__(self, primitives: EnvironmentPrimitives, agent: Agent, *, attempt: int = 0) -> None:
+        """`attempt`: how often the present turn was begun before, and lost."""
         self.primitives = primitives
         self.agent = agent
+        self._attempt = attempt
         self._layout = primitives.layout
         self._state = posixpath.join(self._layout.out, "checkout")
 
-    async def prepare(
-        self, pack: Path, sha: str, shallow: Sequence[str], branch: str, *, turn: int = 1, on: str | None = None
-    ) -> None:
-        """A checkout of `sha` on `branch`; what is there already for this turn is left as it is.
+    async def prepare(  # noqa: PLR0913 - what a checkout is made of, named at the call
+        self,
+        pack: Path,
+        sha: str,
+        shallow: Sequence[str],
+        branch: str,
+        *,
+        turn: int = 1,
+        on: str | None = None,
+        fresh: bool = False,
+        saved: Path | None = None,
+    ) -> bool:
+        """A checkout that is exactly the commit, but for what its ignore rules name. What this turn has there already
+        is left as it is, unless it is to be `fresh`: then what the agent remembers is taken away, too.
 
-        `on`: the commit of the snapshot that the environment started from; the pack holds what came after it."""
+        `on`: the commit of the snapshot that the environment started from; the pack holds what came after it.
+        `saved`: work of this turn that was brought home before (a bundle), to be put on top of a new checkout.
+        True: what setup commands have made here before is still there."""
         inside = posixpath.join(self._state, "since.pack" if on else "base.pack")
         await self.primitives.upload(pack, inside)
         spec = {
@@ -62,8 +76,19 @@ class ExecutionEnvironment:
             "branch": branch,
             "turn": turn,
             "on": on,
+            "fresh": fresh,
+            "remove": await self._before_the_run(turn, fresh=fresh),
         }
-        await self._script("prepare", spec, PREPARE_SECONDS)
+        if saved is not None:
+            spec["saved"] = kept = posixpath.join(self._state, "saved.bundle")
+            await self.primitives.upload(saved, kept)
+        return (await self._script("prepare", spec, PREPARE_SECONDS)).get("known") is True
+
+    async def _before_the_run(self, turn: int, *, fresh: bool) -> list[str]:
+        """What an earlier agent may have laid down for it to find."""
+        launched = await self.primitives.liveness(self._name(turn)) is not Liveness.ABSENT
+        memory = list(self.agent.own_paths(self._layout)) if fresh else []
+        return memory if launched else [*memory, self._folder(turn)]
 
     async def setup(
         self, commands: Sequence[str], timeout: float, *, env: Mapping[str, str] | None = None
@@ -83,7 +108,7 @@ class ExecutionEnvironment:
 
     async def start(self, run: AgentRun) -> None:
         """Launch the run of a turn, unless that turn was launched before."""
-        folder = turn_folder(self._layout, run.turn)
+        folder = self._folder(run.turn)
         if (await self.status(run.turn)).state is not RunState.NOT_STARTED:
             return
         for name, source in run.beside.items():
@@ -91,17 +116,17 @@ class ExecutionEnvironment:
         prompt = Mailbox.file("prompt", self.agent.message(run.prompt), order=0)
         await self.primitives.write_many(
             {
-                instructions_path(self._layout, run.turn): run.instructions.encode(),
+                instructions_path(self._layout, run.turn, run.attempt): run.instructions.encode(),
                 posixpath.join(folder, "inbox", prompt[0]): prompt[1],
                 posixpath.join(folder, "spec.json"): json.dumps(self._spec(run)).encode(),
             }
         )
         argv = self._python("agent_run", posixpath.join(folder, "spec.json"))
-        await self.primitives.launch(_name(run.turn), argv, cwd=posixpath.dirname(self._layout.runner))
+        await self.primitives.launch(self._name(run.turn), argv, cwd=posixpath.dirname(self._layout.runner))
 
     def context(self, turn: int) -> str:
         """The folder in which the agent finds the files beside its prompt."""
-        return context_folder(self._layout, turn)
+        return context_folder(self._layout, turn, self._attempt)
 
     async def blocked(self, since: float) -> list[Blocked]:
         """Where the environment asked to go and was not let, by its own account; empty when that cannot be read."""
@@ -113,13 +138,13 @@ class ExecutionEnvironment:
 
     def follow(self, turn: int, offset: int) -> AsyncIterator[Chunk]:
         """The run's output from a byte offset on; ends when the run has ended and all of it was given out."""
-        path = posixpath.join(turn_folder(self._layout, turn), "stream.jsonl")
+        path = posixpath.join(self._folder(turn), "stream.jsonl")
         return Follower(self.primitives, self.agent, lambda: self.status(turn), path).chunks(offset)
 
     async def status(self, turn: int) -> RunStatus:
         """From the process table and the file that the runner leaves. The agent could write that file too, so it
         counts only when nothing of the run is left."""
-        liveness = await self.primitives.liveness(_name(turn))
+        liveness = await self.primitives.liveness(self._name(turn))
         if liveness is Liveness.RUNNING:
             return RunStatus(RunState.RUNNING)
         if ending := await self._ending(turn):
@@ -144,14 +169,16 @@ class ExecutionEnvironment:
         """Ask the agent to end; after `grace` seconds, and in any case at the end, nothing of it is left running."""
         if await self._leave(turn, "stop", {"grace": grace}):
             await self._wait_until_over(turn, grace + GRACE_SECONDS)
-        await self.primitives.kill(_name(turn))
+        await self.primitives.kill(self._name(turn))
         if (await self.status(turn)).state is RunState.LOST:
             ending = {"exit_code": KILLED, "timed_out": False, "stopped": True, "duration_seconds": 0.0, "error": ""}
             await self._leave(turn, "exit.json", ending)
 
-    async def collect(self, turn: int, base: str) -> Collected:
-        """Snapshot the work tree as it is now; also while the agent works."""
-        spec = {"out": turn_folder(self._layout, turn), "state": self._state, "base": base}
+    async def collect(self, turn: int, base: str, *, beside: bool = False) -> Collected:
+        """Snapshot the work tree as it is now; also while the agent works (`beside` it, with what it leaves of the
+        machine, and with files of its own)."""
+        out = posixpath.join(self._folder(turn), "beside") if beside else self._folder(turn)
+        spec = {"out": out, "state": self._state, "base": base, "gently": beside}
         found = await self._script("collect", spec, COLLECT_SECONDS)
         return Collected(
             changed=found.get("changed") is True,
@@ -200,13 +227,19 @@ class ExecutionEnvironment:
             "gateway_path": self.agent.gateway_path,
         }
 
+    def _name(self, turn: int) -> str:
+        return run_name(turn, self._attempt)
+
+    def _folder(self, turn: int) -> str:
+        return turn_folder(self._layout, turn, self._attempt)
+
     def _python(self, module: str, *arguments: str) -> list[str]:
         """As a module of the folder's package, run from its parent: the repository's files cannot shadow a module."""
         package = posixpath.basename(self._layout.runner)
         return [self._layout.python, "-E", "-s", "-B", "-m", f"{package}.{module}", *arguments]
 
     def _mailbox(self, turn: int) -> Mailbox:
-        return Mailbox(self.primitives, turn_folder(self._layout, turn), lambda: self.status(turn))
+        return Mailbox(self.primitives, self._folder(turn), lambda: self.status(turn))
 
     async def _command(self, command: str, timeout: float, env: Mapping[str, str] | None) -> CheckResult:
         spec = {"command": command, "tail_bytes": TAIL_BYTES}
@@ -246,7 +279,7 @@ class ExecutionEnvironment:
         return _answer(module, result.stdout, result.stderr)
 
     async def _ending(self, turn: int) -> RunStatus | None:
-        path = posixpath.join(turn_folder(self._layout, turn), "exit.json")
+        path = posixpath.join(self._folder(turn), "exit.json")
         try:
             found = json.loads(await self.primitives.read(path, limit=SMALL_FILE))
             return RunStatus(
@@ -264,7 +297,7 @@ class ExecutionEnvironment:
 
     async def _leave(self, turn: int, name: str, document: dict[str, Any]) -> bool:
         """False where the agent made that impossible (its folder is gone, the disk is full): no reason to spare it."""
-        path = posixpath.join(turn_folder(self._layout, turn), name)
+        path = posixpath.join(self._folder(turn), name)
         try:
             await self.primitives.write(path, json.dumps(document).encode())
         except (NotThere, EnvironmentBusy):
@@ -278,11 +311,7 @@ class ExecutionEnvironment:
             await asyncio.sleep(STOP_POLL_SECONDS)
 
     async def _exists(self, turn: int, name: str) -> bool:
-        return await self.primitives.stat(posixpath.join(turn_folder(self._layout, turn), name)) is not None
-
-
-def _name(turn: int) -> str:
-    return f"turn-{turn}"
+        return await self.primitives.stat(posixpath.join(self._folder(turn), name)) is not None
 
 
 def _answer(module: str, output: bytes, errors: bytes) -> dict[str, Any]:

@@ -29,6 +29,8 @@ class PlainProvider:
         if spec.public_repository:
             raise IsolationMissing("Plain processes are not isolated: public repositories are refused.")
         found = PlainEnvironment(self._settings, key)
+        if spec.egress:
+            (self._settings.ways / key).mkdir(parents=True, exist_ok=True)
         await asyncio.to_thread(_furnish, found.folder, dict(spec.labels))
         return found
 
@@ -42,6 +44,12 @@ class PlainProvider:
         if not (self._settings.root / environment_id / "labels.json").is_file():
             raise EnvironmentGone(f"the environment {environment_id} is not there")
         return PlainEnvironment(self._settings, environment_id)
+
+    async def rest(self, environment_id: str) -> None:
+        await (await self.attach(environment_id)).still()
+
+    async def end(self, environment_id: str) -> None:
+        await PlainEnvironment(self._settings, environment_id).terminate()
 
     async def close(self) -> None:
         """Nothing is held."""

@@ -41,6 +41,11 @@ class PlainSettings:
     python: str = sys.executable
     git: str = "git"
 
+    @property
+    def ways(self) -> Path:
+        """Where the host listens as KEY/egress.sock for an environment that may reach more than the others."""
+        return self.root.parent / "ways"
+
 
 class PlainEnvironment:
     """A folder and the processes that were started in it."""
@@ -184,6 +189,13 @@ class PlainEnvironment:
     async def extend(self, seconds: float) -> None:
         """A folder has no lifetime."""
 
+    async def left(self) -> float | None:
+        return None
+
+    async def still(self) -> None:
+        if not await asyncio.to_thread(processes.kill_all, self._mark):
+            raise EnvironmentBusy(f"the processes of {self._id} do not end")
+
     async def pause(self) -> None:
         for _ in range(2):  # a process that was being forked during the first round
             await asyncio.to_thread(processes.send_all, self._mark, signal.SIGSTOP)
@@ -205,9 +217,9 @@ class PlainEnvironment:
         return f"127.0.0.1:{port}"
 
     async def terminate(self) -> None:
-        if not await asyncio.to_thread(processes.kill_all, self._mark):
-            raise EnvironmentBusy(f"the processes of {self._id} do not end")
+        await self.still()
         await asyncio.to_thread(remove_tree, self.folder)
+        await asyncio.to_thread(remove_tree, self._settings.ways / self._id)
 
     async def _spawn(self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
@@ -233,8 +245,14 @@ class PlainEnvironment:
 
     def _forwarded(self, argv: Sequence[str]) -> Sequence[str]:
         sockets = self._settings.sockets
+        own = self._settings.ways / self._id
         forwarder = [self._settings.python, "-E", "-s", "-B", str(self.folder / "runner" / "forwarder.py")]
-        forwarder += ["--gateway", str(sockets / "gateway.sock"), "--egress", str(sockets / "egress.sock")]
+        forwarder += [
+            "--gateway",
+            str(sockets / "gateway.sock"),
+            "--egress",
+            str((own if own.is_dir() else sockets) / "egress.sock"),
+        ]
         forwarder += ["--denied", str(self.folder / "out" / blocked.LOG)]
         return [*forwarder, "--", *argv]
 

@@ -166,6 +166,14 @@ class EnvironmentPrimitives(Protocol):
 
     async def is_running(self) -> bool: ...
     async def extend(self, seconds: float) -> None: ...
+    async def left(self) -> float | None:
+        """Seconds that it may still run without a pause; None where nothing bounds that."""
+        ...
+
+    async def still(self) -> None:
+        """SIGKILL to all that was ever started in it, then verified gone; its files stay."""
+        ...
+
     async def pause(self) -> None: ...
     async def resume(self) -> None: ...
     async def metrics(self) -> Metrics: ...
@@ -190,7 +198,7 @@ class EnvironmentSpec:
     public_repository: bool
     lifetime_seconds: float = 3600.0
     egress: tuple[str, ...] = ()
-    """Hosts that this one may reach beside those that all may reach."""
+    """Hosts that this environment may reach beside those that all may; `*.` stands for any name below."""
     template: str | None = None
     """What it starts from, where there are templates; None: the operator's."""
     snapshot: str | None = None
@@ -212,6 +220,15 @@ class EnvironmentProvider(Protocol):
 
     async def attach(self, environment_id: str) -> EnvironmentPrimitives:
         """EnvironmentGone when it is not there."""
+        ...
+
+    async def rest(self, environment_id: str) -> None:
+        """Nothing runs in it any more, and it costs as little as can be; its files stay, and `attach` finds it as ever.
+        Safe to repeat. EnvironmentGone when it is not there."""
+        ...
+
+    async def end(self, environment_id: str) -> None:
+        """Gone for good, without being woken for it; that it is gone already is as good."""
         ...
 
     async def close(self) -> None:

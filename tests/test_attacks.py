@@ -92,12 +92,29 @@ async def steady(url: str) -> AsyncIterator[None]:
     ],
 )
 async def test_an_agent_cannot_get_rid_of_stop(world: World, spoilt: str) -> None:
-    world.model.default(Script([does(spoilt), Wait("never"), Say("unreachable")]))
+    world.model.default(Script([does(f"echo half > half.txt; {spoilt}"), Wait("never"), Say("unreachable")]))
     async with world.bot():
         world.say("/claude fix this")
         await world.model.reached("never", timeout=30)
         world.say("/claude stop")
         assert await world.outcome(timeout=25) == "stopped"
+    [saved] = refs(world.repo.path, "refs/forgehand/").values()
+    assert world.repo.file(saved, "half.txt") == b"half\n"
+
+
+@pytest.mark.acceptance("C12")
+@pytest.mark.parametrize("instead", [f"echo x > {TURN}", f"mkdir {TURN} && chmod 0 {TURN}"], ids=["file", "closed"])
+async def test_an_agent_that_ruins_its_turns_folder_ends_its_own_turn_and_loses_no_work(
+    world: World, instead: str
+) -> None:
+    """The runner gives up by itself: whether that is before or after the next request at the model is all the same."""
+    spoilt = f"echo half > half.txt; rm -rf {TURN} && {instead}"
+    world.model.default(Script([does(spoilt), Wait("never"), Say("unreachable")]))
+    async with world.bot():
+        world.say("/claude fix this")
+        assert await world.outcome(timeout=40) == "killed"
+    [saved] = refs(world.repo.path, "refs/forgehand/").values()
+    assert world.repo.file(saved, "half.txt") == b"half\n"
 
 
 @pytest.mark.acceptance("C12")

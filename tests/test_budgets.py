@@ -145,7 +145,7 @@ async def test_a_turn_that_waited_while_the_money_went_ends_without_a_box(tmp_pa
         async with world.bot():
             world.say("/claude first")
             await world.model.reached("first", timeout=30)
-            world.say("/claude second")
+            world.say("/claude second --queue")
             await world.github.changed(lambda: len(world.states()) == 2, 20)
             world.model.release("first")
             assert [await world.outcome(n) for n in (1, 2)] == ["over_budget", "over_budget"]

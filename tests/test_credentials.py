@@ -96,6 +96,7 @@ async def test_an_agent_in_the_cloud_that_looks_everywhere_finds_no_credential_o
         assert not [secret for secret in secrets if secret in log]
 
 
+@pytest.mark.acceptance("C14")
 async def test_a_credential_in_the_environment_of_the_bot_is_not_seen_inside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,8 @@ async def provider(world: E2BWorld) -> AsyncIterator[E2BProvider]:
 # --- creating
 
 
+@pytest.mark.acceptance("C02")
+@pytest.mark.acceptance("C09")
 @pytest.mark.parametrize("kind", ["fail_after", "lose"])
 async def test_a_create_whose_answer_was_lost_leaves_one_sandbox(
     world: E2BWorld, provider: E2BProvider, kind: str
@@ -55,6 +57,7 @@ async def test_a_create_whose_answer_was_lost_leaves_one_sandbox(
     assert len(world.e2b.sandboxes) == 1
 
 
+@pytest.mark.acceptance("C09")
 async def test_a_create_that_failed_is_told_as_passing_and_can_be_repeated(
     world: E2BWorld, provider: E2BProvider
 ) -> None:
@@ -66,6 +69,7 @@ async def test_a_create_that_failed_is_told_as_passing_and_can_be_repeated(
     assert len(world.e2b.sandboxes) == 1
 
 
+@pytest.mark.acceptance("C09")
 async def test_of_two_sandboxes_with_one_key_the_furnished_one_stays(world: E2BWorld, provider: E2BProvider) -> None:
     """A create that E2B carried out only after we had stopped looking."""
     cloud = provider._cloud
@@ -82,15 +86,30 @@ async def test_of_two_sandboxes_with_one_key_the_furnished_one_stays(world: E2BW
 
 
 async def test_what_a_sandbox_is_given(world: E2BWorld, provider: E2BProvider) -> None:
-    await world.provider(egress=frozenset({"pypi.org"})).create("one", SPEC)
+    await world.provider(egress=frozenset({"packages.example"})).create("one", SPEC)
     [sandbox] = world.e2b.sandboxes
     assert sandbox.metadata == {**SPEC.labels, KEY: "one", INSTANCE: "test"}
-    assert sandbox.network["allowOut"] == ["127.0.0.1", "pypi.org"]
+    assert sandbox.network["allowOut"] == ["127.0.0.1", "packages.example"]
     assert sandbox.network["denyOut"] == ["0.0.0.0/0"]
     assert sandbox.network["allowPublicTraffic"] is False
     assert sandbox.lifecycle.pause
     assert not sandbox.lifecycle.auto_resume
     assert not sandbox.env
+
+
+async def test_what_one_sandbox_is_given_beside_the_others(world: E2BWorld, provider: E2BProvider) -> None:
+    wish = replace(SPEC, egress=("*.mirror.example", "files.example"), template="special")
+    await provider.create("one", wish)
+    [sandbox] = world.e2b.sandboxes
+    assert sandbox.template == "special"
+    assert sandbox.network["allowOut"] == ["*.mirror.example", "127.0.0.1", "files.example"]
+    ask = "import os, socket, urllib.parse as u; p = u.urlsplit(os.environ['HTTPS_PROXY'])\n"
+    ask += "s = socket.create_connection((p.hostname, p.port)); s.sendall(b'CONNECT HOST:443 HTTP/1.1\\r\\n\\r\\n')\n"
+    ask += "print(s.recv(99)[:12])"
+    found = await provider.attach("one")
+    for host, denied in (("a.mirror.example", False), ("mirror.example", True), ("other.example", True)):
+        said = await found.exec(["python3", "-c", ask.replace("HOST", host)], network=True)
+        assert (b"403" in said.stdout) is denied, (host, said)
 
 
 async def test_the_repositorys_hosts_are_open_to_its_sandbox_alone(world: E2BWorld, provider: E2BProvider) -> None:
@@ -115,6 +134,7 @@ async def test_another_instances_sandboxes_are_not_seen(world: E2BWorld, provide
         await provider.attach("one")
 
 
+@pytest.mark.acceptance("F14")
 async def test_a_wrong_key_and_a_missing_template_are_said_plainly(world: E2BWorld) -> None:
     with pytest.raises(SandboxError, match="E2B_API_KEY") as error:
         await world.provider(api_key="e2b_" + "0" * 40).create("one", SPEC)
@@ -124,11 +144,13 @@ async def test_a_wrong_key_and_a_missing_template_are_said_plainly(world: E2BWor
         await world.provider().create("one", SPEC)
 
 
+@pytest.mark.acceptance("F17")
 async def test_an_agent_below_the_floor_is_refused(world: E2BWorld) -> None:
     with pytest.raises(SandboxError, match=r"unknown version, and 2\.1\.300 is needed"):
         await world.provider(floor=(2, 1, 300)).create("one", SPEC)
 
 
+@pytest.mark.acceptance("C09")
 async def test_more_than_the_plan_allows_wait_in_line(world: E2BWorld) -> None:
     provider = world.provider(sandboxes=2)
     most = 0
@@ -150,6 +172,7 @@ async def test_more_than_the_plan_allows_wait_in_line(world: E2BWorld) -> None:
 # --- lines that break
 
 
+@pytest.mark.acceptance("C10")
 @pytest.mark.parametrize("kind", ["cut", "rst", "garbage", "no_end", "fail", "reset", "lose", "stall"])
 async def test_a_command_runs_once_whatever_happens_to_its_line(
     world: E2BWorld, provider: E2BProvider, kind: str
@@ -170,6 +193,7 @@ async def test_a_launch_whose_answer_was_lost_started_once(world: E2BWorld, prov
     assert await env.liveness("run") is Liveness.RUNNING
 
 
+@pytest.mark.acceptance("C10")
 @pytest.mark.parametrize("kind", ["cut", "rst", "stall", "garbage", "no_end", "fail"])
 async def test_no_line_is_lost_or_doubled_when_streams_break(world: E2BWorld, provider: E2BProvider, kind: str) -> None:
     env = await provider.create("one", SPEC)
@@ -188,6 +212,7 @@ async def test_no_line_is_lost_or_doubled_when_streams_break(world: E2BWorld, pr
     assert data.decode().split() == [f"line-{number}" for number in range(1, 151)]
 
 
+@pytest.mark.acceptance("C10")
 async def test_a_download_that_breaks_is_begun_anew(world: E2BWorld, provider: E2BProvider, tmp_path: Path) -> None:
     env = await provider.create("one", SPEC)
     source, target = tmp_path / "source", tmp_path / "target"
@@ -211,6 +236,7 @@ async def test_an_upload_that_breaks_is_done_again(world: E2BWorld, provider: E2
 # --- ends and pauses
 
 
+@pytest.mark.acceptance("C10")
 async def test_a_sandbox_that_vanishes_is_gone_for_every_call_under_way(world: E2BWorld, provider: E2BProvider) -> None:
     env = await provider.create("one", SPEC)
     await env.write("/work/out", b"x")

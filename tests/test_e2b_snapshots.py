@@ -13,7 +13,7 @@ from tests.world import MODEL_KEY, World
 
 CONFIG = "setup:\n  - echo once >> .installed\n"
 FILES = {".github/forgehand.yml": CONFIG, ".gitignore": ".installed\n"}
-SLOW = {"FORGEHAND_E2B_SNAPSHOT_AFTER": "0.001"}
+SLOW = {"FORGEHAND_E2B_SNAPSHOT_AFTER": "0.001", "FORGEHAND_KEEP_MINUTES": "0"}
 
 
 async def until(check: Callable[[], bool], seconds: float = 30.0) -> None:

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from pathlib import Path
 
-from bot.simulation.anthropic import Call, ModelRequest, Say, Script, Wait
+import pytest
+
+from bot import endings
+from bot.sessions.checkpoints import EVERY_SECONDS
+from bot.sessions.losses import MOST_RESUMPTIONS
+from bot.simulation.anthropic import Call, ModelRequest, Say, Script, SimulatedAnthropic, Wait
+from bot.store import events, sessions
+from bot.store.base import Store
+from tests.e2b_stand_in import E2BStandIn
 from tests.e2b_world import e2b_spine
-from tests.world import MODEL_KEY, WEBHOOK_SECRET
+from tests.environment_world import until
+from tests.test_kept_environments import Ahead
+from tests.world import MODEL_KEY, WEBHOOK_SECRET, World
 
 EDIT = Call("Bash", {"command": "echo '# more' >> shop.py", "description": "Add"})
+MORE = Call("Bash", {"command": "echo '# and more' >> shop.py", "description": "Add"})
 
 
+@pytest.mark.acceptance("C14")
 async def test_a_comment_becomes_a_pull_request_and_no_credential_is_inside(tmp_path: Path) -> None:
     async with e2b_spine(tmp_path) as (world, e2b):
         async with world.bot():
@@ -20,7 +34,6 @@ async def test_a_comment_becomes_a_pull_request_and_no_credential_is_inside(tmp_
         assert pull.draft
         assert "max(" in world.repo.diff("main", pull.head)
         [sandbox] = e2b.sandboxes
-        assert sandbox.state == "killed"
         secrets = [MODEL_KEY, WEBHOOK_SECRET, e2b.api_key, world.app.private_key_pem.splitlines()[1]]
         sent = b"".join(call.body + call.query.encode() for call in e2b.calls)
         inside = sent + b"".join(path.read_bytes() for path in sandbox.folder.rglob("*") if path.is_file())
@@ -42,23 +55,147 @@ async def test_a_restarted_bot_goes_on_where_it_was(tmp_path: Path) -> None:
         assert len(world.replies()) == 1
 
 
-async def test_a_bot_that_stays_away_loses_no_work(tmp_path: Path) -> None:
-    """The sandbox pauses by itself; what was frozen in it is ended on return, and the work so far is brought home."""
+async def test_a_bot_that_stays_away_finds_the_agent_frozen_and_the_turn_goes_on(tmp_path: Path) -> None:
+    """The sandbox pauses by itself; what was frozen in it is ended on return, and begun anew with its memory."""
     async with e2b_spine(tmp_path) as (world, e2b):
-        world.model.default(Script([EDIT, Wait("go"), Say("Added a line.")]))
+        world.model.default(Script([EDIT, Wait("go"), Say("unreachable")]))
         async with world.bot():
             world.say("/claude add a line")
             await world.model.reached("go", timeout=60)
-        for _ in range(3):
-            await e2b.clock.advance(600)
-        [sandbox] = e2b.live
-        assert sandbox.paused
+        await stay_away(e2b)
+        world.model.default(Script([MORE, Wait("anew"), Say("Went on."), Say("unreachable")]))
+        async with world.bot():
+            await world.model.until(lambda model: "begun anew" in str(model.requests[-1].messages), timeout=60)
+            world.model.release("anew")
+            assert await world.outcome() == "pull_request", world.replies()[0].body
+        assert not e2b.live, "where an agent was lost, no other is sent"
+        last = world.model.requests[-1]
+        assert "begun anew" in str(last.messages)
+        assert EDIT.input["command"] in str(last.messages), "it remembers what it did before"
+        [pull] = world.pulls()
+        diff = world.repo.diff("main", pull.head)
+        assert ("+# more" in diff, "+# and more" in diff) == (True, True)
+        assert len(e2b.sandboxes) == len(world.replies()) == 1
+        assert await notes(world) == [endings.goes_on()]
+
+
+async def test_what_is_lost_again_and_again_ends_with_its_work_saved(tmp_path: Path) -> None:
+    async with e2b_spine(tmp_path) as (world, e2b):
+        world.model.default(Script([EDIT, Wait("never"), Say("unreachable")]))
+        async with world.bot():
+            world.say("/claude add a line")
+            await world.model.reached("never", timeout=60)
+        await stay_away(e2b)
+        # Also what is thawed for a moment, before it is ended, gets no further.
+        world.model.default(Script([Wait("never"), Say("unreachable")] * 2))
+        for times in range(1, MOST_RESUMPTIONS + 1):
+            async with world.bot():
+                await world.model.until(lambda model: begun_anew(model) == times, timeout=60)  # noqa: B023
+            await stay_away(e2b)
         async with world.bot():
             assert await world.outcome() == "killed", world.replies()[0].body
         assert "refs/forgehand/rescue/" in world.replies()[0].body
         assert not e2b.live
 
 
+def begun_anew(model: SimulatedAnthropic) -> int:
+    """How often the agent was told so, by what it remembers."""
+    return max(str(request.messages).count("begun anew") for request in model.requests)
+
+
+@pytest.mark.parametrize("saved", [True, False])
+async def test_a_sandbox_that_vanishes_loses_minutes_and_not_the_turn(tmp_path: Path, saved: bool) -> None:
+    """On in a new one from the last checkpoint; where that may not be, what it holds is saved."""
+    clock = Ahead()
+    async with e2b_spine(tmp_path) as (world, e2b):
+        world.model.default(Script([EDIT, Wait("go"), Say("unreachable")]))
+        async with world.bot(clock):
+            world.say("/claude add a line")
+            await world.model.reached("go", timeout=60)
+            clock.seconds = EVERY_SECONDS + 1
+            await until_checkpoint(world)
+            world.model.default(Script([MORE, Say("Went on.")]))
+            if not saved:
+                await set_resumptions(world, MOST_RESUMPTIONS)
+            await e2b.kill(e2b.live[0].id)
+            outcome = await world.outcome()
+        if saved:
+            assert outcome == "pull_request", world.replies()[0].body
+            [pull] = world.pulls()
+            diff = world.repo.diff("main", pull.head)
+            assert ("+# more" in diff, "+# and more" in diff) == (True, True)
+            assert EDIT.input["command"] in str(world.model.requests[-1].messages)
+            assert await notes(world) == [endings.goes_on_elsewhere()]
+        else:
+            assert outcome == "killed", world.replies()[0].body
+            assert "refs/forgehand/rescue/" in world.replies()[0].body
+        assert len(world.replies()) == 1
+
+
+async def test_a_sandbox_that_vanishes_before_the_work_is_replaced(tmp_path: Path) -> None:
+    async with e2b_spine(tmp_path) as (world, e2b):
+        world.github.commit(world.repo, "main", {".github/forgehand.yml": "setup: [sleep 4]\n"})
+        world.model.default(Script([EDIT, Say("Added a line.")]))
+        async with world.bot():
+            world.say("/claude add a line")
+            await until(lambda: _sets_up(e2b), 30)
+            await e2b.kill(e2b.live[0].id)
+            assert await world.outcome() == "pull_request", world.replies()[0].body
+            await until(lambda: _one_at_rest(e2b), 30)
+        assert [one.state for one in e2b.sandboxes] == ["killed", "paused"]
+        assert len(world.pulls()) == len(world.replies()) == 1
+
+
+async def _sets_up(e2b: E2BStandIn) -> bool:
+    return any(list(one.folder.rglob("base.pack")) for one in e2b.live)
+
+
+async def _one_at_rest(e2b: E2BStandIn) -> bool:
+    return [one.paused for one in e2b.live] == [True]
+
+
+async def stay_away(e2b: E2BStandIn) -> None:
+    for _ in range(3):
+        await e2b.clock.advance(600)
+    assert [one.paused for one in e2b.live] == [True]
+
+
+async def notes(world: World) -> list[str]:
+    """What we have put among the agent's lines."""
+    store = await Store.open_reader(world.root / "data" / "state.db")
+    try:
+        [session] = await sessions.listing(store)
+        rows = await events.of_session(store, session.id, 0, 10_000)
+        return [json.loads(row.line)["note"] for row in rows if row.kind == "note"]
+    finally:
+        await store.close()
+
+
+async def until_checkpoint(world: World) -> None:
+    saved = world.root / "data" / "turns"
+    async with asyncio.timeout(30):
+        while not list(saved.glob("*/checkpoint.bundle")) or not await _noted(world):
+            await asyncio.sleep(0.05)
+
+
+async def _noted(world: World) -> bool:
+    store = await Store.open_reader(world.root / "data" / "state.db")
+    try:
+        return (await sessions.running(store))[0].checkpoint_at is not None
+    finally:
+        await store.close()
+
+
+async def set_resumptions(world: World, count: int) -> None:
+    store = await Store.open(world.root / "data" / "state.db", migrate=False)
+    try:
+        [turn] = await sessions.running(store)
+        await sessions.update_turn(store, turn.key, resumptions=count)
+    finally:
+        await store.close()
+
+
+@pytest.mark.acceptance("C10")
 async def test_a_sandbox_that_vanishes_ends_the_turn_with_a_sentence(tmp_path: Path) -> None:
     async with e2b_spine(tmp_path) as (world, e2b):
         world.model.default(Script([EDIT, Wait("go"), Say("Added a line.")]))
@@ -72,6 +209,26 @@ async def test_a_sandbox_that_vanishes_ends_the_turn_with_a_sentence(tmp_path: P
         assert not world.pulls()
 
 
+@pytest.mark.acceptance("F14")
+async def test_a_revoked_key_of_the_cloud_is_one_neutral_sentence_and_no_storm(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wrong = "e2b_" + "0" * 40
+    async with e2b_spine(tmp_path, E2B_API_KEY=wrong) as (world, e2b):
+        async with world.bot():
+            world.say("/claude fix this")
+            assert await world.outcome() == "failed", world.replies()[0].body
+        live = world.replies()[0].body
+        assert "does not accept the key in use" in live
+        assert "E2B" not in live
+        log = capfd.readouterr().err
+        assert "check E2B_API_KEY" in log and "traceback" not in log
+        assert wrong not in live + log
+        assert len(e2b.calls) < 10
+        assert not world.model.requests
+
+
+@pytest.mark.acceptance("C15")
 async def test_files_beside_the_prompt_and_blocked_hosts_are_as_in_a_local_box(tmp_path: Path) -> None:
     async with e2b_spine(tmp_path) as (world, _):
         world.say("the beginning\n" + "words " * 9_000 + "\nthe end of it")

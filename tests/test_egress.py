@@ -16,6 +16,7 @@ from tests.environment_world import short_folder
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
+@pytest.mark.acceptance("C15")
 @pytest.mark.parametrize(
     "address", ["1.1.1.1", "151.101.0.223", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"]
 )
@@ -23,6 +24,7 @@ def test_public_addresses(address: str) -> None:
     assert is_public(address)
 
 
+@pytest.mark.acceptance("C15")
 @pytest.mark.parametrize(
     "address",
     [
@@ -66,7 +68,7 @@ class World:
     """A proxy whose names resolve to a table and whose connections end at an echo on loopback."""
 
     def __init__(self, path: Path, port: int) -> None:
-        self.names: dict[str, list[str]] = {"pypi.org": ["151.101.0.223"]}
+        self.names: dict[str, list[str]] = {"packages.example": ["151.101.0.223"]}
         self.dialled: list[str] = []
         self.port = port
         self.path = path
@@ -125,18 +127,19 @@ async def test_an_allowed_host_is_reached_with_half_close(world: World) -> None:
     assert list(world.proxy.denied) == []
 
 
+@pytest.mark.acceptance("C15")
 @pytest.mark.parametrize(
     ("request_line", "status"),
     [
         (b"CONNECT github.com:443 HTTP/1.1", b"403"),
-        (b"CONNECT pypi.org:80 HTTP/1.1", b"403"),
+        (b"CONNECT packages.example:80 HTTP/1.1", b"403"),
         (b"CONNECT [::1]:443 HTTP/1.1", b"403"),
         (b"CONNECT 127.0.0.1:443 HTTP/1.1", b"403"),
-        (b"CONNECT pypi.org:443:443 HTTP/1.1", b"403"),
-        (b"CONNECT pypi.org@evil.example:443 HTTP/1.1", b"403"),
-        (b"GET http://pypi.org/ HTTP/1.1", b"405"),
-        (b"CONNECT pypi.org HTTP/1.1", b"405"),
-        (b"CONNECT  pypi.org:443 HTTP/1.1", b"405"),
+        (b"CONNECT packages.example:443:443 HTTP/1.1", b"403"),
+        (b"CONNECT packages.example@evil.example:443 HTTP/1.1", b"403"),
+        (b"GET http://packages.example/ HTTP/1.1", b"405"),
+        (b"CONNECT packages.example HTTP/1.1", b"405"),
+        (b"CONNECT  packages.example:443 HTTP/1.1", b"405"),
         (b"\x16\x03\x01", b"405"),
     ],
 )
@@ -146,6 +149,7 @@ async def test_anything_else_is_refused(world: World, request_line: bytes, statu
     assert world.dialled == []
 
 
+@pytest.mark.acceptance("C15")
 async def test_a_name_with_any_address_of_ours_is_refused_and_logged(world: World) -> None:
     world.names["rebound.example"] = ["1.1.1.1", "169.254.169.254"]
     assert b" 403 " in await world.ask(b"CONNECT rebound.example:443 HTTP/1.1\r\n\r\n")
@@ -166,16 +170,16 @@ async def test_addresses_are_tried_in_turn(world: World) -> None:
 
 
 async def test_a_head_without_end_is_cut_off(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert await world.ask(b"CONNECT pypi.org:443 HTTP/1.1\r\n" + b"X: y\r\n" * 20_000) == b""
+    assert await world.ask(b"CONNECT packages.example:443 HTTP/1.1\r\n" + b"X: y\r\n" * 20_000) == b""
     monkeypatch.setattr(egress, "HEAD_SECONDS", 0.05)
     assert await world.ask(b"CONNECT pypi") == b""
 
 
 async def test_connections_are_counted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(egress, "CONNECTIONS_OF_ONE_USER", 0)
-    assert b" 503 " in await world.ask(b"CONNECT pypi.org:443 HTTP/1.1\r\n\r\n")
+    assert b" 503 " in await world.ask(b"CONNECT packages.example:443 HTTP/1.1\r\n\r\n")
     monkeypatch.undo()
-    assert b" 200 " in await world.ask(b"CONNECT pypi.org:443 HTTP/1.1\r\n\r\n", then=b"x")
+    assert b" 200 " in await world.ask(b"CONNECT packages.example:443 HTTP/1.1\r\n\r\n", then=b"x")
 
 
 async def test_a_new_proxy_takes_the_place_of_a_dead_ones_socket(world: World, folder: Path) -> None:
@@ -183,4 +187,4 @@ async def test_a_new_proxy_takes_the_place_of_a_dead_ones_socket(world: World, f
     world.path.touch()
     await world.proxy.start()
     assert world.path.stat().st_mode & 0o777 == 0o666
-    assert b" 200 " in await world.ask(b"CONNECT pypi.org:443 HTTP/1.1\r\n\r\n", then=b"x")
+    assert b" 200 " in await world.ask(b"CONNECT packages.example:443 HTTP/1.1\r\n\r\n", then=b"x")

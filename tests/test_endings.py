@@ -39,7 +39,7 @@ async def test_stop_also_ends_what_waits_on_the_thread(world: World) -> None:
     async with world.bot():
         world.say("/claude first")
         await world.model.reached("first", timeout=30)
-        world.say("/claude second")
+        world.say("/claude second --queue")
         await world.github.changed(lambda: len(world.replies()) == 2, 20)
         world.say("/claude stop")
         assert [await world.outcome(n) for n in (1, 2)] == ["stopped", "stopped"]
@@ -169,6 +169,16 @@ async def test_what_was_cut_short_is_where_the_next_turn_goes_on(world: World) -
     assert world.repo.file(pull.head, "half.txt") == b"half\n"
     assert world.repo.file(pull.head, "other.txt") == b"other\n"
     assert "of $2.00" in str([body for _, body in world.replies()[-1].history])
+
+
+async def test_no_plus_passes_the_operators_limit(world: World) -> None:
+    world.model.default(Script([Wait("seen"), Say("Nothing to do.")]))
+    async with world.bot():
+        world.say("/claude continue +50")
+        await world.github.changed(lambda: any("of $5.00" in one.body for one in world.replies()), 20)
+        await world.model.reached("seen", timeout=30)
+        world.model.release("seen")
+        assert await world.outcome() == "no_change"
 
 
 async def test_retry_runs_the_last_turn_again_with_its_own_words(world: World) -> None:

@@ -256,6 +256,7 @@ async def test_the_deadline_ends_the_run(bench: Bench) -> None:
     assert (status.state, status.exit_code, status.timed_out, status.stopped) == (RunState.EXITED, 143, True, False)
 
 
+@pytest.mark.acceptance("C12")
 async def test_exit_code_124_is_a_time_out(bench: Bench) -> None:
     await bench.execution.start(bench.run(["exit", 124]))
     assert await bench.texts() == []
@@ -271,6 +272,7 @@ async def test_an_agent_that_cannot_start_says_so(bench: Bench) -> None:
     assert "could not be run" in status.error
 
 
+@pytest.mark.acceptance("C12")
 async def test_a_runner_that_is_killed_leaves_a_lost_run(bench: Bench) -> None:
     await bench.execution.start(bench.run(["say", "working"], ["hang"]))
     await until(lambda: bench.printed("working"))
@@ -415,6 +417,7 @@ async def test_stderr_is_drained_and_capped(bench: Bench) -> None:
     assert log.endswith(b"the last words")
 
 
+@pytest.mark.acceptance("E01")
 async def test_no_change_is_no_bundle(bench: Bench) -> None:
     await bench.prepare()
     (bench.work / "debug.log").write_text("ignored")
@@ -463,6 +466,7 @@ async def test_the_agents_commits_are_worded_and_the_rest_comes_too(bench: Bench
     assert (tree["code.py"], tree["kept.log"], tree["rest.txt"]) == ("answer = 42", "forced", "left over")
 
 
+@pytest.mark.acceptance("E01")
 async def test_a_commit_that_is_taken_back_is_no_change(bench: Bench) -> None:
     await bench.prepare()
     (bench.work / "code.py").write_text("answer = 42\n")
@@ -618,6 +622,7 @@ async def test_a_forged_ending_is_only_data(bench: Bench, content: str) -> None:
     assert (status.state, status.exit_code) == (RunState.EXITED, None)
 
 
+@pytest.mark.acceptance("C11")
 async def test_an_agent_cannot_say_that_it_has_ended(bench: Bench) -> None:
     ending = json.dumps({"exit_code": 0, "timed_out": False, "stopped": False, "duration_seconds": 1, "error": ""})
     await bench.execution.start(

@@ -50,7 +50,13 @@ class Echo:
 async def forwarded(url: str, *, allow: str = "", denied: Path | None = None) -> AsyncIterator[dict[str, str]]:
     """The environment that the command behind the forwarder sees."""
     say = "import os,json,sys; print(json.dumps(dict(os.environ)), flush=True); sys.stdin.read()"
-    ways = ["--gateway-url", url, "--allow", allow or "pypi.org", *(["--denied", str(denied)] if denied else [])]
+    ways = [
+        "--gateway-url",
+        url,
+        "--allow",
+        allow or "packages.example",
+        *(["--denied", str(denied)] if denied else []),
+    ]
     command = [sys.executable, "-I", "-S", "-c", BOOT, *ways, "--", sys.executable, "-I", "-S", "-c", say]
     process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
     assert process.stdout is not None
@@ -96,14 +102,14 @@ async def test_a_host_that_is_not_allowed_is_refused_with_words_and_noted(tmp_pa
     async with AsyncExitStack() as stack:
         env = await stack.enter_async_context(forwarded("http://127.0.0.1:9", denied=tmp_path / "denied"))
         client = await stack.enter_async_context(httpx.AsyncClient(proxy=env["HTTPS_PROXY"], trust_env=False))
-        for url in ("https://evil.example/", "https://pypi.org:8443/", "https://127.0.0.1/"):
+        for url in ("https://evil.example/", "https://packages.example:8443/", "https://127.0.0.1/"):
             with pytest.raises(httpx.ProxyError, match="403"):
                 await client.get(url)
-        assert (await client.get("http://pypi.org/")).status_code == 403
+        assert (await client.get("http://packages.example/")).status_code == 403
     noted = [json.loads(line) for line in (tmp_path / "denied").read_text().splitlines()]
     assert [(one["host"], one["port"]) for one in noted[:3]] == [
         ("evil.example", "443"),
-        ("pypi.org", "8443"),
+        ("packages.example", "8443"),
         ("127.0.0.1", "443"),
     ]
 

@@ -147,6 +147,7 @@ async def test_who_shows_no_living_token_is_not_let_in(rig: Rig, case: str) -> N
     assert sum(rig.refusals.values()) == 1
 
 
+@pytest.mark.acceptance("C15")
 @pytest.mark.acceptance("D14")
 @pytest.mark.parametrize(
     ("method", "path", "status"),
@@ -228,6 +229,7 @@ async def test_a_request_that_goes_around_the_limits_is_not_made(
     assert (await rig.settled(key)).usd == 0
 
 
+@pytest.mark.acceptance("C15")
 @pytest.mark.parametrize(
     "source", [{"type": "url", "url": "https://evil.example/?d=1"}, {"type": "file", "file_id": "f"}]
 )
@@ -352,6 +354,7 @@ async def test_what_is_not_the_provider_is_told_in_the_apis_form(tmp_path: Path,
     assert (cost.usd == 0) == (where in ("nobody", "redirect", "html_error"))
 
 
+@pytest.mark.acceptance("F15")
 async def test_no_secret_in_store_or_log(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     token, _ = await rig.token()

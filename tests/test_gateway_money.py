@@ -65,6 +65,28 @@ async def test_requests_in_parallel_pass_the_budget_by_one_reserve_at_most(tmp_p
             assert cost.usd >= limit, "nothing of the budget is left over because of reserves"
 
 
+@pytest.mark.acceptance("D14")
+@pytest.mark.acceptance("B14")
+async def test_twenty_streams_at_once_pass_the_budget_by_one_reserve_at_most(rig: Rig) -> None:
+    """All are under way before one of them says a word, and each would say more than was reserved for it."""
+    limit, reserve = 1.7, 8_000 * 10 / 1e6
+    token, key = await rig.token(budget_usd=limit, concurrency=20)
+    rig.model.script("long", Script([Wait("all"), Say("z" * 200_000, usage=Usage(10, 66_000))]))
+
+    async def listen() -> str:
+        async with rig.stream(token, "[[scenario:long]]", max_tokens=64_000) as answer:
+            return (await answer.aread()).decode()
+
+    listening = [asyncio.create_task(listen()) for _ in range(20)]
+    await rig.model.until(lambda model: len(model.requests) == 20)
+    assert (await rows.turn_cost(rig.store, key)).open == 20
+    rig.model.release("all")
+    heard = await asyncio.gather(*listening)
+    cost = await rig.settled(key)
+    assert limit - reserve <= cost.usd <= limit + reserve
+    assert any("credit balance is too low" in text for text in heard)
+
+
 @pytest.mark.acceptance("B14")
 async def test_the_installations_day_ends_a_turn_that_has_budget_left(tmp_path: Path) -> None:
     async with rigged(tmp_path / "data", ceilings=Ceilings(day_usd=0.0015, month_usd=10)) as rig:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.agents import claude_binary
 from sandbox.egress import EgressProxy
 from sandbox.errors import EnvironmentBusy, IsolationMissing
 from sandbox.local.box import Limits
@@ -24,6 +25,7 @@ from sandbox.local.folders import Base
 from sandbox.local.members import members, stat_fields
 from sandbox.local.provider import LocalProvider
 from sandbox.local.tools import check_prefix
+from sandbox.plain import PlainProvider, PlainSettings
 from sandbox.primitives import EnvironmentSpec, ExecResult, Liveness
 from tests.environment_world import shell, short_folder, small_agent, until, until_size
 
@@ -157,6 +159,7 @@ async def test_one_session_sees_nothing_of_another(provider: LocalProvider) -> N
     assert b"sleep" not in found.stdout
 
 
+@pytest.mark.acceptance("C16")
 @is_root
 async def test_sessions_have_users_of_their_own(provider: LocalProvider) -> None:
     one, two = await created(provider, "one"), await created(provider, "two")
@@ -234,6 +237,51 @@ async def test_the_kernel_is_closed(env: LocalEnvironment) -> None:
     assert "not supported" in found["vsock"]
 
 
+@pytest.mark.acceptance("F16")
+async def test_nobody_outside_can_be_signalled_and_the_hosts_ports_stay_the_hosts(
+    env: LocalEnvironment, root: Path
+) -> None:
+    """Whatever numbers it tries: it sees no process but its own, and its ports are those of another network."""
+    server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    bystander = subprocess.Popen(["sleep", "60"])
+    found = await tried(
+        env,
+        host=f"os.kill({os.getpid()}, 9)" if os.getpid() > 50 else "1/0",
+        bystander=f"os.kill({bystander.pid}, 9)" if bystander.pid > 50 else "1/0",
+        environ=f"open('/proc/{os.getpid()}/environ').read()" if os.getpid() > 50 else "1/0",
+        root=f"os.listdir('/proc/{os.getpid()}/root')" if os.getpid() > 50 else "1/0",
+        state=f"open({str(root / 'env')!r})",
+        above="open('../../../../../../etc/shadow').read()",
+        link=f"os.symlink({str(root)!r}, '/tmp/up') or os.listdir('/tmp/up')",
+        ssh="os.listdir('/root/.ssh')",
+        docker="socket.socket(socket.AF_UNIX).connect('/var/run/docker.sock')",
+        port=f"socket.socket().bind(('127.0.0.1', {port})) or 'bound in a network of its own'",
+    )
+    assert found.pop("port").startswith("bound in a network of its own")
+    assert [name for name, what in found.items() if "Error" not in what] == []
+    assert (await env.exec(shell("kill -9 -1; true"))).exit_code != 127
+    assert bystander.poll() is None, "not even with everybody meant"
+    bystander.kill()
+    bystander.wait()
+    server.close()
+
+
+@pytest.mark.acceptance("F16")
+async def test_plain_processes_do_not_serve_public_repositories(root: Path) -> None:
+    plain = PlainProvider(PlainSettings(root / "plain", root / "sockets", small_agent(root)))
+    with pytest.raises(IsolationMissing):
+        await plain.create("one", SPEC)
+    assert await plain.find({}) == []
+
+
+@pytest.mark.acceptance("F17")
+def test_an_agent_below_the_floor_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claude_binary, "FLOOR", (999, 0, 0))
+    with pytest.raises(IsolationMissing, match=r"too old: .* brings 999\.0\.0 or newer"):
+        claude_binary.find()
+
+
 # --- what it can use up or leave behind
 
 
@@ -303,6 +351,7 @@ async def test_a_file_has_a_largest_size(root: Path) -> None:
         assert b"File size limit" in result.stderr or result.stdout.startswith(b"1048576")
 
 
+@pytest.mark.acceptance("F16")
 async def test_a_socket_swapped_for_a_link_is_not_followed(env: LocalEnvironment, root: Path) -> None:
     arrived = asyncio.Event()
     server = await asyncio.start_unix_server(lambda *_: arrived.set(), root / "host.sock")
@@ -429,6 +478,7 @@ async def test_the_gateway_is_reached_and_waited_for(provider: LocalProvider, en
         assert b"second GET /x" in (await waiting).stdout
 
 
+@pytest.mark.acceptance("F16")
 async def test_the_sockets_folder_cannot_be_changed(provider: LocalProvider, env: LocalEnvironment) -> None:
     async with listening(provider.sockets / "gateway.sock", b""):
         result = await env.exec(
@@ -458,10 +508,10 @@ async def test_egress_is_by_name_and_logged(provider: LocalProvider, env: LocalE
         return await asyncio.open_connection("127.0.0.1", port)
 
     async def resolve(name: str) -> list[str]:
-        return {"pypi.org": ["151.101.0.223"], "evil.pypi.org": ["151.101.0.223", "10.0.0.1"]}[name]
+        return {"packages.example": ["151.101.0.223"], "evil.packages.example": ["151.101.0.223", "10.0.0.1"]}[name]
 
     proxy = EgressProxy(
-        provider.sockets / "egress.sock", lambda host: host.endswith("pypi.org"), resolve=resolve, connect=dial
+        provider.sockets / "egress.sock", lambda host: host.endswith("packages.example"), resolve=resolve, connect=dial
     )
     await proxy.start()
     script = (
@@ -475,7 +525,13 @@ async def test_egress_is_by_name_and_logged(provider: LocalProvider, env: LocalE
         "    print(head)\n"
     )
     refused = ["github.com:443", "api.anthropic.com:443", "127.0.0.1:443", "169.254.169.254:443", "[::1]:443"]
-    refused += ["pypi.org:80", "pypi.org:22", "pypi.org.evil.example:443", "evil.pypi.org:443", "0x7f000001:443"]
+    refused += [
+        "packages.example:80",
+        "packages.example:22",
+        "packages.example.evil.example:443",
+        "evil.packages.example:443",
+        "0x7f000001:443",
+    ]
     try:
         result = await python(env, script, "PyPI.org:443", *refused, network=True)
     finally:
@@ -522,6 +578,7 @@ def test_a_foreseeable_folder_of_somebody_else_is_refused(tmp_path: Path) -> Non
         subprocess.run(["rm", "-rf", str(base)], check=True)
 
 
+@pytest.mark.acceptance("F16")
 def test_tool_folders_that_hold_secrets_are_refused(root: Path) -> None:
     base = Base(root / "env")
     (root / "home/.ssh").mkdir(parents=True)

@@ -60,3 +60,15 @@ def test_what_was_spent_before_is_known_by_repository_and_person_afterwards(tmp_
     [token] = many(db, "SELECT repo_id, user_id FROM gateway_tokens")
     assert (token["repo_id"], token["user_id"]) == (7, 12)
     db.close()
+
+
+def test_what_was_spent_before_counts_towards_the_days_and_months_of_each_payer(tmp_path: Path) -> None:
+    db = grown(tmp_path / "state.db", NAMES, filled=[name for name in NAMES if name < "0013"])
+    for payer in ("installation_id", "repo_id", "user_id"):
+        rows = many(
+            db, f"SELECT {payer} AS number, SUM(cost_usd) AS usd FROM spend WHERE {payer} <> 0 GROUP BY {payer}"
+        )
+        days = many(db, "SELECT number, SUM(cost_usd) AS usd FROM spend_days WHERE payer = :p GROUP BY number", p=payer)
+        kept = {row["number"]: row["usd"] for row in days if row["usd"]}
+        assert kept == {row["number"]: row["usd"] for row in rows if row["usd"]} != {}
+    db.close()

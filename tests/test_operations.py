@@ -42,7 +42,8 @@ async def test_paused_nothing_new_begins_and_all_see_it_until_it_is_resumed(worl
         await world.github.changed(lambda: "Paused by the operator" in "".join(o.body for o in world.replies()), 20)
         ready = await client.get("/readyz")
         assert ready.status_code == 503 and "forgehand resume" in ready.json()["troubles"]["switch"]
-        assert figure((await client.get("/metrics")).text, "forgehand_paused") == 1
+        text = (await client.get("/metrics")).text
+        assert figure(text, "forgehand_paused") == figure(text, 'forgehand_turns{state="queued"}') == 1
     async with served(world) as client:
         assert (await client.get("/readyz")).status_code == 503, "it outlives a restart"
         assert not world.model.requests
@@ -50,7 +51,7 @@ async def test_paused_nothing_new_begins_and_all_see_it_until_it_is_resumed(worl
         assert await world.outcome() == "no_change"
         assert (await client.get("/readyz")).status_code == 200
     store = await Store.open_reader(world.root / "data" / "state.db")
-    acts = [one.action for one in await audit.recent(store)]
+    acts = [one.action for one in await audit.listing(store)]
     await store.close()
     assert [one for one in acts if one in ("pause", "resume")] == ["resume", "pause"]
 
@@ -60,7 +61,7 @@ async def test_pause_with_stop_ends_what_runs_and_keeps_what_waits(world: World)
     async with served(world):
         world.say("/claude first")
         await world.model.reached("never", timeout=30)
-        world.say("/claude second")
+        world.say("/claude --queue second")
         await world.github.changed(lambda: len(world.replies()) == 2, 20)
         world.model.default(Script([Say("Done.")]))
         ran = await forgehand(world.environment, "pause", "--stop")
@@ -73,12 +74,12 @@ async def test_pause_with_stop_ends_what_runs_and_keeps_what_waits(world: World)
 
 
 async def test_a_command_says_so_when_nobody_answers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bot.cli import errand
+    from bot.cli import service
 
     async with world.bot():
         pass
-    monkeypatch.setattr(errand, "ANSWER_SECONDS", 0.1)
-    done, words = await errand.ask(world.root / "data" / "state.db", "pause", {})
+    monkeypatch.setattr(service, "ANSWER_SECONDS", 0.1)
+    done, words = await service.ask(world.root / "data" / "state.db", "pause", {})
     assert not done and "does not seem to run" in words
 
 

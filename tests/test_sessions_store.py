@@ -11,7 +11,7 @@ import pytest
 
 from bot.errors import StoreError
 from bot.models import DeliveryId, InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TurnKey, TurnState
-from bot.store import comments, deliveries, events, sessions, threads
+from bot.store import comments, deliveries, events, line, sessions, threads
 from bot.store.base import Store
 from bot.store.deliveries import Added, Conflict, DeliveryState, Duplicate, NewDelivery
 from bot.store.rows import run
@@ -190,9 +190,12 @@ async def test_our_pull_request_shares_the_thread_of_its_issue(store: Store) -> 
 async def test_the_way_of_a_turn(store: Store) -> None:
     first = await begun(store, "comment:1")
     second = await begun(store, "comment:2", replace(ISSUE, number=6))
-    assert [await sessions.place_in_queue(store, key) for key in (first, second)] == [1, 2]
+    assert [(one.key, one.state) for one in await line.standing(store)] == [
+        (first, TurnState.QUEUED),
+        (second, TurnState.QUEUED),
+    ]
     assert await sessions.start(store, first)
-    assert [await sessions.place_in_queue(store, key) for key in (first, second)] == [None, 1]
+    assert [one.state for one in await line.standing(store)] == [TurnState.RUNNING, TurnState.QUEUED]
     assert [turn.key for turn in await sessions.running(store)] == [first]
     assert await sessions.advance(store, first, Step.FURNISH, base_sha="abc")
     assert await sessions.advance(store, first, Step.WORK)
@@ -234,7 +237,6 @@ async def test_what_is_not_there_is_said(store: Store) -> None:
         await sessions.finish(store, nothing, Outcome.FAILED)
     with pytest.raises(StoreError, match="no session"):
         await sessions.session(store, SessionId("nothing0"))
-    assert await sessions.place_in_queue(store, nothing) is None
 
 
 async def test_the_list_shows_the_last_turn_and_the_whole_cost(store: Store) -> None:
@@ -296,7 +298,7 @@ async def test_two_writers_at_one_offset_are_one(store: Store) -> None:
 async def test_the_life_of_a_comment(store: Store) -> None:
     key = await begun(store, "comment:1")
     await comments.made(store, key, 77)
-    await comments.shown(store, key, "sha-1", final=False)
+    await comments.shown(store, key, "sha-1", "still", final=False)
     await comments.reacted(store, key)
     found = await comments.by_comment(store, 77)
     assert found is not None
@@ -307,8 +309,8 @@ async def test_the_life_of_a_comment(store: Store) -> None:
     assert await comments.lost(store, key)
     assert not await comments.lost(store, key)
     await comments.made(store, key, 78)
-    await comments.shown(store, key, "sha-2", final=True)
-    await comments.shown(store, key, "sha-3", final=False)
+    await comments.shown(store, key, "sha-2", "still", final=True)
+    await comments.shown(store, key, "sha-3", "still", final=False)
     found = await comments.get(store, key)
     assert found is not None
     assert (found.comment_id, found.final, found.remade) == (78, True, True)

@@ -42,7 +42,7 @@ async def test_the_live_comment_shows_steps_todo_and_tools_while_the_agent_works
     async with world.bot():
         world.say("/claude look around")
         await world.model.reached("shown", timeout=30)
-        live = await world.github.changed(lambda: _with(world, "cat shop.py"), 20)
+        live = await world.github.changed(lambda: _with(world, "Last tool calls"), 20)
         for words in ("step 3 of 7", "Look around", "**Now:** thinking", "of $5.00", "`/claude stop`"):
             assert words in live, live
         world.model.release("shown")
@@ -110,7 +110,7 @@ async def test_two_commands_at_once_on_a_thread_run_one_after_the_other(world: W
     world.model.default(Script([Wait("go"), Say("Nothing to do.")]))
     async with world.bot():
         world.say("/claude first")
-        world.say("/claude second")
+        world.say("/claude second --queue")
         await world.model.reached("go", timeout=30)
         queued = await world.github.changed(lambda: len(world.replies()) == 2 and world.states()[1]["state"], 20)
         assert queued == "queued"

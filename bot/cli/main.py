@@ -6,7 +6,22 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import console, db, demo, doctor, execute, keys, sandbox, serve, sessions, setup, spend, switch
+from bot.cli import (
+    config,
+    console,
+    db,
+    deliveries,
+    demo,
+    doctor,
+    execute,
+    keys,
+    sandbox,
+    serve,
+    sessions,
+    setup,
+    spend,
+    switch,
+)
 
 app = typer.Typer(
     name="forgehand",
@@ -41,6 +56,8 @@ app.command("doctor")(doctor.command)
 app.command("pause")(switch.pause)
 app.command("resume")(switch.resume)
 app.add_typer(sessions.app, name="sessions")
+app.add_typer(deliveries.app, name="deliveries")
+app.add_typer(config.app, name="config")
 app.add_typer(sandbox.app, name="sandbox")
 app.add_typer(keys.app, name="keys")
 app.add_typer(db.app, name="db")

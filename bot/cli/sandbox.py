@@ -15,7 +15,7 @@ from bot.cli import console, sandbox_logs, sandbox_template
 from bot.cli.sandbox_access import Access, Row, opened, turns_in
 from bot.cli.spend import began, shown
 from bot.errors import UserError
-from bot.live.render import duration
+from bot.live.figures import duration
 
 if TYPE_CHECKING:
     from sandbox.primitives import EnvironmentPrimitives

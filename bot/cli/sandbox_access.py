@@ -69,10 +69,17 @@ class Access:
 
     async def _row(self, one: Overview) -> Row:
         session, turn = one.labels.get("session"), one.labels.get("turn", "")
-        number = int(turn) if turn.isdigit() else None
+        number = await self._user(one.id) or (int(turn) if turn.isdigit() else None)
         needed, repo = await self._use(session, number)
         age = round(max(0.0, self._now - one.since), 1)
         return Row(one.id, one.kind, one.state.value, session, number, repo, one.since, age, needed)
+
+    async def _user(self, sandbox_id: str) -> int | None:
+        """The turn that uses it, or used it last: it may have been kept for a later one."""
+        from bot.store import environments
+
+        row = (await environments.all_of_them(self.store)).get(sandbox_id) if self.store else None
+        return row.turn if row else None
 
     async def _use(self, session: str | None, turn: int | None) -> tuple[bool, str | None]:
         from bot.store import sessions

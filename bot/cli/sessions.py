@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from bot import settings
-from bot.cli import console, errand
+from bot.cli import console, service
 from bot.models import SessionId
 
 app = typer.Typer(no_args_is_help=True, help="List, show, read and stop sessions.")
@@ -109,7 +109,9 @@ async def _logs(path: Path, session_id: SessionId) -> list[dict[str, Any]]:
         for turn in await sessions.turns_of(store, session_id):
             after = 0
             while page := await events.of_turn(store, turn.key, after, PAGE):
-                rows += [{"seq": row.seq, "turn": turn.n, "at": row.at, "text": row.line} for row in page]
+                rows += [
+                    {"seq": row.seq, "turn": turn.n, "at": row.at, "kind": row.kind, "text": row.line} for row in page
+                ]
                 after = page[-1].seq
         return rows
     finally:
@@ -130,7 +132,7 @@ def stop(session: str, as_json: AsJson = False, config: Config = None) -> None:
 
 async def _stop(path: Path, session_id: SessionId) -> tuple[bool, str]:
     await _show(path, session_id)  # a session that is not there needs no service to say so
-    return await errand.ask(path, "stop", {"session": session_id})
+    return await service.ask(path, "stop", {"session": session_id})
 
 
 @app.command()

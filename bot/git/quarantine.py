@@ -60,6 +60,10 @@ class Quarantine:
         """The tree of a commit with a file of ours put in."""
         return await trees.with_file(self._dir, commit, path, content)
 
+    async def reverted(self, commit: str, tip: str) -> str | None:
+        """The tree of `tip` without what `commit` did; None where later changes are in the way."""
+        return await commits.reverted(self._dir, commit, tip)
+
     async def push(self, access: RemoteAccess, commit: str, branch: str, *, expect: str | None) -> PushResult:
         return await Push(self._dir, access, commit, branch, expect).run()
 

@@ -98,16 +98,24 @@ class Reads:
                     return comment.id, comment.body
         return None
 
-    async def _newest_pages(self, repo: Repo, number: int) -> AsyncIterator[list[Comment]]:
+    async def find_review_reply(self, repo: Repo, number: int, marker: str, author_id: int) -> int | None:
+        """Our reply with the marker on its first line, in whatever discussion of the diff, newest pages first."""
+        async for page in self._newest_pages(repo, number, of="pulls"):
+            for comment in reversed(page):
+                if comment.author.id == author_id and carries(comment.body, marker):
+                    return comment.id
+        return None
+
+    async def _newest_pages(self, repo: Repo, number: int, of: str = "issues") -> AsyncIterator[list[Comment]]:
         """GitHub lists a thread's comments oldest first and cannot be asked otherwise: begin at the last page."""
-        first = await self._comment_page(repo, number, 1)
+        first = await self._comment_page(repo, number, 1, of)
         last = first.last_page()
         for page in range(last, max(1, last - MAX_PAGES), -1):
-            yield _comments(await self._comment_page(repo, number, page))
+            yield _comments(await self._comment_page(repo, number, page, of))
         yield _comments(first)
 
-    async def _comment_page(self, repo: Repo, number: int, page: int) -> Answer:
-        path, params = f"{base(repo)}/issues/{number}/comments", {"per_page": PAGE, "page": page}
+    async def _comment_page(self, repo: Repo, number: int, page: int, of: str) -> Answer:
+        path, params = f"{base(repo)}/{of}/{number}/comments", {"per_page": PAGE, "page": page}
         return await self.call(Call("GET", path, params, accept=FULL), Purpose.THREAD, repo.id)
 
     async def file(self, repo: Repo, path: str, ref: str) -> bytes | None:

@@ -16,6 +16,12 @@ async def create_comment(caller: Caller, repo: Repo, number: int, body: str) -> 
     return (await caller.call(call, Purpose.THREAD, repo.id)).decode(wire.Created).id
 
 
+async def reply_to_review_comment(caller: Caller, repo: Repo, number: int, comment_id: int, body: str) -> int:
+    """`comment_id` is the first of its discussion: GitHub takes no reply to a reply."""
+    call = Call("POST", f"{base(repo)}/pulls/{number}/comments/{comment_id}/replies", body={"body": body})
+    return (await caller.call(call, Purpose.THREAD, repo.id)).decode(wire.Created).id
+
+
 async def update_comment(caller: Caller, repo: Repo, comment_id: int, body: str) -> None:
     call = Call("PATCH", f"{base(repo)}/issues/comments/{comment_id}", body={"body": body})
     await caller.call(call, Purpose.THREAD, repo.id)

@@ -19,7 +19,7 @@ async def press_stop(session: Session, person: Person, desk: Desk) -> str:
     await _require(await _remark("stop", session, person, desk), desk)
     if not await stop.stop_all(session.id, person.login, desk):
         return replies.nothing_runs()
-    await audit.note(desk.store, person.login, "stop on the page", session.id)
+    await audit.add(desk.store, person.login, "stop on the page", session.id)
     return "It is being stopped; the work so far is kept."
 
 
@@ -31,7 +31,7 @@ async def press_retry(session: Session, person: Person, desk: Desk) -> str:
     noted = await again.retry(Retry(), remark, desk)
     if noted.state is DeliveryState.REFUSED:
         raise NotAllowed(noted.reason or "That cannot be done now.")
-    await audit.note(desk.store, person.login, "retry on the page", session.id)
+    await audit.add(desk.store, person.login, "retry on the page", session.id)
     return "Another turn has been asked for."
 
 

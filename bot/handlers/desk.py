@@ -10,9 +10,10 @@ from bot.events import Remark
 from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
 from bot.live.board import LiveBoard
-from bot.models import TurnKey
+from bot.models import TurnKey, TurnState
 from bot.outbound import Outbound
 from bot.settings import Settings
+from bot.store import comments, sessions
 from bot.store.base import Store
 
 
@@ -28,9 +29,28 @@ class Desk:
     """A turn waits."""
     poke: Callable[[TurnKey], None]
     """A turn's row has changed."""
+    sweep: Callable[[], None]
+    """An environment was given up."""
     clock: Callable[[], float] = time.time
 
     async def reply(self, remark: Remark, text: str) -> None:
-        """One answer to one remark, however often it is given."""
+        """One answer to one remark, however often it is given; in the diff, to what was said there."""
         marker = f"<!-- forgehand:reply={remark.source} -->"
-        await self.outbound.comment(remark.thread, f"{marker}\n{text}", marker)
+        if remark.place is not None:
+            await self.outbound.reply(remark.thread, remark.place.comment_id, f"{marker}\n{text}", marker)
+        else:
+            await self.outbound.comment(remark.thread, f"{marker}\n{text}", marker)
+
+    async def react(self, remark: Remark, reaction: str) -> None:
+        """To the comment, or to the thread whose own text it is; a review as a whole takes none."""
+        if remark.comment_id is not None and remark.react_to is None:
+            return
+        on_diff = remark.place is not None
+        await self.outbound.react(remark.thread, remark.react_to, reaction, on_review_comment=on_diff)
+
+    async def show_anew(self, key: TurnKey) -> None:
+        """The live comment of a turn, also where its last form was written: what it offers has changed."""
+        done = (await sessions.turn(self.store, key)).state is TurnState.DONE
+        if done:
+            await comments.spoilt(self.store, key, by_bot=False)
+        self.board.touch(key, final=done, pressing=True)

@@ -5,15 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from bot.handlers import stop, switch
+import msgspec
+
+from bot.handlers import expiry, stop, switch
 from bot.handlers.desk import Desk
 from bot.models import SessionId
-from bot.store import gateway, requests
+from bot.store import deliveries, gateway, requests
+from bot.store.deliveries import NewDelivery
 from bot.store.requests import Request
 
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.5
+NOT_KEPT = (
+    "There is no body of that delivery any more: it is kept only where something failed. Copy the payload from the "
+    "App's page at GitHub (Advanced, Recent deliveries) into a file, and replay that."
+)
 SWEEP_EVERY = 120
 """Looks between two sweeps."""
 
@@ -31,6 +38,7 @@ class Errands:
                     await self._one(request)
                 if looks % SWEEP_EVERY == 0:
                     await gateway.revoke_all_dead(self._desk.store)
+                    await expiry.plans(self._desk)
             except Exception:  # an errand that fails must not end the others
                 log.exception("errand failed")
             looks += 1
@@ -42,7 +50,20 @@ class Errands:
             done, words = await self._stop(SessionId(request.body.get("session", "")))
         elif request.kind in ("pause", "resume"):
             done, words = True, await switch.throw(self._desk, request.kind, stop="stop" in request.body)
+        elif request.kind == "replay":
+            done, words = await self._replay(request.body)
         await requests.answer(self._desk.store, request.id, words, failed=not done)
+
+    async def _replay(self, body: dict[str, str]) -> tuple[bool, str]:
+        """A delivery of the ledger by its GUID, or a new one that came with the request."""
+        guid, store = body.get("guid", ""), self._desk.store
+        if "delivery" not in body:
+            if await deliveries.reopen(store, guid):
+                return True, f"Delivery {guid} is taken up again."
+            return False, NOT_KEPT
+        new = msgspec.json.decode(body["delivery"], type=NewDelivery)
+        await deliveries.add(store, new)
+        return True, f"Taken up as delivery {new.guid}."
 
     async def _stop(self, session_id: SessionId) -> tuple[bool, str]:
         if not await stop.stop_all(session_id, "the operator", self._desk):

@@ -9,7 +9,7 @@ from bot.events import InstallationChanged
 from bot.handlers import stop
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted
-from bot.store import audit, credentials, repos, sessions, snapshots, threads
+from bot.store import audit, credentials, environments, repos, sessions, snapshots, threads
 from bot.store.threads import InstallationRow, InstallationState
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ async def handle(event: InstallationChanged, desk: Desk) -> Noted:
     await threads.upsert_installation(desk.store, row)
     await _follow_repositories(event, row, desk)
     await _end_what_is_out_of_reach(event, row, desk)
-    await audit.note(desk.store, event.origin.sender.login, f"{event.origin.name} {event.origin.action}", row.account)
+    await audit.add(desk.store, event.origin.sender.login, f"{event.origin.name} {event.origin.action}", row.account)
     if row.state is InstallationState.ACTIVE:
         await desk.board.say_unsaid()
     return acted()
@@ -69,3 +69,7 @@ async def _end_what_is_out_of_reach(event: InstallationChanged, row: Installatio
     for turn in [*await sessions.queued(desk.store), *await sessions.running(desk.store)]:
         if turn.installation_id == row.id and (row.state is not InstallationState.ACTIVE or turn.repo_id in removed):
             await stop.stop_all(turn.key.session, why, desk)
+    if row.state is not InstallationState.ACTIVE or removed:
+        lost = frozenset(removed) if row.state is InstallationState.ACTIVE else None
+        await environments.give_up_kept_of(desk.store, row.id, lost)
+        desk.sweep()

@@ -7,9 +7,16 @@ import logging
 from collections import defaultdict
 
 from bot import events, logs
-from bot.errors import TransientError, UserError
-from bot.events import CommentCreated, Event, Ignored, InstallationChanged, IssueOpened
-from bot.handlers import installations, remarks
+from bot.errors import GitHubRefused, TransientError, UserError
+from bot.events import (
+    CommentDeleted,
+    CommentEdited,
+    Event,
+    Ignored,
+    InstallationChanged,
+    ThreadChanged,
+)
+from bot.handlers import installations, own_comments, remarks, thread_changes
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, ignored, refused
 from bot.store import deliveries
@@ -105,6 +112,9 @@ class Intake:
             noted = Noted(DeliveryState.FAILED, f"given up after {attempt} tries: {error}")
         except UserError as error:
             noted = refused(str(error))
+        except GitHubRefused as error:  # a thread that is locked or gone meanwhile
+            log.warning("GitHub did not take it", extra={"delivery": delivery.guid, "error": str(error)})
+            noted = Noted(DeliveryState.FAILED, f"GitHub did not let us answer ({error.status})")
         except Exception as error:  # a bug: this delivery must not hold up the others
             log.exception("delivery failed")
             noted = Noted(DeliveryState.FAILED, f"something broke on our side ({type(error).__name__})")
@@ -120,9 +130,13 @@ class Intake:
         match event:
             case Ignored():
                 return ignored(event.reason)
-            case CommentCreated() | IssueOpened():
-                return await remarks.handle(event, self._desk)
+            case CommentEdited():
+                return await own_comments.edited(event, self._desk)
+            case CommentDeleted():
+                return await own_comments.deleted(event, self._desk)
+            case ThreadChanged():
+                return await thread_changes.handle(event, self._desk)
             case InstallationChanged():
                 return await installations.handle(event, self._desk)
             case _:
-                return ignored(f"`{delivery.event}` ({delivery.action}) starts nothing yet")
+                return await remarks.handle(event, self._desk)

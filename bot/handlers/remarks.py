@@ -25,8 +25,8 @@ from bot.commands import (
     Why,
 )
 from bot.errors import CommandError, NotFound
-from bot.events import Remark
-from bot.handlers import again, init, start, stop, why, words
+from bot.events import IssueOpened, Labeled, PullOpened, Remark
+from bot.handlers import again, answers, init, start, stop, triggers, undo, why, words
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, ignored, refused
 from bot.policy import Answer, Decision
@@ -34,6 +34,10 @@ from bot.store import threads
 
 
 async def handle(remark: Remark, desk: Desk) -> Noted:
+    if isinstance(remark, Labeled):
+        return await triggers.labeled(remark, desk, judge)
+    if isinstance(remark, PullOpened) and remark.origin.action != "opened":
+        return ignored("a pull request that becomes ready starts nothing yet")
     identity = await desk.github.identity()
     try:
         command = commands.parse(remark.body, word=desk.settings.command, app_slug=identity.slug)
@@ -41,6 +45,8 @@ async def handle(remark: Remark, desk: Desk) -> Noted:
     except CommandError as problem:
         command, error = None, str(problem)
     if command is None and error is None:
+        if isinstance(remark, IssueOpened):
+            return await triggers.opened(remark, desk, judge)
         return ignored("there is no command in it")
     decision = await judge(remark, desk)
     if not decision.allowed:
@@ -79,15 +85,19 @@ async def _turn_away(remark: Remark, decision: Decision, desk: Desk) -> Noted:
 
 async def _dispatch(command: Command, remark: Remark, desk: Desk) -> Noted:
     match command:
-        case Run() | Ask() | Retry() | Continue():
+        case Run() | Ask() | Plan() | Retry() | Continue():
             return await _work(command, remark, desk)
+        case Approve() | Deny():
+            return await answers.handle(command, remark, desk)
+        case Undo():
+            return await undo.handle(remark, desk)
         case Stop():
             return await stop.handle(remark, desk)
         case Init():
             return await init.handle(remark, desk)
         case Status() | Help() | Cost() | Why():
             return await _answer(command, remark, desk)
-        case Plan() | Review() | Resolve() | Approve() | Deny() | Undo():
+        case Review() | Resolve():
             word = commands.word_of(command)
             await desk.reply(remark, replies.not_available(word, desk.settings.command))
             return acted(reason=f"`{word}` is not available yet")
@@ -95,9 +105,9 @@ async def _dispatch(command: Command, remark: Remark, desk: Desk) -> Noted:
             assert_never(command)
 
 
-async def _work(command: Run | Ask | Retry | Continue, remark: Remark, desk: Desk) -> Noted:
+async def _work(command: Run | Ask | Plan | Retry | Continue, remark: Remark, desk: Desk) -> Noted:
     match command:
-        case Run() | Ask():
+        case Run() | Ask() | Plan():
             return await start.handle(command, remark, desk)
         case Retry():
             return await again.retry(command, remark, desk)

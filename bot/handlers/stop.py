@@ -7,7 +7,7 @@ from bot.events import Remark
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted
 from bot.models import SessionId, TurnState
-from bot.store import sessions
+from bot.store import environments, sessions
 
 
 async def handle(remark: Remark, desk: Desk) -> Noted:
@@ -15,12 +15,12 @@ async def handle(remark: Remark, desk: Desk) -> Noted:
     if latest is None or not await stop_all(latest.key.session, remark.author.login, desk):
         await desk.reply(remark, replies.nothing_runs())
         return acted(reason="nothing was running")
-    await desk.outbound.react(remark.thread, remark.comment_id, "+1")
+    await desk.react(remark, "+1")
     return acted(latest.key.session)
 
 
 async def stop_all(session: SessionId, login: str, desk: Desk) -> int:
-    """Whatever of the session runs or waits; how many turns that were. Also for the command line."""
+    """Whatever of the session runs, waits or is kept; how many turns that were. Also for the command line."""
     turns = [one for one in await sessions.turns_of(desk.store, session) if one.state is not TurnState.DONE]
     for turn in reversed(turns):  # what waits first: it must not begin when the running one ends
         if await sessions.cancel_queued(desk.store, turn.key, endings.stopped_by(login)):
@@ -29,4 +29,6 @@ async def stop_all(session: SessionId, login: str, desk: Desk) -> int:
             await sessions.request_stop(desk.store, turn.key, login)
             desk.poke(turn.key)
             desk.board.touch(turn.key)
+    if await environments.give_up_kept(desk.store, session):
+        desk.sweep()
     return len(turns)

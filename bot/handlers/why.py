@@ -6,7 +6,7 @@ from bot import replies
 from bot.events import Remark
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted
-from bot.live.render import duration
+from bot.live.figures import duration
 from bot.outbound import neutralise
 from bot.store import deliveries
 from bot.store.deliveries import Delivery, DeliveryState
@@ -25,7 +25,4 @@ async def handle(remark: Remark, desk: Desk) -> Noted:
 
 
 def _line(delivery: Delivery, desk: Desk) -> str:
-    ago = duration(desk.clock() - delivery.received_at)
-    what = f"{delivery.event} {delivery.action or ''}".strip().replace("_", " ")
-    who = neutralise.inert(delivery.sender or "somebody")
-    return f"{ago} ago, {what} by {who}: {delivery.state.value}, because {neutralise.inert(delivery.reason or '…')}"
+    return replies.fate(delivery, duration(desk.clock() - delivery.received_at), neutralise.inert)

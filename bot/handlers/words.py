@@ -6,7 +6,7 @@ from bot import endings, replies
 from bot.events import Remark
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted
-from bot.live.render import duration
+from bot.live.figures import duration
 from bot.models import TurnState, Usage
 from bot.store import gateway, machines, sessions, spend, threads
 

@@ -1,20 +1,53 @@
-"""How often one installation's comments may be edited: a token bucket whose state is stored, as pure arithmetic.
+"""How often one installation may write: a token bucket whose state is stored, and what was learnt, as pure arithmetic.
 
-GitHub documents 500 content-generating requests an hour and does not say whether an edit is one. So the bucket fills
-at a rate that keeps to that limit, starts with a burst for the first minutes, and keeps a reserve for final states.
+GitHub documents 80 content-generating requests a minute and 500 an hour, and does not say whether an edit is one. So
+an installation begins STRICT, at a rate that keeps to both. Only where people want more than that for a whole hour is
+a little more tried (PROBING), slowly, so that a refusal would find few requests too many; an hour with more than 500
+edits and no refusal shows that edits do not count, and the LENIENT pace holds until a refusal says otherwise.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
-DEPTH = 140.0
-PER_SECOND = 0.1
-RESERVED_FOR_FINALS = 20.0
+
+class Pace(StrEnum):
+    STRICT = "strict"
+    PROBING = "probing"
+    LENIENT = "lenient"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A bucket's size and how fast it fills; above so many sessions at work, each is shown at its start and its end."""
+
+    depth: float
+    per_second: float
+    most_sessions: int
+
+
+RULES = {
+    Pace.STRICT: Rule(140.0, 0.1, 40),
+    Pace.PROBING: Rule(140.0, 0.15, 40),
+    Pace.LENIENT: Rule(120.0, 0.95, 100),
+}
+RESERVED = 20.0
+"""Of the bucket, for final states and questions."""
+QUICK_DEPTH = 12.0
+QUICK_PER_SECOND = 1.0
+QUICK_RESERVED = 10.0
+"""So many final states may follow each other at once; any other edit comes a second after the one before."""
 LEAST_PAUSE_SECONDS = 75.0
 """After a refusal that names no time to wait."""
 LONGEST_PAUSE_SECONDS = 3700.0
 """GitHub counts by the hour: an end further away was noted before the clock was set back."""
+RECOVERING = 0.7
+WINDOW_SECONDS = 3600.0
+PROOF_EDITS = 520
+"""In one hour: more than content-generating requests may be."""
+TRY_AGAIN_SECONDS = 7 * 24 * 3600.0
+"""After a refusal nothing is tried for a week."""
 
 
 @dataclass(frozen=True)
@@ -22,32 +55,71 @@ class Allowance:
     tokens: float
     refilled_at: float
     paused_until: float = 0.0
+    pace: Pace = Pace.STRICT
+    pace_since: float = 0.0
+    """When the present pace, or its present hour, began."""
+    pace_edits: int = 0
+    """Since then."""
+    refused_at: float = 0.0
+    quick: float = QUICK_DEPTH
 
     @classmethod
-    def full(cls, now: float) -> Allowance:
-        return cls(DEPTH, now)
+    def full(cls, now: float, pace: Pace = Pace.STRICT) -> Allowance:
+        return cls(RULES[pace].depth, now, pace=pace, pace_since=now)
+
+    @property
+    def rule(self) -> Rule:
+        return RULES[self.pace]
+
+    def rate(self, now: float) -> float:
+        """Of the refill. In the hour after a refusal it is lower, so that GitHub's count of that hour runs down."""
+        recovering = self.pace is Pace.STRICT and 0 < self.refused_at <= now < self.refused_at + WINDOW_SECONDS
+        return self.rule.per_second * (RECOVERING if recovering else 1.0)
 
     def at(self, now: float) -> Allowance:
         """Refilled up to now; a clock that went back takes nothing away."""
-        gained = max(0.0, now - self.refilled_at) * PER_SECOND
-        return replace(self, tokens=min(DEPTH, self.tokens + gained), refilled_at=now)
+        passed = max(0.0, now - self.refilled_at)
+        tokens = min(self.rule.depth, self.tokens + passed * self.rate(now))
+        return replace(
+            self, tokens=tokens, refilled_at=now, quick=min(QUICK_DEPTH, self.quick + passed * QUICK_PER_SECOND)
+        )
 
-    def wait_seconds(self, now: float, *, final: bool) -> float:
-        """How long until one more edit may go out; 0 when it may now."""
+    def wait_seconds(self, now: float, *, first: bool) -> float:
+        """How long until one more may go out; 0 when it may now. `first`: a final state, a question, a new comment."""
         if now < self.paused_until < now + LONGEST_PAUSE_SECONDS:
             return self.paused_until - now
-        floor = 0.0 if final else RESERVED_FOR_FINALS
-        missing = 1.0 - (self.at(now).tokens - floor)
-        return max(0.0, missing / PER_SECOND)
-
-    def spent(self, now: float) -> Allowance:
         filled = self.at(now)
-        return replace(filled, tokens=max(0.0, filled.tokens - 1.0))
+        missing = 1.0 + (0.0 if first else RESERVED) - filled.tokens
+        missing_quick = 1.0 + (0.0 if first else QUICK_RESERVED) - filled.quick
+        return max(0.0, missing / self.rate(now), missing_quick / QUICK_PER_SECOND)
+
+    def spent(self, now: float, count: int = 1) -> Allowance:
+        filled = self.at(now)
+        taken = replace(
+            filled,
+            tokens=max(0.0, filled.tokens - count),
+            quick=max(0.0, filled.quick - count),
+            pace_edits=filled.pace_edits + count,
+        )
+        return taken._learnt(now)
 
     def refused(self, now: float, retry_after: float | None) -> Allowance:
-        return replace(self.at(now), paused_until=now + (retry_after or LEAST_PAUSE_SECONDS))
+        """Wait as long as GitHub says, and go on at the strict pace with nothing saved up."""
+        until = now + (retry_after or LEAST_PAUSE_SECONDS)
+        strict = Allowance(0.0, now, until, Pace.STRICT, now, 0, refused_at=now, quick=0.0)
+        return strict if now >= self.paused_until else replace(self, paused_until=max(until, self.paused_until))
 
     def spacing_seconds(self, now: float) -> float:
-        """Between two edits of one comment: a second while the bucket is full, up to the refill rate when empty."""
-        fill = self.at(now).tokens / DEPTH
-        return 1.0 + (1.0 / PER_SECOND - 1.0) * (1.0 - fill) ** 2
+        """Between two edits that are not pressing: a second while the bucket is full, the refill's pace when empty."""
+        fill = self.at(now).tokens / self.rule.depth
+        return 1.0 + (1.0 / self.rate(now) - 1.0) * (1.0 - fill) ** 2
+
+    def _learnt(self, now: float) -> Allowance:
+        """One step up, where an hour is over in which more was wanted and nothing was refused."""
+        if self.pace is Pace.PROBING and self.pace_edits >= PROOF_EDITS:
+            return replace(self, pace=Pace.LENIENT, pace_since=now, pace_edits=0)
+        if self.pace is Pace.LENIENT or 0 <= now - self.pace_since < WINDOW_SECONDS:
+            return self
+        wanted = self.tokens < 2 * RESERVED and now - self.refused_at >= TRY_AGAIN_SECONDS
+        pace = Pace.PROBING if wanted else self.pace
+        return replace(self, pace=pace, pace_since=now, pace_edits=0)

@@ -13,45 +13,57 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 
-from bot.errors import BotError, NotFound, TransientError
-from bot.live.due import Due, DueList
+from bot.errors import BotError, GitHubRefused, NotFound, TransientError
+from bot.live.boxes import Box
+from bot.live.due import Due, DueList, Weight
 from bot.live.folds import Folds
-from bot.live.page import Page
+from bot.live.page import Page, Rendered
 from bot.live.purse import Purse
-from bot.models import InstallationId, Thread, TurnKey
+from bot.models import InstallationId, Thread, TurnKey, TurnState
 from bot.outbound import Outbound
 from bot.store import comments, sessions
 from bot.store.base import Store
+from bot.store.comments import LiveComment
 
 log = logging.getLogger(__name__)
 
 STORE_PAUSE_SECONDS = 1.0
 MOST_TRIES_REFUSED = 6
 """Of a final form that GitHub says no to; then it waits for the next start, or for the App to be let in again."""
+HEARTBEAT_SECONDS = 30.0
+"""Where nothing but the time has changed, the comment is written no more often than this."""
 
 
 class LiveBoard:
     """`touch` says that a turn has changed; the rest follows from the store."""
 
     def __init__(
-        self, store: Store, outbound: Outbound, folds: Folds, page: Page, clock: Callable[[], float] = time.time
+        self,
+        store: Store,
+        outbound: Outbound,
+        folds: Folds,
+        page: Page,
+        purse: Purse,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.folds = folds
         self._store = store
         self._outbound = outbound
         self._page = page
         self._clock = clock
-        self._purse = Purse(store, clock)
+        self._purse = purse
         self._due: dict[InstallationId, DueList] = {}
         self._threads: dict[TurnKey, Thread] = {}
         self._writers: dict[InstallationId, asyncio.Task[None]] = {}
         self._touches: set[asyncio.Task[None]] = set()
         self._posting: defaultdict[TurnKey, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._begun: set[TurnKey] = set()
+        """Turns whose comment has shown that they run."""
 
     async def say_unsaid(self) -> None:
         """Whatever a former process (or a former time, when we were not let in) left unsaid is said now."""
         for comment in await comments.unsettled(self._store):
-            await self._touch(comment.key, final=True)
+            await self._touch(comment.key, Weight.FINAL)
 
     async def stop(self) -> None:
         tasks = [*self._writers.values(), *self._touches]
@@ -59,38 +71,59 @@ class LiveBoard:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def touch(self, key: TurnKey, *, final: bool = False) -> None:
-        task = asyncio.ensure_future(self._touch(key, final=final))
+    def touch(self, key: TurnKey, *, final: bool = False, pressing: bool = False) -> None:
+        """`pressing`: somebody waits for what the comment says next."""
+        weight = Weight.FINAL if final else Weight.PRESSING if pressing else Weight.NEWS
+        task = asyncio.ensure_future(self._touch(key, weight))
         self._touches.add(task)
         task.add_done_callback(self._touches.discard)
 
     async def post(self, key: TurnKey) -> None:
-        """The first form of the comment, found or created, then the reaction: at once, outside the allowance."""
+        """The first form of the comment, found or created, then the reaction: at once where the allowance permits."""
+        allowance = await self._purse.look((await self._thread(key)).installation)
+        if allowance.wait_seconds(self._clock(), first=True) > 0:
+            self.touch(key, pressing=True)
+            return
+        await self._make(key)
+        await self._react(key)
+
+    async def boxes(self, key: TurnKey) -> list[Box]:
+        """What may be ticked in its comment now."""
+        session = await sessions.session(self._store, key.session)
+        return await self._page.boxes(await sessions.turn(self._store, key), session)
+
+    async def _make(self, key: TurnKey) -> LiveComment:
         async with self._posting[key]:
             comment = await comments.get(self._store, key)
             if comment is None or comment.comment_id is None:
-                body, _ = await self._page.render(key)
+                body = (await self._page.render(key)).body
                 comment_id = await self._outbound.comment(await self._thread(key), body, self._page.marker(key))
                 # What it shows is not noted: it may have been found, with the text of an earlier moment in it.
                 await comments.made(self._store, key, comment_id)
-        await self._react(key)
+                comment = await comments.get(self._store, key)
+        assert comment is not None
+        return comment
 
     async def _react(self, key: TurnKey) -> None:
-        """To what asked for the turn: seen."""
+        """To what asked for the turn: seen. Where that was deleted meanwhile, there is nothing to react to."""
         comment = await comments.get(self._store, key)
         if comment is None or not comment.reacted:
             turn = await sessions.turn(self._store, key)
-            await self._outbound.react(await self._thread(key), turn.source_comment, "eyes")
+            thread, on_diff = await self._thread(key), turn.spot is not None
+            try:
+                await self._outbound.react(thread, turn.source_comment, "eyes", on_review_comment=on_diff)
+            except GitHubRefused as refused:
+                log.info("no reaction", extra={"turn": key.workflow_id, "error": str(refused)})
             await comments.reacted(self._store, key)
 
-    async def _touch(self, key: TurnKey, *, final: bool) -> None:
+    async def _touch(self, key: TurnKey, weight: Weight) -> None:
         while True:
             try:
                 installation = (await self._thread(key)).installation
                 break
             except TransientError:
                 await asyncio.sleep(STORE_PAUSE_SECONDS)
-        self._due.setdefault(installation, DueList()).add(key, final=final)
+        self._due.setdefault(installation, DueList()).add(key, weight)
         writer = self._writers.get(installation)
         if writer is None or writer.done():
             self._writers[installation] = asyncio.create_task(self._write(installation))
@@ -113,14 +146,15 @@ class LiveBoard:
                 await asyncio.sleep(STORE_PAUSE_SECONDS)
 
     async def _write_next(self, installation: InstallationId, due: DueList) -> None:
-        now = self._clock()
-        key, pause = due.next(now, await self._purse.look(installation))
+        now, allowance = self._clock(), await self._purse.look(installation)
+        key, pause = due.next(now, allowance)
         if pause > 0:
             await due.wait(pause)
             return
-        entry = due.take(key)
+        crowded = due.sessions() > allowance.rule.most_sessions
+        entry, wrote = due.take(key), True
         try:
-            await self._edit(installation, key)
+            wrote = await self._edit(installation, key, entry, crowded=crowded)
         except TransientError as error:
             due.put_back(key, entry)
             await self._purse.refused(installation, error.retry_after)
@@ -130,24 +164,43 @@ class LiveBoard:
         except Exception:  # one comment that cannot be rendered must not silence the others
             log.exception("live comment failed", extra={"turn": key.workflow_id})
             _put_back_final(due, key, entry)
-        due.written(key)
+        if wrote:
+            due.written(key)
 
-    async def _edit(self, installation: InstallationId, key: TurnKey) -> None:
+    async def _edit(self, installation: InstallationId, key: TurnKey, entry: Due, *, crowded: bool) -> bool:
+        """False when there was nothing to write."""
         comment = await comments.get(self._store, key)
         if comment is None or comment.final:
-            return
+            return False
         if comment.comment_id is None:
-            await self.post(key)
-            comment = await comments.get(self._store, key)
-            assert comment is not None
+            comment = await self._make(key)
         await self._react(key)
-        body, final = await self._page.render(key)
-        if comment.comment_id is not None and _digest(body) != comment.body_sha256:
+        page = await self._page.render(key, crowded=crowded)
+        if not entry.first and not self._is_worth_it(key, page, comment, crowded=crowded):
+            return False
+        wrote = comment.comment_id is not None and _digest(page.body) != comment.body_sha256
+        if wrote:
+            assert comment.comment_id is not None
             await self._purse.spend(installation)
-            await self._put(key, comment.comment_id, body)
-        await comments.shown(self._store, key, _digest(body), final=final)
-        if final:
+            await self._put(key, comment.comment_id, page.body)
+        await comments.shown(self._store, key, _digest(page.body), page.still, final=page.final)
+        self._note(key, page)
+        return wrote
+
+    def _is_worth_it(self, key: TurnKey, page: Rendered, comment: LiveComment, *, crowded: bool) -> bool:
+        """Of a change for which nobody waits in particular."""
+        if crowded and not page.final and (page.state is TurnState.QUEUED or key in self._begun):
+            return False
+        rested = self._clock() - comment.updated_at
+        return page.still != comment.still_sha256 or not 0 <= rested < HEARTBEAT_SECONDS
+
+    def _note(self, key: TurnKey, page: Rendered) -> None:
+        if page.state is TurnState.RUNNING:
+            self._begun.add(key)
+        if page.final:
             self.folds.forget(key)
+            self._begun.discard(key)
+            self._due[self._threads[key].installation].forget(key)
             self._threads.pop(key, None)
             self._posting.pop(key, None)
 
@@ -160,8 +213,15 @@ class LiveBoard:
             if not await comments.lost(self._store, key):
                 return
             log.info("live comment was deleted; it is made again, once", extra={"turn": key.workflow_id})
+            await self._put_anew(key, thread, body)
+
+    async def _put_anew(self, key: TurnKey, thread: Thread, body: str) -> None:
+        try:
             made = await self._outbound.comment(thread, body, self._page.marker(key))
-            await comments.made(self._store, key, made)
+        except GitHubRefused as refused:  # the whole thread is gone, or locked
+            log.info("there is no place for a live comment", extra={"turn": key.workflow_id, "error": str(refused)})
+            return
+        await comments.made(self._store, key, made)
 
 
 def _put_back_final(due: DueList, key: TurnKey, entry: Due) -> None:

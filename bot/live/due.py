@@ -6,20 +6,39 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import IntEnum
 
 from bot.live.allowance import Allowance
 from bot.models import TurnKey
 
-FINAL_SPACING_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
+FIRST_RETRY_SECONDS = 0.5
+LATELY_SECONDS = 60.0
 FOREVER = float("inf")
+
+
+class Weight(IntEnum):
+    """What a change is worth: the heavier goes first, and from PRESSING on out of the bucket's reserve."""
+
+    NEWS = 0
+    PRESSING = 1
+    """A question, a wish to stop, a box that was ticked: somebody waits for what the comment says next."""
+    FINAL = 2
 
 
 @dataclass
 class Due:
-    final: bool = False
+    weight: Weight = Weight.NEWS
     not_before: float = 0.0
     tries: int = 0
+
+    @property
+    def final(self) -> bool:
+        return self.weight is Weight.FINAL
+
+    @property
+    def first(self) -> bool:
+        return self.weight >= Weight.PRESSING
 
 
 class DueList:
@@ -32,27 +51,46 @@ class DueList:
         self._clock = clock
         self._entries: dict[TurnKey, Due] = {}
         self._written: dict[TurnKey, float] = {}
+        self._last_written = -FOREVER
+        self._heard: dict[TurnKey, float] = {}
         self._wake = asyncio.Event()
 
     def __bool__(self) -> bool:
         return bool(self._entries)
 
-    def add(self, key: TurnKey, *, final: bool) -> None:
+    def add(self, key: TurnKey, weight: Weight = Weight.NEWS) -> None:
         entry = self._entries.setdefault(key, Due())
-        entry.final = entry.final or final
+        entry.weight = max(entry.weight, weight)
+        self._heard[key] = self._clock()
         self._wake.set()
 
+    def sessions(self) -> int:
+        """How many have had news lately: those that wait or work."""
+        since = self._clock() - LATELY_SECONDS
+        self._heard = {key: at for key, at in self._heard.items() if at > since}
+        return len(self._heard)
+
+    def forget(self, key: TurnKey) -> None:
+        """It has ended."""
+        self._heard.pop(key, None)
+        self._written.pop(key, None)
+
     def next(self, now: float, allowance: Allowance) -> tuple[TurnKey, float]:
-        """The one to write next and how long to wait before: finals, then the one that waited longest."""
-        spacing, here = allowance.spacing_seconds(now), self._clock()
+        """The one to write next and how long to wait before: the weightiest, then the one that waited longest."""
+        here = self._clock()
+        waits = {
+            True: allowance.wait_seconds(now, first=True),
+            False: max(
+                allowance.wait_seconds(now, first=False), self._last_written + allowance.spacing_seconds(now) - here
+            ),
+        }
 
         def wait(key: TurnKey) -> float:
             entry = self._entries[key]
-            rested = self._written.get(key, -FOREVER) + (FINAL_SPACING_SECONDS if entry.final else spacing)
-            return max(allowance.wait_seconds(now, final=entry.final), rested - here, entry.not_before - here, 0.0)
+            return max(waits[entry.first], entry.not_before - here, 0.0)
 
-        def rank(key: TurnKey) -> tuple[float, bool, float]:
-            return wait(key), not self._entries[key].final, self._written.get(key, -FOREVER)
+        def rank(key: TurnKey) -> tuple[float, int, float]:
+            return wait(key), -self._entries[key].weight, self._written.get(key, -FOREVER)
 
         key = min(self._entries, key=rank)
         self._wake.clear()
@@ -72,11 +110,11 @@ class DueList:
     def put_back(self, key: TurnKey, entry: Due) -> None:
         """It could not be written: later, and later each time."""
         known = self._entries.setdefault(key, entry)
-        known.final = known.final or entry.final
+        known.weight = max(known.weight, entry.weight)
         known.tries = entry.tries + 1
-        known.not_before = self._clock() + min(0.5 * 2**known.tries, LONGEST_PAUSE_SECONDS)
+        known.not_before = self._clock() + min(FIRST_RETRY_SECONDS * 2**known.tries, LONGEST_PAUSE_SECONDS)
 
     def written(self, key: TurnKey) -> None:
-        now = self._written[key] = self._clock()
+        now = self._written[key] = self._last_written = self._clock()
         if len(self._written) > 1000:
             self._written = {one: at for one, at in self._written.items() if now - at < LONGEST_PAUSE_SECONDS}

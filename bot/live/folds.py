@@ -35,8 +35,11 @@ class Folds:
         async with fold.lock:
             while rows := await events.of_turn(self._store, key, fold.seq, PAGE):
                 for row in rows:
-                    for event in fold.decoder.feed(row.line):
-                        fold.state.apply(event, row.at)
+                    if row.kind == events.STREAM:
+                        for event in fold.decoder.feed(row.line):
+                            fold.state.apply(event, row.at)
+                    else:
+                        fold.state.told(row.line)
                     fold.seq = row.seq
         return fold.state
 

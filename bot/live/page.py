@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from bot.live import render
+from bot.live import boxes, line, render
+from bot.live.boxes import Box
 from bot.live.folds import Folds
+from bot.live.line import Place
 from bot.live.state import LiveState
-from bot.models import Thread, TurnKey, TurnState
-from bot.store import gateway, machines, samples, sessions, switches
+from bot.models import Outcome, Thread, TurnKey, TurnState
+from bot.settings import Limits
+from bot.store import approvals, gateway, machines, samples, sessions, switches
+from bot.store import line as standing
+from bot.store.approvals import Approval, Kind, Standing
 from bot.store.base import Store
 from bot.store.gateway import Cost
 from bot.store.samples import Sample
 from bot.store.sessions import Session, Turn
+
+KNOWN_TURNS = 20
+"""Ended turns that an estimate goes by."""
+NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True)
@@ -27,18 +37,43 @@ class View:
     thread: Thread
     state: LiveState
     cost: Cost
-    place: int
-    """In the queue, from 1; 0 when it is not waiting."""
+    place: Place | None
+    """None when it is not waiting."""
     files: list[dict[str, Any]]
     verified: list[dict[str, Any]]
     command: str
     now: float
     paused: bool = False
     """The operator lets nothing new begin."""
+    asks: Sequence[Approval] = ()
+    """What the agent waits for."""
     sample: Sample | None = None
     """What the environment used last."""
     sandbox_usd: float = 0.0
     """What the environment's machine costs, beside the model."""
+    boxes: tuple[Box, ...] = ()
+    crowded: bool = False
+    """So many sessions are at work that this comment is written at the start and at the end only."""
+    public_url: str = ""
+    """Where our pages are; empty where nobody else can reach them."""
+
+    @property
+    def page_url(self) -> str:
+        return f"{self.public_url}/sessions/{self.turn.key.session}" if self.public_url else ""
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """The comment as it is to be, and what the one who writes it must know."""
+
+    body: str
+    still: str
+    """A digest of it that does not change by the mere passing of time, nor by what the machine uses."""
+    state: TurnState
+
+    @property
+    def final(self) -> bool:
+        return self.state is TurnState.DONE
 
 
 class Page:
@@ -50,11 +85,15 @@ class Page:
         folds: Folds,
         *,
         command: str,
+        limits: Limits = NO_LIMITS,
+        public_url: str = "",
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._folds = folds
         self._command = command
+        self._limits = limits
+        self._public_url = public_url
         self._clock = clock
 
     def marker(self, key: TurnKey) -> str:
@@ -63,23 +102,51 @@ class Page:
 
     async def view(self, key: TurnKey) -> View:
         turn = await sessions.turn(self._store, key)
+        session = await sessions.session(self._store, key.session)
         return View(
             turn=turn,
-            session=await sessions.session(self._store, key.session),
-            thread=(await sessions.session(self._store, key.session)).thread,
+            session=session,
+            thread=session.thread,
             state=await self._folds.of(key),
             cost=await gateway.turn_cost(self._store, key),
-            place=await sessions.place_in_queue(self._store, key) or 0,
+            place=await self._place(turn),
             paused=await switches.paused_at(self._store) is not None,
             files=list(turn.files_changed or ()),
             verified=list(turn.verified or ()),
             command=self._command,
             now=self._clock(),
+            asks=await self._open(key),
             sample=await samples.latest(self._store, key),
             sandbox_usd=(await machines.turn_cost(self._store, key)).usd,
+            boxes=tuple(await self.boxes(turn, session)),
+            public_url=self._public_url,
         )
 
-    async def render(self, key: TurnKey) -> tuple[str, bool]:
-        """The comment, and whether this is its final form."""
-        view = await self.view(key)
-        return render.comment(view), view.turn.state is TurnState.DONE
+    async def render(self, key: TurnKey, *, crowded: bool = False) -> Rendered:
+        view = replace(await self.view(key), crowded=crowded)
+        still = render.comment(replace(view, now=view.state.pulse_at or view.turn.created_at, sample=None))
+        return Rendered(render.comment(view), hashlib.sha256(still.encode()).hexdigest(), view.turn.state)
+
+    async def boxes(self, turn: Turn, session: Session) -> list[Box]:
+        """What may be ticked now; where a later turn has followed, nothing."""
+        asked = [
+            box for one in await self._open(turn.key) for box in boxes.to_answer(one.id, plan=one.kind is Kind.PLAN)
+        ]
+        if turn.state is not TurnState.DONE:
+            return asked + [boxes.STOP] * (turn.stop_requested is None)
+        latest = await sessions.latest(self._store, session.thread)
+        if latest is None or latest.key != turn.key:
+            return []
+        ceiling = turn.agent_error == "ceiling_exhausted"
+        return asked + boxes.at_the_end(turn.outcome or Outcome.FAILED, ceiling=ceiling)
+
+    async def _open(self, key: TurnKey) -> list[Approval]:
+        """What waits for a yes or no."""
+        return [one for one in await approvals.of_turn(self._store, key) if one.state is Standing.OPEN]
+
+    async def _place(self, turn: Turn) -> Place | None:
+        if turn.state is not TurnState.QUEUED:
+            return None
+        waiting = await standing.standing(self._store)
+        lately = await standing.lately(self._store, KNOWN_TURNS)
+        return line.place(turn.key, waiting, lately, self._limits, self._clock())

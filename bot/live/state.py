@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+from collections import deque
 from dataclasses import dataclass, field
 
 from sandbox.agents.events import (
@@ -9,6 +12,7 @@ from sandbox.agents.events import (
     AgentEvent,
     Asked,
     Ended,
+    FileChanged,
     Retrying,
     Said,
     SessionStarted,
@@ -19,6 +23,9 @@ from sandbox.agents.events import (
 )
 
 RECENT_TOOLS = 8
+MOST_FILES = 500
+LOG_LINES = 40
+LOG_LINE_LENGTH = 160
 REFUSED_STATUSES = (401, 403)
 MOST_ASKED = 100
 """Questions that a turn is answered; an agent that asks more often waits in vain."""
@@ -51,7 +58,13 @@ class LiveState:
     ended: Ended | None = None
     asked: dict[str, Asked] = field(default_factory=dict)
     """What it waits for permission to do, by request."""
+    files: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Lines (added, removed) by its editing tools, by path."""
+    log: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
+    """The last things that it said and did, a line each, with their times."""
     pulse_at: float | None = None
+    heard: list[tuple[str, str]] = field(default_factory=list)
+    """What people said to the agent while it worked: who, and in which words."""
 
     @property
     def current(self) -> ToolUse | None:
@@ -67,8 +80,11 @@ class LiveState:
                 self.model = event.model
             case Said() if event.parent is None:
                 self.said = event.text
+                self._note(at, event.text)
             case ToolCalled() | ToolReturned():
                 self._tool(event, at)
+            case FileChanged():
+                self._changed(event)
             case TodoChanged():
                 self.todo = event.items
             case Retrying():
@@ -81,14 +97,31 @@ class LiveState:
             case _:
                 pass
 
+    def told(self, line: str) -> None:
+        """A line of our own between the agent's: of another kind than ours knows, it changes nothing."""
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            found = json.loads(line)
+            self.heard.append((str(found["author"]), str(found["text"])))
+
     def _tool(self, event: ToolCalled | ToolReturned, at: float) -> None:
         if isinstance(event, ToolCalled):
             if event.name in TODO_TOOLS:  # the list itself is shown
                 return
             self.tool_count += 1
             self.tools.append(ToolUse(event.id, event.name, event.title, at))
+            self._note(at, f"{event.name}: {event.title}")
             del self.tools[:-RECENT_TOOLS]
             return
         for tool in self.tools:
             if tool.id == event.id:
                 tool.ok, tool.summary = event.ok, event.summary
+                self._note(at, f"{'ok' if event.ok else 'failed'}: {event.summary}")
+
+    def _changed(self, event: FileChanged) -> None:
+        if event.path in self.files or len(self.files) < MOST_FILES:
+            added, removed = self.files.get(event.path, (0, 0))
+            self.files[event.path] = added + event.added, removed + event.removed
+
+    def _note(self, at: float, text: str) -> None:
+        line = next((one.strip() for one in text.splitlines() if one.strip()), "")
+        self.log.append((at, line[:LOG_LINE_LENGTH]))

@@ -12,7 +12,7 @@ from bot.github import writes
 from bot.github.client import GitHubApp, Installation
 from bot.github.reads import carries
 from bot.github.types import CheckOutput, Pull
-from bot.models import Repo, Thread
+from bot.models import InstallationId, Repo, Thread
 from bot.outbound import neutralise, truncate
 from bot.outbound.pace import Pace
 from bot.outbound.redact import Redactor
@@ -43,11 +43,14 @@ class Outbound:
         redactor: Redactor,
         *,
         pace: Pace | None = None,
+        on_made: Callable[[InstallationId], None] = lambda _: None,
         look_after: Sequence[float] = LOOK_AFTER_SECONDS,
     ) -> None:
         self._app = app
         self._redactor = redactor
         self._pace = pace or Pace()
+        self._on_made = on_made
+        """Told of each thing that is made: GitHub counts them."""
         self._look_after = tuple(look_after)
 
     def text(self, kind: TextKind, text: str, *, closes: int | None = None) -> str:
@@ -71,6 +74,19 @@ class Outbound:
 
         async def make() -> int:
             return await writes.create_comment(at, thread.repo, thread.number, text)
+
+        return await self._find_or_make(at, find, make)
+
+    async def reply(self, thread: Thread, comment_id: int, body: str, marker: str) -> int:
+        """Like `comment`, in the discussion of the diff that began with this comment."""
+        at, text = self._app.installation(thread.installation), self._marked(body, marker)
+        me = (await self._app.identity()).bot_id
+
+        async def find() -> int | None:
+            return await at.find_review_reply(thread.repo, thread.number, marker, me)
+
+        async def make() -> int:
+            return await writes.reply_to_review_comment(at, thread.repo, thread.number, comment_id, text)
 
         return await self._find_or_make(at, find, make)
 
@@ -168,6 +184,7 @@ class Outbound:
             found = await find()
             if found is not None:
                 return found
+            self._on_made(at.id)
             doubt = await _try(make)
             if not isinstance(doubt, GitHubUnavailable | GitHubRefused):
                 return doubt

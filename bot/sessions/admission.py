@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Sequence
 
 from bot.engine.protocol import Engine
+from bot.live import line
 from bot.live.board import LiveBoard
-from bot.models import InstallationId
-from bot.sessions import strays
 from bot.settings import Limits
 from bot.store import sessions, switches
 from bot.store.base import Store
 from bot.store.sessions import Turn
-from sandbox.primitives import EnvironmentProvider
 
 log = logging.getLogger(__name__)
 
@@ -25,41 +22,15 @@ RECONCILE_SECONDS = 60.0
 
 def choose(queued: Sequence[Turn], running: Sequence[Turn], limits: Limits) -> list[Turn]:
     """Those that may start now, in order; `queued` is oldest first."""
-    threads = {turn.thread_id for turn in running}
-    repos = Counter(turn.repo_id for turn in running)
-    shares = Counter(turn.installation_id for turn in running)
-    chosen: list[Turn] = []
-    waiting = list(queued)
-    while waiting and len(running) + len(chosen) < limits.max_sessions:
-        able = [turn for turn in _heads(waiting) if turn.thread_id not in threads]
-        able = [turn for turn in able if repos[turn.repo_id] < limits.repo_sessions]
-        if not able:
-            break
-        turn = min(able, key=lambda one: (shares[one.installation_id], one.created_at))
-        waiting.remove(turn)
-        chosen.append(turn)
-        threads.add(turn.thread_id)
-        repos[turn.repo_id] += 1
-        shares[InstallationId(turn.installation_id)] += 1
-    return chosen
-
-
-def _heads(waiting: Sequence[Turn]) -> list[Turn]:
-    """The oldest turn of each thread: a later one never overtakes it."""
-    heads: dict[str, Turn] = {}
-    for turn in waiting:
-        heads.setdefault(turn.thread_id, turn)
-    return list(heads.values())
+    first: list[Turn] = next(line.rounds(queued, running, limits), [])
+    return first[: max(0, limits.max_sessions - len(running))]
 
 
 class Admission:
     """The loop around `choose`, and the reconciler: what the store says runs is run by the engine."""
 
-    def __init__(
-        self, store: Store, engine: Engine, board: LiveBoard, limits: Limits, provider: EnvironmentProvider
-    ) -> None:
+    def __init__(self, store: Store, engine: Engine, board: LiveBoard, limits: Limits) -> None:
         self._store = store
-        self._provider = provider
         self._engine = engine
         self._board = board
         self._limits = limits
@@ -109,5 +80,3 @@ class Admission:
         turns = [(turn.key, turn.thread_id) for turn in await sessions.running(self._store)]
         if adopted := await self._engine.adopt(turns):
             log.info("turns were taken up again", extra={"count": adopted})
-        if ended := await strays.sweep(self._store, self._provider):
-            log.info("stray environments were ended", extra={"count": ended})

@@ -19,7 +19,6 @@ from sandbox.execution import ExecutionEnvironment
 log = logging.getLogger(__name__)
 
 AGAIN_SECONDS = 0.5
-LOOK_SECONDS = 2.0
 DISK_LOOK_SECONDS = 1.0
 GRACE_SECONDS = 3.0
 SPARE_BYTES = 4 << 30
@@ -27,7 +26,6 @@ SPARE_SHARE = 0.1
 """What must stay free of the host's disk: the smaller of the two."""
 SMALL_BYTES = 1 << 30
 """An environment that takes less is not who fills it."""
-NOBODY_TO_ASK = "Nobody can answer while you work. Go on without it, or end and put your question into your summary."
 
 Part = Callable[[Services, Turn, ExecutionEnvironment], Awaitable[None]]
 
@@ -65,13 +63,3 @@ async def _fills_the_disk(services: Services, environment: ExecutionEnvironment)
     if disk.free >= min(SPARE_BYTES, disk.total * SPARE_SHARE):
         return False
     return (await environment.primitives.metrics()).disk_bytes > SMALL_BYTES
-
-
-async def answer_asks(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
-    """Nobody can be asked in the middle of the work yet: a question that waits is a no, not a hanging turn."""
-    answered: set[str] = set()
-    while True:
-        for request_id in (await services.board.folds.of(turn.key)).asked.keys() - answered:
-            await environment.forbid(turn.key.n, request_id, NOBODY_TO_ASK)
-            answered.add(request_id)
-        await services.signals.wait(turn.key, LOOK_SECONDS)

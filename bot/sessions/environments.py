@@ -2,50 +2,84 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import replace
 
 from bot import repo_config
 from bot.errors import EnvironmentUnavailable
 from bot.sessions import metering
 from bot.sessions.services import Services
+from bot.store import environments as rows
 from bot.store import sessions, snapshots
+from bot.store.environments import EnvironmentRow
 from bot.store.sessions import Turn
 from bot.store.snapshots import Snapshot
 from sandbox.errors import EnvironmentGone, SandboxError, SnapshotGone
 from sandbox.execution import ExecutionEnvironment
-from sandbox.primitives import EnvironmentSpec
+from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec
 
 
-async def find_or_create(services: Services, turn: Turn, snapshot: Snapshot | None) -> ExecutionEnvironment:
-    """One environment a turn, under a key that a repetition finds again."""
+async def find_or_create(
+    services: Services, turn: Turn, snapshot: Snapshot | None
+) -> tuple[ExecutionEnvironment, EnvironmentRow]:
+    """The turn's own, the one that was kept for it, or a new one; under a key that a repetition finds again."""
+    spec = await _spec(services, turn)
+    async with services.environment_locks.of(turn.key.session):
+        row = await rows.take(services.store, turn.key, _made_of(spec))
+        if is_reused(row) and not row.prepared:
+            # By way of `attach`, which says so when it is not there: `create` would make another, unseen.
+            kept = await services.environments.attach(row.id)
+            await kept.still()
+        primitives = await _created(services, row, spec, snapshot)
+    await services.ways.open(row.id, frozenset(spec.egress))
+    await metering.look(services.store, turn.key, primitives)
+    return ExecutionEnvironment(primitives, services.agent, attempt=turn.resumptions), row
+
+
+async def _created(
+    services: Services, row: EnvironmentRow, spec: EnvironmentSpec, snapshot: Snapshot | None
+) -> EnvironmentPrimitives:
+    if snapshot is None or is_reused(row):
+        return await services.environments.create(row.id, spec)
+    try:
+        return await services.environments.create(row.id, replace(spec, snapshot=snapshot.snapshot_id))
+    except SnapshotGone:
+        await snapshots.condemn(services.store, snapshot.name)
+        return await services.environments.create(row.id, spec)
+
+
+def is_reused(row: EnvironmentRow) -> bool:
+    """An earlier turn has left it."""
+    return row.id != f"{row.session_id}-{row.turn}"
+
+
+async def _spec(services: Services, turn: Turn) -> EnvironmentSpec:
     thread = (await sessions.session(services.store, turn.key.session)).thread
     config = repo_config.load(turn.config)
-    spec = EnvironmentSpec(
+    return EnvironmentSpec(
         labels={"app": "forgehand", "session": turn.key.session, "turn": str(turn.key.n), "repo": str(thread.repo.id)},
         public_repository=not thread.repo.private,
         lifetime_seconds=turn.timeout_seconds + 600,
-        egress=config.egress,
+        egress=tuple(sorted(set(config.egress))),
         template=config.template,
-        snapshot=snapshot.snapshot_id if snapshot else None,
     )
-    key = f"{turn.key.session}-{turn.key.n}"
-    try:
-        primitives = await services.environments.create(key, spec)
-    except SnapshotGone:
-        assert snapshot is not None
-        await snapshots.condemn(services.store, snapshot.name)
-        primitives = await services.environments.create(key, replace(spec, snapshot=None))
-    await metering.look(services.store, turn.key, primitives)
-    return ExecutionEnvironment(primitives, services.agent)
+
+
+def _made_of(spec: EnvironmentSpec) -> str:
+    """What cannot be changed in one that is there."""
+    wish = [spec.public_repository, spec.egress, spec.template]
+    return hashlib.sha256(json.dumps(wish).encode()).hexdigest()
 
 
 async def attach(services: Services, turn: Turn) -> ExecutionEnvironment:
-    session = await sessions.session(services.store, turn.key.session)
-    if session.environment_id is None:
-        raise EnvironmentUnavailable("the session has no environment yet")
-    primitives = await services.environments.attach(session.environment_id)
+    row = await rows.used_by(services.store, turn.key)
+    if row is None:
+        raise EnvironmentUnavailable("the turn has no environment yet")
+    primitives = await services.environments.attach(row.id)
+    await services.ways.open(row.id, frozenset(repo_config.load(turn.config).egress))
     await metering.look(services.store, turn.key, primitives)
-    return ExecutionEnvironment(primitives, services.agent)
+    return ExecutionEnvironment(primitives, services.agent, attempt=turn.resumptions)
 
 
 async def is_gone(services: Services, turn: Turn) -> bool:
@@ -59,13 +93,12 @@ async def is_gone(services: Services, turn: Turn) -> bool:
         return False
 
 
-async def close(services: Services, turn: Turn) -> None:
+async def give_up(services: Services, environment_id: str) -> None:
     """Gone for good; that it is gone already is as good."""
-    try:
-        environment = await attach(services, turn)
-    except (EnvironmentGone, EnvironmentUnavailable):
-        return
-    await environment.close()
+    await rows.give_up(services.store, environment_id)
+    await services.environments.end(environment_id)
+    await services.ways.close(environment_id)
+    await rows.forget(services.store, environment_id)
 
 
 INSTRUCTIONS = """\

@@ -15,14 +15,14 @@ from bot import endings, logs
 from bot.errors import BotError, GitHubRefused, TransientError, UserError
 from bot.git.errors import MirrorLost
 from bot.models import Outcome, Step, TurnKey, TurnState
-from bot.sessions import detours, environments
+from bot.sessions import detours, environments, losses, moves
 from bot.sessions.moves import End, Move, To
 from bot.sessions.remote import follow_move, restore_mirror
 from bot.sessions.services import Services
 from bot.sessions.steps import collect, furnish, prepare, publish, settle, verify, work
 from bot.store import sessions
 from bot.store.sessions import Turn
-from sandbox.errors import EnvironmentBusy, SandboxError
+from sandbox.errors import EnvironmentBusy, KeyRefused, SandboxError
 
 log = logging.getLogger(__name__)
 
@@ -107,10 +107,12 @@ class Flow:
             await follow_move(self._services, turn, error)
         log.error("turn failed", extra={"turn": turn.key.workflow_id, "step": turn.step, "error": str(error)})
         outcome, words = Outcome.FAILED, endings.step_failed(turn.step, str(error))
-        if isinstance(error, SandboxError) and await environments.is_gone(self._services, turn):
+        if isinstance(error, KeyRefused):
+            words = endings.sandboxes_refused()
+        elif isinstance(error, SandboxError) and await environments.is_gone(self._services, turn):
+            if turn.step in (Step.WORK, Step.COLLECT):
+                return await losses.environment_lost(self._services, turn)
             outcome, words = Outcome.KILLED, endings.environment_lost()
-            if turn.step is Step.WORK:
-                return End(outcome, words)
         return await detours.failed(self._services, turn, outcome, words)
 
     async def _interruptible(self, turn: Turn) -> Move:
@@ -149,7 +151,7 @@ class Flow:
         return To(turn.step)
 
     async def _apply(self, turn: Turn, move: Move) -> None:
-        store = self._services.store
+        store, move = self._services.store, moves.said_with(move, self._services.redactor.redact)
         if isinstance(move, To):
             if move.step is not turn.step or move.columns or move.ending:
                 await sessions.advance(store, turn.key, move.step, move.found, **move.columns)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bot.models import Outcome, Step
@@ -17,10 +18,12 @@ class To:
     columns: dict[str, Any] = field(default_factory=dict)
     ending: tuple[Outcome, str | None] | None = None
     """How the turn will have ended, when that is clear while there is still something to bring home."""
+    note: str | None = None
+    """A word of ours among the agent's lines."""
 
     @property
     def found(self) -> Found:
-        return Found(self.ending)
+        return Found(self.ending, note=self.note)
 
 
 @dataclass(frozen=True)
@@ -39,3 +42,12 @@ class End:
 
 
 Move = To | End
+
+
+def said_with(move: Move, clean: Callable[[str], str]) -> Move:
+    """The same with its words cleaned: those of an error may hold anything, and they are stored."""
+    if isinstance(move, End):
+        return replace(move, detail=clean(move.detail))
+    if move.ending is None or move.ending[1] is None:
+        return move
+    return replace(move, ending=(move.ending[0], clean(move.ending[1])))

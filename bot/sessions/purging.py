@@ -60,7 +60,7 @@ class Purging:
         await services.cache.remove(gone.id)
         await asyncio.to_thread(_remove, [transcripts / f"{one}.jsonl" for one in held])
         await repos.purged(services.store, gone.id)
-        await audit.note(services.store, "github", "repository forgotten", name, f"{len(held)} transcripts")
+        await audit.add(services.store, "github", "repository forgotten", name, f"{len(held)} transcripts")
         log.info("a repository was taken away; what was held of it is gone", extra={"repo": name})
 
 

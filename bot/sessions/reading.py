@@ -26,6 +26,8 @@ from bot.store import sessions
 from bot.store.sessions import Turn
 
 MOST_COMMENTS = 200
+_KINDS = {"comment": "comment", "review": "review"}
+"""How a turn's source calls what GitHub lists; all else are comments on lines."""
 MAX_DIFF_BYTES = 900_000
 DEEPER = 2000
 """Commits of history, where the usual number does not reach back to where a pull request began."""
@@ -42,6 +44,8 @@ class Reading:
     ignored: tuple[str, ...]
     """Paths by which a pull request would steer its own run."""
     files: Mapping[str, bytes]
+    untrusted: bool
+    """Words are in it of somebody who may not write here, or of nobody knows whom."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ async def gather(services: Services, turn: Turn, config: RepoConfig, base: str, 
         notes=(*composed.notes, *await rulebook.untold(services, turn, book.unused)),
         ignored=ignored,
         files={**album.files, **{name: text.encode("utf-8", "replace") for name, text in composed.files.items()}},
+        untrusted=composed.untrusted,
     )
 
 
@@ -96,6 +101,7 @@ def _material(
         diff=diff,
         pictures=album.pictures,
         missing=missing,
+        extras=_extras(turn),
         public=not thread.repo.private,
         read_outsiders=config.read_outsiders,
     )
@@ -115,7 +121,7 @@ async def _conversation(services: Services, turn: Turn, thread: Thread) -> _Conv
     remarks = [
         (comment, await _said(asked_at, comment, trust))
         for comment in comments
-        if comment.author.id != me and comment.id != turn.source_comment and _epoch(comment.created_at) <= asked_at
+        if comment.author.id != me and _precedes(comment, turn, asked_at)
     ]
     opening = Said(
         author=issue.author.login,
@@ -132,6 +138,25 @@ async def _reviews(reads: Installation, trust: Trust, thread: Thread, number: in
     """Of reviews as a whole those of trusted people: nobody can tell whether the others were changed since."""
     found = await reviews.on_lines(reads, thread.repo, number)
     return found + [one for one in await reviews.whole(reads, thread.repo, number) if await trust.of(one)]
+
+
+def _extras(turn: Turn) -> list[tuple[str, str]]:
+    """The place in the diff where it was asked: the words there mean these lines."""
+    if turn.spot is None:
+        return []
+    spot = turn.spot
+    lines = f"lines {spot.start_line} to {spot.line}" if spot.start_line else f"line {spot.line}"
+    return [(f"the lines of the diff that the request is about, {lines} of {spot.path}", spot.hunk)]
+
+
+def _precedes(comment: Comment, turn: Turn, asked_at: float) -> bool:
+    """Written before the command: what comes after it is said to the agent while it works, or is the next turn.
+
+    GitHub tells whole seconds only; within one, the numbers of texts of the same kind tell the order."""
+    kind, number = turn.source.partition(":")[0], turn.source.rpartition(":")[2]
+    if kind == _KINDS.get(comment.kind, "review_comment") and number.isdigit() and comment.id >= int(number):
+        return False
+    return _epoch(comment.created_at) <= asked_at
 
 
 async def _said(asked_at: float, comment: Comment, trust: Trust) -> Said:

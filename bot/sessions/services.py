@@ -11,7 +11,9 @@ from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
 from bot.live.board import LiveBoard
 from bot.outbound import Outbound, Redactor
+from bot.sessions.locks import Locks
 from bot.sessions.signals import Signals
+from bot.sessions.ways import Ways
 from bot.settings import Settings
 from bot.store.base import Store
 from sandbox.agents.base import Agent
@@ -32,6 +34,8 @@ class Services:
     snapshots: Snapshots | None = None
     """Where environments can start from one."""
     signals: Signals = field(default_factory=Signals)
+    environment_locks: Locks = field(default_factory=Locks)
+    ways: Ways = field(default_factory=Ways)
     clock: Callable[[], float] = time.time
 
     def turn_folder(self, workflow_id: str) -> Path:

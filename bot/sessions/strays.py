@@ -1,39 +1,84 @@
-"""Environments that nobody needs any more: their turn is done, or is not known to this store."""
+"""Sees to it, at the start and every minute, that there is no environment but those that are used or kept."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
-from bot.errors import StoreError
-from bot.models import SessionId, TurnKey, TurnState
-from bot.store import sessions
-from bot.store.base import Store
+from bot.errors import BotError
+from bot.models import SessionId
+from bot.sessions import environments
+from bot.sessions.services import Services
+from bot.store import environments as rows
+from bot.store.environments import EnvironmentRow, EnvironmentState
 from sandbox.errors import SandboxError
-from sandbox.primitives import EnvironmentPrimitives, EnvironmentProvider
+from sandbox.primitives import EnvironmentPrimitives
 
 log = logging.getLogger(__name__)
 
 LABEL = {"app": "forgehand"}
+EVERY_SECONDS = 60.0
 
 
-async def sweep(store: Store, provider: EnvironmentProvider) -> int:
-    """End them; how many there were. One that resists is left for the next sweep."""
+class Sweeper:
+    """`wake` when something was given up: it need not wait for its minute."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._wake = asyncio.Event()
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Until cancelled. A failing sweep is logged and the next one tries again."""
+        while True:
+            self._wake.clear()
+            try:
+                if ended := await sweep(self._services):
+                    log.info("stray environments were ended", extra={"count": ended})
+            except (BotError, SandboxError) as error:
+                log.warning("environments could not be swept", extra={"error": str(error)})
+            except Exception:  # a bug in a sweep must not be the last sweep
+                log.exception("bug in a sweep")
+            try:
+                async with asyncio.timeout(EVERY_SECONDS):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+
+async def sweep(services: Services) -> int:
+    """How many were ended. One that resists is left for the next sweep."""
+    known = await rows.all_of_them(services.store)
+    found = {one.id: one for one in await services.environments.find(LABEL)}
     ended = 0
-    for environment in await provider.find(LABEL):
-        if await _is_needed(store, environment):
-            continue
+    for environment in found.values():
         try:
-            await environment.terminate()
-            ended += 1
+            ended += await _one(services, environment, known.get(environment.id))
         except SandboxError as error:
-            log.warning("a stray environment could not be ended", extra={"id": environment.id, "error": str(error)})
+            log.warning("an environment could not be swept", extra={"id": environment.id, "error": str(error)})
+    for row in known.values():
+        if row.id not in found:
+            await _forget(services, row)
     return ended
 
 
-async def _is_needed(store: Store, environment: EnvironmentPrimitives) -> bool:
-    session, _, number = environment.id.rpartition("-")
-    try:
-        turn = await sessions.turn(store, TurnKey(SessionId(session), int(number)))
-    except (StoreError, ValueError):
-        return False
-    return turn.state is not TurnState.DONE
+async def _one(services: Services, environment: EnvironmentPrimitives, row: EnvironmentRow | None) -> int:
+    """A kept one that still runs is of somebody who died before it was at rest."""
+    session = SessionId(environment.id.rpartition("-")[0]) if row is None else row.session_id
+    async with services.environment_locks.of(session):
+        if await rows.give_up_unneeded(services.store, environment.id):
+            await environments.give_up(services, environment.id)
+            return 1
+        now = (await rows.all_of_them(services.store)).get(environment.id)
+        if now is not None and now.state is EnvironmentState.KEPT and await environment.is_running():
+            await services.environments.rest(environment.id)
+    return 0
+
+
+async def _forget(services: Services, row: EnvironmentRow) -> None:
+    """It was not there when we looked; whether a turn has taken it since is for the store to say."""
+    async with services.environment_locks.of(row.session_id):
+        if await rows.give_up_unneeded(services.store, row.id):
+            await rows.forget(services.store, row.id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from pathlib import Path
 
@@ -15,9 +16,10 @@ def _path(services: Services, agent_session: str) -> Path:
 
 
 async def keep(services: Services, agent_session: str, environment: ExecutionEnvironment) -> None:
+    """Whole lines only: the agent may be in the middle of one."""
     data = await environment.transcript(agent_session)
-    if data:
-        await asyncio.to_thread(_write, _path(services, agent_session), data)
+    if data and (whole := data[: data.rfind(b"\n") + 1]):
+        await asyncio.to_thread(_write, _path(services, agent_session), whole)
 
 
 async def restore(services: Services, agent_session: str, environment: ExecutionEnvironment) -> bool:
@@ -25,8 +27,20 @@ async def restore(services: Services, agent_session: str, environment: Execution
     path = _path(services, agent_session)
     if not path.is_file():
         return False
-    await environment.restore_transcript(agent_session, await asyncio.to_thread(path.read_bytes))
+    data = await asyncio.to_thread(path.read_bytes)
+    if not await asyncio.to_thread(_is_whole, data):  # the agent would refuse to start with it
+        return False
+    await environment.restore_transcript(agent_session, data)
     return True
+
+
+def _is_whole(data: bytes) -> bool:
+    """Lines of JSON, the last one perhaps cut off; at least one of them."""
+    lines = data.split(b"\n")[:-1] or [data]
+    try:
+        return all(isinstance(json.loads(line), dict) for line in lines if line.strip()) and bool(data.strip())
+    except (ValueError, RecursionError):
+        return False
 
 
 def _write(path: Path, data: bytes) -> None:

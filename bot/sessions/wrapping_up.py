@@ -12,6 +12,9 @@ from sandbox.execution import ExecutionEnvironment
 
 SHARE = 0.8
 LOOK_SECONDS = 1.0
+MARKS = (30, 50)
+"""Minutes into the work."""
+TIME = "A note from Forgehand, which runs you: {gone} of the {all} minutes of this turn are gone."
 MESSAGE_ID = "wrap-up"
 """Always the same, so that the agent is told once however often we are started anew."""
 WORDS = (
@@ -27,6 +30,20 @@ async def remind(services: Services, turn: Turn, environment: ExecutionEnvironme
         if await _is_told(services, turn, environment):
             return
         await asyncio.sleep(LOOK_SECONDS)
+
+
+async def tell_time(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
+    """How late it is, now and then: nothing else tells an agent."""
+    for minutes in (one for one in MARKS if one * 60 < turn.timeout_seconds):
+        while await _minutes_gone(services, turn) < minutes:  # noqa: ASYNC110 - it is the store that knows
+            await asyncio.sleep(LOOK_SECONDS)
+        words = TIME.format(gone=minutes, all=f"{turn.timeout_seconds / 60:g}")
+        await environment.steer(turn.key.n, f"time-{minutes}", words)
+
+
+async def _minutes_gone(services: Services, turn: Turn) -> float:
+    now = await sessions.turn(services.store, turn.key)
+    return 0.0 if now.work_started_at is None else (services.clock() - now.work_started_at) / 60
 
 
 async def _is_told(services: Services, turn: Turn, environment: ExecutionEnvironment) -> bool:

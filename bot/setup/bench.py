@@ -95,7 +95,7 @@ class Bench:
         if not trial.works:
             raise UserError(trial.words)
         await self._vault.put(API_KEY, OPERATOR, Secret(value))
-        await audit.note(self._store, ACTOR, "key stored", API_KEY)
+        await audit.add(self._store, ACTOR, "key stored", API_KEY)
         return "The key works and is stored, encrypted."
 
     async def key(self) -> str:
@@ -116,7 +116,7 @@ class Bench:
 
     async def _save(self, app: Registered, how: str) -> None:
         await registration.save(self._vault, app)
-        await audit.note(self._store, ACTOR, f"app {how}", app.slug, f"id {app.app_id}")
+        await audit.add(self._store, ACTOR, f"app {how}", app.slug, f"id {app.app_id}")
 
 
 def host(url: str) -> str:

@@ -93,6 +93,7 @@ class SetUpDesk:
             name=fields.get("name", "") or "Forgehand",
             base_url=origin.base(request),
             hook_url=self._bench.hook_url(public_url),
+            public_url=public_url,
         )
         github = self._bench.github_url
         return self._pages.render(

@@ -15,4 +15,3 @@ CREATE TABLE switches (
 
 ALTER TABLE repos ADD COLUMN removed_at DOUBLE PRECISION; -- the App may not see it any more
 ALTER TABLE repos ADD COLUMN purged_at DOUBLE PRECISION;  -- and what we held of it is gone too
-CREATE INDEX audit_at ON audit (at);

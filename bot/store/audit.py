@@ -1,4 +1,4 @@
-"""Who changed what about the service itself: kept for operators, never edited."""
+"""Who allowed, refused or took back what, and when: rows that are only ever added."""
 
 from __future__ import annotations
 
@@ -12,28 +12,35 @@ from bot.store.rows import Database, many, run
 
 @dataclass(frozen=True)
 class Entry(Record):
+    id: str
     at: float
     actor: str
-    """A login, `operator`, or `github`."""
     action: str
     subject: str
     detail: str | None
 
 
-async def note(store: Store, actor: str, action: str, subject: str, detail: str | None = None) -> None:
-    at = store.now()
-    await store.write(lambda db: noted(db, at, actor, action, subject, detail))
-
-
-def noted(db: Database, at: float, actor: str, action: str, subject: str, detail: str | None = None) -> None:
-    """`note` as a part of a larger transaction."""
+def note(db: Database, entry: Entry) -> None:
+    """As a part of the transaction that does it; the same id is one entry."""
     sql = """
     INSERT INTO audit (id, at, actor, action, subject, detail) VALUES (:id, :at, :actor, :action, :subject, :detail)
+    ON CONFLICT (id) DO NOTHING
     """
-    run(db, sql, id=uuid.uuid4().hex, at=at, actor=actor, action=action, subject=subject, detail=detail)
+    run(db, sql, **{name: getattr(entry, name) for name in Entry.__dataclass_fields__})
 
 
-async def recent(store: Store, limit: int = 200) -> list[Entry]:
+async def add(store: Store, actor: str, action: str, subject: str, detail: str | None = None) -> None:
+    """What somebody (`operator`, `github`) did to the service itself."""
+    at = store.now()
+    await store.write(lambda db: put(db, at, actor, action, subject, detail))
+
+
+def put(db: Database, at: float, actor: str, action: str, subject: str, detail: str | None = None) -> None:
+    """`add` as a part of a larger transaction."""
+    note(db, Entry(uuid.uuid4().hex, at, actor, action, subject, detail))
+
+
+async def listing(store: Store, limit: int = 1000) -> list[Entry]:
     """Newest first."""
     sql = "SELECT * FROM audit ORDER BY at DESC, id LIMIT :limit"
     return [Entry.of(row) for row in await store.read(lambda db: many(db, sql, limit=limit))]

@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
+
 from bot.models import InstallationId
-from bot.store.base import Database, Store
+from bot.store.base import Store
+from bot.store.records import Record
 from bot.store.rows import one, run
 
-READ = "SELECT tokens, refilled_at, paused_until FROM writer_buckets WHERE installation_id = :id"
+READ = "SELECT * FROM writer_buckets WHERE installation_id = :id"
 WRITE = """
-INSERT INTO writer_buckets (installation_id, tokens, refilled_at, paused_until)
-VALUES (:id, :tokens, :refilled_at, :paused_until)
+INSERT INTO writer_buckets (installation_id, tokens, refilled_at, paused_until, pace, pace_since, pace_edits,
+                            refused_at, quick)
+VALUES (:id, :tokens, :refilled_at, :paused_until, :pace, :pace_since, :pace_edits, :refused_at, :quick)
 ON CONFLICT (installation_id) DO UPDATE
-SET tokens = excluded.tokens, refilled_at = excluded.refilled_at, paused_until = excluded.paused_until
+SET tokens = excluded.tokens, refilled_at = excluded.refilled_at, paused_until = excluded.paused_until,
+    pace = excluded.pace, pace_since = excluded.pace_since, pace_edits = excluded.pace_edits,
+    refused_at = excluded.refused_at, quick = excluded.quick
 """
 
 
-async def read(store: Store, installation: InstallationId) -> tuple[float, float, float] | None:
-    """(tokens, refilled_at, paused_until), or None for one that has not written yet."""
+@dataclass(frozen=True)
+class Bucket(Record):
+    """The columns; `live.allowance` knows what they mean."""
+
+    tokens: float
+    refilled_at: float
+    paused_until: float
+    pace: str
+    pace_since: float
+    pace_edits: int
+    refused_at: float
+    quick: float
+
+
+async def read(store: Store, installation: InstallationId) -> Bucket | None:
+    """None for an installation that has not written yet."""
     row = await store.read(lambda db: one(db, READ, id=installation))
-    return (row["tokens"], row["refilled_at"], row["paused_until"]) if row else None
+    return Bucket.of(row) if row else None
 
 
-async def save(store: Store, installation: InstallationId, state: tuple[float, float, float]) -> None:
-    tokens, refilled_at, paused_until = state
-
-    def work(db: Database) -> None:
-        run(db, WRITE, id=installation, tokens=tokens, refilled_at=refilled_at, paused_until=paused_until)
-
-    await store.write(work)
+async def save(store: Store, installation: InstallationId, bucket: Bucket) -> None:
+    await store.write(lambda db: run(db, WRITE, id=installation, **asdict(bucket)))

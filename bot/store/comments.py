@@ -19,10 +19,14 @@ class LiveComment(Record):
     comment_id: int | None
     """None: intended, not known to exist yet."""
     body_sha256: str | None
+    still_sha256: str | None
+    """Of what it showed apart from the passing of time."""
     final: bool
     remade: bool
     reacted: bool
     edits: int
+    restored: int
+    """How often it was put right after a bot had changed it."""
     updated_at: float
 
     @property
@@ -56,19 +60,34 @@ async def made(store: Store, key: TurnKey, comment_id: int) -> None:
     await _set(store, key, "comment_id = :comment_id", comment_id=comment_id)
 
 
-async def shown(store: Store, key: TurnKey, body_sha256: str, *, final: bool) -> None:
+async def shown(store: Store, key: TurnKey, body_sha256: str, still_sha256: str, *, final: bool) -> None:
     """GitHub was given this text. A final form stays final: a late writer cannot take it back."""
-    sql = "body_sha256 = :sha, edits = edits + 1, final = CASE WHEN final = 1 THEN 1 ELSE :final END"
-    await _set(store, key, sql, sha=body_sha256, final=int(final))
+    sql = (
+        "body_sha256 = :sha, still_sha256 = :still, edits = edits + 1, "
+        "final = CASE WHEN final = 1 THEN 1 ELSE :final END"
+    )
+    await _set(store, key, sql, sha=body_sha256, still=still_sha256, final=int(final))
+
+
+async def spoilt(store: Store, key: TurnKey, *, by_bot: bool) -> None:
+    """Somebody else changed it: it is to be written anew, final or not."""
+    sql = "body_sha256 = NULL, still_sha256 = NULL, final = 0, restored = restored + :by_bot"
+    await _set(store, key, sql, by_bot=int(by_bot))
 
 
 async def lost(store: Store, key: TurnKey) -> bool:
     """Somebody deleted it: forget its number. True once, when it may be made again."""
     sql = f"""
-    UPDATE comments SET comment_id = NULL, body_sha256 = NULL, remade = 1, updated_at = :at {_ONE} AND remade = 0
+    UPDATE comments SET comment_id = NULL, body_sha256 = NULL, still_sha256 = NULL, remade = 1, updated_at = :at
+    {_ONE} AND remade = 0
     """  # noqa: S608 - a constant
     at = store.now()
     return await store.write(lambda db: run(db, sql, session=key.session, turn=key.n, at=at)) == 1
+
+
+async def without_place(store: Store, key: TurnKey) -> None:
+    """Its thread is gone: once it cannot be edited any more, it is not made again."""
+    await _set(store, key, "remade = 1")
 
 
 async def reacted(store: Store, key: TurnKey) -> None:

@@ -145,8 +145,25 @@ async def of_thread(store: Store, repo_id: int, number: int, limit: int = 10) ->
 async def settle(
     store: Store, guid: DeliveryId, state: DeliveryState, reason: str | None = None, session_id: SessionId | None = None
 ) -> bool:
-    """Say what became of it and drop its body; False when that had been said before."""
+    """Say what became of it and drop its body, unless it failed and may be tried again; False when that had been
+    said before."""
     return await store.write(lambda db: settled(db, guid, state, reason, session_id))
+
+
+async def listing(store: Store, limit: int = 100) -> list[Delivery]:
+    """Newest first, without their bodies."""
+    sql = "SELECT * FROM deliveries ORDER BY received_at DESC, guid LIMIT :limit"
+    rows = await store.read(lambda db: many(db, sql, limit=limit))
+    return [Delivery.of({**row, "body": None}) for row in rows]
+
+
+async def reopen(store: Store, guid: str) -> bool:
+    """To be acted upon once more; False where its body is not kept."""
+    sql = """
+    UPDATE deliveries SET state = 'received', reason = NULL, attempts = 0
+    WHERE guid = :guid AND state = 'failed' AND body IS NOT NULL
+    """
+    return await store.write(lambda db: run(db, sql, guid=guid)) == 1
 
 
 async def bump_attempt(store: Store, guid: DeliveryId) -> int:
@@ -161,7 +178,8 @@ def settled(
 ) -> bool:
     """`settle` as a part of a larger transaction."""
     sql = """
-    UPDATE deliveries SET state = :state, reason = :reason, session_id = :session_id, body = NULL
+    UPDATE deliveries SET state = :state, reason = :reason, session_id = :session_id,
+           body = CASE WHEN :state = 'failed' THEN body ELSE NULL END
     WHERE guid = :guid AND state = 'received'
     """
     return run(db, sql, guid=guid, state=state, reason=reason, session_id=session_id) == 1

@@ -10,6 +10,9 @@ from bot.store.base import Store
 from bot.store.records import Record
 from bot.store.rows import Database, clean, many, one, run
 
+STREAM = "stream"
+"""The kind of the agent's own lines."""
+
 
 @dataclass(frozen=True)
 class StoredEvent(Record):
@@ -67,6 +70,11 @@ async def of_session(store: Store, session: SessionId, after_seq: int = 0, limit
     sql = "SELECT * FROM events WHERE session_id = :session AND seq > :after ORDER BY seq LIMIT :limit"
     rows = await store.read(lambda db: many(db, sql, session=session, after=after_seq, limit=limit))
     return [StoredEvent.of(row) for row in rows]
+
+
+def note(db: Database, key: TurnKey, kind: str, line: str, at: float) -> None:
+    """A line of ours between the agent's, as a part of a larger transaction; `kind` tells it from theirs."""
+    _insert(db, key, [(kind, line)], at)
 
 
 def _insert(db: Database, key: TurnKey, lines: Sequence[tuple[str, str]], at: float) -> None:

@@ -14,6 +14,7 @@ from bot.models import (
     Repo,
     RepoId,
     SessionId,
+    Spot,
     Step,
     Thread,
     TurnKey,
@@ -23,8 +24,10 @@ from bot.store.rows import Row
 
 R = TypeVar("R", bound="Record")
 
-_JSON = {"files_changed", "verified", "step_times", "notes", "ignored", "blocked"}
-_FLAGS = {"resumed", "private", "is_pull", "final", "remade", "reacted", "told_refused"}
+_JSON = {"files_changed", "verified", "step_times", "notes", "ignored", "blocked", "spot", "matter", "request"}
+_FLAGS = {
+    *("resumed", "untrusted", "prepared", "private", "is_pull", "final", "remade", "reacted", "told_refused", "late"),
+}
 
 
 class Record:
@@ -107,6 +110,12 @@ class Turn(Record):
     blocked: tuple[dict[str, Any], ...] | None
     """Hosts that the environment asked for and was refused."""
     resumed: bool
+    untrusted: bool
+    """The agent has read words of people without write access."""
+    resumptions: int
+    """How often it was begun anew after it was lost."""
+    checkpoint_at: float | None
+    """When what it has done was last brought home, while it works."""
     stop_requested: str | None
     agent_result: str | None
     agent_error: str | None
@@ -126,6 +135,11 @@ class Turn(Record):
     finished_at: float | None
     pulse_at: float | None
     step_times: dict[str, float]
+    approval: str | None
+    """What it was begun with a yes to."""
+    undoes: int | None
+    """The turn whose push it takes back."""
+    spot: Spot | None
 
     @property
     def key(self) -> TurnKey:
@@ -152,6 +166,8 @@ class NewTurn:
     thread_sha256: str | None = None
     base: str | None = None
     max_turns: int | None = None
+    approval: str | None = None
+    spot: Spot | None = None
     delivery: DeliveryId | None = None
     """Settled as acted upon in the same transaction."""
 

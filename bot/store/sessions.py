@@ -6,6 +6,8 @@ import secrets
 import string
 from typing import Any
 
+import msgspec
+
 from bot.errors import StoreError
 from bot.models import RepoId, SessionId, Thread, TurnKey
 from bot.store import deliveries, threads
@@ -18,7 +20,6 @@ from bot.store.turns import (
     cancel_queued,
     decide,
     finish,
-    place_in_queue,
     queued,
     request_stop,
     running,
@@ -44,7 +45,7 @@ __all__ = [
     "finish",
     "latest",
     "listing",
-    "place_in_queue",
+    "put_turn",
     "queued",
     "request_stop",
     "running",
@@ -71,10 +72,11 @@ WHERE sessions.thread_id = :thread_id ORDER BY sessions.created_at DESC, session
 
 _INSERT_TURN = """
 INSERT INTO turns (session_id, n, state, step, kind, prompt, requester, requester_id, number, source, source_comment,
-                   asked_at, thread_sha256, model, budget_usd, timeout_seconds, base, max_turns, created_at)
+                   asked_at, thread_sha256, model, budget_usd, timeout_seconds, base, max_turns, approval, spot,
+                   created_at)
 VALUES (:session_id, :n, 'queued', 'prepare', :kind, :prompt, :requester, :requester_id, :number, :source,
         :source_comment, :asked_at, :thread_sha256,
-        :model, :budget_usd, :timeout_seconds, :base, :max_turns, :created_at)
+        :model, :budget_usd, :timeout_seconds, :base, :max_turns, :approval, :spot, :created_at)
 """
 
 _TURN_COLUMNS = (
@@ -91,6 +93,7 @@ _TURN_COLUMNS = (
     "timeout_seconds",
     "base",
     "max_turns",
+    "approval",
 )
 
 _LISTING = """
@@ -109,7 +112,7 @@ async def begin_turn(store: Store, new: NewTurn) -> TurnKey | None:
 
     None when the same source has asked before: `by_source` tells its turn."""
     at = store.now()
-    return await store.write(lambda db: _begin(db, new, at))
+    return await store.write(lambda db: put_turn(db, new, at))
 
 
 async def session(store: Store, session_id: SessionId) -> Session:
@@ -152,13 +155,15 @@ async def listing(store: Store, limit: int = 1000) -> list[Listed]:
     return [Listed.of(row) for row in await store.read(lambda db: many(db, _LISTING, limit=limit))]
 
 
-def _begin(db: Database, new: NewTurn, at: float) -> TurnKey | None:
+def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
+    """`begin_turn` as a part of a larger transaction."""
     if one(db, "SELECT n FROM turns WHERE source = :source", source=new.source):
         return None
     thread_id = threads.put_thread(db, new.thread, at)
     last = one(db, _LATEST, thread_id=thread_id)
     key = TurnKey(last["session_id"], last["n"] + 1) if last else TurnKey(_new_session(db, thread_id, at), 1)
     values = {name: getattr(new, name) for name in _TURN_COLUMNS}
+    values["spot"] = msgspec.json.encode(new.spot).decode() if new.spot else None
     run(db, _INSERT_TURN, session_id=key.session, n=key.n, number=new.thread.number, created_at=at, **values)
     intent = "INSERT INTO comments (session_id, turn, updated_at) VALUES (:session_id, :turn, :at)"
     run(db, intent, session_id=key.session, turn=key.n, at=at)

@@ -1,4 +1,4 @@
-"""One row for each request at the model: reserved before it is made, settled after. Sums are the only balance."""
+"""One row for each request at the model: reserved before it is made, settled after; and each payer's sum of a day."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ COALESCE(SUM(cache_read_tokens), 0) AS cache_read_tokens, COALESCE(SUM(cache_wri
 
 
 NO_REPO = RepoId(0)
+DAY_SECONDS = 86_400
 
 
 class Payer(StrEnum):
@@ -47,7 +48,7 @@ class Payers:
 
 @dataclass(frozen=True)
 class Window:
-    """What a limit looks at: all that a payer has spent since then."""
+    """What a limit looks at: all that a payer has spent since then, the first second of a day of UTC."""
 
     payer: Payer
     since: float
@@ -82,28 +83,19 @@ class Reserve:
 
 async def settle(store: Store, claim_id: str, end: Settlement) -> None:
     """Idempotent: only a reserved row is settled."""
-    values: dict[str, Any] = {
-        "id": claim_id,
-        "state": "abandoned" if end.abandoned else "settled",
-        "cost": end.cost_usd,
-        "status": end.status,
-        "input": end.usage.input_tokens,
-        "output": end.usage.output_tokens,
-        "cache_read": end.usage.cache_read_tokens,
-        "cache_write": end.usage.cache_write_tokens,
-    }
-    sql = """
-    UPDATE spend SET state = :state, cost_usd = :cost, status = :status, input_tokens = :input,
-        output_tokens = :output, cache_read_tokens = :cache_read, cache_write_tokens = :cache_write
-    WHERE id = :id AND state = 'reserved'
-    """
-    await store.write(lambda db: run(db, sql, **values))
+    await store.write(lambda db: _settle(db, claim_id, end))
 
 
 async def abandon_open(store: Store) -> int:
     """For the start of the service: what was under way when it died is counted with all that it had reserved."""
-    sql = "UPDATE spend SET state = 'abandoned', cost_usd = reserved_usd WHERE state = 'reserved'"
-    return await store.write(lambda db: run(db, sql))
+
+    def work(db: Database) -> int:
+        left = many(db, "SELECT id, reserved_usd FROM spend WHERE state = 'reserved'")
+        for row in left:
+            _settle(db, row["id"], Settlement(row["reserved_usd"], Usage(), None, abandoned=True))
+        return len(left)
+
+    return await store.write(work)
 
 
 async def turn_cost(store: Store, key: TurnKey) -> Cost:
@@ -127,11 +119,6 @@ async def thread_costs(store: Store, thread_id: str) -> list[tuple[TurnKey, Cost
 
 async def in_windows(store: Store, payers: Payers, windows: Sequence[Window]) -> list[Cost | None]:
     return await store.read(lambda db: [of_window(db, payers, window) for window in windows])
-
-
-async def installation_cost(store: Store, installation: InstallationId, since: float) -> Cost:
-    where = "installation_id = :installation AND at >= :since"
-    return await store.read(lambda db: _sum(db, where, installation=installation, since=since))
 
 
 def insert(db: Database, claim_id: str, key: TurnKey, payers: Payers, reserve: Reserve) -> None:
@@ -159,10 +146,53 @@ def of_window(db: Database, payers: Payers, window: Window) -> Cost | None:
     number = payers.number(window.payer)
     if not number:
         return None
-    sql = f"SELECT {_MONEY} FROM spend WHERE {window.payer.value} = :number AND at >= :since"  # noqa: S608 - constants
-    row = one(db, sql, number=number, since=window.since)
-    assert row is not None
-    return Cost(row["usd"], Usage(), row["reserved"], row["open"])
+    sql = f"""
+    SELECT COALESCE(SUM(reserved_usd), 0) AS reserved, COUNT(*) AS open FROM spend
+    WHERE state = 'reserved' AND at >= :since AND {window.payer.value} = :number
+    """  # noqa: S608 - a column of ours
+    under_way = one(db, sql, number=number, since=window.since)
+    sql = """
+    SELECT COALESCE(SUM(cost_usd), 0) AS usd FROM spend_days
+    WHERE payer = :payer AND number = :number AND day >= :day
+    """
+    spent = one(db, sql, payer=window.payer.value, number=number, day=_day(window.since))
+    assert under_way is not None and spent is not None
+    return Cost(spent["usd"], Usage(), under_way["reserved"], under_way["open"])
+
+
+def _settle(db: Database, claim_id: str, end: Settlement) -> None:
+    values: dict[str, Any] = {
+        "state": "abandoned" if end.abandoned else "settled",
+        "cost": end.cost_usd,
+        "status": end.status,
+        "input": end.usage.input_tokens,
+        "output": end.usage.output_tokens,
+        "cache_read": end.usage.cache_read_tokens,
+        "cache_write": end.usage.cache_write_tokens,
+    }
+    sql = """
+    UPDATE spend SET state = :state, cost_usd = :cost, status = :status, input_tokens = :input,
+        output_tokens = :output, cache_read_tokens = :cache_read, cache_write_tokens = :cache_write
+    WHERE id = :id AND state = 'reserved' RETURNING installation_id, repo_id, user_id, at
+    """
+    settled = one(db, sql, id=claim_id, **values)
+    if settled is not None and end.cost_usd:
+        _add_to_day(db, settled, end.cost_usd)
+
+
+def _add_to_day(db: Database, settled: Row, usd: float) -> None:
+    """To the day on which the request was made, whenever it ended."""
+    sql = """
+    INSERT INTO spend_days (payer, number, day, cost_usd) VALUES (:payer, :number, :day, :usd)
+    ON CONFLICT (payer, number, day) DO UPDATE SET cost_usd = spend_days.cost_usd + excluded.cost_usd
+    """
+    for payer in Payer:
+        if number := settled[payer.value]:
+            run(db, sql, payer=payer.value, number=number, day=_day(settled["at"]), usd=usd)
+
+
+def _day(at: float) -> int:
+    return int(at) // DAY_SECONDS
 
 
 def _sum(db: Database, where: str, **values: Any) -> Cost:

@@ -21,7 +21,7 @@ async def pause(store: Store, by: str) -> bool:
         sql = "INSERT INTO switches (name, set_by, set_at) VALUES ('paused', :by, :at) ON CONFLICT (name) DO NOTHING"
         if not run(db, sql, by=by, at=at):
             return False
-        audit.noted(db, at, by, "pause", "service")
+        audit.put(db, at, by, "pause", "service")
         return True
 
     return await store.write(work)
@@ -34,7 +34,7 @@ async def resume(store: Store, by: str) -> bool:
     def work(db: Database) -> bool:
         if not run(db, "DELETE FROM switches WHERE name = 'paused'"):
             return False
-        audit.noted(db, at, by, "resume", "service")
+        audit.put(db, at, by, "resume", "service")
         return True
 
     return await store.write(work)

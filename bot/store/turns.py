@@ -10,6 +10,7 @@ import msgspec
 
 from bot.errors import StoreError
 from bot.models import Outcome, SessionId, Step, TurnKey, TurnState
+from bot.store import events
 from bot.store.base import Store
 from bot.store.records import Turn
 from bot.store.rows import Database, Row, many, one, run
@@ -22,6 +23,7 @@ SETTABLE = {
     "base_sha",
     "blocked",
     "budget_usd",
+    "checkpoint_at",
     "commit_sha",
     "config",
     "context",
@@ -31,14 +33,19 @@ SETTABLE = {
     "ignored",
     "instructions",
     "kept",
+    "kind",
     "model",
     "notes",
     "pulse_at",
     "rescue_ref",
     "resumed",
+    "resumptions",
+    "stream_offset",
     "timeout_seconds",
     "tip_sha",
     "tree_sha",
+    "undoes",
+    "untrusted",
     "verified",
     "work_started_at",
 }
@@ -54,6 +61,8 @@ class Found:
     """How the turn will have ended, unless that was said before."""
     session: Mapping[str, Any] = field(default_factory=dict)
     """Columns of SESSION_SETTABLE."""
+    note: str | None = None
+    """Stored among the turn's events."""
 
 
 NOTHING_FOUND = Found()
@@ -94,18 +103,6 @@ async def running(store: Store) -> list[Turn]:
     return await _in_state(store, TurnState.RUNNING)
 
 
-async def place_in_queue(store: Store, key: TurnKey) -> int | None:
-    """1 is next; None when it does not wait."""
-    sql = """
-    SELECT COUNT(*) AS place FROM turns AS mine JOIN turns AS ahead
-      ON ahead.state = 'queued' AND (ahead.created_at, ahead.session_id, ahead.n)
-                                 <= (mine.created_at, mine.session_id, mine.n)
-    WHERE mine.session_id = :session AND mine.n = :n AND mine.state = 'queued'
-    """
-    row = await store.read(lambda db: one(db, sql, session=key.session, n=key.n))
-    return int(row["place"]) if row and row["place"] else None
-
-
 async def start(store: Store, key: TurnKey) -> bool:
     """It is in our hands, for the first time or again after a crash; False when it is done."""
     sql = """
@@ -130,6 +127,9 @@ async def advance(store: Store, key: TurnKey, step: Step, found: Found = NOTHING
             _decide(db, key, *found.ending)
         if found.session:
             set_session(db, key.session, found.session)
+        if found.note:
+            line = msgspec.json.encode({"type": "forgehand", "note": found.note}).decode()
+            events.note(db, key, "note", line, at)
         return True
 
     return await store.write(work)
@@ -151,13 +151,21 @@ async def request_stop(store: Store, key: TurnKey, login: str) -> bool:
 
 
 async def cancel_queued(store: Store, key: TurnKey, detail: str) -> bool:
-    """End a turn that nobody has taken up; False when it is no longer waiting."""
+    """End a turn that nobody has taken up, with the words that waited for it; False when it is no longer waiting."""
     sql = """
     UPDATE turns SET state = 'done', outcome = 'stopped', detail = :detail, finished_at = :at
     WHERE session_id = :session AND n = :n AND state = 'queued'
     """
+    words = "UPDATE messages SET state = 'dropped' WHERE session_id = :session AND turn = :n AND state = 'waiting'"
     at = store.now()
-    return await store.write(lambda db: run(db, sql, session=key.session, n=key.n, detail=detail, at=at)) == 1
+
+    def work(db: Database) -> bool:
+        if not run(db, sql, session=key.session, n=key.n, detail=detail, at=at):
+            return False
+        run(db, words, session=key.session, n=key.n)
+        return True
+
+    return await store.write(work)
 
 
 async def decide(store: Store, key: TurnKey, outcome: Outcome, detail: str | None = None) -> Outcome:

@@ -16,6 +16,7 @@ from bot.sessions.budget import Estimate
 from bot.sessions.prices import Price
 from bot.store.gateway import Settlement
 from bot.web import gateway_errors, gateway_headers
+from bot.web.gateway_bursts import Bursts
 from bot.web.gateway_stream import Meter, OversizedEvent
 from bot.web.gateway_upstream import Upstream
 
@@ -113,16 +114,17 @@ class Exchange:
         }
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
         await send({"type": "http.response.start", "status": 200, "headers": raw})
-        async for chunk in self._chunks(response):
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        async with Bursts(response.aiter_bytes()) as bursts:
+            async for chunk in self._chunks(bursts):
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
-    async def _chunks(self, response: httpx.Response) -> AsyncIterator[bytes]:
+    async def _chunks(self, bursts: Bursts) -> AsyncIterator[bytes]:
         """The provider's bytes, and an error event at the end where we or the network had to cut them."""
         import httpx
 
         try:
-            async for chunk in response.aiter_bytes():
+            while chunk := await bursts.next():
                 self._meter.feed(chunk)
                 if not self._meter.finished and not await self._may_spend(self._cost()):
                     yield gateway_errors.error_event("invalid_request_error", gateway_errors.NO_CREDIT)

@@ -33,6 +33,8 @@ class AgentRun:
     permission: str = "auto"
     """auto, ask or plan."""
     schema: dict[str, Any] | None = None
+    attempt: int = 0
+    """How often it was begun before, and lost."""
     beside: Mapping[str, Path] = field(default_factory=dict)
     """Files of the host that the prompt speaks of, by the names that they get in the run's context folder."""
 
@@ -84,16 +86,25 @@ class Agent(Protocol):
 
     def transcript_path(self, layout: Layout, agent_session_id: str) -> str: ...
 
+    def own_paths(self, layout: Layout) -> Sequence[str]:
+        """Where it keeps what it remembers from run to run."""
+        ...
 
-def turn_folder(layout: Layout, turn: int) -> str:
+
+def run_name(turn: int, attempt: int = 0) -> str:
+    """Each attempt at a turn is a run of its own, with files of its own."""
+    return f"turn-{turn}-{attempt}" if attempt else f"turn-{turn}"
+
+
+def turn_folder(layout: Layout, turn: int, attempt: int = 0) -> str:
     """Where a turn's files lie inside the environment."""
-    return posixpath.join(layout.out, f"turn-{turn}")
+    return posixpath.join(layout.out, run_name(turn, attempt))
 
 
-def instructions_path(layout: Layout, turn: int) -> str:
-    return posixpath.join(turn_folder(layout, turn), "instructions.md")
+def instructions_path(layout: Layout, turn: int, attempt: int = 0) -> str:
+    return posixpath.join(turn_folder(layout, turn, attempt), "instructions.md")
 
 
-def context_folder(layout: Layout, turn: int) -> str:
+def context_folder(layout: Layout, turn: int, attempt: int = 0) -> str:
     """Where the files beside a prompt lie: not in the work tree, so that nothing of them comes home."""
-    return posixpath.join(turn_folder(layout, turn), "context")
+    return posixpath.join(turn_folder(layout, turn, attempt), "context")

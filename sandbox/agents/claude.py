@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from sandbox.agents.base import AgentRun, Decoder, context_folder, instructions_path
@@ -45,9 +46,9 @@ class Claude:
         if run.max_turns is not None:
             flags += ["--max-turns", str(run.max_turns)]
         if run.instructions:
-            flags += ["--append-system-prompt-file", instructions_path(layout, run.turn)]
+            flags += ["--append-system-prompt-file", instructions_path(layout, run.turn, run.attempt)]
         if run.beside:
-            flags += ["--add-dir", context_folder(layout, run.turn)]
+            flags += ["--add-dir", context_folder(layout, run.turn, run.attempt)]
         if run.schema is not None:
             flags += ["--json-schema", json.dumps(run.schema)]
         if run.allowed_tools:
@@ -94,6 +95,9 @@ class Claude:
             raise ValueError("a session id is no path")
         folder = re.sub(r"[^A-Za-z0-9]", "-", layout.work)
         return posixpath.join(layout.home, ".claude/projects", folder, f"{_plain(agent_session_id)}.jsonl")
+
+    def own_paths(self, layout: Layout) -> Sequence[str]:
+        return [posixpath.join(layout.home, name) for name in (".claude", ".claude.json")]
 
 
 def _response(request_id: str, answer: dict[str, Any]) -> bytes:

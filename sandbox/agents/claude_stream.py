@@ -1,16 +1,18 @@
-"""Decodes Claude Code's stream into our events; holds what spans lines: the task list and the working folder."""
+"""Decodes Claude Code's stream into our events; holds what spans lines: task list, edits, working folder."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from sandbox.agents import claude_lines as lines
+from sandbox.agents.claude_edits import Edit, edit
 from sandbox.agents.claude_titles import title
 from sandbox.agents.claude_todos import TodoList
 from sandbox.agents.events import (
     AgentEvent,
     Asked,
     Ended,
+    FileChanged,
     Noted,
     Retrying,
     Said,
@@ -25,6 +27,7 @@ from sandbox.agents.text import clean, first_lines, one_line, shorten
 MAX_COUNT = 10**9
 MOST_LINES, MOST_TEXT = 200, 8000
 """Of a tool's result, where there is room for it."""
+MAX_OPEN_EDITS = 200
 REASONS = {
     "aborted_tools": "aborted",
     "aborted_streaming": "aborted",
@@ -40,6 +43,7 @@ class ClaudeDecoder:
     def __init__(self) -> None:
         self._todos = TodoList()
         self._cwd = ""
+        self._edits: dict[str, Edit] = {}
 
     def feed(self, line: str | bytes) -> list[AgentEvent]:
         text = line.decode("utf-8", "replace") if isinstance(line, bytes) else line
@@ -97,6 +101,8 @@ class ClaudeDecoder:
         if parent is None or block.name != "TodoWrite":  # a sub-agent's own list is not the turn's
             self._todos.called(block.id, block.name, block.input)
         name = one_line(block.name, 80)
+        if (change := edit(name, block.input, self._cwd)) and len(self._edits) < MAX_OPEN_EDITS:
+            self._edits[block.id] = change
         return ToolCalled(block.id, name, title(name, block.input, self._cwd), block.input, parent)
 
     def _user(self, line: lines.User) -> list[AgentEvent]:
@@ -111,6 +117,9 @@ class ClaudeDecoder:
         events: list[AgentEvent] = [
             ToolReturned(block.tool_use_id, ok, first_lines(text), first_lines(text, lines=MOST_LINES, limit=MOST_TEXT))
         ]
+        change = self._edits.pop(block.tool_use_id, None)
+        if change and ok:
+            events.append(FileChanged(*change))
         task = detail.task if isinstance(detail, lines.TaskResult) else None
         if self._todos.returned(block.tool_use_id, ok=ok, text=text, task_id=task.id if task else ""):
             events.append(TodoChanged(self._todos.items))

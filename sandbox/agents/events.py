@@ -43,6 +43,15 @@ class ToolReturned:
 
 
 @dataclass(frozen=True)
+class FileChanged:
+    """An editing tool has changed a file; what commands change is not told."""
+
+    path: str
+    added: int
+    removed: int
+
+
+@dataclass(frozen=True)
 class Todo:
     text: str
     state: str
@@ -109,5 +118,15 @@ TODO_TOOLS = frozenset(("TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "Ta
 """Tools by which agents keep their todo list: what they do is told by TodoChanged."""
 
 AgentEvent = (
-    SessionStarted | Said | ToolCalled | ToolReturned | TodoChanged | Retrying | Asked | Ended | Noted | Unreadable
+    SessionStarted
+    | Said
+    | ToolCalled
+    | ToolReturned
+    | FileChanged
+    | TodoChanged
+    | Retrying
+    | Asked
+    | Ended
+    | Noted
+    | Unreadable
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -121,6 +121,12 @@ class Cloud:
 
     async def look(self, sandbox_id: str) -> Listed:
         return _listed(await self._ask("looking at a sandbox", self._sandboxes.get_info(sandbox_id), ASK_SECONDS))
+
+    async def left(self, sandbox_id: str) -> float:
+        """Of what the plan lets it run without a pause; by E2B's clock at its start, and ours now."""
+        found = await self._ask("looking at a sandbox", self._sandboxes.get_info(sandbox_id), ASK_SECONDS)
+        ran = (datetime.now(UTC) - found.started_at).total_seconds()
+        return max(0.0, self._settings.longest_seconds - ran)
 
     async def snapshot(self, sandbox_id: str, name: str) -> str:
         """Of the disk alone where E2B can do that; of the memory too where it cannot. The name finds it again."""

@@ -195,6 +195,13 @@ class E2BEnvironment:
     async def extend(self, seconds: float) -> None:
         await self._line.extend(seconds)
 
+    async def left(self) -> float | None:
+        return await self._cloud.left(self._line.sandbox_id)
+
+    async def still(self) -> None:
+        self._running = (0.0, frozenset())
+        await self._line.call("still", seconds=KILL_SECONDS)
+
     async def pause(self) -> None:
         """No stream may be open across it: a reader that came out of a pause half dead would hold up all others."""
         for watch in list(self._watches):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from sandbox.errors import EnvironmentBusy, EnvironmentGone, NotThere, SandboxError
+from sandbox.errors import EnvironmentBusy, EnvironmentGone, KeyRefused, NotThere, SandboxError
 
 WORDS = 300
 
@@ -59,7 +59,7 @@ def _refused(error: Exception, what: str) -> SandboxError | None:
     if isinstance(error, e2b.SandboxNotFoundException):
         return EnvironmentGone("the sandbox is not there any more")
     if isinstance(error, e2b.AuthenticationException):
-        return SandboxError("E2B refuses the key: check E2B_API_KEY (https://e2b.dev/dashboard?tab=keys)")
+        return KeyRefused("E2B refuses the key: check E2B_API_KEY (https://e2b.dev/dashboard?tab=keys)")
     if isinstance(error, e2b.InvalidArgumentException | e2b.TemplateException | e2b.BuildException):
         return SandboxError(f"{what}: E2B refuses it ({_said(error)})")
     status = getattr(error, "status_code", None)

@@ -82,6 +82,23 @@ class E2BProvider:
         await self._tunnels.open(environment_id, line, anew=chosen.state == "paused")
         return self._environment(environment_id, line, egress_of(chosen))
 
+    async def rest(self, environment_id: str) -> None:
+        """Its memory is kept with it, so nothing of the agent's may be in there."""
+        listed = await self._listed(environment_id)
+        if not listed:
+            raise EnvironmentGone(f"the environment {environment_id} is not there any more")
+        chosen = await self._chosen(environment_id, listed)
+        if chosen.state == "running":
+            await self._let_go(environment_id)
+            environment = self._environment(environment_id, self._line(chosen.id), egress_of(chosen))
+            await environment.still()
+            await environment.pause()
+        self._slots.give(environment_id)
+
+    async def end(self, environment_id: str) -> None:
+        await self._let_go(environment_id)
+        await self._end(environment_id)
+
     async def take_snapshot(self, environment_id: str, name: str) -> str:
         """What runs in it is ended, and our own marks are taken off: another environment is to start from this."""
         listed = await self._listed(environment_id)
@@ -100,6 +117,11 @@ class E2BProvider:
         for environment in list(self._open):
             await environment.detach()
         self._open.clear()
+
+    async def _let_go(self, key: str) -> None:
+        """Of every stream of ours into it: a reader that comes out of a pause half dead holds up all others."""
+        for environment in [one for one in self._open if one.id == key]:
+            await environment.detach()
 
     async def _found(self, key: str) -> Line | None:
         listed = await self._listed(key)

@@ -38,6 +38,8 @@ class Box:
     sockets: str | None
     """The host's folder of sockets, for a box with a way out."""
     dies_with_parent: bool
+    own: str | None = None
+    """The host's folder of sockets for this environment alone."""
 
 
 def prefix(uid: int | None, limits: Limits, ceilings: Mapping[str, int]) -> list[str]:
@@ -91,7 +93,7 @@ def _namespaces(box: Box, seccomp_fd: int, status_fd: int) -> list[str]:
 def _skeleton(box: Box) -> list[str]:
     """Folders of our own making: bubblewrap makes missing parents 0700."""
     inside = [path for _, path in box.furniture.read_only]
-    inside += [at.HOME, at.OUT, at.SOCKETS, at.RUNNER, "/var/tmp"]  # noqa: S108
+    inside += [at.HOME, at.OUT, at.SOCKETS, at.OWN, at.RUNNER, "/var/tmp"]  # noqa: S108
     made = sorted({parent for path in inside for parent in _parents(path) if parent != "/usr"})
     return [option for folder in made for option in ("--perms", "0755", "--dir", folder)]
 
@@ -119,6 +121,8 @@ def _bound(box: Box) -> list[str]:
     if box.sockets is not None:
         # The folder and not its sockets: a host that restarts makes new ones, and they are found again.
         options += ["--ro-bind", box.sockets, at.SOCKETS]
+    if box.own is not None:
+        options += ["--ro-bind", box.own, at.OWN]
     return options
 
 
@@ -141,10 +145,11 @@ def _environment(box: Box) -> list[str]:
     return options
 
 
-def forwarded(furniture: Furniture, command: Sequence[str], *, name: str | None = None) -> list[str]:
+def forwarded(box: Box, command: Sequence[str], *, name: str | None = None) -> list[str]:
     """The command behind the forwarder; with a name, as a launched one with a log and a way in for the host."""
-    found = [furniture.python, "-I", "-S", f"{at.RUNNER}/forwarder.py"]
-    found += ["--gateway", f"{at.SOCKETS}/{at.GATEWAY_SOCKET}", "--egress", f"{at.SOCKETS}/{at.EGRESS_SOCKET}"]
+    egress = at.SOCKETS if box.own is None else at.OWN
+    found = [box.furniture.python, "-I", "-S", f"{at.RUNNER}/forwarder.py"]
+    found += ["--gateway", f"{at.SOCKETS}/{at.GATEWAY_SOCKET}", "--egress", f"{egress}/{at.EGRESS_SOCKET}"]
     found += ["--denied", f"{at.OUT}/{blocked.LOG}"]
     if name is not None:
         found += ["--log", f"{at.OUT}/launch-{name}.log", "--expose", f"{at.OUT}/{exposure(name)}"]

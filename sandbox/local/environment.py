@@ -96,7 +96,7 @@ class LocalEnvironment:
     ) -> ExecResult:
         self._require()
         box = self._box(env, cwd, network=network, dies_with_parent=True)
-        command = boxes.forwarded(self._furniture, argv) if network else list(argv)
+        command = boxes.forwarded(box, argv) if network else list(argv)
         return await self._launcher.run(box, command, stdin=stdin, timeout=timeout)
 
     async def launch(
@@ -104,7 +104,7 @@ class LocalEnvironment:
     ) -> None:
         self._require()
         box = self._box(env, cwd, network=True, dies_with_parent=False)
-        command = boxes.forwarded(self._furniture, argv, name=name)
+        command = boxes.forwarded(box, argv, name=name)
         await self._in_thread(lambda: self._launched(name).start(self._launcher, box, command))
 
     async def liveness(self, name: str) -> Liveness:
@@ -155,6 +155,13 @@ class LocalEnvironment:
         """Local environments do not end by themselves: the date is kept for whoever tidies up."""
         await self._in_thread(lambda: self._note_expiry(time.time() + seconds))
 
+    async def left(self) -> float | None:
+        return None
+
+    async def still(self) -> None:
+        if not await asyncio.to_thread(members.kill_all, self._folders.home, TERMINATE_SECONDS):
+            raise EnvironmentBusy(f"processes of {self._id} could not be killed")
+
     async def pause(self) -> None:
         await self._in_thread(lambda: members.freeze(self._folders.home, signal.SIGSTOP))
 
@@ -180,8 +187,7 @@ class LocalEnvironment:
 
     async def terminate(self) -> None:
         await self._exposures.close()
-        if not await asyncio.to_thread(members.kill_all, self._folders.home, TERMINATE_SECONDS):
-            raise EnvironmentBusy(f"processes of {self._id} could not be killed")
+        await self.still()
         await asyncio.to_thread(at.remove, self._folders)
 
     async def list(self, path: str) -> list[FileStat]:
@@ -198,6 +204,7 @@ class LocalEnvironment:
             env=dict(env or {}),
             cwd=cwd or at.WORK,
             sockets=str(self._sockets) if network else None,
+            own=str(self._folders.own) if network and self._folders.own.is_dir() else None,
             dies_with_parent=dies_with_parent,
         )
 

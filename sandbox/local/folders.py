@@ -18,6 +18,7 @@ TEMPORARY = "/tmp"  # noqa: S108 - the path inside a box, where it is the sessio
 RUN = "/run/forgehand"
 OUT = f"{RUN}/out"
 SOCKETS = f"{RUN}/sockets"
+OWN = f"{RUN}/own"
 RUNNER = "/opt/forgehand/runner"
 AGENT = "/opt/forgehand/bin/claude"
 
@@ -29,6 +30,8 @@ REMOVE_SECONDS = 120.0
 
 _FALLBACK = Path("/var/tmp")  # noqa: S108 - checked for its owner and mode before use
 _SOCKET_PATH_LIMIT = 107
+KEY_LENGTH = 14
+"""Of a session's environments, at most."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class Folders:
 
     box: Path
     state: Path
+    own: Path
+    """Where the host listens for this environment alone, if it is to reach more than the others."""
 
     @property
     def home(self) -> Path:
@@ -93,18 +98,22 @@ class Base:
         self.path = wanted if _serves(wanted) else _fallback(wanted)
         self.sockets = self.path / "sockets"
         self.tools = self.path / "tools"
+        self.ways = self.path / "ways"
         for folder, mode in (
             (self.path, 0o711),
             (self.path / "boxes", 0o711),
             (self.sockets, 0o711),
             (self.tools, 0o755),
+            (self.ways, 0o711),
             (self.path / "state", 0o700),
         ):
             folder.mkdir(parents=True, exist_ok=True)
             folder.chmod(mode)
 
     def folders(self, environment_id: str) -> Folders:
-        return Folders(self.path / "boxes" / environment_id, self.path / "state" / environment_id)
+        return Folders(
+            self.path / "boxes" / environment_id, self.path / "state" / environment_id, self.ways / environment_id
+        )
 
     def environment_ids(self) -> list[str]:
         return sorted(entry.parent.name for entry in (self.path / "state").glob("*/spec.json"))
@@ -112,7 +121,7 @@ class Base:
 
 def _serves(root: Path) -> bool:
     """Whether boxes can live there: other users reach it when we are root, and a socket's path fits into an address."""
-    if len(os.fsencode(root / "sockets" / GATEWAY_SOCKET)) > _SOCKET_PATH_LIMIT:
+    if len(os.fsencode(root / "ways" / ("x" * KEY_LENGTH) / EGRESS_SOCKET)) > _SOCKET_PATH_LIMIT:
         return False
     if root.is_relative_to("/usr"):
         return False  # /usr is shown inside
@@ -163,7 +172,7 @@ def remove(folders: Folders) -> None:
 
     By `rm`, which stands trees of any depth; an ordinary user must first open folders that the agent has closed.
     """
-    for folder in (folders.box, folders.state):
+    for folder in (folders.box, folders.own, folders.state):
         for command in (["rm", "-rf"], ["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
             if folder.exists():
                 _run([*command, "--", str(folder)])

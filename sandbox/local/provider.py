@@ -63,6 +63,11 @@ class LocalProvider:
         """Where the host listens as gateway.sock and egress.sock (mode 0666: the folder is what guards them)."""
         return self._base.sockets
 
+    @property
+    def ways(self) -> Path:
+        """Where the host listens as KEY/egress.sock for an environment that may reach more than the others."""
+        return self._base.ways
+
     async def start(self) -> None:
         """Get ready and prove with a real box that this host isolates; IsolationMissing says what to do."""
         await self._prepared()
@@ -95,6 +100,14 @@ class LocalProvider:
         if spec is None:
             raise EnvironmentGone(f"the environment {environment_id} is not there any more")
         return self._environment(environment_id, spec["uid"], ready)
+
+    async def rest(self, environment_id: str) -> None:
+        """Files only: a box that was kept is a folder, and the next command in it begins a new one."""
+        await (await self.attach(environment_id)).still()
+
+    async def end(self, environment_id: str) -> None:
+        with contextlib.suppress(EnvironmentGone):
+            await (await self.attach(environment_id)).terminate()
 
     async def close(self) -> None:
         for environment in list(self._given):
@@ -150,6 +163,9 @@ class LocalProvider:
             known = self._spec(key)
             uid: int | None = known["uid"] if known else self._free_uid(key)
             at.make(folders, uid)
+            if spec.egress:
+                folders.own.mkdir(exist_ok=True)
+                folders.own.chmod(0o711)
             if known is None:
                 now = time.time()
                 write_json(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from .repository import GitFailed, GitTimedOut, Repository, create, remove
 
 REF = "refs/forgehand/work"
 SUBJECTS = 50
+GENTLY = 15
 
 
 def main() -> int:
@@ -27,9 +29,12 @@ def main() -> int:
 def collect(spec: dict[str, Any]) -> dict[str, Any]:
     """From the agent's own repository; where that is ruined, from the pack that the checkout was made of."""
     work, folder = Path(spec["work"]), Path(spec["out"])
+    _make_way(folder)
     scratch = folder / "collecting"
     remove(scratch)  # of a collect that was killed: a left-over lock would stop us for good
     scratch.mkdir(parents=True)
+    if spec.get("gently"):
+        os.nice(GENTLY)
     own = Repository(spec["git"], work / ".git", work, seconds=spec["timeout_seconds"] / 2)
     try:
         return _snapshot(own, scratch, spec["base"], start="HEAD" if own.has("HEAD^{tree}") else spec["base"])
@@ -42,6 +47,14 @@ def collect(spec: dict[str, Any]) -> dict[str, Any]:
             raise GitFailed(f"{error}; and from the original pack: {second}") from None
     finally:
         remove(scratch)
+
+
+def _make_way(folder: Path) -> None:
+    """The agent may have put a file or a link in the place of its turn's folder, or closed it: the work comes home."""
+    if folder.is_symlink() or not folder.is_dir():
+        folder.unlink(missing_ok=True)
+        folder.mkdir(parents=True)
+    folder.chmod(0o700)
 
 
 def _from_pack(spec: dict[str, Any], scratch: Path) -> dict[str, Any]:

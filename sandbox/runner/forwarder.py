@@ -152,8 +152,6 @@ def note(path: str | None, host: str, port: str) -> None:
 
 async def ways_out(options: dict[str, str]) -> list[asyncio.Server]:
     """To the gateway and to the rest of the world."""
-    if "gateway" in options:
-        return [await listen(options["gateway"]), await listen(options["egress"], options.get("denied"))]
     if "egress" in options:
         return [await listen(options["gateway"]), await listen(options["egress"], options.get("denied"))]
     from . import web  # only where we run as a module of our package

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,36 +12,43 @@ from . import documents
 from .repository import GitFailed, Repository, add, create, remove
 
 MARKER = "forgehand-prepared"
+MOST_RULES = 1000
 NO_TURN = 0  # of the checkout in a snapshot
 
 
 def main() -> int:
     spec = documents.read_stdin()
     try:
-        already = prepare(spec)
+        answer = prepare(spec)
     except (GitFailed, OSError) as error:
         documents.answer({"ok": False, "error": str(error)})
         return 1
-    documents.answer({"ok": True, "already": already})
+    documents.answer({"ok": True, **answer})
     return 0
 
 
-def prepare(spec: dict[str, Any]) -> bool:
-    """True when this turn's checkout was made before: what the agent did in it since is left alone."""
+def prepare(spec: dict[str, Any]) -> dict[str, bool]:
+    """`already`: this turn's checkout was made before, and what the agent did in it since is left alone. `known`: some
+    checkout was, and nothing that was built in it is taken away."""
     work, state = Path(spec["work"]), Path(spec["state"])
+    for path in spec.get("remove", ()):
+        remove(Path(path))
     wanted = {"turn": spec["turn"], "sha": spec["sha"], "branch": spec["branch"]}
     found = _found(state)
-    if found == wanted and (work / ".git").exists():
-        return True
+    if not spec.get("fresh") and found == wanted and (work / ".git").exists():
+        return {"already": True, "known": True}
     work.mkdir(parents=True, exist_ok=True)
     state.mkdir(parents=True, exist_ok=True)
     remove(state / MARKER)
     repository = Repository(spec["git"], work / ".git", work, seconds=spec["timeout_seconds"])
     base = _grown(repository, spec, state, found) if spec["on"] else _made(repository, spec)
     _check_out(repository, spec["sha"], spec["branch"])
+    hidden = not spec["on"] and _clear_what_hid_itself(repository)  # in a snapshot no agent has been
+    if spec.get("saved"):
+        _put_back(repository, spec["sha"], spec["saved"])
     documents.write_atomically(state / "base.json", base)
     documents.write_atomically(state / MARKER, wanted)
-    return False
+    return {"already": False, "known": found is not None and not hidden}
 
 
 def _made(repository: Repository, spec: dict[str, Any]) -> dict[str, Any]:
@@ -68,6 +76,33 @@ def _check_out(repository: Repository, sha: str, branch: str) -> None:
     repository("config", "user.name", "Forgehand agent")
     repository("config", "user.email", "agent@forgehand.invalid")
     repository("config", "gc.auto", "0")
+
+
+def _clear_what_hid_itself(repository: Repository) -> bool:
+    """Only rules of the commit itself keep a file: one laid beside them would hide the next turn's work as well.
+    True: there was something, which setup commands may have made."""
+    found = repository("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z", raw=True)
+    listed = [path for path in found.split("\0") if path]
+    with tempfile.TemporaryFile() as asked:
+        # This command takes no literal names; with "./" before it, none can begin with what git reads as magic.
+        asked.write("".join(f"./{path}\0" for path in listed).encode("utf-8", "surrogateescape"))
+        asked.seek(0)
+        check = ("--no-literal-pathspecs", "check-ignore", "-z", "-v", "--stdin")
+        told = repository(*check, stdin=asked, allowed=(0, 1), raw=True).split("\0")
+    rules = sorted(set(told[0:-1:4]))[:MOST_RULES]
+    tracked = set(repository("ls-files", "-z", "--", *rules, raw=True).split("\0")) if rules else set()
+    ruled = {path for rule, path in zip(told[0::4], told[3::4]) if rule in tracked}  # noqa: B905 - Python 3.9
+    hidden = [path for path in listed if f"./{path}" not in ruled]
+    for path in hidden:
+        remove(repository.work / path.rstrip("/"))
+    return bool(hidden)
+
+
+def _put_back(repository: Repository, base: str, bundle: str) -> None:
+    """Work that was brought home, as if it had just been done: on top of the commit and in no commit of its own."""
+    said = repository("bundle", "unbundle", bundle)
+    repository("read-tree", "--reset", "-u", said.split()[0])
+    repository("reset", "--mixed", "--quiet", base)
 
 
 def _found(state: Path) -> Any:

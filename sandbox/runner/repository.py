@@ -33,6 +33,7 @@ SETTINGS = (
     ("safe.directory", "*"),  # the folder may have been made by another user of the same environment
 )
 IDENTITY = ("Forgehand agent", "agent@forgehand.invalid")
+RAW_BYTES = 64 << 20
 WHEN = "1767225600 +0000"  # the host makes the commit that counts; this one only carries the tree
 
 
@@ -58,13 +59,16 @@ class Repository:
         """Work on a scratch index instead of the one that the agent uses."""
         self._index = path
 
-    def __call__(self, *arguments: str, stdin: IO[bytes] | None = None, allowed: Sequence[int] = (0,)) -> str:
+    def __call__(
+        self, *arguments: str, stdin: IO[bytes] | None = None, allowed: Sequence[int] = (0,), raw: bool = False
+    ) -> str:
+        """`raw`: every byte of it, also of names that are no text."""
         left = self._deadline - time.monotonic()
         done = processes.run(
             [self._git, *arguments],
             cwd=str(self.work),
             env=self._environment(),
-            limits=processes.Limits(left),
+            limits=processes.Limits(left, RAW_BYTES) if raw else processes.Limits(left),
             stdin=stdin,
         )
         if done.timed_out:
@@ -72,7 +76,7 @@ class Repository:
         if done.exit_code not in allowed:
             words = done.errors.decode("utf-8", "replace").strip()
             raise GitFailed(f"git {arguments[0]} failed: {words[-1500:]}")
-        return done.output.decode("utf-8", "replace").strip()
+        return done.output.decode("utf-8", "surrogateescape") if raw else done.output.decode("utf-8", "replace").strip()
 
     def has(self, thing: str) -> bool:
         try:

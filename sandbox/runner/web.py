@@ -171,7 +171,7 @@ async def listen_egress(allowed: frozenset[str], denied: str | None) -> asyncio.
             method, _, rest = head.split(b"\r\n")[0].decode("latin-1").partition(" ")
             host, _, port = rest.split(" ")[0].rpartition(":")
             name = host.lower().rstrip(".")
-            if method != "CONNECT" or port != "443" or name not in allowed:
+            if method != "CONNECT" or port != "443" or not _is_listed(name, allowed):
                 note(denied, host if method == "CONNECT" else rest.split(" ")[0], port)
                 await _refuse(writer, "403 Forbidden", REASON if method == "CONNECT" else "use https")
                 return
@@ -183,6 +183,11 @@ async def listen_egress(allowed: frozenset[str], denied: str | None) -> asyncio.
         await relay((reader, writer), far)
 
     return await asyncio.start_server(serve, "127.0.0.1", 0, backlog=512)
+
+
+def _is_listed(name: str, allowed: frozenset[str]) -> bool:
+    """As it stands there, or below a name that begins with `*.`."""
+    return name in allowed or any(host[:2] == "*." and name.endswith(host[1:]) for host in allowed)
 
 
 async def _refuse(writer: asyncio.StreamWriter, status: str, reason: str) -> None:

@@ -102,6 +102,16 @@ async def test_the_page_shows_the_session_to_its_end_and_takes_comments(tmp_path
         await expect(page.locator(".diff .add").first).to_contain_text("never below zero")
 
 
+async def test_a_box_that_is_ticked_on_the_page_is_a_command(tmp_path: Path) -> None:
+    async with demo(tmp_path / "data") as (url, _), browser_page(url) as page:
+        live = page.locator(".comment.bot").first
+        await expect(live).to_contain_text("Now:", timeout=SESSION_MS)
+        await live.locator("input[data-task]").first.check()
+        await expect(live).to_contain_text("asked to stop", timeout=SESSION_MS)
+        await expect(live.locator("input[data-task]").first).not_to_be_checked()
+        await expect(live).to_contain_text("/claude continue")
+
+
 async def test_a_page_whose_demo_has_ended_says_so(tmp_path: Path) -> None:
     async with demo(tmp_path / "data") as (url, process):
         async with async_playwright() as playwright:

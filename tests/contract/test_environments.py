@@ -121,6 +121,38 @@ async def test_attach_to_what_is_not_there(provider: EnvironmentProvider) -> Non
         await provider.attach("nothing")
 
 
+# --- rest and end
+
+
+async def test_at_rest_nothing_runs_and_the_files_stay(provider: EnvironmentProvider) -> None:
+    env = await provider.create("one", SPEC)
+    await env.launch("run", shell("setsid sleep 300 & exec sleep 300"))
+    await env.write(f"{env.layout.work}/built", b"here")
+    await provider.rest("one")
+    await provider.rest("one")
+    again = await provider.attach("one")
+    assert await again.liveness("run") is Liveness.EXITED
+    assert await again.read(f"{again.layout.work}/built") == b"here"
+    with pytest.raises(EnvironmentGone):
+        await provider.rest("nothing")
+
+
+async def test_end_also_what_is_at_rest_and_what_is_gone(provider: EnvironmentProvider) -> None:
+    await provider.create("one", SPEC)
+    await provider.create("two", SPEC)
+    await provider.rest("one")
+    for name in ("one", "two", "two", "nothing"):
+        await provider.end(name)
+    assert await provider.find({}) == []
+    with pytest.raises(EnvironmentGone):
+        await provider.attach("one")
+
+
+async def test_how_long_it_may_still_run(env: EnvironmentPrimitives) -> None:
+    left = await env.left()
+    assert left is None or 3500 < left <= 3600
+
+
 # --- exec
 
 
@@ -298,6 +330,7 @@ async def test_upload_and_download(env: EnvironmentPrimitives, tmp_path: Path) -
     assert target.read_bytes() == data
 
 
+@pytest.mark.acceptance("C13")
 async def test_download_past_the_cap_leaves_nothing(env: EnvironmentPrimitives, tmp_path: Path) -> None:
     await env.exec(shell(f"truncate -s 1G {env.layout.out}/sparse; head -c 5000 /dev/zero > {env.layout.out}/big"))
     for name in ("sparse", "big"):

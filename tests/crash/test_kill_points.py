@@ -13,8 +13,11 @@ import pytest
 
 from bot.simulation.anthropic import Call, Say, Script
 from bot.simulation.github.state import Delivery
-from bot.store import events, machines, sessions
+from bot.store import environments, events, machines, sessions
 from bot.store.base import Store
+from bot.store.environments import EnvironmentState
+from sandbox.local import members
+from sandbox.local.folders import Base
 from tests.crash.process import Service
 from tests.e2b_stand_in import E2BStandIn
 from tests.e2b_world import e2b_spine
@@ -102,8 +105,28 @@ async def crashed(world: World, scenario: Scenario, point: int) -> None:
     _redeliver_what_was_not_taken(world)
     try:
         assert await world.outcome(scenario.turns) == scenario.outcome, world.replies()[-1].body
+        await no_strays(world)
     finally:
         await again.stop()
+
+
+async def no_strays(world: World) -> None:
+    """One environment is kept; where that is to be seen from here, it is all that there is, and nothing runs in it."""
+    base = Base(world.root / "data" / "environments")
+    local = world.environment.get("FORGEHAND_SANDBOX") != "e2b"
+    store = await Store.open_reader(world.root / "data" / "state.db")
+    try:
+        async with asyncio.timeout(20):
+            while True:
+                rows = await environments.all_of_them(store)
+                there = set(base.environment_ids()) if local else rows.keys()
+                kept = {one.id for one in rows.values() if one.state is EnvironmentState.KEPT}
+                running = any(members.members(base.folders(one).home) for one in there)
+                if there == kept == rows.keys() and len(there) == 1 and not running:
+                    return
+                await asyncio.sleep(0.05)
+    finally:
+        await store.close()
 
 
 async def _ends_or_dies(world: World, scenario: Scenario, service: Service) -> None:

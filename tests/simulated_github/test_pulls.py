@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 
 import httpx
+import pytest
 
 from tests.simulated_github.scene import Json, Scene
 
@@ -143,3 +144,30 @@ async def test_reviews_stay_within_the_diff(scene: Scene) -> None:
     assert [await review(2), await review(40), await review(1, "lib/b.py")] == [200, 422, 422]
     assert len((await scene.call("GET", path, auth=token)).json()) == 1
     assert len((await scene.call("GET", path.replace("reviews", "comments"), auth=token)).json()) == 1
+
+
+async def test_a_discussion_in_the_diff_has_one_level_and_tells_of_each_word(scene: Scene) -> None:
+    token = await scene.mint()
+    scene.github.commit(scene.repo, "work", {"a.py": "one\nTWO\nthree\n"}, by="alice")
+    pull = scene.github.open_pull(scene.repo, head="work", by="alice")
+    with pytest.raises(LookupError):
+        scene.github.review_line(pull, ("a.py", 40), "hm", by="alice")
+    first = scene.github.review_line(pull, ("a.py", 2), "hm", by="alice")
+    assert first.hunk.startswith("@@ ") and first.hunk.endswith("+TWO")
+    path = f"/repos/octo/calc/pulls/{pull.number}/comments"
+
+    async def reply(to: int, words: str = "yes", at: str = path) -> httpx.Response:
+        return await scene.call("POST", f"{at}/{to}/replies", {"body": words}, auth=token)
+
+    answered = await reply(first.id)
+    assert answered.status_code == 201 and answered.json()["in_reply_to_id"] == first.id
+    refused = [await reply(answered.json()["id"]), await reply(first.id, ""), await reply(12345)]
+    refused.append(await reply(first.id, at="/repos/octo/calc/pulls/999/comments"))
+    assert [one.status_code for one in refused] == [422, 422, 404, 404]
+    scene.github.lock(pull, by="alice")
+    assert (await reply(first.id)).status_code == 403
+    one = f"/repos/octo/calc/pulls/comments/{first.id}"
+    assert (await scene.call("GET", one, auth=token)).json()["diff_hunk"] == first.hunk
+    assert (await scene.call("POST", f"{one}/reactions", {"content": "eyes"}, auth=token)).status_code == 201
+    assert (await scene.call("POST", f"{one}/reactions", {"content": "wow"}, auth=token)).status_code == 422
+    assert len((await scene.call("GET", path, auth=token)).json()) == 2

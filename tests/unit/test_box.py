@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from sandbox.local.launcher import CLEAN
 from sandbox.local.tools import Furniture
 
 FURNITURE = Furniture((("/usr", "/usr"), ("/host/tool", "/opt/x/tool")), (("usr/bin", "/bin"),), "/bin", "py", "git")
-BOX = Box(Folders(Path("/b"), Path("/s")), FURNITURE, {"X": "a\nb"}, "/work", sockets=None, dies_with_parent=True)
+BOX = Box(
+    Folders(Path("/b"), Path("/s"), Path("/w")), FURNITURE, {"X": "a\nb"}, "/work", sockets=None, dies_with_parent=True
+)
 
 
 def options(**changes: object) -> list[str]:
@@ -86,11 +89,17 @@ def test_an_ordinary_user_shares_one_number_of_processes_over_all_boxes() -> Non
 
 
 def test_the_forwarder_stands_before_the_command() -> None:
-    found = boxes.forwarded(FURNITURE, ["cmd", "-x"], name="turn-1")
+    found = boxes.forwarded(BOX, ["cmd", "-x"], name="turn-1")
     assert found[0] == "py"
     assert found[-3:] == ["--", "cmd", "-x"]
     assert "/run/forgehand/out/launch-turn-1.log" in found
-    assert "--log" not in boxes.forwarded(FURNITURE, ["cmd"])
+    assert "--log" not in boxes.forwarded(BOX, ["cmd"])
+    assert "/run/forgehand/sockets/egress.sock" in found
+    alone = replace(BOX, sockets="/host/sockets", own="/host/ways/one")
+    assert "/run/forgehand/own/egress.sock" in boxes.forwarded(alone, ["cmd"])
+    options = boxes.arguments(alone, seccomp_fd=3, status_fd=4)
+    at = options.index("/host/ways/one")
+    assert options[at - 1 : at + 2] == ["--ro-bind", "/host/ways/one", "/run/forgehand/own"]
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,19 @@ def parse(body: str) -> Command | None:
         ("/claude approve", Approve()),
         ("/claude approve\n\n1. this\n2. that", Approve("1. this\n2. that")),
         ("/claude approve the open requests", Run("approve the open requests")),
+        ("/claude approve ab12cd34-2", Approve(approval="ab12cd34-2")),
+        ("/claude approve ab12cd34-2-11 session", Approve(approval="ab12cd34-2-11", scope="session")),
+        ("/claude approve once", Approve()),
+        ("/claude approve\n\n> 1. this\n>\n> 2. that", Approve("1. this\n\n2. that")),
+        ("/claude approve\n\n-- \nSent from my phone", Approve()),
+        ("/claude approve session cookies", Run("approve session cookies")),
+        ("/claude approve ab12cd34", Run("approve ab12cd34")),
+        ("/claude deny ab12cd34-2-1\nnot now", Deny("not now", "ab12cd34-2-1")),
+        ("/claude deny session", Run("deny session")),
+        ("/claude --queue and then this", Run("and then this", Options(queue=True))),
+        ("/claude and then this --queue", Run("and then this", Options(queue=True))),
+        ("/claude --queue --budget 3 this", Run("this", Options(queue=True, budget_usd=3))),
+        ("/claude add a --queue option to the CLI", Run("add a --queue option to the CLI")),
         ("/claude deny", Deny()),
         ("/claude deny everything", Run("deny everything")),
         ("/claude stop", Stop()),
@@ -309,6 +322,29 @@ def test_what_runs_is_a_paragraph_of_the_author_for_markdown_too(body: str) -> N
             shown = shown or any("/claude" in text for text in texts)
         shown = shown or (token.type == "html_block" and depth == 0 and "/claude" in token.content)
     assert shown
+
+
+_AROUND = [
+    ("<!--", "-->"),
+    ("`", "`"),
+    ("``", "``"),
+    ("<pre>", "</pre>"),
+    ("<code>", "</code>"),
+    ("```", "```"),
+    ("~~~", "~~~"),
+]
+_WORDS = st.text(alphabet="ab ,.", max_size=12)
+
+
+@given(st.sampled_from(_AROUND), st.lists(_WORDS, min_size=1, max_size=3), _WORDS)
+def test_nothing_within_code_or_comments_is_a_command(marks: tuple[str, str], lines: list[str], after: str) -> None:
+    opening, closing = marks
+    separator = "\n" if len(opening) == 3 and opening[0] in "`~" else ""
+    inside = "\n".join(line.strip() or "x" for line in lines)
+    assert (
+        parse(f"x\n\n{opening}{separator}{inside}\n/claude fix\n{inside}{separator}{closing}\n\n{after.strip()}")
+        is None
+    )
 
 
 @given(st.text(max_size=200), st.sampled_from(["", "/claude ", "/claude --budget ", "/claude continue +", "@forge "]))

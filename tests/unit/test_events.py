@@ -23,7 +23,7 @@ from bot.events import (
     ReviewCommentCreated,
     ReviewSubmitted,
 )
-from bot.models import DeliveryId, InstallationId, Person, Repo, RepoId, Thread
+from bot.models import DeliveryId, InstallationId, Person, Repo, RepoId, Spot, Thread
 
 GUID = DeliveryId("72d3162e-cc78-11e3-81ab-4c9367dc0958")
 AT = "2026-11-18T10:00:00Z"
@@ -248,3 +248,26 @@ def test_repositories_of_an_installation() -> None:
     assert isinstance(event, InstallationChanged)
     assert event.added == ()
     assert event.removed == (events.InstalledRepo(RepoId(11), "octo", "calc", True),)
+
+
+def test_a_place_in_the_diff_comes_with_its_file_line_and_hunk() -> None:
+    place = {"path": "a.py", "line": None, "original_line": 7, "start_line": None, "diff_hunk": "@@ -1 +1 @@"}
+    answered = {**COMMENT, **place, "in_reply_to_id": 98}
+    event = decode("pull_request_review_comment", payload("created", pull_request=ISSUE, comment=answered))
+    assert isinstance(event, ReviewCommentCreated)
+    assert event.place == Spot(98, "a.py", 7, None, "@@ -1 +1 @@")
+    assert (event.react_to, event.thread.is_pull) == (99, True)
+
+
+def test_a_label_asks_as_often_as_it_is_put_on_and_is_no_replay() -> None:
+    first = decode("issues", payload("labeled", issue=ISSUE, label={"name": "claude"}))
+    assert isinstance(first, Labeled) and first.author.login == "alice" and first.label == "claude"
+    assert first.source == f"label:11:3:{GUID}"
+    late = decode("issues", payload("labeled", issue=ISSUE, label={"name": "claude"}), NOW + 5 * 24 * 3600)
+    assert "4 days old" in reason(late)
+
+
+def test_a_review_as_a_whole_takes_no_reaction() -> None:
+    review = {"id": 5, "user": ALICE, "body": "/claude fix", "submitted_at": AT}
+    event = decode("pull_request_review", payload("submitted", pull_request=ISSUE, review=review))
+    assert isinstance(event, ReviewSubmitted) and event.react_to is None and event.comment_id == 5

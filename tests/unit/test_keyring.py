@@ -44,6 +44,7 @@ def test_moved_to_any_other_place_it_does_not_decrypt(value: str, place: Place, 
             ring.open(sealed, other)
 
 
+@pytest.mark.acceptance("F12")
 @given(value=values, data=st.data())
 def test_a_changed_byte_is_noticed(value: str, data: st.DataObject) -> None:
     ring = KeyRing([A])
@@ -62,6 +63,7 @@ def test_what_is_no_ciphertext_is_refused_in_words(garbage: str) -> None:
             ring.open(text, PLACE)
 
 
+@pytest.mark.acceptance("F15")
 @given(value=st.text("abcdefghij", min_size=12))
 def test_neither_words_nor_reprs_hold_a_value_or_a_key(value: str) -> None:
     ring = KeyRing([A])
@@ -75,6 +77,7 @@ def test_neither_words_nor_reprs_hold_a_value_or_a_key(value: str) -> None:
         assert A.reveal() not in text
 
 
+@pytest.mark.acceptance("F12")
 def test_the_newest_key_encrypts_and_all_decrypt() -> None:
     old, both, new = KeyRing([A]), KeyRing([B, A]), KeyRing([B])
     former, latter = old.seal("x", PLACE), both.seal("x", PLACE)

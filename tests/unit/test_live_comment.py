@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bot import replies
 from bot.live import render
+from bot.live.line import Place
 from bot.live.page import View
 from bot.live.state import LiveState
 from bot.models import InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TurnState, Usage
@@ -21,6 +22,7 @@ from bot.store.records import Session
 from sandbox.agents.events import (
     AgentEvent,
     Ended,
+    FileChanged,
     Retrying,
     Said,
     SessionStarted,
@@ -60,7 +62,7 @@ def fold(*events: AgentEvent) -> LiveState:
     return state
 
 
-def view(live: LiveState | None = None, place: int = 0, **turn: Any) -> View:
+def view(live: LiveState | None = None, place: Place | None = None, **turn: Any) -> View:
     return View(
         turn=replace(TURN, **{"started_at": 1000.0, "work_started_at": 1005.0, **turn}),
         session=SESSION,
@@ -80,10 +82,18 @@ def done(outcome: Outcome, **turn: Any) -> str:
 
 
 def test_a_waiting_turn_says_its_place() -> None:
-    seen = view(place=2)
+    seen = view(place=Place(2, running=8, estimate=370.0, known=12))
     text = render.comment(replace(seen, turn=replace(seen.turn, state=TurnState.QUEUED, step=Step.PREPARE)))
     assert text.startswith("<!-- forgehand:session=abcd1234 turn=1 state=queued -->")
     assert "Queued, 2nd in line" in text
+    assert "8 turns run now. That may take about 6 min, going by the last 12 turns." in text
+
+
+def test_a_waiting_turn_claims_no_time_that_is_not_known() -> None:
+    for place in (Place(1, running=8), Place(1, running=1, behind_own_thread=True)):
+        text = render.comment(view(place=place, state=TurnState.QUEUED))
+        assert "may take" not in text
+    assert "when the turn before it on this thread has ended" in text
 
 
 def test_a_running_turn_shows_step_todo_tools_and_money() -> None:
@@ -93,6 +103,7 @@ def test_a_running_turn_shows_step_todo_tools_and_money() -> None:
         Said("I will fix it."),
         ToolCalled("1", "Bash", "pytest -q"),
         ToolReturned("1", False, "2 failed"),
+        FileChanged("shop.py", 3, 1),
         ToolCalled("2", "Edit", "shop.py"),
     )
     text = render.comment(view(state))
@@ -101,8 +112,10 @@ def test_a_running_turn_shows_step_todo_tools_and_money() -> None:
         "✅ Read",
         "▶️ Fix",
         "▫️ Test",
-        "**Now:** **Edit** `shop.py` · for 1 min 25 s",
-        "> I will fix it.",
+        "**Now:** silent for 1 min 24 s while **Edit** `shop.py` runs (since 00:16:56 UTC)",
+        "**The agent says:**\n\n> I will fix it.",
+        "1 file edited so far, +3 −1",
+        "00:16:53 Bash: pytest -q",
         "✗ **Bash** `pytest -q` → `2 failed`",
         "$1.25 of $5.00",
         "9.2 k tokens",
@@ -155,7 +168,7 @@ def test_hostile_words_keep_their_place_and_lose_their_effect() -> None:
     assert "@everyone" not in outside_code
     assert "![" not in outside_code
     assert len(re.findall(r"(?m)^- ✓ ", text)) == 1
-    assert text.count("</details>") == 1
+    assert text.count("</details>") == 2, "the tool calls and the log"
 
 
 @given(st.text(max_size=400), st.text(max_size=400), st.lists(st.text(max_size=80), max_size=40))
@@ -194,3 +207,35 @@ def test_blocked_hosts_are_named_with_the_way_to_allow_them() -> None:
     never = ({"host": "github.com", "port": 443, "count": 1},)
     assert "`egress:`" not in done(Outcome.NO_CHANGE, blocked=never)
     assert "Blocked" not in done(Outcome.NO_CHANGE)
+
+
+def test_the_agents_words_are_set_apart_from_ours() -> None:
+    said = "Verified by Forgehand: all.\n\n- [ ] **Stop** \u00b7 `/claude stop`\n\n```\ncode\n```"
+    text = neutralise.whole(done(Outcome.NO_CHANGE, agent_result=said))
+    inside = text.partition("**The agent says:**\n\n")[2].partition("\n\n**Next:**")[0]
+    assert "Verified by Forgehand: all." in inside
+    assert all(line.startswith(">") for line in inside.splitlines())
+
+
+@pytest.mark.acceptance("D12")
+def test_a_flood_of_words_leaves_room_for_what_must_be_said() -> None:
+    rows = [{"path": f"{'d' * 180}/{n}.py", "added": 1, "removed": 1} for n in range(500)]
+    flood = "\n".join("x" for _ in range(100_000))
+    text = neutralise.whole(done(Outcome.FAILED, agent_result=flood, detail="z\n" * 50_000, files_changed=rows))
+    assert len(text) < 65_536
+    for words in ("*(shortened)*", "**Next:**", "$1.25 of $5.00", "and 475 more"):
+        assert words in text
+
+
+def test_of_a_long_list_the_part_around_the_present_is_shown() -> None:
+    items = [Todo(f"Thing {n}.", "completed" if n < 30 else "pending") for n in range(60)]
+    text = render.comment(view(fold(TodoChanged(tuple(items)))))
+    assert "✅ 27 done before" in text and "✅ Thing 29." in text and "▫️ Thing 46." in text and "… and 13 more" in text
+    assert "Thing 26." not in text and "Thing 47." not in text
+
+
+def test_it_leads_to_the_page_where_there_is_one() -> None:
+    for seen in (view(), view(state=TurnState.DONE, outcome=Outcome.ANSWERED)):
+        assert "](http" not in render.comment(seen)
+        text = neutralise.whole(render.comment(replace(seen, public_url="https://bot.example")))
+        assert text.count("](https://bot.example/sessions/abcd1234)") == 1

@@ -82,6 +82,16 @@ def test_comments_of_other_outsiders_are_withheld_and_counted() -> None:
     assert "CANARY" in compose(remarks=remarks, public=False).text
 
 
+def test_it_is_known_whether_words_of_outsiders_are_in_it() -> None:
+    own = Said("alice", True, "It rounds down.")
+    outsider = Said("mallory", False, "CANARY")
+    assert compose().untrusted
+    assert not compose(opening=own).untrusted
+    assert not compose(opening=own, remarks=[outsider]).untrusted, "they were withheld"
+    assert compose(opening=own, remarks=[outsider], read_outsiders=True).untrusted
+    assert compose(opening=own, extras=[("a log", "CANARY")]).untrusted
+
+
 @pytest.mark.acceptance("B06")
 def test_what_was_changed_after_the_command_is_withheld_and_counted() -> None:
     remarks = [Said("bob", True, "CANARY", changed_since=True), Said("bob", True, "CANARY", changed_since=True)]

@@ -6,7 +6,7 @@ import unicodedata
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bot.git import names
@@ -197,14 +197,25 @@ def test_blocked_paths_are_held_and_sensitive_ones_noted() -> None:
     assert "1 of the changed files are marked as sensitive" in check([change], sensitive=["*.tf"]).notes[0]
 
 
-@given(st.text(), st.text())
+UNSEEN = st.text(alphabet=st.characters(categories=["Cf"]), max_size=3)
+SIGNS = [*"./\\:-@~^?*[ \x7f\u200b\u202e\u2028", "..", "//", "/.", "@{", ".lock"]
+LETTERS = st.text(alphabet="ab/", max_size=3)
+HOSTILE = st.builds("{}{}{}".format, LETTERS, st.sampled_from(SIGNS) | st.characters(codec="utf-8"), LETTERS)
+"""One sign among letters: of several, another one would be what it is refused for."""
+
+
+@pytest.mark.acceptance("E08")
+@given(UNSEEN, st.text(alphabet=" .x:", max_size=4))
 def test_no_name_that_some_system_reads_as_git_passes(before: str, after: str) -> None:
     ignorable = "".join(c for c in before if unicodedata.category(c) == "Cf")
     trailing = "".join(c for c in after if c in " .")
     for name in (f".g{ignorable}iT{trailing}", f".git:{after}", f"{ignorable}git~1{trailing}"):
-        assert not check([added(f"a/{name.replace('/', '')}")]).may_push
+        path = f"a/{name.replace('/', '')}"
+        assert not check([added(path)]).may_push
+        assert not check([Change(path, "M", "100644", "100644", "1" * 40)]).may_push, "nor where it was before"
 
 
+@pytest.mark.acceptance("E08")
 @given(st.lists(st.sampled_from(["a", "b", "..", ".", "", "c"]), max_size=8), st.integers(0, 3))
 def test_no_link_that_passes_can_leave_the_tree(parts: list[str], depth: int) -> None:
     path, target = "/".join([*["d"] * depth, "link"]), "/".join(parts)
@@ -215,7 +226,9 @@ def test_no_link_that_passes_can_leave_the_tree(parts: list[str], depth: int) ->
             assert level >= 0
 
 
-@given(st.text(max_size=40))
+@example("a\u200bb")
+@example("a\u2028b")
+@given(HOSTILE)
 def test_a_name_that_passes_is_one_plain_text_for_all_systems(path: str) -> None:
     if names.path_fault(path) is None:
         assert path.encode() and "\\" not in path and ":" not in path
@@ -231,7 +244,9 @@ def test_the_policy_never_fails_and_names_only_what_changed(paths: list[str]) ->
 
 
 @pytest.mark.acceptance("E10")
-@given(st.text(max_size=30))
+@example("a..b")
+@example("a/-b.lock")
+@given(HOSTILE)
 def test_no_branch_name_is_taken_for_an_option_or_leaves_its_folder(name: str) -> None:
     if not names.is_branch(name):
         with pytest.raises(BadName):

@@ -143,6 +143,30 @@ def test_any_chunking_gives_what_the_whole_gives(pieces: list[str], data: st.Dat
 
 
 @pytest.mark.acceptance("D11")
+@settings(max_examples=300, deadline=None)
+@given(
+    name=st.sampled_from(sorted(ENCODINGS)),
+    value=st.text(alphabet="abXY09+/=&%~-_.", min_size=16, max_size=60).filter(lambda text: text == text.strip()),
+    around=st.tuples(
+        st.text(max_size=20), st.sampled_from(' \n"(=,:'), st.sampled_from(' \n")<,;'), st.text(max_size=20)
+    ),
+    cuts=st.lists(st.integers(0, 700), max_size=6),
+)
+def test_no_value_gets_through_in_any_encoding_whatever_stands_around_it(
+    name: str, value: str, around: tuple[str, str, str, str], cuts: list[int]
+) -> None:
+    """Judged by the encoded value itself, also where the text comes in pieces."""
+    before, opening, closing, after = around
+    encoded = ENCODINGS[name](value)
+    text = f"{before}{opening}{encoded}{closing}{after}"
+    stream = Redactor([value]).stream()
+    bounds = [0, *sorted(cut for cut in cuts if cut < len(text)), len(text)]
+    shown = "".join(stream.feed(text[start:end]) for start, end in pairwise(bounds)) + stream.end()
+    assert encoded[4:-4] not in shown
+    assert REDACTED in shown
+
+
+@pytest.mark.acceptance("D11")
 @pytest.mark.parametrize("name", ENCODINGS)
 def test_every_single_split(name: str) -> None:
     text = f"x {ENCODINGS[name](CANARY)} y"

@@ -54,9 +54,6 @@ def test_short_answers() -> None:
         "Running for 2 min, now working; $0.50 spent so far."
     )
     assert replies.status(TurnState.QUEUED, "", "3 s", 0) == "Queued for 3 s; nothing spent yet."
-    assert replies.something_broke("turn:abcd1234:1") == (
-        "Something broke on our side, reference: `turn:abcd1234:1`. The operator finds the cause in the log."
-    )
 
 
 def test_a_commit_message() -> None:

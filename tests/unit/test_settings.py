@@ -61,7 +61,7 @@ def test_what_is_needed_is_enough() -> None:
         ("FORGEHAND_SESSION_BUDGET", "inf"),
         ("FORGEHAND_SESSION_BUDGET", "5$"),
         ("FORGEHAND_EGRESS", "*"),
-        ("FORGEHAND_EGRESS", "https://pypi.org"),
+        ("FORGEHAND_EGRESS", "https://packages.example"),
         ("FORGEHAND_DATABASE_URL", "postgresql://here"),
     ],
 )

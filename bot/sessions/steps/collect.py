@@ -8,8 +8,9 @@ from pathlib import Path
 from bot import endings
 from bot.git.errors import BundleRefused
 from bot.models import Outcome, Step
-from bot.sessions import environments, keeping, transcripts
+from bot.sessions import environments, keeping, plans, transcripts
 from bot.sessions.moves import End, Move, To
+from bot.sessions.rights import READ_ONLY
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn
@@ -29,7 +30,9 @@ async def _collect(services: Services, turn: Turn, environment: ExecutionEnviron
     session = await sessions.session(services.store, turn.key.session)
     assert turn.base_sha is not None and session.agent_session_id is not None
     await transcripts.keep(services, session.agent_session_id, environment)
-    if turn.kind == "ask":
+    if turn.kind == "plan":
+        return await plans.offer(services, turn)
+    if turn.kind in READ_ONLY:
         return _nothing_to_push(turn)
     collected = await environment.collect(turn.key.n, turn.base_sha)
     if not collected.changed:
@@ -37,10 +40,11 @@ async def _collect(services: Services, turn: Turn, environment: ExecutionEnviron
     bundle = keeping.collected(services, turn)
     bundle.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     await environment.fetch_bundle(collected, bundle, BUNDLE_BYTES)
-    return await _admit(services, turn, bundle)
+    return await admit(services, turn, bundle)
 
 
-async def _admit(services: Services, turn: Turn, bundle: Path) -> Move:
+async def admit(services: Services, turn: Turn, bundle: Path) -> Move:
+    """What is made of work that has come home."""
     session = await sessions.session(services.store, turn.key.session)
     assert turn.base_sha is not None
     try:

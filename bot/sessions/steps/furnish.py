@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import time
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 
 from bot import endings, repo_config
-from bot.errors import UserError
+from bot.errors import TransientError, UserError
 from bot.git.pack import Had
 from bot.models import Step
-from bot.sessions import environments, transcripts, warmth
+from bot.sessions import checkpoints, environments, losses, recalling, transcripts, warmth
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
+from bot.store import environments as rows
 from bot.store import sessions
+from bot.store.environments import EnvironmentRow
 from bot.store.sessions import Turn
 from bot.store.snapshots import Snapshot
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
@@ -23,39 +28,71 @@ from sandbox.execution import ExecutionEnvironment
 log = logging.getLogger(__name__)
 
 SETUP_SECONDS = 900.0
+SPARE_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What is being furnished."""
+
+    services: Services
+    turn: Turn
+    environment: ExecutionEnvironment
+    row: EnvironmentRow
 
 
 async def run(services: Services, turn: Turn) -> Move:
-    assert turn.base_sha is not None
+    try:
+        return await _furnished(services, turn)
+    except EnvironmentGone as error:
+        await _give_up(services, turn)
+        raise TransientError(str(error), retry_after=0.0) from error
+    except (SandboxError, UserError) as error:
+        row = await rows.used_by(services.store, turn.key)
+        if row is None or not environments.is_reused(row):
+            raise
+        await _give_up(services, turn)
+        raise TransientError(f"the kept environment does not serve: {error}", retry_after=0.0) from error
+
+
+async def _furnished(services: Services, turn: Turn) -> Move:
     began = time.monotonic()
     session = await sessions.session(services.store, turn.key.session)
-    snapshot = await warmth.found(services, turn, session.thread)
-    environment = await environments.find_or_create(services, turn, snapshot)
+    # What was lost goes on from what was saved of it, and that is made for a checkout of its own.
+    snapshot = None if turn.resumptions else await warmth.found(services, turn, session.thread)
+    environment, row = await environments.find_or_create(services, turn, snapshot)
     agent_session = session.agent_session_id or str(uuid.uuid5(uuid.NAMESPACE_URL, f"forgehand:{turn.key.session}"))
     await sessions.update_session(
         services.store, turn.key.session, environment_id=environment.primitives.id, agent_session_id=agent_session
     )
-    warm = snapshot is not None and await _grow(services, turn, environment, snapshot)
-    if not warm:
-        await _bring_in(services, turn, environment)
+    place = _Place(services, turn, environment, row)
+    warm = snapshot is not None and await _grow(place, snapshot)
+    known = warm or await _bring_in(place)
     resumed = await transcripts.restore(services, agent_session, environment)
-    if not (warm and snapshot and snapshot.commit_sha == turn.base_sha):  # in which the same commands have run
-        await _set_up(turn, environment)
-    return To(Step.WORK, {"resumed": int(resumed), "furnish_seconds": time.monotonic() - began})
+    if warm and snapshot and snapshot.commit_sha == turn.base_sha:  # in which the same commands have run
+        await rows.note(services.store, row.id, setup_sha256=_digest(turn))
+    else:
+        await _set_up(place, known=known)
+    columns = {"timeout_seconds": await _time_there(place), "furnish_seconds": time.monotonic() - began}
+    forgotten = {} if resumed else await recalling.instead(services, turn)
+    return To(Step.WORK, {"resumed": int(resumed), **columns, **forgotten})
 
 
-async def _grow(services: Services, turn: Turn, environment: ExecutionEnvironment, snapshot: Snapshot) -> bool:
+async def _grow(place: _Place, snapshot: Snapshot) -> bool:
     """Bring in what has come since the snapshot; False where it has to be all.
 
-    In a session's first turn only: the environment of a later one may be one in which an agent has been."""
+    Never in an environment that was kept: an agent has been there."""
+    services, turn = place.services, place.turn
     assert turn.base_sha is not None and turn.base is not None
     repo = (await sessions.session(services.store, turn.key.session)).repo_id
-    if turn.n != 1 or not await services.cache.has(repo, snapshot.commit_sha):
+    if environments.is_reused(place.row) or not await services.cache.has(repo, snapshot.commit_sha):
         return False
     had = Had(snapshot.commit_sha, snapshot.shallow)
     pack = await services.cache.pack(repo, turn.base_sha, _pack_file(services, turn), had=had)
     try:
-        await environment.prepare(pack.path, pack.sha, pack.shallow, turn.base, turn=turn.key.n, on=snapshot.commit_sha)
+        await place.environment.prepare(
+            pack.path, pack.sha, pack.shallow, turn.base, turn=turn.key.n, on=snapshot.commit_sha
+        )
     except (EnvironmentBusy, EnvironmentGone):
         raise
     except SandboxError as error:
@@ -63,15 +100,45 @@ async def _grow(services: Services, turn: Turn, environment: ExecutionEnvironmen
         return False
     finally:
         pack.path.unlink(missing_ok=True)
+    await rows.note(services.store, place.row.id, prepared=1)
     return True
 
 
-async def _bring_in(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
+async def _time_there(place: _Place) -> float:
+    """The turn's time, as far as the environment lives that long: enough of it is left to bring the work home."""
+    turn, left = place.turn, await place.environment.primitives.left()
+    if left is None:
+        return turn.timeout_seconds
+    used = losses.seconds_used(turn) if turn.resumptions else 0.0
+    return max(min(turn.timeout_seconds, used + left - min(SPARE_SECONDS, left / 2)), min(turn.timeout_seconds, 60.0))
+
+
+async def _give_up(services: Services, turn: Turn) -> None:
+    """For another one: the next try makes it."""
+    async with services.environment_locks.of(turn.key.session):
+        if (row := await rows.used_by(services.store, turn.key)) is not None:
+            await environments.give_up(services, row.id)
+
+
+async def _bring_in(place: _Place) -> bool:
+    """Whether the environment was furnished before, by this turn or an earlier one."""
+    services, turn = place.services, place.turn
     thread = (await sessions.session(services.store, turn.key.session)).thread
     assert turn.base_sha is not None and turn.base is not None
     pack = await services.cache.pack(thread.repo.id, turn.base_sha, _pack_file(services, turn))
-    await environment.prepare(pack.path, pack.sha, pack.shallow, turn.base, turn=turn.key.n)
+    saved = checkpoints.path(services, turn)
+    known = await place.environment.prepare(
+        pack.path,
+        pack.sha,
+        pack.shallow,
+        turn.base,
+        turn=turn.key.n,
+        fresh=not place.row.prepared,
+        saved=saved if turn.resumptions and saved.is_file() else None,
+    )
+    await rows.note(services.store, place.row.id, prepared=1)
     pack.path.unlink(missing_ok=True)
+    return known
 
 
 def _pack_file(services: Services, turn: Turn) -> Path:
@@ -80,8 +147,18 @@ def _pack_file(services: Services, turn: Turn) -> Path:
     return folder / "in.pack"
 
 
-async def _set_up(turn: Turn, environment: ExecutionEnvironment) -> None:
-    config = repo_config.load(turn.config)
-    for result in await environment.setup(config.setup, SETUP_SECONDS) if config.setup else []:
+def _digest(turn: Turn) -> str:
+    """Of the setup commands."""
+    return hashlib.sha256(json.dumps(repo_config.load(turn.config).setup).encode()).hexdigest()
+
+
+async def _set_up(place: _Place, *, known: bool) -> None:
+    """Unless the very same commands have succeeded here."""
+    commands = repo_config.load(place.turn.config).setup
+    digest = _digest(place.turn)
+    if not commands or (known and place.row.setup_sha256 == digest):
+        return
+    for result in await place.environment.setup(commands, SETUP_SECONDS):
         if result.exit_code != 0:
             raise UserError(endings.setup_failed(result.command, result.exit_code, result.tail))
+    await rows.note(place.services.store, place.row.id, setup_sha256=digest)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bot import endings, replies, repo_config
 from bot.errors import UserError
 from bot.models import Outcome, Step, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions import exhaustion, pinning, reading, shelf
+from bot.sessions import exhaustion, openness, pinning, reading, shelf, undoing
 from bot.sessions.moves import End, Move, To
 from bot.sessions.services import Services
 from bot.store import sessions
@@ -14,9 +16,12 @@ from bot.store.sessions import Turn
 
 
 async def run(services: Services, turn: Turn) -> Move:
+    if turn.kind == "undo":
+        return await undoing.prepare(services, turn)
     if spent := await exhaustion.before_the_start(services, turn):
         return End(Outcome.OVER_BUDGET, spent.sentence, {"agent_error": spent.error})
     session = await sessions.session(services.store, turn.key.session)
+    await openness.check(services, turn, session)
     reads = services.github.installation(session.installation_id)
     repo = session.thread.repo
     raw = await reads.file(repo, repo_config.PATH, repo.default_branch)
@@ -25,9 +30,11 @@ async def run(services: Services, turn: Turn) -> Move:
     if turn.number != session.number or session.is_pull:
         base = await _on_pull(services, turn, session.thread) or base
     start = await pinning.pin(services, turn, base)
-    found = await reading.gather(services, turn, config, base, start)
+    kind = _kind(turn, config)
+    found = await reading.gather(services, replace(turn, kind=kind), config, base, start)
     await shelf.put(services, turn, found.files)
     columns = {
+        "kind": kind,
         "base": base,
         "base_sha": start.sha,
         "tip_sha": start.tip,
@@ -35,8 +42,14 @@ async def run(services: Services, turn: Turn) -> Move:
         "instructions": found.instructions,
         "notes": found.notes,
         "ignored": found.ignored,
+        "untrusted": int(found.untrusted),
     }
     return To(Step.FURNISH, {**columns, "config": repo_config.dump(config), **_limits(turn, config)})
+
+
+def _kind(turn: Turn, config: RepoConfig) -> str:
+    """Where the repository wants plans only, work begins with one unless its plan was approved."""
+    return "plan" if turn.kind == "run" and config.permission == "plan" and turn.approval is None else turn.kind
 
 
 def _limits(turn: Turn, config: RepoConfig) -> dict[str, object]:

@@ -13,7 +13,7 @@ from bot.git.commits import Author
 from bot.git.errors import PushRaced, PushRefused
 from bot.git.quarantine import Quarantine
 from bot.github.types import Purpose
-from bot.models import Outcome
+from bot.models import Outcome, TurnKey
 from bot.outbound import TextKind, neutralise
 from bot.publish import policy, secrets_scan
 from bot.sessions import detours, keeping
@@ -37,6 +37,8 @@ class _Work:
 
 async def run(services: Services, turn: Turn) -> Move:
     session = await sessions.session(services.store, turn.key.session)
+    if turn.kind == "undo":
+        return await _take_back(services, turn, session)
     assert turn.base_sha is not None
     async with services.cache.quarantine(session.repo_id) as quarantine:
         tree = await quarantine.admit(keeping.collected(services, turn), base=turn.base_sha)
@@ -50,6 +52,40 @@ async def run(services: Services, turn: Turn) -> Move:
         if detours.is_to_stop(now := await sessions.turn(services.store, turn.key)):
             return detours.stopped(now)
         return await _publish(work)
+
+
+async def _take_back(services: Services, turn: Turn, session: Session) -> Move:
+    """Where this push, too, was cut off, its repetition makes the same commit and finds it at the remote."""
+    if turn.outcome is not None:
+        return End(turn.outcome, turn.detail or "")
+    assert turn.undoes is not None and turn.tip_sha is not None and session.branch is not None
+    undone = await sessions.turn(services.store, TurnKey(turn.key.session, turn.undoes))
+    assert undone.commit_sha is not None
+    async with services.cache.quarantine(session.repo_id) as quarantine:
+        tree = await quarantine.reverted(undone.commit_sha, turn.tip_sha)
+        if tree is None:
+            return End(Outcome.REFUSED, endings.does_not_revert(session.branch, undone.n))
+        bot = await services.github.identity()
+        message = services.outbound.text(
+            TextKind.COMMIT, publications.undo_message(turn, undone.key, undone.commit_sha)
+        )
+        author = Author(bot.bot_login, bot.bot_email)
+        commit = await quarantine.commit(tree, [turn.tip_sha], message, author, int(turn.created_at))
+        work = _Work(services, turn, session, quarantine, commit)
+        if (forbidden := await _not_allowed(work)) is not None:
+            return End(Outcome.REFUSED, forbidden)
+        return await _push_back(work, session.branch, endings.taken_back(undone.n, undone.commit_sha))
+
+
+async def _push_back(work: _Work, branch: str, words: str) -> Move:
+    access = await remote_access(work.services, work.session.thread, Purpose.PUSH)
+    try:
+        await work.quarantine.push(access, work.commit, branch, expect=work.turn.tip_sha)
+    except PushRaced:
+        return End(Outcome.REFUSED, endings.branch_moved(branch))
+    except PushRefused as error:
+        return End(Outcome.REFUSED, endings.push_refused(work.services.outbound.text(TextKind.COMMENT, error.words)))
+    return End(Outcome.PUSHED, words, {"commit_sha": work.commit})
 
 
 async def _commit(services: Services, turn: Turn, quarantine: Quarantine, tree: str) -> str:

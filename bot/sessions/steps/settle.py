@@ -6,20 +6,25 @@ import asyncio
 import shutil
 
 from bot.models import Outcome, Step
-from bot.sessions import environments, keeping, warmth
+from bot.sessions import echo, keeping, kept, mail, warmth
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
-from bot.store import gateway, machines, sessions
+from bot.store import approvals, gateway, machines, sessions
 from bot.store.sessions import Turn
 
 
 async def run(services: Services, turn: Turn) -> Move:
     await gateway.revoke(services.store, turn.key)
-    await environments.close(services, turn)
+    stays = await kept.keep_or_end(services, turn)
     await warmth.consider(services, turn)
     await machines.end(services.store, turn.key)
     await keeping.keep_unpublished(services, turn)
     await asyncio.to_thread(shutil.rmtree, services.turn_folder(turn.key.workflow_id), ignore_errors=True)
+    await approvals.expire_questions(services.store, turn.key)
+    await mail.pass_on(services, turn)
+    await echo.in_diff(services, turn)
     await sessions.finish(services.store, turn.key, turn.outcome or Outcome.FAILED, turn.detail)
     services.board.touch(turn.key, final=True)
+    if stays:
+        await kept.rest(services, turn)  # it may take seconds, and nobody should wait for them
     return To(Step.SETTLE)

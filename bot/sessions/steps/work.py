@@ -7,13 +7,26 @@ from collections.abc import Sequence
 
 from bot import endings, prompt
 from bot.errors import TransientError
+from bot.live.state import LiveState
 from bot.models import Outcome, Step
-from bot.sessions import environments, exhaustion, metering, shelf, wrapping_up
-from bot.sessions.beside import answer_asks, keep_up, spare_the_disk
+from bot.sessions import (
+    asks,
+    checkpoints,
+    environments,
+    exhaustion,
+    losses,
+    mail,
+    metering,
+    plans,
+    rights,
+    shelf,
+    wrapping_up,
+)
+from bot.sessions.beside import keep_up, spare_the_disk
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
 from bot.sessions.verdict import Verdict, has_no_credit, judge
-from bot.store import events, gateway, sessions
+from bot.store import approvals, events, gateway, sessions
 from bot.store.sessions import Turn
 from sandbox.agents.base import AgentRun
 from sandbox.execution import ExecutionEnvironment, RunState
@@ -33,28 +46,33 @@ MOST_PARALLEL_REQUESTS = 8
 MOST_LINES = 500_000
 MOST_BYTES = 512 << 20
 """Of the agent's output, for one turn: far more than an honest one needs, and all of it is stored."""
-WRITING_TOOLS = ("Edit", "Write", "NotebookEdit")
 
 
 async def run(services: Services, turn: Turn) -> Move:
     environment = await environments.attach(services, turn)
     status = await environment.status(turn.key.n)
+    was_lost = status.state is RunState.LOST
     if status.state is RunState.NOT_STARTED:
         await _start(services, turn, environment)
     readable = await _follow_and_watch(services, turn, environment)
+    await approvals.expire_questions(services.store, turn.key)
     status = await environment.status(turn.key.n)
     turn = await sessions.turn(services.store, turn.key)
     state = await services.board.folds.of(turn.key)
+    if was_lost and state.ended is None and (move := await losses.agent_lost(services, turn, environment)):
+        return move
     spent = await exhaustion.found(services, turn, refused=has_no_credit(state))
     verdict = judge(turn, status, state, exhausted=spent is not None)
     if not readable and not turn.stop_requested:
         verdict = Verdict(Outcome.KILLED, endings.wrote_too_much(), "flood")
+    if verdict.outcome is Outcome.FAILED and (question := await asks.unanswered(services, turn)):
+        verdict = Verdict(Outcome.NEEDS_INPUT, question, "unanswered")
     if verdict.outcome is Outcome.OVER_BUDGET and spent is not None:
         verdict = Verdict(Outcome.OVER_BUDGET, spent.sentence, spent.error)
     return To(
         Step.COLLECT,
         {
-            "agent_result": state.ended.text if state.ended else state.said,
+            "agent_result": _last_words(turn, state),
             "agent_error": verdict.error,
             "exit_code": status.exit_code,
         },
@@ -62,11 +80,18 @@ async def run(services: Services, turn: Turn) -> Move:
     )
 
 
+def _last_words(turn: Turn, state: LiveState) -> str:
+    words = state.ended.text if state.ended else state.said
+    return plans.bounded(words) if turn.kind == "plan" else words
+
+
 async def _start(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
     thread = (await sessions.session(services.store, turn.key.session)).thread
     session = await sessions.session(services.store, turn.key.session)
     now = services.clock()
-    await sessions.update_turn(services.store, turn.key, work_started_at=now)
+    used = losses.seconds_used(turn) if turn.resumptions else 0.0
+    await sessions.update_turn(services.store, turn.key, work_started_at=now - used, pulse_at=now)
+    await gateway.revoke(services.store, turn.key)
     token = await gateway.mint(
         services.store,
         turn.key,
@@ -80,23 +105,25 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
         user=turn.requester_id,
     )
     services.redactor.register(token.reveal())
-    assert session.agent_session_id is not None and turn.context is not None
+    assert session.agent_session_id is not None
+    may = rights.of(turn)
     files = await shelf.files(services, turn)
     await environment.start(
         AgentRun(
             turn=turn.key.n,
-            prompt=prompt.beside(turn.context, environment.context(turn.key.n), list(files)),
+            prompt=prompt.beside(losses.prompt(turn), environment.context(turn.key.n), list(files)),
             model=turn.model,
             token=token.reveal(),
             agent_session_id=session.agent_session_id,
             resume=turn.resumed,
             max_turns=turn.max_turns,
             budget_usd=turn.budget_usd,
-            timeout_seconds=turn.timeout_seconds,
+            timeout_seconds=turn.timeout_seconds - used,
             instructions=turn.instructions or environments.INSTRUCTIONS,
-            allowed_tools=(),
-            denied_tools=WRITING_TOOLS if turn.kind == "ask" else (),
-            permission="auto",
+            allowed_tools=may.allowed,
+            denied_tools=may.denied,
+            permission=may.permission,
+            attempt=turn.resumptions,
             beside=files,
         )
     )
@@ -104,7 +131,8 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
 
 async def _follow_and_watch(services: Services, turn: Turn, environment: ExecutionEnvironment) -> bool:
     """All until the run has ended; those beside it can only make it end sooner. False: it wrote too much."""
-    parts = (_watch, answer_asks, spare_the_disk, wrapping_up.remind, metering.sample)
+    told = (mail.deliver, wrapping_up.remind, wrapping_up.tell_time)
+    parts = (_watch, asks.answer, spare_the_disk, *told, metering.sample, checkpoints.save)
     beside = [asyncio.create_task(keep_up(part, services, turn, environment)) for part in parts]
     try:
         if not await _follow(services, turn, environment):
@@ -148,7 +176,7 @@ async def _redacted(services: Services, lines: Sequence[str]) -> list[tuple[str,
     found: list[tuple[str, str]] = []
     size = 0
     for line in lines:
-        found.append(("stream", services.redactor.redact(line)))
+        found.append((events.STREAM, services.redactor.redact(line)))
         size += len(line)
         if size > PORTION_BYTES:
             size = 0

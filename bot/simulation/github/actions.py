@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.simulation.github import gitstore, payloads
+from bot.simulation.github import gitstore, payloads, pull_payloads
 from bot.simulation.github.events import Events
 from bot.simulation.github.state import (
     Account,
@@ -13,6 +13,8 @@ from bot.simulation.github.state import (
     Pull,
     Reaction,
     Repository,
+    Review,
+    ReviewComment,
     State,
 )
 
@@ -61,7 +63,7 @@ class Actions:
         comment.issue.comments.remove(comment)
         self.events.tell(comment.issue.repo, by, "issue_comment", payload)
 
-    def react(self, subject: Comment | Issue, by: Account, content: str) -> tuple[Reaction, bool]:
+    def react(self, subject: Comment | Issue | ReviewComment, by: Account, content: str) -> tuple[Reaction, bool]:
         """The reaction and whether it is new."""
         for each in subject.reactions:
             if each.user is by and each.content == content:
@@ -70,6 +72,28 @@ class Actions:
         subject.reactions.append(reaction)
         self.state.touch()
         return reaction, True
+
+    def submit_review(self, review: Review) -> None:
+        """Its own event, and one for each comment at a line. A reply is a review of its own, without words."""
+        pull, repo = review.pull, review.pull.issue.repo
+        pull.reviews.append(review)
+        shown = pull_payloads.review(self.state, review)
+        told = self.events.pull(pull, "submitted", review=shown | {"state": review.state.lower()})
+        self.events.tell(repo, review.author, "pull_request_review", told)
+        for each in review.comments:
+            told = self.events.pull(pull, "created", comment=pull_payloads.review_comment(self.state, review, each))
+            self.events.tell(repo, review.author, "pull_request_review_comment", told)
+
+    def reply_in_review(
+        self, to: ReviewComment, review: Review, by: Account, body: str
+    ) -> tuple[Review, ReviewComment]:
+        now = self.state.clock()
+        words = ReviewComment(
+            self.state.new_id(), to.path, body, to.line, to.side, to.start_line, now, to.hunk, reply_to=to
+        )
+        own = Review(self.state.new_id(), review.pull, by, "COMMENTED", "", review.commit_id, now, [words])
+        self.submit_review(own)
+        return own, words
 
     def label(self, issue: Issue, name: str, by: Account) -> None:
         label = issue.repo.labels.setdefault(name.lower(), Label(self.state.new_id(), name))

@@ -1,204 +1,46 @@
-"""Trouble on order: refuses, delays, holds or cuts the calls that match, and records every call for enumeration."""
+"""Trouble that can be ordered from the simulated GitHub, and the record of the calls that it had."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Scope
 
+from bot.simulation import faults
+from bot.simulation.faults import Cut
 from bot.simulation.github.rest import BASE
 
-BODY_CAP = 256 * 1024
 Kind = Literal["fail", "fail_after", "delay", "hold", "reset", "lose", "truncate"]
-Cut = Callable[[Scope, bool], None]
 
 
 @dataclass
-class Call:
-    """One request that came: `path` is without the API's base; `status` is None when the connection was cut."""
+class Call(faults.Call):
+    """`path` is without the API's base."""
 
-    method: str
-    path: str
     credential: str = "none"
     """`app` (a JWT), `installation` (a token) or `none`."""
-    status: int | None = None
-    fault: str | None = None
-    headers: dict[str, str] = field(default_factory=dict, repr=False)
-    body: bytes = field(default=b"", repr=False)
-    """What was sent, up to a cap: for finding what must never be sent."""
-
-    def __str__(self) -> str:
-        return f"{self.method} {self.path}"
 
 
 @dataclass
-class Fault:
-    """What happens to calls that match `METHOD /path` as a glob (`*` also spans slashes), after `skip` of them.
-
-    fail: answered with status, headers and body, without effect; fail_after: the same after the effect.
-    delay: `seconds` later. hold: when `release` is set. reset: cut before the effect. lose: cut after it, unanswered.
-    truncate: effect, half of the answer, cut.
-
-    git's HTTP client sends a request again by itself when a connection that it had used before dies unanswered, so
+class Fault(faults.Fault):
+    """git's HTTP client sends a request again by itself when a connection that it had used before dies unanswered, so
     `lose` and `reset` on a push want `times=2` to be seen by git at all.
     """
 
-    match: str
     kind: Kind
     status: int = 502
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: str | bytes | None = None
-    seconds: float = 0.0
-    times: int | None = 1
-    """How many calls it strikes; None: all."""
-    skip: int = 0
-    on_hit: Callable[[Call], None] | None = None
-    """Called when it strikes; for the kinds with an effect, after the effect."""
-    hits: int = 0
-    seen: int = 0
-    reached: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
-    release: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
-
-    def strikes(self, call: Call) -> bool:
-        if not fnmatchcase(str(call), self.match):
-            return False
-        self.seen += 1
-        if self.seen <= self.skip or (self.times is not None and self.hits >= self.times):
-            return False
-        self.hits += 1
-        return True
 
 
-class Faults:
-    """The list of them; the first that strikes a call is the one that happens."""
-
-    def __init__(self) -> None:
-        self.active: list[Fault] = []
-
-    def add(self, fault: Fault) -> Fault:
-        self.active.append(fault)
-        return fault
-
-    def clear(self) -> None:
-        for fault in self.active:
-            fault.release.set()
-        self.active.clear()
-
-    def for_call(self, call: Call) -> Fault | None:
-        return next((fault for fault in self.active if fault.strikes(call)), None)
+Faults: TypeAlias = faults.Faults[Fault]
 
 
-class FaultyApp:
-    """The outermost ASGI layer. `cut(scope, hard)` drops the connection under a request."""
-
+class FaultyApp(faults.FaultyApp[Call, Fault]):
     def __init__(self, app: ASGIApp, faults: Faults, cut: Cut) -> None:
-        self._app = app
-        self._faults = faults
-        self._cut = cut
-        self.calls: list[Call] = []
-        self.errors: list[Exception] = []
-        """Mistakes of the stand-in itself, each answered with 500."""
+        super().__init__(app, faults, cut, [])
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        call = Call(scope["method"], scope["path"].removeprefix(BASE) or "/", headers=headers)
-        self.calls.append(call)
+    def call_of(self, scope: Scope, headers: dict[str, str]) -> Call:
+        return Call(scope["method"], scope["path"].removeprefix(BASE) or "/", headers=headers)
 
-        async def listen() -> Message:
-            message = await receive()
-            if len(call.body) < BODY_CAP:
-                call.body += message.get("body", b"")
-            return message
-
-        async def note(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                call.status = message["status"]
-            await send(message)
-
-        try:
-            await self._run(call, (scope, listen, note))
-        except (asyncio.CancelledError, ClientDisconnect):
-            # the server stops, or a client that was held has gone: there is nobody to answer
-            return
-        except Exception as error:
-            self.errors.append(error)
-            raise
-        finally:
-            call.credential = scope.get("forgehand.credential", "none")
-
-    async def _run(self, call: Call, asgi: tuple[Scope, Receive, Send]) -> None:
-        fault = self._faults.for_call(call)
-        if fault is None:
-            await self._app(*asgi)
-        else:
-            call.fault = fault.kind
-            await self._strike(fault, call, asgi)
-
-    async def _strike(self, fault: Fault, call: Call, asgi: tuple[Scope, Receive, Send]) -> None:
-        scope, receive, send = asgi
-        fault.reached.set()
-        if fault.kind in ("lose", "truncate", "fail_after"):
-            sink = Sink()
-            await self._app(scope, receive, sink)
-            self._hit(fault, call)
-            await self._end(fault, sink, asgi)
-            return
-        self._hit(fault, call)
-        if fault.kind == "fail":
-            await refuse(fault, send)
-        elif fault.kind == "reset":
-            await self._drop(scope, receive, hard=True)
-        else:
-            await (asyncio.sleep(fault.seconds) if fault.kind == "delay" else fault.release.wait())
-            await self._app(scope, receive, send)
-
-    async def _end(self, fault: Fault, sink: Sink, asgi: tuple[Scope, Receive, Send]) -> None:
-        scope, receive, send = asgi
-        if fault.kind == "fail_after":
-            await refuse(fault, send)
-            return
-        if fault.kind == "truncate":
-            await sink.half(send)
-        await self._drop(scope, receive, hard=False)
-
-    async def _drop(self, scope: Scope, receive: Receive, *, hard: bool) -> None:
-        """Cut, then wait until the server has noticed, so that it adds no answer of its own."""
-        self._cut(scope, hard)
-        while (await receive())["type"] != "http.disconnect":
-            pass
-
-    def _hit(self, fault: Fault, call: Call) -> None:
-        if fault.on_hit:
-            fault.on_hit(call)
-
-
-class Sink:
-    """Takes an answer instead of the client."""
-
-    def __init__(self) -> None:
-        self.messages: list[Message] = []
-
-    async def __call__(self, message: Message) -> None:
-        self.messages.append(message)
-
-    async def half(self, send: Send) -> None:
-        start, *bodies = self.messages
-        whole = b"".join(each.get("body", b"") for each in bodies)
-        await send(start)
-        await send({"type": "http.response.body", "body": whole[: len(whole) // 2], "more_body": True})
-
-
-async def refuse(fault: Fault, send: Send) -> None:
-    text = json.dumps({"message": "Server Error"}) if fault.body is None else fault.body
-    body = text.encode() if isinstance(text, str) else text
-    headers = {"content-type": "application/json; charset=utf-8", "content-length": str(len(body))}
-    headers |= {name.lower(): value for name, value in fault.headers.items()}
-    raw = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": fault.status, "headers": raw})
-    await send({"type": "http.response.body", "body": body, "more_body": False})
+    def answered(self, call: Call, scope: Scope) -> None:
+        call.credential = scope.get("forgehand.credential", "none")

@@ -30,6 +30,8 @@ class Limits:
     content_per_minute: int = 80
     content_per_hour: int = 500
     retry_after: int = 60
+    edits_count: bool = False
+    """Whether an edit is content: GitHub does not say, so both are to be stood."""
     _buckets: dict[str, Bucket] = field(default_factory=dict)
     _content: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
@@ -54,6 +56,11 @@ class Limits:
         ):
             raise Refusal(403, SECONDARY, headers={"Retry-After": str(self.retry_after)})
         self._content[owner(credential)] = [*recent, now]
+
+    def edit(self, credential: Credential) -> None:
+        """Count an edit of a comment, where edits count."""
+        if self.edits_count:
+            self.create(credential)
 
     def _limit(self, credential: Credential) -> int:
         return self.anonymous_per_hour if credential.kind == "none" else self.requests_per_hour

@@ -155,6 +155,21 @@ def commentable(patch: str) -> set[tuple[str, int]]:
     return found
 
 
+def hunk_at(patch: str, side: str, line: int) -> str:
+    """From the head of the hunk down to the line, as GitHub shows it above a comment."""
+    found: list[str] = []
+    left = right = 0
+    for text in patch.split("\n"):
+        if hunk := HUNK.match(text):
+            left, right, found = int(hunk[1]), int(hunk[2]), [text]
+            continue
+        found.append(text)
+        if (right if side == "RIGHT" else left) == line and not text.startswith("-" if side == "RIGHT" else "+"):
+            return "\n".join(found)
+        left, right = left + (not text.startswith("+")), right + (not text.startswith("-"))
+    return ""
+
+
 def review(state: State, review: Review) -> Json:
     page = f"{payloads.page_of(state, review.pull.issue)}#pullrequestreview-{review.id}"
     url = f"{payloads.repo_url(state, review.pull.issue.repo)}/pulls/{review.pull.number}"
@@ -183,12 +198,16 @@ def review_comment(state: State, review: Review, comment: ReviewComment) -> Json
         "pull_request_review_id": review.id,
         "id": comment.id,
         "node_id": node_id("PullRequestReviewComment", comment.id),
-        "diff_hunk": "",
+        "diff_hunk": comment.hunk,
         "path": comment.path,
         "line": comment.line,
         "side": comment.side,
         "start_line": comment.start_line,
         "start_side": comment.side if comment.start_line else None,
+        "original_line": comment.line,
+        "original_start_line": comment.start_line,
+        "subject_type": "line",
+        **({"in_reply_to_id": comment.reply_to.id} if comment.reply_to else {}),
         "commit_id": review.commit_id,
         "original_commit_id": review.commit_id,
         "user": user(state, review.author),

@@ -11,7 +11,7 @@ from bot.simulation.github import attachments, auth, payloads, rendering
 from bot.simulation.github.auth import Refusal
 from bot.simulation.github.payloads import Json
 from bot.simulation.github.rest import Ask, Table, answer, invalid, nothing, paged
-from bot.simulation.github.state import Comment, Issue
+from bot.simulation.github.state import Comment, Issue, ReviewComment
 
 READ = ("issues:read", "pull_requests:read")
 CONTENTS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes")
@@ -119,6 +119,7 @@ async def edit_comment(ask: Ask) -> Response:
     comment = _find_comment(ask, write=True)
     body = ask.text("IssueComment", "body")
     assert body is not None
+    ask.desk.limits.edit(ask.credential)
     ask.desk.actions.edit_comment(comment, ask.actor, body)
     return answer(_comment(ask, comment))
 
@@ -128,7 +129,7 @@ async def delete_comment(ask: Ask) -> Response:
     return nothing()
 
 
-def _react(ask: Ask, subject: Comment | Issue) -> Response:
+def react(ask: Ask, subject: Comment | Issue | ReviewComment) -> Response:
     content = ask.body.get("content")
     if content not in CONTENTS:
         raise invalid("Reaction", "content", "invalid")
@@ -137,11 +138,11 @@ def _react(ask: Ask, subject: Comment | Issue) -> Response:
 
 
 async def react_to_issue(ask: Ask) -> Response:
-    return _react(ask, _writable(ask))
+    return react(ask, _writable(ask))
 
 
 async def react_to_comment(ask: Ask) -> Response:
-    return _react(ask, _find_comment(ask, write=True))
+    return react(ask, _find_comment(ask, write=True))
 
 
 async def list_issue_reactions(ask: Ask) -> Response:

@@ -188,10 +188,7 @@ async def create_review(ask: Ask) -> Response:
     found = await asyncio.to_thread(_inline, ask, pull, sha, comments)
     ask.desk.limits.create(ask.credential)
     review = Review(ask.state.new_id(), pull, ask.actor, verdict, body, sha, ask.state.clock(), found)
-    pull.reviews.append(review)
-    payload = {"review": pull_payloads.review(ask.state, review)}
-    tell = ask.desk.actions.events
-    tell.tell(pull.issue.repo, ask.actor, "pull_request_review", tell.pull(pull, "submitted", **payload))
+    ask.desk.actions.submit_review(review)
     return answer(pull_payloads.review(ask.state, review))
 
 
@@ -201,7 +198,8 @@ def _inline(ask: Ask, pull: Pull, sha: str, comments: list[Json]) -> list[Review
     if gitstore.resolve(repo.path, sha) is None:
         raise Refusal(422, "Unprocessable Entity", errors=["The commit_id is not part of the pull request"])
     files = pull_payloads.changed_files(ask.state, repo, pull.base_sha, sha) if comments else []
-    places = {each["filename"]: pull_payloads.commentable(each.get("patch", "")) for each in files}
+    patches = {each["filename"]: each.get("patch", "") for each in files}
+    places = {path: pull_payloads.commentable(patch) for path, patch in patches.items()}
     found = []
     for each in comments:
         path, line, side = str(each.get("path")), each.get("line"), str(each.get("side") or "RIGHT")
@@ -211,7 +209,8 @@ def _inline(ask: Ask, pull: Pull, sha: str, comments: list[Json]) -> list[Review
         if not {(side, at) for at in (line, first) if at is not None} <= places[path] or line is None:
             raise Refusal(422, "Unprocessable Entity", errors=["Line could not be resolved"])
         now = ask.state.clock()
-        new = ReviewComment(ask.state.new_id(), path, str(each.get("body", "")), int(line), side, first, now)
+        hunk = pull_payloads.hunk_at(patches[path], side, int(line))
+        new = ReviewComment(ask.state.new_id(), path, str(each.get("body", "")), int(line), side, first, now, hunk)
         found.append(new)
     return found
 

@@ -19,6 +19,7 @@ from bot.simulation.github import (
     rest_issues,
     rest_pulls,
     rest_repos,
+    rest_reviews,
     web_apps,
     web_sign_in,
 )
@@ -41,6 +42,7 @@ TABLES = (
     rest_app.ROUTES,
     rest_checks.ROUTES,
     rest_issues.ROUTES,
+    rest_reviews.ROUTES,
     rest_pulls.ROUTES,
     rest_repos.ROUTES,
     rest_repos.LAST,

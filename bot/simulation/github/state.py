@@ -226,6 +226,10 @@ class ReviewComment:
     side: str
     start_line: int | None
     created_at: float
+    hunk: str = ""
+    reply_to: ReviewComment | None = None
+    """The first comment of the discussion; None for that one itself."""
+    reactions: list[Reaction] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -397,6 +401,11 @@ class State:
 
     def comment(self, repo: Repository, comment_id: int) -> Comment | None:
         found = (c for issue in repo.issues.values() for c in issue.comments if c.id == comment_id)
+        return next(found, None)
+
+    def review_comment(self, repo: Repository, comment_id: int) -> tuple[Review, ReviewComment] | None:
+        reviews = (review for pull in repo.pulls.values() for review in pull.reviews)
+        found = ((review, each) for review in reviews for each in review.comments if each.id == comment_id)
         return next(found, None)
 
     def installations_of(self, repo: Repository) -> list[Installation]:

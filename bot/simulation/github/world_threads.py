@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.simulation.github import attachments, gitstore, payloads, pull_payloads
+from bot.simulation.github import attachments, gitstore, payloads, pull_payloads, tasks
 from bot.simulation.github.rest_pulls import check_new
-from bot.simulation.github.state import Account, App, CheckRun, Comment, Issue, Pull, Repository, Review
+from bot.simulation.github.state import Account, App, CheckRun, Comment, Issue, Pull, Repository, Review, ReviewComment
 from bot.simulation.github.world import World, thread
 
 Who = str | Account
@@ -30,6 +30,10 @@ class Threads(World):
 
     def edit_comment(self, comment: Comment, body: str, *, by: Who | None = None) -> None:
         self.actions.edit_comment(comment, self.person(by or comment.author), body)
+
+    def tick(self, comment: Comment, at: int | str, *, by: Who) -> None:
+        """Click a checkbox of a comment, by its place or by words beside it: GitHub makes an edit of the body of it."""
+        self.edit_comment(comment, tasks.ticked(comment.body, at), by=by)
 
     def delete_comment(self, comment: Comment, *, by: Who | None = None) -> None:
         self.actions.delete_comment(comment, self.person(by or comment.author))
@@ -88,11 +92,28 @@ class Threads(World):
     def review(self, pull: Pull, body: str, *, by: Who, state: str = "COMMENTED") -> Review:
         now = self.state.clock()
         review = Review(self.state.new_id(), pull, self.person(by), state, body, pull.head_sha, now)
-        pull.reviews.append(review)
-        shown, events = pull_payloads.review(self.state, review), self.actions.events
-        payload = events.pull(pull, "submitted", review=shown | {"state": state.lower()})
-        events.tell(pull.issue.repo, review.author, "pull_request_review", payload)
+        self.actions.submit_review(review)
         return review
+
+    def review_line(self, pull: Pull, place: tuple[str, int], body: str, *, by: Who) -> ReviewComment:
+        """A single comment at a line of the new side: to GitHub a review without words of its own."""
+        path, line = place
+        repo, now = pull.issue.repo, self.state.clock()
+        files = pull_payloads.changed_files(self.state, repo, pull.base_sha, pull.head_sha)
+        patch = next((str(each.get("patch", "")) for each in files if each["filename"] == path), "")
+        if ("RIGHT", line) not in pull_payloads.commentable(patch):
+            raise LookupError(f"the diff does not show line {line} of {path}")
+        hunk = pull_payloads.hunk_at(patch, "RIGHT", line)
+        words = ReviewComment(self.state.new_id(), path, body, line, "RIGHT", None, now, hunk)
+        review = Review(self.state.new_id(), pull, self.person(by), "COMMENTED", "", pull.head_sha, now, [words])
+        self.actions.submit_review(review)
+        return words
+
+    def answer_review(self, to: ReviewComment, pull: Pull, body: str, *, by: Who) -> ReviewComment:
+        found = self.state.review_comment(pull.issue.repo, to.id)
+        if found is None:
+            raise LookupError("no such comment")
+        return self.actions.reply_in_review(to.reply_to or to, found[0], self.person(by), body)[1]
 
     def merge(self, pull: Pull, *, by: Who) -> str:
         """With a merge commit; returns its sha."""

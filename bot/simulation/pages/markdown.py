@@ -34,7 +34,8 @@ class _Renderer(RendererHTML):
         if task is None:
             return _mentions(content, env["repo"])
         checked = " checked" if task[1] != " " else ""
-        return f'<input type="checkbox" disabled{checked}> {_mentions(content[task.end() :], env["repo"])}'
+        env["tasks"] = number = env.get("tasks", -1) + 1
+        return f'<input type="checkbox" data-task="{number}"{checked}> {_mentions(content[task.end() :], env["repo"])}'
 
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": True, "breaks": True}, renderer_cls=_Renderer).enable(

@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from bot.simulation.github import SimulatedGitHub
+from bot.simulation.github import SimulatedGitHub, tasks
 from bot.simulation.github.state import Issue, Pull, Repository
 from bot.simulation.pages import markdown
 
@@ -52,6 +52,7 @@ class Pages:
             Route("/{owner}/{repo}/issues/{number:int}", self.thread),
             Route("/{owner}/{repo}/pull/{number:int}", self.thread),
             Route("/{owner}/{repo}/issues/{number:int}/say", self.speak, methods=["POST"]),
+            Route("/{owner}/{repo}/issues/{number:int}/tick", self.tick, methods=["POST"]),
         ]
 
     async def index(self, request: Request) -> Response:
@@ -67,19 +68,27 @@ class Pages:
 
     async def speak(self, request: Request) -> Response:
         """A comment by the demo's person, as GitHub's own form would make it."""
-        issue = self._issue(request)
-        if issue is None:
-            return HTMLResponse("There is no such thread.", status_code=404)
-        origin = request.headers.get("origin")
-        if origin is not None and origin != str(request.base_url).rstrip("/"):
-            return HTMLResponse("Comments come from this page only.", status_code=403)
-        words = await _words(request)
-        if words is None:
-            return HTMLResponse("This comment is too long.", status_code=413)
-        if words:
+        sent = await self._sent(request)
+        if isinstance(sent, Response):
+            return sent
+        issue, fields = sent
+        if words := fields.get("body", "").strip():
             self._github.comment(issue, words, by=self._by)
         kind = "pull" if issue.pull else "issues"
         return RedirectResponse(f"/{issue.repo.full_name}/{kind}/{issue.number}", status_code=303)
+
+    async def tick(self, request: Request) -> Response:
+        """A click on a checkbox of a comment by the demo's person."""
+        sent = await self._sent(request)
+        if isinstance(sent, Response):
+            return sent
+        issue, fields = sent
+        comment = next((one for one in issue.comments if str(one.id) == fields.get("comment")), None)
+        at = fields.get("task", "")
+        if comment is None or not at.isdecimal() or int(at) >= len(tasks.lines(comment.body)):
+            return HTMLResponse("There is no such box any more.", status_code=404)
+        self._github.tick(comment, int(at), by=self._by)
+        return Response(status_code=204)
 
     async def events(self, request: Request) -> Response:
         self.watched.set()
@@ -105,6 +114,17 @@ class Pages:
             return False
         await asyncio.sleep(COALESCE_SECONDS)
         return True
+
+    async def _sent(self, request: Request) -> tuple[Issue, dict[str, str]] | Response:
+        """The thread and the form's fields; or what to answer instead."""
+        issue = self._issue(request)
+        if issue is None:
+            return HTMLResponse("There is no such thread.", status_code=404)
+        origin = request.headers.get("origin")
+        if origin is not None and origin != str(request.base_url).rstrip("/"):
+            return HTMLResponse("Comments come from this page only.", status_code=403)
+        fields = await _fields(request)
+        return (issue, fields) if fields is not None else HTMLResponse("This is too long.", status_code=413)
 
     def _issue(self, request: Request) -> Issue | None:
         params = request.path_params
@@ -133,7 +153,7 @@ def _second_time(seen: asyncio.Event) -> Callable[[], bool]:
     return asked
 
 
-async def _words(request: Request) -> str | None:
+async def _fields(request: Request) -> dict[str, str] | None:
     """What the form holds; None when it is longer than any comment."""
     form = b""
     async for chunk in request.stream():
@@ -141,7 +161,7 @@ async def _words(request: Request) -> str | None:
         if len(form) > LONGEST_FORM:
             return None
     fields = parse_qs(form.decode("utf-8", "replace"))
-    return fields.get("body", [""])[0].replace("\r\n", "\n").strip()
+    return {name: values[0].replace("\r\n", "\n") for name, values in fields.items()}
 
 
 def _speaks_of(pull: Pull, issue: Issue) -> bool:

@@ -108,14 +108,14 @@ class InstallationPages:
         if not trial.works:
             raise UserError(trial.words)
         await self._vault.put(name, row.id, Secret(value))
-        await audit.note(self._gate.store, visitor.login, "key stored", f"{name} of {row.account}")
+        await audit.add(self._gate.store, visitor.login, "key stored", f"{name} of {row.account}")
         return "The key works and is stored, encrypted. The next request at the model uses it."
 
     async def _forget_key(self, row: InstallationRow, visitor: Visitor, fields: Fields) -> str:
         name = fields.get("name", "")
         if name not in NAMES or not await credentials.remove(self._gate.store, name, row.id):
             raise UserError("No such key is stored.")
-        await audit.note(self._gate.store, visitor.login, "key forgotten", f"{name} of {row.account}")
+        await audit.add(self._gate.store, visitor.login, "key forgotten", f"{name} of {row.account}")
         return f"{name} is forgotten."
 
     async def _page(

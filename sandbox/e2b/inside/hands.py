@@ -31,6 +31,7 @@ OPERATIONS = {
     "launch": "launching",
     "liveness": "launching",
     "kill": "launching",
+    "still": "launching",
     "gate": "gate",
     "shut": "gate",
     "measure": "measuring",

@@ -50,6 +50,15 @@ def kill(request: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
+def still(_: dict[str, Any]) -> dict[str, Any]:
+    """All that was launched, and whatever else runs as the agent."""
+    for name in running():
+        end(name)
+    if os.geteuid() == 0 and not processes.end_all_of(places.identity()[0], KILL_SECONDS):
+        raise Refused("busy", "the agent's processes could not be ended")
+    return {}
+
+
 def state(name: str) -> str:
     folder = Path(places.LAUNCHED, name)
     if not folder.is_dir():

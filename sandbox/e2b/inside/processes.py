@@ -72,6 +72,26 @@ def end_descendants(ancestor: int, seconds: float) -> bool:
     return True
 
 
+def end_all_of(user: int, seconds: float) -> bool:
+    """SIGKILL until that user has no process left."""
+    deadline = time.monotonic() + seconds
+    while left := list(_all_of(user)):
+        if time.monotonic() > deadline:
+            return False
+        for pid in left:
+            send(pid, signal.SIGKILL)
+        time.sleep(0.005)
+    return True
+
+
+def _all_of(user: int) -> Iterator[int]:
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit() and born(int(entry.name)) is not None:
+            with contextlib.suppress(OSError):
+                if entry.stat().st_uid == user:
+                    yield int(entry.name)
+
+
 def reap() -> dict[int, int]:
     """The children that have ended, with their wait status."""
     found: dict[int, int] = {}

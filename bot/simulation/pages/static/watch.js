@@ -47,7 +47,21 @@
     form.scrollIntoView({ block: "nearest" });
   }
 
+  async function tick(event) {
+    const box = event.target.closest("input[data-task]"), entry = box && box.closest("article[data-comment]");
+    if (!entry || !form) return;
+    box.disabled = true;  // until the edit comes back as the comment's new text
+    const words = new URLSearchParams({ comment: entry.dataset.comment, task: box.dataset.task });
+    try {
+      await fetch(form.action.replace(/say$/, "tick"), { method: "POST", body: words });
+    } catch {
+      // the stream of events says that the demo has ended
+    }
+    await refresh();
+  }
+
   if (form) form.addEventListener("submit", say);
+  live.addEventListener("change", tick);
   const events = new EventSource("/watch/events");
   events.addEventListener("changed", refresh);
   events.onopen = () => { document.body.classList.remove("ended"); refresh(); };

@@ -1,4 +1,4 @@
-"""How a command asks the running service to do something: a request left in the store, and its answer."""
+"""Asks the running service for something, by way of the store, and waits for its answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ANSWER_SECONDS = 10.0
 
 
 async def ask(path: Path, kind: str, body: dict[str, str]) -> tuple[bool, str]:
-    """Whether it was done, and what the service says. `path` is the store's."""
+    """Leave a request for the running service and wait for its answer."""
     from bot.store import requests
     from bot.store.base import Store
 

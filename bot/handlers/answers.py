@@ -1,0 +1,90 @@
+"""`approve` and `deny`: somebody's word on what waits, bound to what was shown; a yes may begin the next turn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot import replies
+from bot.command_options import NO_OPTIONS
+from bot.commands import Approve, Deny
+from bot.events import Remark
+from bot.handlers import start
+from bot.handlers.desk import Desk
+from bot.handlers.start import Wish
+from bot.handlers.verdicts import Noted, acted, refused
+from bot.prompt import carry_out, go_on_with
+from bot.store import approvals, sessions
+from bot.store.approvals import Answer, Approval, Kind, Scope, Standing
+from bot.store.sessions import Turn
+
+LATE = (Standing.OPEN, Standing.EXPIRED)
+"""A question of an agent that no longer waits can still be answered: the yes begins the next turn."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The one that is meant, or the sentence that says why none is."""
+
+    approval: Approval | None
+    sentence: str = ""
+
+
+async def handle(command: Approve | Deny, remark: Remark, desk: Desk) -> Noted:
+    found = await _meant(command.approval, remark, desk)
+    approval = found.approval
+    if approval is None:
+        return await _refuse(found.sentence, remark, desk)
+    begins = approval.kind is Kind.PLAN or approval.state is Standing.EXPIRED
+    if isinstance(command, Approve) and begins and (noted := await start.out_of_money(remark, desk)):
+        return noted  # before it counts as answered: it can be said again when there is money
+    given = Answer(
+        state=Standing.APPROVED if isinstance(command, Approve) else Standing.DENIED,
+        login=remark.author.login,
+        source=remark.source,
+        scope=Scope(command.scope) if isinstance(command, Approve) else Scope.ONCE,
+        over=LATE if approval.kind is Kind.TOOL else (Standing.OPEN,),
+    )
+    counts = await approvals.answer(desk.store, approval.id, given)
+    approval = await approvals.get(desk.store, approval.id) or approval
+    if not counts:
+        return await _refuse(replies.answered_already(approval.id, approval.state, approval.answered_by), remark, desk)
+    turn = await sessions.turn(desk.store, approval.key)
+    desk.poke(turn.key)
+    await desk.show_anew(turn.key)
+    if isinstance(command, Approve) and (wish := _follows(command, approval, turn)):
+        return await start.begin(wish, remark, desk)
+    await desk.react(remark, "+1")
+    return acted(approval.session_id, f"{given.state} {approval.id}")
+
+
+def _follows(command: Approve, approval: Approval, turn: Turn) -> Wish | None:
+    """What a yes begins; nothing where the agent still waits for it."""
+    if approval.kind is Kind.PLAN:
+        plan = command.plan or str(approval.matter.get("plan", ""))
+        return Wish("run", carry_out(turn.prompt, plan), NO_OPTIONS, approval=approval.id)
+    if not approval.late:
+        return None
+    return Wish("run", go_on_with(str(approval.matter.get("shown", ""))), NO_OPTIONS, approval=approval.id)
+
+
+async def _meant(approval_id: str | None, remark: Remark, desk: Desk) -> _Found:
+    """By its id, on this thread only; without one, the only thing that is open."""
+    latest = await sessions.latest(desk.store, remark.thread)
+    known = await approvals.of_session(desk.store, latest.key.session) if latest else []
+    answered_here = [one for one in known if one.source == remark.source]
+    if answered_here:
+        return _Found(answered_here[0])
+    if approval_id is not None:
+        named = [one for one in known if one.id == approval_id]
+        return _Found(named[0]) if named else _Found(None, replies.no_such_approval(approval_id))
+    waiting = [one for one in known if one.state is Standing.OPEN]
+    if len(waiting) == 1:
+        return _Found(waiting[0])
+    if not waiting:
+        return _Found(None, replies.nothing_waits(desk.settings.command))
+    return _Found(None, replies.several_wait([one.id for one in waiting], desk.settings.command))
+
+
+async def _refuse(sentence: str, remark: Remark, desk: Desk) -> Noted:
+    await desk.reply(remark, sentence)
+    return refused(sentence)

@@ -1,0 +1,33 @@
+"""Plans that nobody approved in time: taken from the table with a word in the thread, once."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from bot import replies
+from bot.errors import GitHubRefused
+from bot.handlers.desk import Desk
+from bot.store import approvals, sessions
+from bot.store.approvals import Approval, Kind
+
+log = logging.getLogger(__name__)
+
+
+async def plans(desk: Desk) -> None:
+    """The word comes before the row: repeated after a crash, the comment is found by its marker."""
+    for approval in await approvals.due(desk.store, Kind.PLAN, desk.clock()):
+        try:
+            await _say(approval, desk)
+        except GitHubRefused as error:  # a locked thread, an App that is gone: it expires all the same
+            log.warning("nobody was told that a plan expired", extra={"approval": approval.id, "error": str(error)})
+        await approvals.expire(desk.store, approval.id)
+        await desk.show_anew(approval.key)
+
+
+async def _say(approval: Approval, desk: Desk) -> None:
+    turn = await sessions.turn(desk.store, approval.key)
+    thread = replace((await sessions.session(desk.store, approval.session_id)).thread, number=turn.number)
+    marker = f"<!-- forgehand:expired={approval.id} -->"
+    words = replies.plan_expired(approval.id, desk.settings.command)
+    await desk.outbound.comment(thread, f"{marker}\n{words}", marker)

@@ -1,0 +1,75 @@
+"""Somebody else changed our live comment: a box ticked in it is a command, and it is then rendered anew."""
+
+from __future__ import annotations
+
+from bot.events import BoxTicked, CommentDeleted, CommentEdited
+from bot.handlers import remarks
+from bot.handlers.desk import Desk
+from bot.handlers.verdicts import Noted, acted, ignored
+from bot.live import boxes
+from bot.models import TurnKey, TurnState
+from bot.store import comments, sessions
+from bot.store.comments import LiveComment
+
+MOST_RESTORED = 5
+"""After so many changes by bots the comment is left as the last of them wrote it: two machines must not take turns."""
+
+
+async def edited(remark: CommentEdited, desk: Desk) -> Noted:
+    comment = await _ours(remark, desk)
+    if comment is None:
+        return ignored("an edited comment starts nothing")
+    sender = remark.origin.sender
+    if sender.id == (await desk.github.identity()).bot_id:
+        return ignored("it is our own edit")
+    if not sender.is_human and comment.restored >= MOST_RESTORED:
+        return ignored("bots have changed our comment again and again, so it is left as it is")
+    await comments.spoilt(desk.store, comment.key, by_bot=not sender.is_human)
+    try:
+        tick = await _tick(remark, comment.key, desk)
+        return await remarks.handle(tick, desk) if isinstance(tick, BoxTicked) else ignored(tick)
+    finally:
+        await _write_anew(comment.key, desk)
+
+
+async def deleted(remark: CommentDeleted, desk: Desk) -> Noted:
+    comment = await _ours(remark, desk)
+    if comment is None:
+        return ignored("a deleted comment starts nothing, and ends nothing that it had started")
+    if comment.final:
+        return ignored("the comment of a turn that has ended was deleted, and it is left at that")
+    await comments.spoilt(desk.store, comment.key, by_bot=False)
+    await _write_anew(comment.key, desk)
+    return acted(comment.session_id, "our comment was deleted; it is made again once")
+
+
+async def _ours(remark: CommentEdited | CommentDeleted, desk: Desk) -> LiveComment | None:
+    return await comments.by_comment(desk.store, remark.comment_id) if remark.comment_id is not None else None
+
+
+async def _write_anew(key: TurnKey, desk: Desk) -> None:
+    turn = await sessions.turn(desk.store, key)
+    desk.board.touch(key, final=turn.state is TurnState.DONE, pressing=True)
+
+
+async def _tick(remark: CommentEdited, key: TurnKey, desk: Desk) -> BoxTicked | str:
+    """The command of the one box that was ticked, or why there is none."""
+    if remark.before is None or not boxes.newly(remark.before, remark.body):
+        return "our comment was edited; it is written anew"
+    word = desk.settings.command
+    found = boxes.ticked(remark.before, remark.body, await desk.board.boxes(key), word)
+    if len(found) != 1:
+        return "several boxes were ticked at once" if found else "what was ticked is no longer on offer"
+    [box] = found
+    return BoxTicked(
+        origin=remark.origin,
+        thread=remark.thread,
+        author=remark.origin.sender,
+        body=f"{word} {box.command}",
+        created_at=remark.changed_at,
+        comment_id=remark.comment_id,
+        via_app=None,  # the payload names the App that wrote the comment, which is ours
+        thread_sha256=remark.thread_sha256,
+        closed_to_us=remark.closed_to_us,
+        approval=box.approval,
+    )

@@ -1,0 +1,40 @@
+"""A thread was locked, moved or deleted, or its pull request closed: what runs there ends, and its work is kept."""
+
+from __future__ import annotations
+
+from bot import endings
+from bot.events import ThreadChanged
+from bot.handlers import stop
+from bot.handlers.desk import Desk
+from bot.handlers.verdicts import Noted, acted, ignored
+from bot.models import TurnState
+from bot.store import comments, sessions
+from bot.store.sessions import Turn
+
+_WHY = {
+    "locked": endings.LOCKED,
+    "transferred": endings.TRANSFERRED,
+    "deleted": endings.DELETED,
+    "closed": endings.CLOSED,
+}
+_GONE = ("transferred", "deleted")
+
+
+async def handle(event: ThreadChanged, desk: Desk) -> Noted:
+    latest = await sessions.latest(desk.store, event.thread)
+    if latest is None or latest.state is TurnState.DONE or not await _concerns(event, latest, desk):
+        return ignored(f"nothing ran that the thread being {event.change} would end")
+    if event.change in _GONE:
+        for turn in await sessions.turns_of(desk.store, latest.key.session):
+            await comments.without_place(desk.store, turn.key)
+    await stop.stop_all(latest.key.session, _WHY[event.change], desk)
+    return acted(latest.key.session)
+
+
+async def _concerns(event: ThreadChanged, turn: Turn, desk: Desk) -> bool:
+    """A pull request that was closed before the turn was asked for is not its own: it will make a new one."""
+    if event.change != "closed":
+        return turn.number == event.thread.number
+    session = await sessions.session(desk.store, turn.key.session)
+    known = (turn.number, session.pull_number)
+    return event.thread.number in known and event.at >= (turn.asked_at or turn.created_at)

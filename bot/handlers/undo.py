@@ -1,0 +1,22 @@
+"""`undo`: a turn of its own, in its order on the thread, that asks no model and takes the last push back."""
+
+from __future__ import annotations
+
+from bot import replies
+from bot.command_options import NO_OPTIONS
+from bot.events import Remark
+from bot.handlers import start
+from bot.handlers.desk import Desk
+from bot.handlers.start import Wish
+from bot.handlers.verdicts import Noted, refused
+from bot.store import sessions
+
+PROMPT = "take the last push back"
+
+
+async def handle(remark: Remark, desk: Desk) -> Noted:
+    if await sessions.latest(desk.store, remark.thread) is None:
+        sentence = replies.nothing_to_undo()
+        await desk.reply(remark, sentence)
+        return refused(sentence)
+    return await start.begin(Wish("undo", PROMPT, NO_OPTIONS), remark, desk)

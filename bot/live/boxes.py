@@ -1,0 +1,71 @@
+"""The checkboxes of the live comment: which are offered, how each looks, and which one a person has ticked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bot.models import Outcome
+
+_TASK = re.compile(r"^- \[([ xX])\] (.+?)\s*$", re.MULTILINE)
+_AGAIN = frozenset((Outcome.FAILED, Outcome.KILLED, Outcome.NO_CHANGE, Outcome.REFUSED))
+_ON = frozenset((Outcome.STOPPED, Outcome.TIMED_OUT, Outcome.KILLED))
+MORE_MONEY = "continue +3"
+
+
+@dataclass(frozen=True)
+class Box:
+    """`command` is what a person could write instead, without our word; `approval` is what it answers, if anything."""
+
+    label: str
+    command: str
+    approval: str | None = None
+
+    def text(self, word: str) -> str:
+        """The line behind the box: it names the approval, so that a box ticked late cannot answer another one."""
+        bound = f" <sub>({self.approval})</sub>" if self.approval else ""
+        return f"**{self.label}** · `{word} {self.command}`{bound}"
+
+
+STOP = Box("Stop", "stop")
+RETRY = Box("Retry", "retry")
+CONTINUE = Box("Continue", "continue")
+CONTINUE_WITH_MORE = Box("Continue with 3 dollars more", MORE_MONEY)
+
+
+def to_answer(approval_id: str, *, plan: bool) -> list[Box]:
+    """The command itself names what it answers."""
+    if plan:
+        return [Box("Approve the plan", f"approve {approval_id}"), Box("Deny it", f"deny {approval_id}")]
+    return [
+        Box("Yes, this once", f"approve {approval_id}"),
+        Box("Yes, for this session", f"approve {approval_id} session"),
+        Box("No", f"deny {approval_id}"),
+    ]
+
+
+def at_the_end(outcome: Outcome, *, ceiling: bool) -> list[Box]:
+    """What makes sense after it. `ceiling`: a limit beyond the turn's own is reached, so more for the turn won't do."""
+    if outcome is Outcome.OVER_BUDGET:
+        return [] if ceiling else [CONTINUE_WITH_MORE]
+    return [CONTINUE] * (outcome in _ON) + [RETRY] * (outcome in _AGAIN)
+
+
+def rendered(boxes: Sequence[Box], word: str) -> str:
+    return "\n".join(f"- [ ] {box.text(word)}" for box in boxes)
+
+
+def ticked(before: str, after: str, offered: Sequence[Box], word: str) -> list[Box]:
+    """Of what is on offer now: whatever else was written or ticked in there is nobody's command."""
+    new = _ticked(after) - _ticked(before)
+    return [box for box in offered if box.text(word) in new]
+
+
+def newly(before: str, after: str) -> bool:
+    """Whether any box at all was ticked."""
+    return bool(_ticked(after) - _ticked(before))
+
+
+def _ticked(body: str) -> set[str]:
+    return {text for sign, text in _TASK.findall(body.replace("\r\n", "\n")) if sign != " "}

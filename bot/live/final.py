@@ -1,0 +1,93 @@
+"""The last form of the live comment: what was done, how it was verified, what it cost, what to do next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bot import endings, replies
+from bot.command_options import shown
+from bot.live import asides, boxes, sections
+from bot.live.figures import duration, tokens
+from bot.models import Outcome
+from bot.outbound import neutralise, truncate
+
+if TYPE_CHECKING:
+    from bot.live.page import View
+
+MOST_RESULT = 12_000
+MOST_QUOTED = 24_000
+MOST_DETAIL = 8_000
+MOST_CHECKS = 30
+SHORTENED = "*(shortened)*"
+
+
+def parts(view: View) -> list[tuple[str, int]]:
+    """Each with its rank: the higher, the sooner it is left out."""
+    turn = view.turn
+    outcome = turn.outcome or Outcome.FAILED
+    return [
+        (_headline(view, outcome), 0),
+        (sections.request(view), 0),
+        (sections.heard(view.state), 2),
+        (truncate.truncate((turn.detail or "")[: 2 * MOST_DETAIL], MOST_DETAIL, SHORTENED), 0),
+        (_answer(view), 5),
+        (sections.files([_changed(file) for file in view.files], "changed"), 4),
+        (verified(view.verified, outcome), 3),
+        (_saved(view), 0),
+        (asides.blocked(view.turn.blocked or ()), 2),
+        (sections.withheld(view), 2),
+        (_next(view, outcome), 0),
+        (boxes.rendered(view.boxes, view.command), 0),
+        (_meter(view), 0),
+    ]
+
+
+def _headline(view: View, outcome: Outcome) -> str:
+    pull = view.session.pull_number if outcome in (Outcome.PULL_REQUEST, Outcome.PUSHED) else None
+    return f"### {replies.headline(outcome)}{f' #{pull}' if pull else ''}"
+
+
+def _answer(view: View) -> str:
+    text = (view.turn.agent_result or "").strip()[: 2 * MOST_RESULT]  # a flood must not be worked through to be cut
+    inert = truncate.truncate(neutralise.inert(text), MOST_RESULT, SHORTENED)
+    return truncate.truncate(sections.agents_words(inert), MOST_QUOTED, SHORTENED)
+
+
+def _changed(file: dict[str, Any]) -> sections.Changed:
+    return file["path"], file["added"], file["removed"]
+
+
+def verified(rows: list[dict[str, Any]], outcome: Outcome) -> str:
+    """What Forgehand itself ran; what the agent says of its own checks stands in its words above."""
+    if outcome not in (Outcome.PULL_REQUEST, Outcome.PUSHED):
+        return ""
+    if not rows:
+        return "**Verified by Forgehand:** nothing (no `checks` in `.github/forgehand.yml`)."
+    where = "in the agent's environment" if any(row["where"] == "agent" for row in rows) else "on a clean checkout"
+    lines = [
+        f"- {'✓' if row['exit_code'] == 0 else '✗'} {shown(row['command'], 200)} exit {row['exit_code']}"
+        for row in rows[:MOST_CHECKS]
+    ]
+    if rest := rows[MOST_CHECKS:]:
+        lines.append(f"- and {len(rest)} more, {sum(row['exit_code'] != 0 for row in rest)} of them failed")
+    return f"**Verified by Forgehand** ({where}):\n" + "\n".join(lines)
+
+
+def _saved(view: View) -> str:
+    if view.turn.rescue_ref:
+        return endings.rescued(view.turn.rescue_ref)
+    return endings.kept_on_host(view.turn.kept) if view.turn.kept else ""
+
+
+def _next(view: View, outcome: Outcome) -> str:
+    ceiling = view.turn.agent_error == "ceiling_exhausted"
+    return f"**Next:** {replies.what_next(outcome, view.command, ceiling=ceiling)}"
+
+
+def _meter(view: View) -> str:
+    turn = view.turn
+    took = duration((turn.finished_at or view.now) - turn.created_at)
+    machine = f" + {replies.dollars(view.sandbox_usd)} sandbox" if view.sandbox_usd else ""
+    spent = f"${view.cost.usd:.2f} of ${turn.budget_usd:.2f}{machine} · {tokens(view.cost.usage)} tokens"
+    where = sections.page_link(view, f"session {turn.key.session}, turn {turn.key.n}")
+    return f"<sub>{took} · {spent} · {sections.model(view)} · {where}</sub>"

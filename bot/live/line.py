@@ -1,0 +1,125 @@
+"""The fair order in which waiting turns are taken, and what a person who waits can be told of it: pure.
+
+Admission starts the first round, so the place that a comment shows is the place in the order that is kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
+from itertools import chain
+from statistics import median
+from typing import Protocol, TypeVar
+
+from bot.models import InstallationId, RepoId, TurnKey, TurnState
+from bot.settings import Limits
+
+LEAST_KNOWN = 3
+"""Ended turns from which an estimate is made at all."""
+
+
+class Waiting(Protocol):
+    """What the order is made of."""
+
+    @property
+    def thread_id(self) -> str: ...
+    @property
+    def repo_id(self) -> RepoId: ...
+    @property
+    def installation_id(self) -> InstallationId: ...
+    @property
+    def created_at(self) -> float: ...
+
+
+class Standing(Waiting, Protocol):
+    @property
+    def key(self) -> TurnKey: ...
+    @property
+    def state(self) -> TurnState: ...
+    @property
+    def started_at(self) -> float | None: ...
+
+
+W = TypeVar("W", bound=Waiting)
+
+
+@dataclass(frozen=True)
+class Place:
+    """In the line, from 1. `estimate` is in seconds; None where too little is known to name one."""
+
+    number: int
+    running: int
+    behind_own_thread: bool = False
+    """The turn before it on the same thread has to end first."""
+    estimate: float | None = None
+    known: int = 0
+    """Ended turns that the estimate goes by."""
+
+
+def rounds(queued: Sequence[W], running: Sequence[Waiting], limits: Limits) -> Iterator[list[W]]:
+    """First those that need only a free place, fairest first; then those for whom something of theirs must end.
+
+    `queued` is oldest first. A later turn of a thread never overtakes an earlier one.
+    """
+    shares = Counter(turn.installation_id for turn in running)
+    threads = {turn.thread_id for turn in running}
+    repos = Counter(turn.repo_id for turn in running)
+    waiting, most = list(queued), max(1, limits.repo_sessions)
+    while waiting:
+        taken: list[W] = []
+        while able := [turn for turn in _heads(waiting, threads) if repos[turn.repo_id] < most]:
+            turn = min(able, key=lambda one: (shares[one.installation_id], one.created_at))
+            waiting.remove(turn)
+            taken.append(turn)
+            threads.add(turn.thread_id)
+            repos[turn.repo_id] += 1
+            shares[turn.installation_id] += 1
+        yield taken
+        threads, repos = set(), Counter()
+
+
+def _heads(waiting: Sequence[W], busy: Set[str]) -> list[W]:
+    """The oldest turn of each thread on which nothing runs."""
+    first: dict[str, W] = {}
+    for turn in waiting:
+        first.setdefault(turn.thread_id, turn)
+    return [turn for thread, turn in first.items() if thread not in busy]
+
+
+def place(
+    key: TurnKey, standing: Sequence[Standing], lately: Sequence[float], limits: Limits, now: float
+) -> Place | None:
+    """None for a turn that does not wait."""
+    running = [one for one in standing if one.state is TurnState.RUNNING]
+    queued = [one for one in standing if one.state is TurnState.QUEUED]
+    line = list(chain.from_iterable(rounds(queued, running, limits)))
+    found = next((at for at, one in enumerate(line) if one.key == key), None)
+    if found is None:
+        return None
+    mine = line[found]
+    before = [one for one in running if one.thread_id == mine.thread_id]
+    estimate = _estimate(found, before, running, lately, limits, now) if len(lately) >= LEAST_KNOWN else None
+    return Place(found + 1, len(running), bool(before), estimate, len(lately))
+
+
+def _estimate(
+    ahead: int,
+    before: Sequence[Standing],
+    running: Sequence[Standing],
+    lately: Sequence[float],
+    limits: Limits,
+    now: float,
+) -> float:
+    """By the median of what ended turns took: the rest of those that must end first, and a share of those ahead."""
+    usual = median(lately)
+
+    def rest(turn: Standing) -> float:
+        return max(0.0, usual - (now - (turn.started_at or now)))
+
+    if before:
+        return max(rest(one) for one in before)
+    free = limits.max_sessions - len(running)
+    if free > ahead or not running:
+        return 0.0
+    return sorted(rest(one) for one in running)[0] + usual * (ahead - max(0, free)) / limits.max_sessions

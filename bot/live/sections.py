@@ -1,0 +1,116 @@
+"""Sections that the live comment has while the turn runs and when it has ended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bot.command_options import shown
+from bot.live import asides
+from bot.live.figures import clock, line, quoted, size
+from bot.models import Step
+from bot.outbound import neutralise
+
+if TYPE_CHECKING:
+    from bot.live.page import View
+    from bot.live.state import LiveState, ToolUse
+
+MOST_FILES = 25
+MOST_HEARD = 5
+MOST_LOG_LINES = 20
+Changed = tuple[str, int | None, int | None]
+"""Path, lines added and removed; None for what is no text."""
+
+
+def request(view: View) -> str:
+    """The request in one line."""
+    who, words = neutralise.inert(view.turn.requester), line(view.turn.prompt, 200)
+    return f"> **{who}**: {words or '(no further words)'}"
+
+
+def heard(state: LiveState) -> str:
+    """What was said to the agent while it worked, and that it has it."""
+    rows = [f"> 💬 **{neutralise.inert(who)}**: {line(words, 200)}" for who, words in state.heard[-MOST_HEARD:]]
+    if len(state.heard) > MOST_HEARD:
+        rows.insert(0, f"> 💬 … and {len(state.heard) - MOST_HEARD} before")
+    return "  \n".join(rows)
+
+
+def agents_words(text: str) -> str:
+    """Already inert; set apart, so that nobody takes them for ours."""
+    return f"**The agent says:**\n\n{quoted(text)}" if text.strip() else ""
+
+
+def tools(state: LiveState) -> str:
+    finished = [tool for tool in state.tools if tool.ok is not None]
+    if not finished:
+        return ""
+    rows = [f"- {'✓' if tool.ok else '✗'} {tool_words(tool)}{_result(tool)}" for tool in finished]
+    return folded(f"Last tool calls ({state.tool_count} so far)", "\n".join(rows))
+
+
+def tool_words(tool: ToolUse) -> str:
+    title = shown(tool.title, 120) if tool.title else ""
+    name = re.sub(r"[^\w.:-]", "", tool.name)[:60] or "?"
+    return f"**{name}** {title}".rstrip()
+
+
+def _result(tool: ToolUse) -> str:
+    first = next((one for one in tool.summary.splitlines() if one.strip()), "")
+    return f" → {shown(first.strip(), 100)}" if first else ""
+
+
+def log(state: LiveState) -> str:
+    """The end of what it said and did, as plain text."""
+    rows = [f"{clock(at)} {text}" for at, text in list(state.log)[-MOST_LOG_LINES:] if text]
+    return folded("Log", neutralise.block("\n".join(rows), "text")) if rows else ""
+
+
+def files_so_far(state: LiveState) -> str:
+    """By the agent's editing tools; what its commands change is known at the end."""
+    return files([(path, *counts) for path, counts in state.files.items()], "edited so far")
+
+
+def files(changed: Sequence[Changed], what: str) -> str:
+    if not changed:
+        return ""
+    added, removed = sum(row[1] or 0 for row in changed), sum(row[2] or 0 for row in changed)
+    rows = [f"- {shown(path, 200)} {_delta(more, fewer)}" for path, more, fewer in changed[:MOST_FILES]]
+    if len(changed) > MOST_FILES:
+        rows.append(f"- and {len(changed) - MOST_FILES} more")
+    plural = "file" if len(changed) == 1 else "files"
+    return folded(f"{len(changed)} {plural} {what}, +{added} −{removed}", "\n".join(rows))
+
+
+def _delta(added: int | None, removed: int | None) -> str:
+    return "(binary)" if added is None else f"+{added} −{removed}"
+
+
+def folded(summary: str, body: str) -> str:
+    return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
+
+
+def withheld(view: View) -> str:
+    """What of the thread and the repository the agent was not given, or was told to leave aside."""
+    turn = view.turn
+    parts = (asides.ignored(turn.ignored or (), turn.base), asides.withheld(turn.notes or ()))
+    return "\n\n".join(filter(None, parts))
+
+
+def environment(view: View) -> str:
+    """While the agent works in it; what it uses in other steps is not looked at."""
+    if view.sample is None or view.turn.step is not Step.WORK:
+        return ""
+    peak = f" (peak {size(view.sample.peak_memory_bytes)})"
+    used = f"CPU {view.sample.cpu_percent:.0f} %, memory {size(view.sample.memory_bytes)}{peak}"
+    return f"<sub>environment: {used}, disk {size(view.sample.disk_bytes)}</sub>"
+
+
+def model(view: View) -> str:
+    return line(view.state.model or view.turn.model, 80)
+
+
+def page_link(view: View, words: str) -> str:
+    """To the session's own page, where it has one that others can reach."""
+    return f"[{words}]({view.page_url})" if view.page_url else words

@@ -1,0 +1,153 @@
+"""Questions of an agent at work: may it make this call? Put to people where the repository wants that, else a no."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from typing import Any
+
+from bot import endings, replies, repo_config
+from bot.command_options import shown
+from bot.errors import GitHubRefused
+from bot.sessions.services import Services
+from bot.store import approvals, sessions
+from bot.store.approvals import Answer, Approval, Kind, Question, Scope, Standing
+from bot.store.sessions import Turn
+from sandbox.agents.events import Asked
+from sandbox.execution import ExecutionEnvironment
+
+LOOK_SECONDS = 1.0
+WAIT_SECONDS = 600.0
+MOST_SHOWN = 4_000
+PLAN_READY = "ExitPlanMode"
+"""The call by which an agent in plan mode hands its plan over."""
+QUESTIONS = ("AskUserQuestion", PLAN_READY)
+NOBODY_TO_ASK = "Nobody can answer while you work. Go on without it, or end and put your question into your summary."
+PLAN_TAKEN = "People decide about the plan after you have ended: end now, with the whole plan as your last words."
+ONLY_READING = "You are writing a plan: reading is all that is allowed. Go on without this."
+NO_ANSWER = "Nobody answered in time, so it is a no for now. Your work so far is kept."
+ASIDE = ("description", "timeout", "run_in_background")
+"""Of a call's input: what does not change what it does to the repository."""
+
+
+async def answer(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
+    """Beside the run."""
+    asking = _Asking(services, turn, environment)
+    while True:
+        for asked in list((await services.board.folds.of(turn.key)).asked.values()):
+            await asking.look_at(asked)
+        await services.signals.wait(turn.key, LOOK_SECONDS)
+
+
+class _Asking:
+    """The questions of one run; what it remembers only spares repetitions, all of which would be harmless."""
+
+    def __init__(self, services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
+        self._services = services
+        self._turn = turn
+        self._environment = environment
+        self._people = turn.kind == "run" and repo_config.load(turn.config).permission == "ask"
+        self._settled: set[str] = set()
+        self._shown: set[str] = set()
+
+    async def look_at(self, asked: Asked) -> None:
+        if asked.request_id in self._settled:
+            return
+        if self._people and asked.tool not in QUESTIONS:
+            approval = await self._asked(asked)
+            if approval.state is Standing.OPEN:
+                return
+            await self._tell(approval, asked.request_id)
+        else:
+            await self._environment.forbid(self._turn.key.n, asked.request_id, _no_one(self._turn, asked))
+        self._settled.add(asked.request_id)
+        self._services.board.touch(self._turn.key)
+
+    async def _asked(self, asked: Asked) -> Approval:
+        """The question as it is stored and shown; answered at once where the same was allowed before."""
+        store, now = self._services.store, self._services.clock()
+        question = Question(self._turn.key, Kind.TOOL, matter(asked), now + WAIT_SECONDS, asked.request_id)
+        approval = await approvals.ask(store, question)
+        if approval.state is not Standing.OPEN:
+            return approval
+        if (granted := await _granted(self._services, self._turn, approval)) is not None:
+            given = Answer(Standing.APPROVED, granted.answered_by or "", f"as {granted.id}")
+            await approvals.answer(store, approval.id, given)
+        elif now >= approval.expires_at:
+            await approvals.expire(store, approval.id)
+        elif approval.id not in self._shown:
+            await _put_to_people(self._services, self._turn, approval)
+            self._shown.add(approval.id)
+        return await approvals.get(store, approval.id) or approval
+
+    async def _tell(self, approval: Approval, request_id: str) -> None:
+        n = self._turn.key.n
+        if approval.state is Standing.APPROVED:
+            await self._environment.permit(n, request_id)
+        elif approval.state is Standing.DENIED:
+            await self._environment.forbid(n, request_id, f"{approval.answered_by} said no. Go on without it.")
+        else:
+            await self._environment.forbid(n, request_id, NO_ANSWER, interrupt=True)
+
+
+def _no_one(turn: Turn, asked: Asked) -> str:
+    if turn.kind != "plan":
+        return NOBODY_TO_ASK
+    return PLAN_TAKEN if asked.tool == PLAN_READY else ONLY_READING
+
+
+async def _granted(services: Services, turn: Turn, mine: Approval) -> Approval | None:
+    """A yes of this session to the very same call: for all of it, or for this turn and not used yet."""
+    known = await approvals.of_session(services.store, turn.key.session)
+    used = {one.source for one in known}
+    for one in known:
+        if one.state is not Standing.APPROVED or one.matter.get("call") != mine.matter["call"] or one.kind != mine.kind:
+            continue
+        if one.scope is Scope.SESSION or (one.id == turn.approval and f"as {one.id}" not in used):
+            return one
+    return None
+
+
+async def _put_to_people(services: Services, turn: Turn, approval: Approval) -> None:
+    """A comment of its own, since the edit of one notifies nobody; found again by its marker."""
+    thread = (await sessions.session(services.store, turn.key.session)).thread
+    marker = f"<!-- forgehand:ask={approval.id} -->"
+    answers = replies.ways_to_answer(approval.id, services.settings.command)
+    words = replies.question(str(approval.matter["shown"]), answers)
+    try:
+        await services.outbound.comment(replace(thread, number=turn.number), f"{marker}\n{words}", marker)
+    except GitHubRefused:  # a locked thread: the live comment shows the question too, and the time runs
+        return
+    services.board.touch(turn.key)
+
+
+def matter(asked: Asked) -> dict[str, Any]:
+    """What is shown, and what tells the same call from another one."""
+    told = json.dumps({name: value for name, value in asked.input.items() if name not in ASIDE}, sort_keys=True)
+    if len(told) > MOST_SHOWN:  # what people did not see whole is never taken for the same again
+        told += asked.request_id
+    call = hashlib.sha256(f"{asked.tool}\n{told}".encode()).hexdigest()
+    return {"tool": asked.tool, "shown": _shown(asked), "call": call}
+
+
+def _shown(asked: Asked) -> str:
+    why = asked.input.get("description")
+    what = asked.input.get("command") or asked.input.get("url") or json.dumps(asked.input, indent=1, ensure_ascii=False)
+    text = _visible(str(what))
+    cut = "" if len(text) <= MOST_SHOWN else f"\n\n(Shortened: it is {len(text):,} characters long.)"
+    reason = f"\n\nIts reason: {shown(why, 300)}" if isinstance(why, str) and why else ""
+    return f"{shown(asked.tool, 60)}\n\n{endings.fenced(text[:MOST_SHOWN])}{cut}{reason}"
+
+
+def _visible(text: str) -> str:
+    """What nobody sees, or what turns the order of letters around, must not hide what a yes is given to."""
+    return "".join(one if one.isprintable() or one in "\n\t" else f"\\u{{{ord(one):x}}}" for one in text)
+
+
+async def unanswered(services: Services, turn: Turn) -> str | None:
+    """The question that ended the turn, in words; None where none did."""
+    for one in await approvals.of_turn(services.store, turn.key):
+        if one.kind is Kind.TOOL and one.state is Standing.EXPIRED:
+            return endings.nobody_answered(one.id, str(one.matter["shown"]), services.settings.command)
+    return None

@@ -1,0 +1,85 @@
+"""What is done when the agent or its environment was lost: the turn goes on, or ends with what was saved."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+
+from bot import endings
+from bot.models import Outcome, Step
+from bot.sessions import checkpoints, exhaustion, keeping, transcripts
+from bot.sessions.moves import End, Move, To
+from bot.sessions.services import Services
+from bot.sessions.steps import collect
+from bot.store import sessions
+from bot.store.sessions import Turn
+from sandbox.execution import ExecutionEnvironment
+
+log = logging.getLogger(__name__)
+
+MOST_RESUMPTIONS = 2
+"""Of one turn: what is lost again and again is lost for a reason."""
+GO_ON = (
+    "A note from Forgehand, which runs you: you were at work on the request below when your process was lost, and it "
+    "was begun anew just now. The working directory is as you left it or, where its machine was lost too, as it was "
+    "some minutes before; commands that were running have ended, and ignored files may be gone. Look at what is there, "
+    "then go on; do not begin from the start.\n\n"
+)
+
+
+def prompt(turn: Turn) -> str:
+    """What the agent is given to read: at a further beginning, with a word on what has happened."""
+    assert turn.context is not None
+    if not turn.resumptions:
+        return turn.context
+    return GO_ON + turn.context
+
+
+def seconds_used(turn: Turn) -> float:
+    """Of the turn's time: until its last sign of life, since what is frozen or lost uses none."""
+    if turn.work_started_at is None:
+        return 0.0
+    return max(0.0, (turn.pulse_at or turn.work_started_at) - turn.work_started_at)
+
+
+async def agent_lost(services: Services, turn: Turn, environment: ExecutionEnvironment) -> Move | None:
+    """Nobody has ended it, and its environment is there: it goes on in it. None where it may not."""
+    if not await _may_go_on(services, turn):
+        return None
+    session = await sessions.session(services.store, turn.key.session)
+    assert session.agent_session_id is not None
+    await transcripts.keep(services, session.agent_session_id, environment)
+    return _again(turn, endings.goes_on())
+
+
+async def environment_lost(services: Services, turn: Turn) -> Move:
+    """On in a new one from what was saved; without that, or when the agent had ended, to an end with what was saved."""
+    now = await sessions.turn(services.store, turn.key)
+    if now.step is Step.WORK and now.checkpoint_at is not None and await _may_go_on(services, now):
+        return _again(now, endings.goes_on_elsewhere())
+    return await _with_what_was_saved(services, now)
+
+
+async def _may_go_on(services: Services, turn: Turn) -> bool:
+    if turn.resumptions >= MOST_RESUMPTIONS or turn.stop_requested or turn.outcome is not None:
+        return False
+    if seconds_used(turn) >= turn.timeout_seconds:
+        return False
+    return await exhaustion.found(services, turn, refused=False) is None
+
+
+def _again(turn: Turn, words: str) -> Move:
+    log.warning("the agent was lost and is begun anew", extra={"turn": turn.key.workflow_id})
+    return To(Step.FURNISH, {"resumptions": turn.resumptions + 1, "stream_offset": 0}, note=words)
+
+
+async def _with_what_was_saved(services: Services, turn: Turn) -> Move:
+    saved, bundle = checkpoints.path(services, turn), keeping.collected(services, turn)
+    if not saved.is_file():
+        return End(Outcome.KILLED, endings.environment_lost())
+    await asyncio.to_thread(shutil.copyfile, saved, bundle)
+    move = await collect.admit(services, turn, bundle)
+    if isinstance(move, End):
+        return End(Outcome.KILLED, endings.environment_lost())
+    return To(move.step, move.columns, (Outcome.KILLED, endings.environment_lost(saved=True)))

@@ -1,0 +1,20 @@
+"""Whether a turn has anywhere to report and to push to: asked of GitHub before the work, not found out at the push."""
+
+from __future__ import annotations
+
+import asyncio
+
+from bot import replies
+from bot.errors import UserError
+from bot.sessions.services import Services
+from bot.store.sessions import Session, Turn
+
+
+async def check(services: Services, turn: Turn, session: Session) -> None:
+    """UserError for a conversation that is locked or a repository that is archived."""
+    reads, repo = services.github.installation(session.installation_id), session.thread.repo
+    issue, now = await asyncio.gather(reads.issue(repo, turn.number), reads.repo(repo.full_name))
+    if now.archived or now.disabled:
+        raise UserError(replies.repository_archived())
+    if issue.locked:
+        raise UserError(replies.thread_locked())

@@ -1,0 +1,35 @@
+"""A plan that waits for a person's yes: offered with the turn's end, and taken from the table when its time is over."""
+
+from __future__ import annotations
+
+from bot import endings
+from bot.models import Outcome
+from bot.outbound import neutralise
+from bot.sessions.moves import End, Move
+from bot.sessions.services import Services
+from bot.store import approvals
+from bot.store.approvals import Kind, Question
+from bot.store.sessions import Turn
+
+DAYS = 7
+MOST = 10_000
+"""Characters as they are shown: what is approved is what the comment shows, and that has to have room there."""
+
+
+def bounded(words: str) -> str:
+    plan = words.strip()
+    while len(neutralise.inert(plan)) > MOST:
+        plan = plan[: max(1, min(MOST, len(plan) * 3 // 4))].rstrip("…").rstrip() + "…"
+    return plan
+
+
+async def offer(services: Services, turn: Turn) -> Move:
+    """Nothing waits but a row: no environment, no process."""
+    if turn.outcome is not None:
+        return End(turn.outcome, turn.detail or "")
+    plan = (turn.agent_result or "").strip()
+    if not plan:
+        return End(Outcome.NEEDS_INPUT, endings.no_plan())
+    expires = services.clock() + DAYS * 24 * 3600
+    approval = await approvals.ask(services.store, Question(turn.key, Kind.PLAN, {"plan": plan}, expires))
+    return End(Outcome.PLANNED, endings.plan_waits(approval.id, DAYS))

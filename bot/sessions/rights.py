@@ -1,0 +1,31 @@
+"""What the agent of a turn may use: by the kind of the turn, and by what the repository's config says of tools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot import repo_config
+from bot.store.sessions import Turn
+
+WRITING_TOOLS = ("Edit", "Write", "NotebookEdit")
+READ_ONLY = ("ask", "plan")
+"""Kinds of turns whose tree is not looked at, whatever was done to it."""
+
+
+@dataclass(frozen=True)
+class Rights:
+    permission: str
+    """auto, ask or plan."""
+    allowed: tuple[str, ...]
+    denied: tuple[str, ...]
+
+
+def of(turn: Turn) -> Rights:
+    """Where people are asked, edits of the work tree go without asking: nothing leaves it but through our policy."""
+    config = repo_config.load(turn.config)
+    if turn.kind in READ_ONLY:
+        mode = "plan" if turn.kind == "plan" else "auto"
+        return Rights(mode, (), (*WRITING_TOOLS, *config.tools.denied))
+    if config.permission == "ask":
+        return Rights("ask", (*WRITING_TOOLS, *config.tools.allowed), config.tools.denied)
+    return Rights("auto", (), config.tools.denied)

@@ -1,0 +1,45 @@
+"""The further hosts that single environments may reach: a way out of its own for each that is given some."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+from sandbox.egress import EgressProxy, is_listed
+
+
+class Ways:
+    """`folder`: where environments look for KEY/egress.sock; None where something else lets them out."""
+
+    def __init__(self, folder: Path | None = None, everyones: frozenset[str] = frozenset()) -> None:
+        self._folder = folder
+        self._everyones = everyones
+        self._open: dict[str, EgressProxy] = {}
+        self._opening = asyncio.Lock()
+
+    async def open(self, environment_id: str, hosts: frozenset[str]) -> None:
+        """Safe to repeat. After a restart it is found again where it was."""
+        if self._folder is None or not hosts:
+            return
+        async with self._opening:
+            if environment_id in self._open:
+                return
+            allowed = self._everyones | hosts
+            folder = self._folder / environment_id
+            folder.mkdir(parents=True, exist_ok=True)
+            proxy = EgressProxy(folder / "egress.sock", lambda host: is_listed(host, allowed))
+            await proxy.start()
+            self._open[environment_id] = proxy
+
+    async def close(self, environment_id: str) -> None:
+        if proxy := self._open.pop(environment_id, None):
+            await proxy.close()
+            if self._folder is not None:
+                with contextlib.suppress(OSError):  # its environment may have taken it away already
+                    (self._folder / environment_id).rmdir()
+
+    async def close_all(self) -> None:
+        for environment_id in list(self._open):
+            if proxy := self._open.pop(environment_id, None):
+                await proxy.close()

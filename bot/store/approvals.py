@@ -1,0 +1,179 @@
+"""What waits for a person's yes or no: bound to what was shown, answered once, every answer in the audit trail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from bot.models import SessionId, TurnKey
+from bot.store import audit
+from bot.store.base import Store
+from bot.store.records import Record
+from bot.store.rows import Database, many, one, run
+
+
+class Kind(StrEnum):
+    PLAN = "plan"
+    TOOL = "tool"
+
+
+class Standing(StrEnum):
+    OPEN = "open"
+    APPROVED = "approved"
+    DENIED = "denied"
+    EXPIRED = "expired"
+
+
+class Scope(StrEnum):
+    """How far a yes reaches."""
+
+    ONCE = "once"
+    SESSION = "session"
+
+
+@dataclass(frozen=True)
+class Approval(Record):
+    id: str
+    """Of its session and turn: `ab12cd34-2` is a plan, `ab12cd34-2-1` the first question of that turn."""
+    session_id: SessionId
+    turn: int
+    kind: Kind
+    state: Standing
+    request_id: str
+    matter: dict[str, Any]
+    """What is asked, as it was shown."""
+    asked_at: float
+    expires_at: float
+    scope: Scope
+    answered_by: str | None
+    answered_at: float | None
+    source: str | None
+    """The text in which it was answered."""
+    late: bool
+    """Answered when nobody waited for it any more."""
+
+    @property
+    def key(self) -> TurnKey:
+        return TurnKey(self.session_id, self.turn)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is to be asked; asked again it is found."""
+
+    key: TurnKey
+    kind: Kind
+    matter: dict[str, Any]
+    expires_at: float
+    request_id: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Somebody's word; `source` names the text, so that the same text again is the same answer."""
+
+    state: Standing
+    login: str
+    source: str
+    scope: Scope = Scope.ONCE
+    over: tuple[Standing, ...] = field(default=(Standing.OPEN,))
+    """Which states it may still change."""
+
+
+_SELECT = "SELECT * FROM approvals "
+_INSERT = """
+INSERT INTO approvals (id, session_id, turn, kind, state, request_id, matter, asked_at, expires_at)
+VALUES (:id, :session, :n, :kind, 'open', :request, :matter, :at, :expires_at)
+"""
+_ANSWER = """
+UPDATE approvals SET state = :state, answered_by = :login, answered_at = :at, scope = :scope, source = :source,
+       late = CASE state WHEN 'expired' THEN 1 ELSE 0 END
+WHERE id = :id AND state = :was
+"""
+
+
+async def ask(store: Store, question: Question) -> Approval:
+    """Found or made. A new plan takes the place of the session's earlier ones."""
+    at = store.now()
+    return Approval.of(await store.write(lambda db: _ask(db, question, at)))
+
+
+async def get(store: Store, approval_id: str) -> Approval | None:
+    row = await store.read(lambda db: one(db, _SELECT + "WHERE id = :id", id=approval_id))
+    return Approval.of(row) if row else None
+
+
+async def of_turn(store: Store, key: TurnKey) -> list[Approval]:
+    sql = _SELECT + "WHERE session_id = :session AND turn = :n ORDER BY asked_at, id"
+    return [Approval.of(row) for row in await store.read(lambda db: many(db, sql, session=key.session, n=key.n))]
+
+
+async def of_session(store: Store, session: SessionId) -> list[Approval]:
+    """Oldest first."""
+    sql = _SELECT + "WHERE session_id = :session ORDER BY asked_at, id"
+    return [Approval.of(row) for row in await store.read(lambda db: many(db, sql, session=session))]
+
+
+async def due(store: Store, kind: Kind, now: float) -> list[Approval]:
+    """Open past their time."""
+    sql = _SELECT + "WHERE state = 'open' AND kind = :kind AND expires_at <= :now ORDER BY expires_at"
+    return [Approval.of(row) for row in await store.read(lambda db: many(db, sql, kind=kind, now=now))]
+
+
+async def answer(store: Store, approval_id: str, given: Answer) -> bool:
+    """Whether this answer is the one that counts, now or from an earlier try."""
+    at = store.now()
+    return await store.write(lambda db: _answer(db, approval_id, given, at))
+
+
+async def expire(store: Store, approval_id: str) -> None:
+    """Nobody answered in time."""
+    sql = "UPDATE approvals SET state = 'expired' WHERE id = :id AND state = 'open'"
+    await store.write(lambda db: run(db, sql, id=approval_id))
+
+
+async def expire_questions(store: Store, key: TurnKey) -> None:
+    """The turn has ended: its agent waits no longer."""
+    sql = """
+    UPDATE approvals SET state = 'expired' WHERE session_id = :session AND turn = :n AND kind = 'tool'
+      AND state = 'open'
+    """
+    await store.write(lambda db: run(db, sql, session=key.session, n=key.n))
+
+
+def _ask(db: Database, question: Question, at: float) -> Any:
+    key = question.key
+    same = _SELECT + "WHERE session_id = :session AND turn = :n AND kind = :kind AND request_id = :request"
+    found = {"session": key.session, "n": key.n, "kind": question.kind, "request": question.request_id}
+    if (known := one(db, same, **found)) is None:
+        if question.kind is Kind.PLAN:
+            older = "UPDATE approvals SET state = 'expired' WHERE session_id = :session AND kind = 'plan'"
+            run(db, older + " AND state = 'open'", session=key.session)
+        matter = msgspec.json.encode(question.matter).decode()
+        made = {"id": _id(db, question), "matter": matter, "at": at, "expires_at": question.expires_at}
+        run(db, _INSERT, **found, **made)
+        known = one(db, same, **found)
+    return known
+
+
+def _id(db: Database, question: Question) -> str:
+    key = question.key
+    if question.kind is Kind.PLAN:
+        return f"{key.session}-{key.n}"
+    sql = "SELECT COUNT(*) AS many FROM approvals WHERE session_id = :session AND turn = :n AND kind = 'tool'"
+    row = one(db, sql, session=key.session, n=key.n)
+    assert row is not None
+    return f"{key.session}-{key.n}-{row['many'] + 1}"
+
+
+def _answer(db: Database, approval_id: str, given: Answer, at: float) -> bool:
+    words = {"state": given.state, "login": given.login, "scope": given.scope, "source": given.source}
+    if any(run(db, _ANSWER, id=approval_id, was=was, at=at, **words) for was in given.over):
+        entry = f"{given.state}:{approval_id}:{given.source}"
+        audit.note(db, audit.Entry(entry, at, given.login, given.state, approval_id, f"{given.scope}, {given.source}"))
+        return True
+    row = one(db, "SELECT source FROM approvals WHERE id = :id", id=approval_id)
+    return row is not None and row["source"] == given.source

@@ -1,0 +1,167 @@
+"""Which environment a turn uses, and which is kept for its session's next: one transaction decides who gets it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from bot.models import InstallationId, RepoId, SessionId, TurnKey
+from bot.store.base import Store
+from bot.store.records import Record
+from bot.store.rows import Database, many, one, run
+
+
+class EnvironmentState(StrEnum):
+    USED = "used"
+    KEPT = "kept"
+    ENDING = "ending"
+    """Nobody may use it any more; whoever finds it ends it."""
+
+
+@dataclass(frozen=True)
+class EnvironmentRow(Record):
+    id: str
+    session_id: SessionId
+    turn: int
+    state: EnvironmentState
+    made_of: str
+    prepared: bool
+    setup_sha256: str | None
+    kept_until: float | None
+    updated_at: float
+
+
+_KEPT_OF = """
+SELECT environments.id FROM environments JOIN sessions ON sessions.id = environments.session_id
+JOIN threads ON threads.id = sessions.thread_id JOIN repos ON repos.id = threads.repo_id
+WHERE environments.state = 'kept'
+"""
+
+
+async def take(store: Store, key: TurnKey, made_of: str) -> EnvironmentRow:
+    """The turn's own, or else the one that was kept for it, or else the intent of a new one under the turn's name.
+
+    What was kept and does not fit (or for too long) is given up."""
+    at = store.now()
+
+    def work(db: Database) -> EnvironmentRow:
+        row = _used_by(db, key) or _kept_for(db, key, made_of, at) or _intended(db, key, made_of, at)
+        given_up = (
+            "UPDATE environments SET state = 'ending', updated_at = :at WHERE session_id = :id AND state = 'kept'"
+        )
+        run(db, given_up, id=key.session, at=at)
+        return row
+
+    return await store.write(work)
+
+
+async def used_by(store: Store, key: TurnKey) -> EnvironmentRow | None:
+    return await store.read(lambda db: _used_by(db, key))
+
+
+async def last_of(store: Store, key: TurnKey) -> EnvironmentRow | None:
+    """Also when it is kept by now."""
+    sql = "SELECT * FROM environments WHERE session_id = :session AND turn = :n AND state <> 'ending' LIMIT 1"
+    row = await store.read(lambda db: one(db, sql, session=key.session, n=key.n))
+    return EnvironmentRow.of(row) if row else None
+
+
+async def all_of_them(store: Store) -> dict[str, EnvironmentRow]:
+    rows = await store.read(lambda db: many(db, "SELECT * FROM environments"))
+    return {row["id"]: EnvironmentRow.of(row) for row in rows}
+
+
+async def note(store: Store, environment_id: str, **columns: Any) -> None:
+    """`prepared` and `setup_sha256`, as they become true."""
+    settings = ", ".join(f"{name} = :{name}" for name in sorted(columns.keys() & {"prepared", "setup_sha256"}))
+    sql = f"UPDATE environments SET {settings} WHERE id = :id"  # noqa: S608 - names from the two above
+    await store.write(lambda db: run(db, sql, id=environment_id, **columns))
+
+
+async def keep(store: Store, environment_id: str, until: float) -> None:
+    """For the session's next turn; only while a turn uses it."""
+    sql = """
+    UPDATE environments SET state = 'kept', kept_until = :until, updated_at = :at WHERE id = :id AND state = 'used'
+    """
+    at = store.now()
+    await store.write(lambda db: run(db, sql, id=environment_id, until=until, at=at))
+
+
+async def give_up(store: Store, environment_id: str) -> None:
+    sql = "UPDATE environments SET state = 'ending', updated_at = :at WHERE id = :id"
+    at = store.now()
+    await store.write(lambda db: run(db, sql, id=environment_id, at=at))
+
+
+async def give_up_unneeded(store: Store, environment_id: str) -> bool:
+    """Unless a turn under way uses it, or it is kept and its time has not come. True: it may be ended now."""
+    sql = """
+    UPDATE environments SET state = 'ending', updated_at = :at WHERE id = :id AND NOT (
+        (state = 'kept' AND kept_until > :at) OR (state = 'used' AND EXISTS (
+            SELECT 1 FROM turns WHERE turns.session_id = environments.session_id AND turns.n = environments.turn
+            AND turns.state <> 'done')))
+    """
+    at = store.now()
+
+    def work(db: Database) -> bool:
+        known = one(db, "SELECT id FROM environments WHERE id = :id", id=environment_id)
+        return known is None or run(db, sql, id=environment_id, at=at) == 1
+
+    return await store.write(work)
+
+
+async def give_up_kept(store: Store, session: SessionId) -> bool:
+    """Whether there was one."""
+    sql = "UPDATE environments SET state = 'ending', updated_at = :at WHERE session_id = :id AND state = 'kept'"
+    at = store.now()
+    return await store.write(lambda db: run(db, sql, id=session, at=at)) > 0
+
+
+async def give_up_kept_of(store: Store, installation: InstallationId, repos: frozenset[RepoId] | None) -> None:
+    """All that are kept for an installation, or for these of its repositories."""
+    at = store.now()
+
+    def work(db: Database) -> None:
+        for repo in [None] if repos is None else sorted(repos):
+            which = _KEPT_OF + (
+                " AND repos.installation_id = :installation" if repo is None else " AND repos.id = :repo"
+            )
+            sql = f"UPDATE environments SET state = 'ending', updated_at = :at WHERE id IN ({which})"  # noqa: S608
+            run(db, sql, at=at, **({"installation": installation} if repo is None else {"repo": repo}))
+
+    await store.write(work)
+
+
+async def forget(store: Store, environment_id: str) -> None:
+    """It is gone."""
+    sql = "DELETE FROM environments WHERE id = :id AND state = 'ending'"
+    await store.write(lambda db: run(db, sql, id=environment_id))
+
+
+def _used_by(db: Database, key: TurnKey) -> EnvironmentRow | None:
+    sql = "SELECT * FROM environments WHERE session_id = :session AND turn = :n AND state = 'used'"
+    row = one(db, sql, session=key.session, n=key.n)
+    return EnvironmentRow.of(row) if row else None
+
+
+def _kept_for(db: Database, key: TurnKey, made_of: str, at: float) -> EnvironmentRow | None:
+    sql = """
+    UPDATE environments SET state = 'used', turn = :n, prepared = 0, kept_until = NULL, updated_at = :at
+    WHERE session_id = :session AND state = 'kept' AND made_of = :made_of AND kept_until > :at RETURNING *
+    """
+    row = one(db, sql, session=key.session, n=key.n, made_of=made_of, at=at)
+    return EnvironmentRow.of(row) if row else None
+
+
+def _intended(db: Database, key: TurnKey, made_of: str, at: float) -> EnvironmentRow:
+    sql = """
+    INSERT INTO environments (id, session_id, turn, state, made_of, updated_at)
+    VALUES (:id, :session, :n, 'used', :made_of, :at)
+    ON CONFLICT (id) DO UPDATE SET state = 'used', turn = excluded.turn, made_of = excluded.made_of, prepared = 0,
+        setup_sha256 = NULL, kept_until = NULL, updated_at = excluded.updated_at
+    RETURNING *
+    """
+    row = one(db, sql, id=f"{key.session}-{key.n}", session=key.session, n=key.n, made_of=made_of, at=at)
+    assert row is not None
+    return EnvironmentRow.of(row)

@@ -1,0 +1,116 @@
+"""Words for a turn under way: kept in their order until its agent has them, or the next turn does; each once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import msgspec
+
+from bot.models import SessionId, TurnKey
+from bot.store import events, sessions, threads
+from bot.store.base import Store
+from bot.store.records import NewTurn, Record
+from bot.store.rows import Database, many, one, run
+
+KIND = "message"
+"""Of the event row that tells of a delivery."""
+
+
+class MessageState(StrEnum):
+    WAITING = "waiting"
+    DELIVERED = "delivered"
+    MOVED = "moved"
+    """It came too late and is a turn of its own."""
+    DROPPED = "dropped"
+    """The turn was stopped before the agent had it."""
+
+
+@dataclass(frozen=True)
+class Message(Record):
+    source: str
+    session_id: SessionId
+    turn: int
+    place: int
+    state: MessageState
+    author: str
+    text: str
+    request: NewTurn
+    at: float
+
+    @property
+    def key(self) -> TurnKey:
+        return TurnKey(self.session_id, self.turn)
+
+
+# The one that runs comes before those that wait. Past `work` the agent hears nothing more.
+_OPEN_TURN = """
+SELECT turns.session_id, turns.n FROM turns JOIN sessions ON sessions.id = turns.session_id
+WHERE sessions.thread_id = :thread_id AND turns.state <> 'done' AND turns.kind IN ('run', 'plan', 'resolve')
+  AND turns.step IN ('prepare', 'furnish', 'work') AND turns.outcome IS NULL AND turns.stop_requested IS NULL
+ORDER BY CASE turns.state WHEN 'running' THEN 0 ELSE 1 END, turns.n LIMIT 1
+"""
+_INSERT = """
+INSERT INTO messages (source, session_id, turn, place, state, author, text, request, at)
+VALUES (:source, :session, :n, (SELECT COALESCE(MAX(place), 0) + 1 FROM messages WHERE session_id = :session),
+        'waiting', :author, :text, :request, :at)
+"""
+_SETTLE = "UPDATE messages SET state = :state WHERE source = :source AND state = 'waiting'"
+
+
+async def keep(store: Store, new: NewTurn) -> TurnKey | None:
+    """For the turn of the thread that still listens; the same text again finds its turn. None: nobody listens."""
+    at = store.now()
+    return await store.write(lambda db: _keep(db, replace(new, delivery=None), at))
+
+
+async def waiting(store: Store, key: TurnKey) -> list[Message]:
+    """In their order."""
+    sql = """
+    SELECT * FROM messages WHERE session_id = :session AND turn = :n AND state = 'waiting' ORDER BY place
+    """
+    return [Message.of(row) for row in await store.read(lambda db: many(db, sql, session=key.session, n=key.n))]
+
+
+async def delivered(store: Store, message: Message) -> None:
+    """The agent has it; the turn's events say so."""
+    at = store.now()
+    line = json.dumps({"type": KIND, "author": message.author, "text": message.text})
+
+    def work(db: Database) -> None:
+        if run(db, _SETTLE, source=message.source, state=MessageState.DELIVERED):
+            events.note(db, message.key, KIND, line, at)
+
+    await store.write(work)
+
+
+async def drop(store: Store, message: Message) -> None:
+    await store.write(lambda db: run(db, _SETTLE, source=message.source, state=MessageState.DROPPED))
+
+
+async def move(store: Store, message: Message) -> TurnKey | None:
+    """It becomes the next turn; None where it has become one before."""
+    at = store.now()
+
+    def work(db: Database) -> TurnKey | None:
+        if not run(db, _SETTLE, source=message.source, state=MessageState.MOVED):
+            return None
+        return sessions.put_turn(db, message.request, at)
+
+    return await store.write(work)
+
+
+def _keep(db: Database, new: NewTurn, at: float) -> TurnKey | None:
+    known = one(db, "SELECT session_id, turn AS n FROM messages WHERE source = :source", source=new.source)
+    if known is None:
+        if one(db, "SELECT n FROM turns WHERE source = :source", source=new.source):
+            return None
+        home = threads.home_of(db, new.thread.repo.id, new.thread.number)
+        known = one(db, _OPEN_TURN, thread_id=home)
+        if known is None:
+            return None
+        request = msgspec.json.encode(new).decode()
+        words = {"author": new.requester, "text": new.prompt, "request": request}
+        run(db, _INSERT, source=new.source, session=known["session_id"], n=known["n"], at=at, **words)
+    return TurnKey(known["session_id"], known["n"])

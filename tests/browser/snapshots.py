@@ -1,0 +1,134 @@
+"""`python -m tests.browser.snapshots OUT_DIR`: every form of the live comment as an image: light, dark and narrow."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from playwright.async_api import Browser, async_playwright
+
+from bot.live import boxes, render
+from bot.live.line import Place
+from bot.live.page import View
+from bot.models import Outcome, Step, TurnState
+from bot.outbound import neutralise
+from bot.simulation.pages import markdown
+from sandbox.agents.events import (
+    FileChanged,
+    Retrying,
+    Said,
+    SessionStarted,
+    Todo,
+    TodoChanged,
+    ToolCalled,
+    ToolReturned,
+)
+from tests.unit.test_live_comment import fold, view
+
+CSS = Path(markdown.__file__).parent / "static" / "watch.css"
+THEMES = {"light": (860, "light"), "dark": (860, "dark"), "narrow": (375, "light")}
+PAGE = (
+    '<!doctype html><meta charset="utf-8"><style>{css}</style><main><article class="comment bot">'
+    "<header><strong>forgehand</strong></header>"
+    '<div class="words">{body}</div></article></main>'
+)
+TODO = TodoChanged(
+    (
+        Todo("Reproduce the failure", "completed"),
+        Todo("Fix `discounted`", "in_progress"),
+        Todo("Run the tests", "pending"),
+    )
+)
+WORK = (
+    SessionStarted("x", "claude-sonnet-5-5", "2"),
+    TODO,
+    Said("The rounding happens before the discount is capped. I will **cap first**, then round."),
+    ToolCalled("1", "Bash", "python3 -m unittest 2>&1"),
+    ToolReturned("1", False, "FAIL: test_never_below_zero\n2 failures"),
+    ToolCalled("2", "Edit", "shop.py"),
+    ToolReturned("2", True, "The file shop.py has been updated."),
+    FileChanged("shop.py", 4, 1),
+    ToolCalled("3", "Bash", "python3 -m unittest -v tests.test_a_very_long_module_name.WithALongClass.and_method"),
+)
+LONG = TodoChanged(tuple(Todo(f"Step {n} of a long list, with some words to it", "pending") for n in range(40)))
+TALK = tuple(Said(f"Line {n} of the log, which goes on and on.") for n in range(60))
+RESULT = (
+    "Prices are capped at **zero**; discounts below it are refused.\n\n```python\nmax(0.0, price)\n```\n\n- one\n- two"
+)
+FILES = ({"path": "shop.py", "added": 4, "removed": 1}, {"path": "logo.png", "added": None, "removed": None})
+CHECKS = (
+    {"command": "python3 -m unittest -q", "exit_code": 0, "where": "fresh"},
+    {"command": "ruff check", "exit_code": 1, "where": "fresh"},
+)
+
+
+def forms() -> dict[str, View]:
+    """By name."""
+    working = view(fold(*WORK))
+    found = {
+        "queued": view(state=TurnState.QUEUED, step=Step.PREPARE, place=Place(3, 8, estimate=500, known=20)),
+        "queued-behind": view(state=TurnState.QUEUED, step=Step.PREPARE, place=Place(1, 1, behind_own_thread=True)),
+        **{f"step-{step.value}": view(step=step) for step in Step},
+        "working": working,
+        "working-silent": replace(working, now=working.now + 300),
+        "working-retrying": view(fold(*WORK, Retrying(3, 529, "overloaded", 4.0))),
+        "working-long": view(fold(LONG, *TALK, *WORK[3:])),
+        "working-crowded": replace(working, crowded=True),
+        "stopping": view(fold(*WORK), stop_requested="alice"),
+    }
+    found = {name: replace(one, boxes=(boxes.STOP,) * (name != "stopping")) for name, one in found.items()}
+    asked = (boxes.Box("Approve", "approve", "p-4f2a"), boxes.Box("Deny", "deny", "p-4f2a"))
+    for outcome in Outcome:
+        offered = boxes.at_the_end(outcome, ceiling=False)
+        found[f"end-{outcome}"] = replace(_ended(outcome), boxes=(*asked * (outcome is Outcome.PLANNED), *offered))
+    return found
+
+
+def _ended(outcome: Outcome) -> View:
+    short = outcome in (Outcome.STOPPED, Outcome.TIMED_OUT, Outcome.OVER_BUDGET, Outcome.KILLED)
+    return view(
+        fold(*WORK),
+        state=TurnState.DONE,
+        step=Step.SETTLE,
+        outcome=outcome,
+        detail="alice asked to stop." if outcome is Outcome.STOPPED else "Why it ended like this." if short else "",
+        agent_result=RESULT,
+        finished_at=1240.0,
+        files_changed=FILES if outcome in (Outcome.PULL_REQUEST, Outcome.PUSHED) else (),
+        verified=CHECKS if outcome is Outcome.PULL_REQUEST else (),
+        rescue_ref="refs/forgehand/rescue/abcd1234-1" if short else None,
+    )
+
+
+def page(one: View) -> str:
+    body = markdown.to_html(neutralise.whole(render.comment(one)), "octo-org/shop")
+    return PAGE.format(css=CSS.read_text(), body=body.replace("<details>", "<details open>"))
+
+
+async def taken(browser: Browser, out: Path) -> None:
+    for theme, (width, scheme) in THEMES.items():
+        (out / theme).mkdir(parents=True, exist_ok=True)
+        size = {"width": width, "height": 300}
+        tab = await browser.new_page(viewport=size, color_scheme=scheme)  # type: ignore[arg-type]
+        for name, one in forms().items():
+            await tab.set_content(page(one))
+            wide = await tab.evaluate("document.documentElement.scrollWidth > innerWidth")
+            assert not wide, f"{name} does not fit into {width} pixels"
+            await tab.screenshot(path=out / theme / f"{name}.png", full_page=True)
+        await tab.close()
+
+
+async def main(out: Path) -> None:
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        await taken(browser, out)
+        await browser.close()
+    print(f"{len(forms()) * len(THEMES)} images in {out}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))

@@ -1,0 +1,149 @@
+"""May it do this? A call that the repository wants asked about waits for people, and for no longer than ten minutes."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from bot.simulation.anthropic import Call, Say, Script, Wait
+from bot.simulation.github.gitstore import refs
+from bot.store import audit
+from bot.store.base import Store
+from tests.crash.process import Service
+from tests.world import World
+
+ASK = {".github/forgehand.yml": "permission: ask\n"}
+RUN = Call("Bash", {"command": "touch built.txt", "description": "Build it"})
+
+
+@pytest.fixture(autouse=True)
+def _asking(world: World) -> None:
+    world.github.commit(world.repo, "main", ASK, by="alice")
+
+
+async def asked(world: World, count: int = 1) -> str:
+    """The id of the latest question in the thread."""
+
+    def ids() -> list[str]:
+        found = [one.body for one in world.replies() if one.body.startswith("<!-- forgehand:ask=")]
+        return [body.split("forgehand:ask=")[1].split(" ")[0] for body in found]
+
+    await world.github.changed(lambda: len(ids()) >= count, 30)
+    return ids()[count - 1]
+
+
+def results(world: World) -> str:
+    return str([one.tool_results for one in world.model.requests if one.has_tools][-1])
+
+
+async def test_a_yes_lets_the_waiting_agent_go_on_and_is_in_the_audit_trail(world: World) -> None:
+    world.model.default(Script([RUN, Say("Built.")]))
+    async with world.bot():
+        world.say("/claude build")
+        question = await asked(world)
+        body = world.replies()[1].body
+        assert "touch built.txt" in body and f"/claude approve {question}" in body and "Build it" in body
+        await world.github.changed(lambda: question in world.replies()[0].body, 20)
+        world.say(f"/claude approve {question}")
+        assert await world.outcome() == "pull_request", world.replies()[0].body
+    assert world.repo.file(world.pulls()[0].head, "built.txt") == b""
+    store = await Store.open_reader(world.root / "data" / "state.db")
+    entries = [(one.actor, one.action, one.subject) for one in await audit.listing(store)]
+    await store.close()
+    assert entries == [("alice", "approved", question)]
+
+
+async def test_a_no_is_told_to_the_agent_which_goes_on_without(world: World) -> None:
+    world.model.default(Script([RUN, Say("Not built.")]))
+    async with world.bot():
+        world.say("/claude build")
+        world.say(f"/claude deny {await asked(world)}")
+        assert await world.outcome() == "no_change", world.replies()[0].body
+    assert "alice said no" in results(world)
+
+
+async def test_a_yes_for_the_session_is_not_asked_for_again_and_covers_nothing_else(world: World) -> None:
+    other = Call("Bash", {"command": "touch other.txt", "description": "Build it"})
+    world.model.default(Script([RUN, RUN, other, Say("Built.")]))
+    async with world.bot():
+        world.say("/claude build")
+        world.say(f"/claude approve {await asked(world)} session")
+        second = await asked(world, 2)
+        assert "touch other.txt" in world.replies()[2].body
+        world.say("/claude deny")
+        assert await world.outcome() == "pull_request", world.replies()[0].body
+    assert second.endswith("-3"), "the repeated call was answered without a question"
+    assert world.repo.file(world.pulls()[0].head, "other.txt") is None
+
+
+async def test_only_people_with_write_access_answer(world: World) -> None:
+    world.github.user("eve")
+    world.repo.grant("eve", "read")
+    world.model.default(Script([RUN, Say("Built.")]))
+    async with world.bot():
+        world.say("/claude build")
+        question = await asked(world)
+        world.say(f"/claude approve {question}", by="eve")
+        await world.github.changed(lambda: "only follow people" in world.replies()[-1].body, 20)
+        world.say(f"/claude deny {question}")
+        assert await world.outcome() == "no_change"
+
+
+async def test_nobody_answers_and_a_later_yes_goes_on(world: World) -> None:
+    edit = Call("Write", {"file_path": "half.txt", "content": "half\n"})
+    world.model.default(Script([edit, RUN, Say("unreachable")]))
+    ahead = 0.0
+    async with world.bot(clock=lambda: time.time() + ahead):
+        world.say("/claude build")
+        question = await asked(world)
+        ahead = 700.0
+        assert await world.outcome() == "needs_input", world.replies()[0].body
+        live = world.replies()[0].body
+        assert "nobody answered in time" in live and question in live
+        assert refs(world.repo.path, "refs/forgehand/"), "what was done is kept"
+        world.model.default(Script([RUN, Say("Built.")]))
+        world.say(f"/claude approve {question}")
+        assert await world.outcome(2) == "pull_request", world.replies()[-1].body
+    head = world.pulls()[0].head
+    assert world.repo.file(head, "half.txt") == b"half\n" and world.repo.file(head, "built.txt") == b""
+
+
+@pytest.mark.parametrize("how", ["terminate", "kill"])
+async def test_a_question_survives_a_restart_and_is_asked_once(world: World, how: str) -> None:
+    world.model.default(Script([RUN, Say("Built.")]))
+    first = await Service.start(world)
+    assert first is not None
+    world.say("/claude build")
+    question = await asked(world)
+    await (first.stop() if how == "terminate" else first.kill())
+    second = await Service.start(world)
+    assert second is not None
+    try:
+        world.say(f"/claude approve {question}")
+        assert await world.outcome() == "pull_request", world.replies()[0].body
+    finally:
+        await second.stop()
+    assert sum("forgehand:ask=" in one.body for one in world.replies()) == 1
+    assert len(world.states()) == 1
+
+
+@pytest.mark.acceptance("B15")
+async def test_stop_ends_a_turn_that_waits_for_an_answer(world: World) -> None:
+    world.model.default(Script([RUN, Wait("never"), Say("unreachable")]))
+    async with world.bot():
+        world.say("/claude build")
+        await asked(world)
+        world.say("/claude stop")
+        assert await world.outcome(timeout=20) == "stopped"
+
+
+async def test_a_denied_tool_is_denied_without_a_question(world: World) -> None:
+    config = {".github/forgehand.yml": "permission: ask\ntools:\n  allowed: ['Bash(touch *)']\n  denied: [WebFetch]\n"}
+    world.github.commit(world.repo, "main", config, by="alice")
+    world.model.default(Script([RUN, Say("Built.")]))
+    async with world.bot():
+        world.say("/claude build")
+        assert await world.outcome() == "pull_request", world.replies()[0].body
+    assert not any("forgehand:ask=" in one.body for one in world.replies())
+    assert "WebFetch" not in next(one for one in world.model.requests if one.has_tools).tool_names

@@ -1,0 +1,170 @@
+"""An environment is kept for the next turn of its thread, by itself and at rest, and for no longer than it may be."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bot.simulation.anthropic import Call, Say, Script, Wait
+from bot.simulation.github.state import Comment
+from sandbox.local import members
+from sandbox.local.folders import Base
+from tests.e2b_stand_in import E2BStandIn
+from tests.e2b_world import e2b_spine
+from tests.world import World
+
+CONFIG = ".github/forgehand.yml"
+SETUP = "setup:\n  - mkdir -p __pycache__ && echo was-set-up >> __pycache__/made\n"
+BUILD = Call("Bash", {"command": "mkdir -p __pycache__; echo built >> __pycache__/made; echo '# 1' >> shop.py"})
+LOOK = Call("Bash", {"command": "cat __pycache__/made; git status --porcelain; echo '# 2' >> shop.py"})
+DAEMON = Call("Bash", {"command": "setsid -f sleep 3600 >/dev/null 2>&1 </dev/null; echo '# 1' >> shop.py"})
+
+
+@dataclass
+class Life:
+    """The world, and what there is of environments in it."""
+
+    world: World
+    e2b: E2BStandIn | None
+
+    def there(self) -> list[str]:
+        if self.e2b is not None:
+            return [one.metadata["forgehand-key"] for one in self.e2b.live]
+        return self._base().environment_ids()
+
+    def at_rest(self) -> bool:
+        """All that there is costs nothing."""
+        if self.e2b is not None:
+            return all(one.paused for one in self.e2b.live)
+        base = self._base()
+        return not any(members.members(base.folders(one).home) for one in base.environment_ids())
+
+    async def until(self, there: int) -> None:
+        """So many are left, at rest."""
+        async with asyncio.timeout(30):
+            while len(self.there()) != there or not self.at_rest():
+                await asyncio.sleep(0.05)
+
+    async def turn(self, n: int, *steps: object, words: str = "go on") -> str:
+        self.world.model.default(Script([*steps, Say(f"Done {n}.")]))  # type: ignore[list-item]
+        self.world.say(f"/claude {words}")
+        return await self.world.outcome(n)
+
+    def heard(self) -> str:
+        """What the model was told by tools, in the last request."""
+        return str(self.world.model.requests[-1].tool_results)
+
+    def _base(self) -> Base:
+        return Base(self.world.root / "data" / "environments")
+
+
+class Ahead:
+    """A clock that can be pushed."""
+
+    seconds = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.seconds
+
+
+@asynccontextmanager
+async def life(kind: str, root: Path, **changes: str) -> AsyncIterator[Life]:
+    if kind == "e2b":
+        async with e2b_spine(root, **changes) as (world, e2b):
+            yield Life(world, e2b)
+    else:
+        async with World.running(root, **changes) as world:
+            yield Life(world, None)
+
+
+both = pytest.mark.parametrize("kind", ["local", "e2b"])
+
+
+@both
+async def test_the_next_turn_finds_what_was_built_and_remembers(kind: str, tmp_path: Path) -> None:
+    async with life(kind, tmp_path) as one, one.world.bot():
+        one.world.github.commit(one.world.repo, "main", {CONFIG: SETUP})
+        assert await one.turn(1, BUILD) == "pull_request"
+        await one.until(1)
+        assert await one.turn(2, LOOK) == "pushed", one.world.replies()[-1].body
+        assert "built" in one.heard()
+        assert one.heard().count("was-set-up") == 1, "the same commands are not run again"
+        assert "shop.py" not in one.heard(), "the checkout is the commit"
+        assert "Done 1." in str(one.world.model.requests[-1].messages)
+        await one.until(1)
+        assert one.e2b is None or len(one.e2b.sandboxes) == 1
+        [pull] = one.world.pulls()
+        shop = (one.world.repo.file(pull.head, "shop.py") or b"").decode()
+        assert (shop.count("# 1"), shop.count("# 2")) == (1, 1)
+
+
+@both
+async def test_nothing_runs_on_in_a_kept_one_and_it_ends_in_time(kind: str, tmp_path: Path) -> None:
+    clock = Ahead()
+    async with life(kind, tmp_path) as one:
+        async with one.world.bot(clock):
+            assert await one.turn(1, DAEMON) == "pull_request"
+            await one.until(1)
+        calls = len(one.e2b.calls) if one.e2b else 0
+        clock.seconds = 29 * 60
+        async with one.world.bot(clock):
+            await one.world.github.idle()
+            assert len(one.there()) == 1
+        clock.seconds = 31 * 60
+        async with one.world.bot(clock):
+            await one.until(0)
+        assert not one.e2b or not [
+            call for call in one.e2b.calls[calls:] if call.path.endswith(("/resume", "/connect"))
+        ]
+
+
+@both
+async def test_what_must_not_be_kept_is_ended_at_once(kind: str, tmp_path: Path) -> None:
+    """After a stop, after words of somebody without write access, and where the operator wants none kept."""
+    async with life(kind, tmp_path) as one, one.world.bot():
+        one.world.model.default(Script([BUILD, Wait("on"), Say("unreachable")]))
+        one.world.say("/claude fix this")
+        await one.world.model.reached("on", timeout=60)
+        one.world.say("/claude stop")
+        assert await one.world.outcome() == "stopped"
+        assert one.there() == []
+        one.world.model.release("on")
+        one.world.github.user("mallory")
+        stranger: Comment = one.world.say("Look into this.", by="mallory")
+        assert stranger
+        assert await one.turn(2, LOOK) in ("pushed", "pull_request")
+        assert one.there() == []
+
+
+@both
+async def test_who_takes_the_app_away_takes_the_kept_one_away(kind: str, tmp_path: Path) -> None:
+    async with life(kind, tmp_path) as one, one.world.bot():
+        assert await one.turn(1, BUILD) == "pull_request"
+        await one.until(1)
+        one.world.github.uninstall(one.world.installation)
+        await one.until(0)
+
+
+async def test_a_kept_one_that_was_spoilt_or_lost_is_replaced(tmp_path: Path) -> None:
+    async with life("local", tmp_path) as one, one.world.bot():
+        spoil = Call("Bash", {"command": "rm -rf /run/forgehand/out/checkout; echo no > /run/forgehand/out/checkout"})
+        assert await one.turn(1, BUILD, spoil) == "pull_request"
+        await one.until(1)
+        first = one.there()
+        assert await one.turn(2, LOOK) == "pushed", one.world.replies()[-1].body
+        assert "built" not in one.heard()
+        await one.until(1)
+        assert one.there() != first
+
+
+@both
+async def test_with_no_time_to_keep_it_every_turn_has_its_own(kind: str, tmp_path: Path) -> None:
+    async with life(kind, tmp_path, FORGEHAND_KEEP_MINUTES="0") as one, one.world.bot():
+        assert await one.turn(1, BUILD) == "pull_request"
+        assert one.there() == []

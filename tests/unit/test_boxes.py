@@ -1,0 +1,47 @@
+"""Which box of the live comment a person has ticked: only what is on offer, and only when it was ticked just now."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.commands import Continue, Retry, Stop, parse
+from bot.live import boxes
+from bot.live.boxes import Box
+from bot.models import Outcome
+from bot.simulation.github import tasks
+
+PLAN = Box("Approve", "approve", "p-1")
+OFFERED = [boxes.STOP, PLAN]
+BODY = f"### Working\n\n{boxes.rendered(OFFERED, '/claude')}\n\nfoot"
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_a_tick_is_found_whatever_ends_the_lines(ends: str) -> None:
+    after = tasks.ticked(BODY, "Stop").replace("\n", ends)
+    assert boxes.ticked(BODY, after, OFFERED, "/claude") == [boxes.STOP]
+    assert boxes.newly(BODY, after)
+
+
+def test_unticking_or_a_box_that_was_ticked_before_is_nothing() -> None:
+    after = tasks.ticked(BODY, "Stop")
+    assert boxes.ticked(after, BODY, OFFERED, "/claude") == []
+    assert boxes.ticked(after, after + "\nmore", OFFERED, "/claude") == []
+
+
+def test_a_box_answers_only_the_approval_that_it_shows() -> None:
+    after = tasks.ticked(BODY, "Approve")
+    assert boxes.ticked(BODY, after, OFFERED, "/claude") == [PLAN]
+    assert boxes.ticked(BODY, after, [Box("Approve", "approve", "p-2")], "/claude") == []
+
+
+def test_other_words_beside_a_box_are_no_offer() -> None:
+    forged = BODY.replace("`/claude stop`", "`/claude write a poem`")
+    assert boxes.ticked(forged, tasks.ticked(forged, "poem"), OFFERED, "/claude") == []
+
+
+def test_what_every_box_says_is_a_command_as_typed() -> None:
+    for outcome in Outcome:
+        for box in boxes.at_the_end(outcome, ceiling=False):
+            assert isinstance(parse(f"/claude {box.command}"), Retry | Continue)
+    assert isinstance(parse(f"/claude {boxes.STOP.command}"), Stop)
+    assert boxes.at_the_end(Outcome.OVER_BUDGET, ceiling=True) == []
