@@ -69,7 +69,10 @@ def overview(look: Look, state: LiveState | None, now: float) -> Overview:
 
 def steps(turn: Turn) -> list[StepRow]:
     """All seven: those that were skipped or are yet to come have no time."""
-    begun = sorted(((at, Step(name)) for name, at in turn.step_times.items()), key=lambda one: (one[0], one[1].number))
+    times = {Step(name): at for name, at in turn.step_times.items()}
+    if turn.started_at is not None:
+        times.setdefault(Step.PREPARE, turn.started_at)  # the first is begun by the start itself
+    begun = sorted(((at, step) for step, at in times.items()), key=lambda one: (one[0], one[1].number))
     ends = {step: begun[place + 1][0] for place, (_, step) in enumerate(begun[:-1])}
     if begun and turn.finished_at is not None:
         ends[begun[-1][1]] = turn.finished_at
