@@ -141,18 +141,6 @@ class Labeled(Remark):
         return f"label:{self.thread.repo.id}:{self.thread.number}:{self.origin.delivery}"
 
 
-@dataclass(frozen=True)
-class ButtonPressed(Remark):
-    """A button of a session's page, in the place of a comment."""
-
-    pressed: str = ""
-    """What it was pressed on: pressed there twice it is one."""
-
-    @property
-    def source(self) -> str:
-        return f"page:{self.thread.repo.id}:{self.pressed}"
-
-
 _SOURCES: dict[type[Remark], str] = {
     CommentCreated: "comment",
     CommentEdited: "comment",

@@ -75,7 +75,7 @@ async def test_why_nothing_came_of_a_comment_is_for_who_can_write(world: World) 
     world.repo.grant("rita", "read")
     async with world.bot() as service:
         world.say("/claude fix this", by="rita")
-        await world.github.changed(lambda: world.replies())
+        await world.github.changed(world.replies)
         async with visitor(world, service.url, "alice") as alice:
             page = (await alice.get("/deliveries")).text
             assert "it takes write access" in page and "issue_comment" in page

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from bot import events, replies
 from bot.commands import Retry
 from bot.errors import NotAllowed
-from bot.events import ButtonPressed, Origin
+from bot.events import Origin, Remark
 from bot.handlers import again, remarks, stop
 from bot.handlers.desk import Desk
 from bot.models import DeliveryId, Person, Thread, TurnState
 from bot.store import audit, sessions
 from bot.store.deliveries import DeliveryState
 from bot.store.sessions import Session, Turn
+
+
+@dataclass(frozen=True)
+class ButtonPressed(Remark):
+    """In the place of a comment."""
+
+    pressed: str = ""
+    """What it was pressed on: pressed there twice it is one."""
+
+    @property
+    def source(self) -> str:
+        return f"page:{self.thread.repo.id}:{self.pressed}"
 
 
 async def press_stop(session: Session, person: Person, desk: Desk) -> str:

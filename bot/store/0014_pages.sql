@@ -7,7 +7,7 @@ CREATE TABLE visits (
     began_at    DOUBLE PRECISION NOT NULL,
     ends_at     DOUBLE PRECISION NOT NULL
 );
-CREATE INDEX visits_user ON visits (user_id);
+CREATE INDEX visits_ends ON visits (ends_at);
 
 CREATE INDEX deliveries_session ON deliveries (session_id);
-CREATE INDEX deliveries_installation ON deliveries (installation_id, received_at);
+CREATE INDEX deliveries_received ON deliveries (received_at);

@@ -71,9 +71,8 @@ async def _measure(world: World, service: Service, count: int) -> None:
             f"line in the store to viewer: p50 {statistics.median(lags):.2f} s, p95 {lags[int(len(lags) * 0.95)]:.2f} s"
         )
     print(f"bot's CPU {100 * used / seconds:.0f} % of one core, memory {_resident_mb(service):.0f} MB")
-    print(
-        f"{sum(task.done() for task in tasks)} streams were lost; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
-    )
+    lost = sum(task.done() for task in tasks)
+    print(f"{lost} streams were lost; load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -65,15 +65,17 @@ class Watched:
         self._task: asyncio.Task[None] | None = None
 
     async def refresh(self) -> None:
-        """Many who ask at once are answered by one look."""
+        """As it stands now or later: many who ask while one looks are answered by the next look."""
+        clock = asyncio.get_running_loop().time
+        asked_at = clock()
         async with self._lock:
-            now = asyncio.get_running_loop().time()
-            if now - self._read_at < LIVE_SECONDS / 2:
+            if self._read_at >= asked_at:
                 return
+            began = clock()
             look = await looks.of(self._store, self.session)
             await self._read_on(look.last_seq)
             self._redraw(look)
-            self._read_at = asyncio.get_running_loop().time()
+            self._read_at = began
 
     def chapters(self) -> list[Chapter]:
         of_turn: dict[int, list[Markup]] = {n: [] for n in self._heads}
