@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot import events, replies
 from bot.commands import Retry
@@ -42,7 +42,7 @@ async def press_retry(session: Session, person: Person, desk: Desk) -> str:
     await _require(remark, desk)
     if (await _last(session, desk)).state is not TurnState.DONE:
         return "It is still under way."
-    noted = await again.retry(Retry(), remark, desk)
+    noted = await again.retry(Retry(), await _as_it_stands(remark, desk), desk)
     if noted.state is DeliveryState.REFUSED:
         raise NotAllowed(noted.reason or "That cannot be done now.")
     await audit.add(desk.store, person.login, "retry on the page", session.id)
@@ -56,10 +56,9 @@ async def _require(remark: ButtonPressed, desk: Desk) -> None:
 
 
 async def _remark(word: str, session: Session, person: Person, desk: Desk) -> ButtonPressed:
-    """As if it had been said where the last turn was: with what the thread says now, since that is what is meant."""
+    """As if it had been said where the last turn was."""
     last, home = await _last(session, desk), session.thread
     thread = Thread(home.repo, home.installation, last.number, home.is_pull)
-    issue = await desk.github.installation(thread.installation).issue(thread.repo, thread.number)
     return ButtonPressed(
         origin=Origin(DeliveryId(""), "page", word, person),
         thread=thread,
@@ -68,9 +67,15 @@ async def _remark(word: str, session: Session, person: Person, desk: Desk) -> Bu
         created_at=desk.clock(),
         comment_id=None,
         via_app=None,
-        thread_sha256=events.standing(issue.title, issue.body),
         pressed=f"{session.id}:{last.n}",
     )
+
+
+async def _as_it_stands(remark: ButtonPressed, desk: Desk) -> ButtonPressed:
+    """With what the thread says now, since that is what is meant."""
+    thread = remark.thread
+    issue = await desk.github.installation(thread.installation).issue(thread.repo, thread.number)
+    return replace(remark, thread_sha256=events.standing(issue.title, issue.body))
 
 
 async def _last(session: Session, desk: Desk) -> Turn:

@@ -58,7 +58,7 @@ class Access:
         began = self._clock()
         async with self._asking.setdefault(key, asyncio.Lock()):
             known = self._known.get(key)
-            if known is not None and (known[0] >= began if fresh else self._clock() - known[0] < HOLDS_SECONDS):
+            if known is not None and (known[0] >= began if fresh else 0 <= self._clock() - known[0] < HOLDS_SECONDS):
                 return known[1]
             self._known.pop(key, None)
             self._forget_old()
