@@ -26,6 +26,7 @@ PERMISSIONS: Mapping[Purpose, Mapping[str, str]] = {
     Purpose.CHECKS: {"checks": "write", "metadata": "read"},
     # GitHub resolves discussions only for who may write both; the documentation does not say so.
     Purpose.RESOLVE: {"pull_requests": "write", "contents": "write", "metadata": "read"},
+    Purpose.MEMBERS: {"members": "read", "metadata": "read"},
 }
 
 _BACKDATED_SECONDS = 60  # GitHub refuses a JWT from the future

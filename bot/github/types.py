@@ -20,6 +20,7 @@ class Purpose(StrEnum):
     THREAD = "thread"
     CHECKS = "checks"
     RESOLVE = "resolve"
+    MEMBERS = "members"
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,11 @@ class InstallationJson(msgspec.Struct):
         return InstallationView(InstallationId(self.id), _person(self.account), self.suspended_at is not None)
 
 
+class Membership(msgspec.Struct):
+    state: str = ""
+    role: str = ""
+
+
 class Repository(msgspec.Struct):
     id: int
     name: str

@@ -91,4 +91,5 @@ def _meter(view: View) -> str:
     took = duration((turn.finished_at or view.now) - turn.created_at)
     machine = f" + {replies.dollars(view.sandbox_usd)} sandbox" if view.sandbox_usd else ""
     spent = f"${view.cost.usd:.2f} of ${turn.budget_usd:.2f}{machine} · {tokens(view.cost.usage)} tokens"
-    return f"<sub>{took} · {spent} · {sections.model(view)} · session {turn.key.session}, turn {turn.key.n}</sub>"
+    where = sections.page_link(view, f"session {turn.key.session}, turn {turn.key.n}")
+    return f"<sub>{took} · {spent} · {sections.model(view)} · {where}</sub>"

@@ -48,6 +48,7 @@ class App:
     public_keys: list[Any] = field(default_factory=list, repr=False)
     """Every key that is still valid; `private_key_pem` belongs to the newest."""
     webhook_url: str | None = None
+    callback_urls: list[str] = field(default_factory=list)
     hook_active: bool = True
     hook_id: int = 0
     deliveries: list[Delivery] = field(default_factory=list)
@@ -99,6 +100,17 @@ class Token:
     permissions: dict[str, str]
     expires_at: float
     revoked: bool = False
+
+
+@dataclass(eq=False)
+class SignIn:
+    """What somebody has agreed to: first known by a code that is good once, then by a token."""
+
+    account: Account
+    app: App
+    redirect_uri: str
+    challenge: str
+    ends_at: float
 
 
 @dataclass(eq=False)
@@ -347,6 +359,8 @@ class State:
         self.installations: dict[int, Installation] = {}
         self.tokens: dict[str, Token] = {}
         self.attachments: dict[str, Attachment] = {}
+        self.sign_ins: dict[str, SignIn] = {}
+        self.user_tokens: dict[str, SignIn] = {}
         self.manifests: dict[str, tuple[dict[str, Any], str]] = {}
         self._ids: Iterator[int] = itertools.count(100_001)
         self._waiting: list[asyncio.Future[None]] = []
