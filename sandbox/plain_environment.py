@@ -197,8 +197,7 @@ class PlainEnvironment:
             raise EnvironmentBusy(f"the processes of {self._id} do not end")
 
     async def pause(self) -> None:
-        for _ in range(2):  # a process that was being forked during the first round
-            await asyncio.to_thread(processes.send_all, self._mark, signal.SIGSTOP)
+        await asyncio.to_thread(processes.freeze, self._mark)
 
     async def resume(self) -> None:
         await asyncio.to_thread(processes.send_all, self._mark, signal.SIGCONT)

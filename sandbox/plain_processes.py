@@ -12,6 +12,8 @@ from pathlib import Path
 
 PROC = Path("/proc")
 MARK = "FORGEHAND_PLAIN"
+STILL = ("T", "t", "D", "Z", "X")
+"""States in which a process that has its SIGSTOP does nothing."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -68,6 +70,15 @@ def send_all(mark: str, sign: int) -> int:
             os.kill(process.pid, sign)
             count += 1
     return count
+
+
+def freeze(mark: str, seconds: float = 5.0) -> None:
+    """SIGSTOP until none is moving: one that was being forked meanwhile too. Who waits for a child of its vfork (state
+    D) moves no further than to the stop that waits for it."""
+    deadline = time.monotonic() + seconds
+    while any(process.state not in STILL for process in marked(mark)) and time.monotonic() < deadline:
+        send_all(mark, signal.SIGSTOP)
+        time.sleep(0.002)
 
 
 def kill_all(mark: str, seconds: float = 10.0) -> bool:

@@ -58,6 +58,7 @@ async def test_whatever_raises_shows_no_secret(
         raise raised[0]
 
     monkeypatch.setattr(PLACES[place], fail_once)
+    world.environment["FORGEHAND_KEEP_MINUTES"] = "0"  # the last place that can fail is where a sandbox is ended
     async with world.bot():
         world.say("/claude fix this")
         await world.outcome()

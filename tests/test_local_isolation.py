@@ -533,7 +533,7 @@ async def test_egress_is_by_name_and_logged(provider: LocalProvider, env: LocalE
         "0x7f000001:443",
     ]
     try:
-        result = await python(env, script, "PyPI.org:443", *refused, network=True)
+        result = await python(env, script, "Packages.Example:443", *refused, network=True)
     finally:
         await proxy.close()
         server.close()

@@ -30,6 +30,7 @@ async def test_sessions_wait_for_sandboxes_in_their_order_and_all_finish(
     tmp_path: Path, count: int, room: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = {
+        "FORGEHAND_KEEP_MINUTES": "0",
         "FORGEHAND_E2B_SANDBOXES": str(room),
         "FORGEHAND_E2B_CREATIONS": str(PER_SECOND),
         "FORGEHAND_MAX_SESSIONS": str(count),

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from bot import repo_config
 from bot.errors import EnvironmentUnavailable
+from bot.models import Step
 from bot.sessions import metering
 from bot.sessions.services import Services
 from bot.store import environments as rows
@@ -18,6 +19,9 @@ from bot.store.snapshots import Snapshot
 from sandbox.errors import EnvironmentGone, SandboxError, SnapshotGone
 from sandbox.execution import ExecutionEnvironment
 from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec
+
+NETWORKED = (Step.WORK, Step.VERIFY)
+"""Steps in which commands of others run there; bringing the work home asks for nothing but the work."""
 
 
 async def find_or_create(
@@ -77,7 +81,8 @@ async def attach(services: Services, turn: Turn) -> ExecutionEnvironment:
     if row is None:
         raise EnvironmentUnavailable("the turn has no environment yet")
     primitives = await services.environments.attach(row.id)
-    await services.ways.open(row.id, frozenset(repo_config.load(turn.config).egress))
+    if turn.step in NETWORKED:
+        await services.ways.open(row.id, frozenset(repo_config.load(turn.config).egress))
     await metering.look(services.store, turn.key, primitives)
     return ExecutionEnvironment(primitives, services.agent, attempt=turn.resumptions)
 

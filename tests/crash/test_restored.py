@@ -33,6 +33,7 @@ def restore(world: World, saved: Path) -> None:
 @pytest.mark.acceptance("F09")
 async def test_work_that_has_come_home_since_the_backup_is_not_published_twice(world: World) -> None:
     world.model.default(Script([WORK, Wait("saved"), Say("Added a line.")]))
+    world.environment["FORGEHAND_KEEP_MINUTES"] = "0"
     async with world.bot():
         world.say("/claude add a line")
         await world.model.reached("saved", timeout=30)

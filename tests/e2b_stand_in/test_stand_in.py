@@ -48,13 +48,8 @@ async def test_two_sandboxes_see_nothing_of_each_other(e2b: E2BStandIn) -> None:
     one, two = await AsyncSandbox.create("a"), await AsyncSandbox.create("b")
     await one.files.write("/tmp/secret", "x")
     assert not await two.files.exists("/tmp/secret")
-    assert (await two.commands.run("ps -e -o comm= | sort -u")).stdout.split() == [
-        "bash",
-        "bwrap",
-        "ps",
-        "python3",
-        "sort",
-    ]
+    listed = (await two.commands.run("ps -e -o comm=")).stdout.split()
+    assert set(listed) == {"bash", "bwrap", "ps", "python3"}
 
 
 async def test_the_same_key_is_the_same_sandbox(e2b: E2BStandIn) -> None:

@@ -2,9 +2,10 @@
 (() => {
   const live = document.getElementById("live"), form = document.getElementById("say");
   const foldsOf = (root) => [...root.querySelectorAll("details")].map((fold) => {
-    const entry = fold.closest("article");
-    const beside = entry ? [...entry.querySelectorAll("details")] : [fold];
-    return [fold, `${entry ? entry.id : ""}/${beside.indexOf(fold)}`];
+    // By its own words without their counts: others come and go before it, and it counts on.
+    const entry = fold.closest("article"), words = (one) => one.firstElementChild.textContent.replace(/\d+/g, "");
+    const alike = entry ? [...entry.querySelectorAll("details")].filter((one) => words(one) === words(fold)) : [fold];
+    return [fold, `${entry ? entry.id : ""}/${words(fold)}/${alike.indexOf(fold)}`];
   });
   let busy = false, again = false;
 
