@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from dataclasses import replace
 
 from bot import repo_config
@@ -11,13 +12,15 @@ from bot.errors import EnvironmentUnavailable
 from bot.sessions import metering
 from bot.sessions.services import Services
 from bot.store import environments as rows
-from bot.store import sessions, snapshots
+from bot.store import machines, sessions, snapshots
 from bot.store.environments import EnvironmentRow
 from bot.store.sessions import Turn
 from bot.store.snapshots import Snapshot
 from sandbox.errors import EnvironmentGone, SandboxError, SnapshotGone
 from sandbox.execution import ExecutionEnvironment
 from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec
+
+log = logging.getLogger(__name__)
 
 
 async def find_or_create(
@@ -26,12 +29,13 @@ async def find_or_create(
     """The turn's own, the one that was kept for it, or a new one; under a key that a repetition finds again."""
     spec = await _spec(services, turn)
     async with services.environment_locks.of(turn.key.session):
+        # No longer than this: there may not be room for it for hours, and who looks for strays must not wait for that.
         row = await rows.take(services.store, turn.key, _made_of(spec))
-        if is_reused(row) and not row.prepared:
-            # By way of `attach`, which says so when it is not there: `create` would make another, unseen.
-            kept = await services.environments.attach(row.id)
-            await kept.still()
-        primitives = await _created(services, row, spec, snapshot)
+    if is_reused(row) and not row.prepared:
+        # By way of `attach`, which says so when it is not there: `create` would make another, unseen.
+        kept = await services.environments.attach(row.id)
+        await kept.still()
+    primitives = await _created(services, row, spec, snapshot)
     await services.ways.open(row.id, frozenset(spec.egress))
     await metering.look(services.store, turn.key, primitives)
     return ExecutionEnvironment(primitives, services.agent, attempt=turn.resumptions), row
@@ -97,8 +101,21 @@ async def give_up(services: Services, environment_id: str) -> None:
     """Gone for good; that it is gone already is as good."""
     await rows.give_up(services.store, environment_id)
     await services.environments.end(environment_id)
+    await machines.end_of(services.store, environment_id)
     await services.ways.close(environment_id)
     await rows.forget(services.store, environment_id)
+
+
+async def lay_to_rest(services: Services, row: EnvironmentRow) -> None:
+    """A kept one, by who holds its session's lock: it needs nothing from now on. One that does not come to rest is
+    given up, since it would go on to cost."""
+    try:
+        await services.environments.rest(row.id)
+    except SandboxError as error:
+        log.warning("a kept environment does not come to rest", extra={"id": row.id, "error": str(error)})
+        await give_up(services, row.id)
+    else:
+        await machines.end_of(services.store, row.id)
 
 
 INSTRUCTIONS = """\
