@@ -212,3 +212,18 @@ async def test_the_sweep_does_not_wait_for_who_waits_for_room(tmp_path: Path) ->
             await one.until(left, running=True)
         world.model.release("on")
         assert await world.outcome(on=waiting) == "no_change"
+
+
+async def test_what_the_operator_has_changed_holds_for_the_next_turn(tmp_path: Path) -> None:
+    """A host that is open no more is not open in what was kept, either."""
+    async with life("e2b", tmp_path) as one:
+        assert one.e2b is not None
+        async with one.world.bot(FORGEHAND_EGRESS="files.example.invalid"):
+            assert await one.turn(1, BUILD) == "pull_request"
+            await one.until(1)
+        first = one.there()
+        async with one.world.bot():
+            assert await one.turn(2, LOOK) == "pushed", one.world.replies()[-1].body
+            await one.until(1)
+        assert one.there() != first
+        assert "built" not in one.heard()

@@ -30,7 +30,8 @@ async def find_or_create(
     spec = await _spec(services, turn)
     async with services.environment_locks.of(turn.key.session):
         # No longer than this: there may not be room for it for hours, and who looks for strays must not wait for that.
-        row = await rows.take(services.store, turn.key, _made_of(spec))
+        row = await rows.take(services.store, turn.key, _made_of(services, spec))
+    await _end_given_up(services, turn)
     if is_reused(row) and not row.prepared:
         # By way of `attach`, which says so when it is not there: `create` would make another, unseen.
         kept = await services.environments.attach(row.id)
@@ -39,6 +40,15 @@ async def find_or_create(
     await services.ways.open(row.id, frozenset(spec.egress))
     await metering.look(services.store, turn.key, primitives)
     return ExecutionEnvironment(primitives, services.agent, attempt=turn.resumptions), row
+
+
+async def _end_given_up(services: Services, turn: Turn) -> None:
+    """What was kept and does not fit: it may hold the place that the new one needs."""
+    for left in await rows.given_up(services.store, turn.key.session):
+        try:
+            await give_up(services, left)
+        except SandboxError as error:
+            log.warning("an environment is left to the sweep", extra={"id": left, "error": str(error)})
 
 
 async def _created(
@@ -70,9 +80,11 @@ async def _spec(services: Services, turn: Turn) -> EnvironmentSpec:
     )
 
 
-def _made_of(spec: EnvironmentSpec) -> str:
-    """What cannot be changed in one that is there."""
-    wish = [spec.public_repository, spec.egress, spec.template]
+def _made_of(services: Services, spec: EnvironmentSpec) -> str:
+    """What cannot be changed in one that is there, also of the operator's: the cloud's firewall stays as it was."""
+    e2b = services.settings.e2b
+    operators = [] if e2b is None else [e2b.template, e2b.hosts(), e2b.unmetered is not None]
+    wish = [spec.public_repository, spec.egress, spec.template, *operators]
     return hashlib.sha256(json.dumps(wish).encode()).hexdigest()
 
 

@@ -26,6 +26,7 @@ async def run(services: Services, turn: Turn) -> Move:
     repo = session.thread.repo
     raw = await reads.file(repo, repo_config.PATH, repo.default_branch)
     config = repo_config.parse(raw)
+    repo_config.keep_from(config, services.settings.own_hosts())
     base = turn.base or config.base or repo.default_branch
     if turn.number != session.number or session.is_pull:
         base = await _on_pull(services, turn, session.thread) or base
