@@ -98,8 +98,11 @@ async def attach(services: Services, turn: Turn) -> ExecutionEnvironment:
     return ExecutionEnvironment(primitives, services.agent, attempt=turn.resumptions)
 
 
-async def is_gone(services: Services, turn: Turn) -> bool:
-    """Whether what failed in it failed because there is no environment any more."""
+async def is_gone(services: Services, turn: Turn, error: SandboxError) -> bool:
+    """Whether what failed in it failed because there is no environment any more. What says so itself is believed: of
+    one that is just being removed something may be left for a moment."""
+    if isinstance(error, EnvironmentGone):
+        return True
     try:
         environment = await attach(services, turn)
         return not await environment.primitives.is_running()
