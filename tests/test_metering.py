@@ -92,12 +92,13 @@ async def test_a_kept_sandbox_is_counted_until_it_is_paused(
         await e2b.clock.advance(20)
         slow.release.set()
         [sandbox] = e2b.live
-        async with asyncio.timeout(20):
-            while not sandbox.paused or await seconds(world, e2b) != await seconds(world, e2b):
-                await asyncio.sleep(0.02)
+        for _ in range(1000):
+            before = await seconds(world, e2b)
+            if sandbox.paused and before == await seconds(world, e2b):
+                break
         ran = e2b.clock.now() - sandbox.started_at
-        await e2b.clock.advance(300)
-        assert 20 < ran - SLACK_SECONDS <= await seconds(world, e2b) <= ran
+    assert ran > 20
+    assert ran - SLACK_SECONDS <= await seconds(world, e2b) <= ran
 
 
 async def test_the_live_comment_shows_what_the_environment_uses(cloud: tuple[World, E2BStandIn]) -> None:
