@@ -99,7 +99,7 @@ async def test_a_kept_one_is_shown_as_that_with_all_turns_that_it_has_served(eit
     """And it is ended without being woken; the next turn gets another."""
     at_rest = "paused" if "FORGEHAND_SANDBOX" in either.environment else "kept"
     either.model.default(QUICK)
-    async with either.bot():
+    async with either.bot(FORGEHAND_KEEP_MINUTES="30"):
         for turn in (1, 2):
             either.say("/claude add a line")
             assert await either.outcome(turn) in ("pull_request", "pushed"), either.replies()[-1].body
