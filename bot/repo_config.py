@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import msgspec
 
 from bot.errors import BadRepoConfig
-from bot.repo_config_values import KEYS, READERS, Wrong
+from bot.repo_config_values import KEYS, NAMED, READERS, Wrong, covered
 from bot.repo_config_yaml import Entry, read_entries
 
 PATH = ".github/forgehand.yml"
@@ -90,6 +91,13 @@ def parse(text: str | bytes | None) -> RepoConfig:
         more = f"\n- and {len(problems) - 10} more" if len(problems) > 10 else ""
         raise BadRepoConfig(f"`{PATH}` cannot be used as it is:\n\n{listed}{more}")
     return config
+
+
+def keep_from(config: RepoConfig, hosts: Iterable[str]) -> None:
+    """BadRepoConfig where its `egress` would open one of the hosts that the operator has made ours."""
+    for host in config.egress:
+        if never := covered(host, sorted(hosts)):
+            raise BadRepoConfig(f"`{PATH}` cannot be used as it is:\n\n- `egress` {NAMED.format(never)}")
 
 
 def _section(kind: type[Any], entries: list[Entry], prefix: str, problems: list[str]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +15,13 @@ class Wrong(Exception):
     """What a value must be, as the end of a sentence about its key."""
 
 
+NAMED = "must not name {}: a session never reaches it directly"
 MAX_LINE = 2_000
 MAX_LIST = 100
 MAX_INSTRUCTIONS = 20_000
 _HOST = re.compile(r"(?:\*\.)?(?!-)[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+\Z")
-_NEVER = ("github.com", "api.anthropic.com", "githubusercontent.com")
+_NEVER = ("github.com", "githubusercontent.com", "api.anthropic.com", "e2b.app", "e2b.dev")
+"""GitHub, the model's provider, and the cloud with everybody's sandboxes: what they take, they take from us alone."""
 _NAME = re.compile(r"[A-Za-z0-9][\w./@:\[\]-]{0,99}\Z")
 _TOOL = re.compile(r"[A-Za-z][\w-]{0,99}(?:\([^\n]{1,300}\))?\Z")
 _BRANCH = re.compile(r"[\w.@{][\w./@{}+-]{0,150}\Z")
@@ -83,11 +85,18 @@ def _host(text: str) -> str:
     host = text.lower().rstrip(".")
     if not _HOST.match(host) or host.rsplit(".", 1)[1].isdigit():
         raise Wrong("must be a list of host names such as `files.example.com` or `*.example.com`")
-    bare = host.removeprefix("*.")
-    for never in _NEVER:
-        if bare == never or bare.endswith(f".{never}") or (host.startswith("*.") and never.endswith(f".{bare}")):
-            raise Wrong(f"must not name {never}: a session never reaches it directly")
+    if never := covered(host, _NEVER):
+        raise Wrong(NAMED.format(never))
     return host
+
+
+def covered(host: str, never: Iterable[str]) -> str | None:
+    """Which of these the name would open: itself, what lies below it, or what a `*.` above it takes in."""
+    bare = host.removeprefix("*.")
+    for one in never:
+        if bare == one or bare.endswith(f".{one}") or (host.startswith("*.") and one.endswith(f".{bare}")):
+            return one
+    return None
 
 
 def _hosts(value: Any) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from bot import settings_e2b, settings_file
 from bot.errors import SettingsError
@@ -115,6 +116,14 @@ class Settings:
         found += [one for one in self._optional() if one]
         found += [Secret(self.e2b.api_key)] if self.e2b else []
         return tuple(found)
+
+    def own_hosts(self) -> frozenset[str]:
+        """Of the services that we use with credentials: no repository may open them to its sessions."""
+        used = [self.github.url, self.github.api_url, self.model.upstream]
+        if self.e2b is not None:
+            used += [one for one in (self.e2b.api_url, self.e2b.sandbox_url) if one]
+            used += [f"https://{self.e2b.domain}"] if self.e2b.domain else []
+        return frozenset(host for one in used if (host := urlsplit(one).hostname))
 
     def _optional(self) -> tuple[Secret | None, ...]:
         return self.model.api_key, self.model.oauth_token, self.metrics_token, self.github.client_secret

@@ -13,10 +13,13 @@ import pytest
 
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.state import Comment
+from bot.store import environments
+from bot.store.base import Store
 from sandbox.local import members
 from sandbox.local.folders import Base
-from tests.e2b_stand_in import E2BStandIn
+from tests.e2b_stand_in import E2BStandIn, Fault
 from tests.e2b_world import e2b_spine
+from tests.test_endurance import issues
 from tests.world import World
 
 CONFIG = ".github/forgehand.yml"
@@ -45,11 +48,21 @@ class Life:
         base = self._base()
         return not any(members.members(base.folders(one).home) for one in base.environment_ids())
 
-    async def until(self, there: int) -> None:
-        """So many are left, at rest."""
-        async with asyncio.timeout(30):
-            while len(self.there()) != there or not self.at_rest():
+    async def until(self, there: int, *, running: bool = False) -> None:
+        """So many are left, at rest (or not)."""
+        async with asyncio.timeout(20):
+            while len(self.there()) != there or self.at_rest() is running:
                 await asyncio.sleep(0.05)
+
+    async def rows(self, count: int) -> None:
+        """So many are on record; those that wait for room are, too."""
+        store = await Store.open_reader(self.world.root / "data" / "state.db")
+        try:
+            async with asyncio.timeout(20):
+                while len(await environments.all_of_them(store)) != count:
+                    await asyncio.sleep(0.05)
+        finally:
+            await store.close()
 
     async def turn(self, n: int, *steps: object, words: str = "go on") -> str:
         self.world.model.default(Script([*steps, Say(f"Done {n}.")]))  # type: ignore[list-item]
@@ -168,3 +181,49 @@ async def test_with_no_time_to_keep_it_every_turn_has_its_own(kind: str, tmp_pat
     async with life(kind, tmp_path, FORGEHAND_KEEP_MINUTES="0") as one, one.world.bot():
         assert await one.turn(1, BUILD) == "pull_request"
         assert one.there() == []
+
+
+async def test_one_that_does_not_come_to_rest_is_ended(tmp_path: Path) -> None:
+    async with life("e2b", tmp_path) as one, one.world.bot():
+        assert one.e2b is not None
+        one.e2b.faults.add(Fault("POST /sandboxes/*/pause", "fail", times=None))
+        assert await one.turn(1, BUILD) == "pull_request"
+        await one.until(0)
+        assert await one.turn(2, LOOK) == "pushed"
+        assert "built" not in one.heard()
+
+
+async def test_the_sweep_does_not_wait_for_who_waits_for_room(tmp_path: Path) -> None:
+    async with life("e2b", tmp_path, FORGEHAND_E2B_SANDBOXES="1") as one, one.world.bot():
+        world = one.world
+        over = issues(world, 2)
+        for issue in over:
+            world.say("/claude work", on=issue)
+            assert await world.outcome(on=issue) == "pull_request"
+        await one.until(2)
+        world.model.default(Script([Wait("on"), Say("Done.")]))
+        world.say("/claude hold the place")
+        await world.model.reached("on", timeout=60)
+        [waiting] = issues(world, 1)
+        world.say("/claude wait for it", on=waiting)
+        await one.rows(4)
+        for left, issue in ((2, over[0]), (1, over[1])):
+            world.say("/claude stop", on=issue)
+            await one.until(left, running=True)
+        world.model.release("on")
+        assert await world.outcome(on=waiting) == "no_change"
+
+
+async def test_what_the_operator_has_changed_holds_for_the_next_turn(tmp_path: Path) -> None:
+    """A host that is open no more is not open in what was kept, either."""
+    async with life("e2b", tmp_path) as one:
+        assert one.e2b is not None
+        async with one.world.bot(FORGEHAND_EGRESS="files.example.invalid"):
+            assert await one.turn(1, BUILD) == "pull_request"
+            await one.until(1)
+        first = one.there()
+        async with one.world.bot():
+            assert await one.turn(2, LOOK) == "pushed", one.world.replies()[-1].body
+            await one.until(1)
+        assert one.there() != first
+        assert "built" not in one.heard()

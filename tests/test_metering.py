@@ -20,12 +20,14 @@ from tests.world import World
 
 SECOND_USD = CPUS * 0.01 + MEMORY_MB / 1024 * 0.02
 WORK = Script([Call("Bash", {"command": "echo '# more' >> shop.py", "description": "Add"}), Wait("go"), Say("Done.")])
+QUICK = Script([Call("Bash", {"command": "echo '# more' >> shop.py", "description": "Add"}), Say("Done.")])
 SLACK_SECONDS = 5.0
 """Between what the cloud did and what we could see of it, on a busy machine."""
 
 
 @pytest.fixture
 async def cloud(tmp_path: Path) -> AsyncIterator[tuple[World, E2BStandIn]]:
+    """Where nothing is kept, unless a test says otherwise."""
     dear = {"FORGEHAND_E2B_CPU_PRICE": "0.01", "FORGEHAND_E2B_MEMORY_PRICE": "0.02"}
     async with e2b_spine(tmp_path, limits=None, FORGEHAND_KEEP_MINUTES="0", **dear) as (world, e2b):
         world.model.default(WORK)
@@ -40,7 +42,7 @@ def key_of(world: World) -> TurnKey:
 async def seconds(world: World, e2b: E2BStandIn) -> float:
     store = await Store.open_reader(world.root / "data" / "state.db", clock=e2b.clock.now)
     try:
-        found = await machines.turn_cost(store, key_of(world))
+        found = await machines.session_cost(store, key_of(world).session)
     finally:
         await store.close()
     assert found.usd == pytest.approx(found.seconds * SECOND_USD)
@@ -74,6 +76,29 @@ async def test_the_sandbox_s_cost_stands_beside_the_model_s(cloud: tuple[World, 
     [row] = (await forgehand(world.environment, "sandbox", "cost", "--json")).json
     assert (row["session"], row["usd"], row["seconds"]) == (session, pytest.approx(usd), pytest.approx(counted))
     assert f"{usd:.4f}  dollars" in (await forgehand(world.environment, "sandbox", "cost", "--by", "day")).out
+
+
+async def test_a_kept_sandbox_is_counted_until_it_is_paused(
+    cloud: tuple[World, E2BStandIn],
+) -> None:
+    """A pause that takes long costs, the time that it lies there does not."""
+    world, e2b = cloud
+    slow = e2b.faults.add(Fault("POST /sandboxes/*/pause", "hold"))
+    world.model.default(QUICK)
+    async with world.bot(e2b.clock.now, FORGEHAND_KEEP_MINUTES="30"):
+        world.say("/claude add a line")
+        assert await world.outcome() == "pull_request", world.replies()[-1].body
+        await asyncio.wait_for(slow.reached.wait(), 20)
+        await e2b.clock.advance(20)
+        slow.release.set()
+        [sandbox] = e2b.live
+        for _ in range(1000):
+            before = await seconds(world, e2b)
+            if sandbox.paused and before == await seconds(world, e2b):
+                break
+        ran = e2b.clock.now() - sandbox.started_at
+    assert ran > 20
+    assert ran - SLACK_SECONDS <= await seconds(world, e2b) <= ran
 
 
 async def test_the_live_comment_shows_what_the_environment_uses(cloud: tuple[World, E2BStandIn]) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from tests.e2b_world import e2b_spine
 from tests.world import World
 
 WORK = Script([Call("Bash", {"command": "echo '# more' >> shop.py", "description": "Add"}), Wait("go"), Say("Done.")])
+QUICK = Script([Call("Bash", {"command": "echo '# more' >> shop.py", "description": "Add"}), Say("Done.")])
 
 
 @pytest.fixture(params=["local", "e2b"])
@@ -41,6 +44,15 @@ async def sandbox(world: World, *arguments: str, **changes: str) -> Ran:
     return await forgehand({**world.environment, **changes}, "sandbox", *arguments)
 
 
+async def rested(world: World, state: str) -> dict[str, Any]:
+    """The only one, once it is at rest."""
+    async with asyncio.timeout(30):
+        while True:
+            found: list[dict[str, Any]] = (await sandbox(world, "list", "--json")).json
+            if [row["state"] for row in found] == [state]:
+                return found[0]
+
+
 async def works(world: World) -> str:
     """A turn is in the middle of its work; its session."""
     world.say("/claude add a line")
@@ -59,12 +71,14 @@ async def test_beside_the_service_each_sandbox_is_listed_with_its_session(either
             "id": f"{session}-1",
             "kind": either.environment.get("FORGEHAND_SANDBOX", "local"),
             "state": "running",
+            "made_for": "session",
             "session": session,
             "turn": 1,
             "repo": either.repo.full_name,
             "since": 0,
             "age_seconds": 0,
             "needed": True,
+            "kept_until": None,
         }
         assert 0 < used["age_seconds"] < 120
         assert (by_hand["session"], by_hand["repo"], by_hand["needed"]) == (None, None, False)
@@ -79,7 +93,33 @@ async def test_beside_the_service_each_sandbox_is_listed_with_its_session(either
         assert {row["id"]: row["terminated"] for row in ended} == {f"{session}-1": False, made: True}
         either.model.release("go")
         assert await either.outcome() == "pull_request", either.replies()[0].body
-    assert (await sandbox(either, "list", "--json")).json == []
+
+
+async def test_a_kept_one_is_shown_as_that_with_all_turns_that_it_has_served(either: World) -> None:
+    """And it is ended without being woken; the next turn gets another."""
+    at_rest = "paused" if "FORGEHAND_SANDBOX" in either.environment else "kept"
+    either.model.default(QUICK)
+    async with either.bot(FORGEHAND_KEEP_MINUTES="30"):
+        for turn in (1, 2):
+            either.say("/claude add a line")
+            assert await either.outcome(turn) in ("pull_request", "pushed"), either.replies()[-1].body
+            kept = await rested(either, at_rest)
+            assert (kept["turn"], kept["needed"], kept["id"]) == (turn, False, f"{kept['session']}-1")
+            assert 29 * 60 < kept["kept_until"] - time.time() <= 30 * 60
+        first = str(kept["id"])
+        text = (await sandbox(either, "list")).out
+        assert f"{at_rest}  " in text
+        assert f"session {kept['session']} turn 2  kept until 20" in text
+        status = await sandbox(either, "status", first)
+        assert "turn 2, which has ended\nkept until 20" in status.out
+        both = [json.loads(line) for line in (await sandbox(either, "logs", first, "--json")).out.splitlines()]
+        assert {row["turn"] for row in both} == {1, 2}
+        assert (await sandbox(either, "terminate", first)).out == f"{first}: ended\n"
+        either.say("/claude add a line")
+        assert await either.outcome(3) == "pushed", either.replies()[-1].body
+        assert (await rested(either, at_rest))["id"] != first
+    gone = [json.loads(line) for line in (await sandbox(either, "logs", first, "--json")).out.splitlines()]
+    assert {1} <= {row["turn"] for row in gone} <= {1, 2}
 
 
 async def test_logs_follow_the_agent_to_the_end_of_its_turn(either: World) -> None:
@@ -134,7 +174,7 @@ async def test_the_service_leaves_alone_what_was_made_by_hand(either: World) -> 
         await works(either)
         either.model.release("go")
         await either.outcome()
-    assert [row["id"] for row in (await sandbox(either, "list", "--json")).json] == [made]
+    assert made in [row["id"] for row in (await sandbox(either, "list", "--json")).json]
 
 
 async def test_a_paused_one_is_shown_as_that_and_not_woken(cloud: tuple[World, E2BStandIn]) -> None:
@@ -172,7 +212,7 @@ async def test_a_host_that_cannot_isolate_makes_none(world: World) -> None:
 async def test_the_template_is_built_and_sandboxes_are_made_of_it(cloud: tuple[World, E2BStandIn]) -> None:
     world, e2b = cloud
     e2b.registry.templates = set()
-    built = await sandbox(world, "template", "build", "--json")
+    built = await sandbox(world, "template", "build", "--json", FORGEHAND_PUBLIC_URL="")
     assert (built.code, built.json["name"]) == (0, "forgehand"), built.err
     [build] = e2b.templates.builds
     assert (f"tpl-{build.name}", build.id) == (built.json["template_id"], built.json["build_id"])

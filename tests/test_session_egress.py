@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from bot.simulation.anthropic import Call, Say, Script
 from sandbox.local.folders import Base
+from tests.e2b_world import e2b_spine
 from tests.world import World
 
 CONFIG = ".github/forgehand.yml"
@@ -52,3 +54,13 @@ async def test_a_host_that_is_never_open_is_refused_with_a_sentence(world: World
         world.say("/claude fix this")
         assert await world.outcome() == "failed"
     assert "`egress` must not name github.com" in world.replies()[0].body
+
+
+async def test_nor_may_it_name_the_services_that_the_operator_has_made_ours(tmp_path: Path) -> None:
+    async with e2b_spine(tmp_path, E2B_DOMAIN="cloud.example.invalid") as (world, e2b):
+        world.github.commit(world.repo, "main", {CONFIG: "egress: ['*.cloud.example.invalid']\n"})
+        async with world.bot():
+            world.say("/claude fix this")
+            assert await world.outcome() == "failed"
+        assert "`egress` must not name cloud.example.invalid" in world.replies()[0].body
+        assert not e2b.sandboxes

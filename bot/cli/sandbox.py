@@ -7,18 +7,15 @@ import time
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from bot.cli import console, sandbox_logs, sandbox_template
-from bot.cli.sandbox_access import Access, Row, opened, turns_in
+from bot.cli.sandbox_access import BY_HAND, Access, Row, opened
 from bot.cli.spend import began, shown
 from bot.errors import UserError
 from bot.live.figures import duration
-
-if TYPE_CHECKING:
-    from sandbox.primitives import EnvironmentPrimitives
 
 app = typer.Typer(no_args_is_help=True, help="List, look into, make and end sandboxes; what they cost.")
 app.add_typer(sandbox_template.app, name="template")
@@ -26,8 +23,8 @@ app.command("logs")(sandbox_logs.command)
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Config = Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="As `sandbox list` shows it.")]
-BY_HAND = {"app": "forgehand-by-hand"}
-"""Not the service's label: its sweep ends whatever no turn needs."""
+
+WORDS = {"hand": "made by hand", "snapshot": "makes a snapshot"}
 
 
 class By(StrEnum):
@@ -76,23 +73,38 @@ async def _list(config: Path | None) -> list[Row]:
 
 
 def _line(row: Row) -> str:
-    belongs = f"{row.repo or '(unknown)'}  session {row.session} turn {row.turn}" if row.session else "made by hand"
-    needed = "needed" if row.needed else "not needed"
-    return f"{row.id}  {row.kind}  {row.state}  {duration(row.age_seconds)}  {belongs}  {needed}"
+    belongs = (
+        f"{row.repo or '(unknown)'}  session {row.session} turn {row.turn}"
+        if row.session
+        else WORDS.get(row.made_for, row.made_for)
+    )
+    return f"{row.id}  {row.kind}  {row.state}  {duration(row.age_seconds)}  {belongs}  {_needed(row)}"
+
+
+def _needed(row: Row) -> str:
+    if row.kept_until is not None:
+        return f"kept until {_clock(row.kept_until)}"
+    return "needed" if row.needed else "not needed"
+
+
+def _clock(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 @app.command()
 def status(sandbox: Id, as_json: AsJson = False, config: Config = None) -> None:
-    """One of them, with what it uses now and has cost its turn so far."""
+    """One of them, with what it uses now and has cost so far, in all turns that it has served."""
     found = console.run(_status(config, sandbox))
     if as_json:
         console.print_json(found)
         return
-    since = datetime.fromtimestamp(found["since"], UTC).strftime("%Y-%m-%d %H:%M UTC")
-    typer.echo(f"{found['id']}: {found['kind']}, {found['state']} since {since} ({duration(found['age_seconds'])})")
+    since, age = _clock(found["since"]), duration(found["age_seconds"])
+    typer.echo(f"{found['id']}: {found['kind']}, {found['state']} since {since} ({age})")
     if found["session"]:
         working = "which works in it" if found["needed"] else "which has ended"
         typer.echo(f"{found['repo'] or '(unknown)'}, session {found['session']}, turn {found['turn']}, {working}")
+    if found["kept_until"] is not None:
+        typer.echo(f"kept until {_clock(found['kept_until'])} for the next turn of its session")
     if used := found["metrics"]:
         memory, disk = used["memory_bytes"] / 1e6, used["disk_bytes"] / 1e6
         typer.echo(f"uses CPU {used['cpu_percent']:.0f} %, memory {memory:.0f} MB, disk {disk:.0f} MB")
@@ -105,10 +117,7 @@ async def _status(config: Path | None, sandbox_id: str) -> dict[str, Any]:
 
     async with opened(config) as access:
         row = await access.row(sandbox_id)
-        cost = 0.0
-        for turn in await turns_in(access.store, sandbox_id):
-            assert access.store is not None
-            cost += (await machines.turn_cost(access.store, turn.key)).usd
+        cost = (await machines.environment_cost(access.store, sandbox_id)).usd if access.store else 0.0
         return {**row.json, "sandbox_usd": cost, "metrics": await _metrics(access, row)}
 
 
@@ -118,8 +127,8 @@ async def _metrics(access: Access, row: Row) -> dict[str, Any] | None:
 
     from sandbox.primitives import EnvironmentState
 
-    environment = (await access.environments()).get(row.id)
-    if environment is None or row.state != EnvironmentState.RUNNING:
+    environment = await access.environment(row.id) if row.state == EnvironmentState.RUNNING else None
+    if environment is None:
         return None
     return dataclasses.asdict(await environment.metrics())
 
@@ -152,22 +161,19 @@ async def _terminate(config: Path | None, sandbox_id: str | None, *, force: bool
         rows = await access.rows() if sandbox_id is None else [await access.row(sandbox_id)]
         if sandbox_id is not None and rows[0].needed and not force:
             raise UserError(f"{_in_use(rows[0])} Or give --force: the turn then goes without what was not home yet.")
-        environments = await access.environments()
         return [
             {"id": row.id, "terminated": False, "failed": False, "message": f"left alone. {_in_use(row)}"}
             if row.needed and not force
-            else await _end(row, environments.get(row.id))
+            else await _end(access, row)
             for row in rows
         ]
 
 
-async def _end(row: Row, environment: EnvironmentPrimitives | None) -> dict[str, Any]:
-    """That it is gone by now is as good."""
+async def _end(access: Access, row: Row) -> dict[str, Any]:
     from sandbox.errors import SandboxError
 
     try:
-        if environment is not None:
-            await environment.terminate()
+        await access.end(row.id)
     except SandboxError as error:
         return {"id": row.id, "terminated": False, "failed": True, "message": str(error)}
     return {"id": row.id, "terminated": True, "failed": False, "message": "ended"}

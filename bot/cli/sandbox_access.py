@@ -7,7 +7,7 @@ is locked for it; what a session loses with its sandbox is the session's to noti
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,9 +19,14 @@ from bot.models import SessionId, TurnKey, TurnState
 
 if TYPE_CHECKING:
     from bot.store.base import Store
+    from bot.store.environments import EnvironmentRow
     from bot.store.sessions import Turn
     from sandbox.choice import Choice
     from sandbox.primitives import EnvironmentPrimitives, Overview
+
+BY_HAND = {"app": "forgehand-by-hand"}
+"""Not the service's label: its sweep ends whatever no turn needs."""
+MADE_FOR = {"forgehand": "session", "forgehand-warming": "snapshot", BY_HAND["app"]: "hand"}
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,8 @@ class Row:
     id: str
     kind: str
     state: str
+    """running, paused, or kept: on this host nothing runs of what is kept."""
+    made_for: str
     session: str | None
     turn: int | None
     repo: str | None
@@ -38,6 +45,8 @@ class Row:
     age_seconds: float
     needed: bool
     """A turn under way works in it."""
+    kept_until: float | None
+    """For the next turn of its session; None where it is not kept."""
 
     @property
     def json(self) -> dict[str, Any]:
@@ -63,45 +72,53 @@ class Access:
             f"There is no sandbox {sandbox_id[:80]!r}. `forgehand sandbox list` shows those that there are."
         )
 
-    async def environments(self) -> Mapping[str, EnvironmentPrimitives]:
-        """By id; none of them is woken."""
-        return {one.id: one for one in await self.choice.provider.find({})}
+    async def end(self, sandbox_id: str) -> None:
+        """Without waking it; that it is gone by now is as good."""
+        await self.choice.provider.end(sandbox_id)
+
+    async def environment(self, sandbox_id: str) -> EnvironmentPrimitives | None:
+        """Not woken either."""
+        found = await self.choice.provider.find({})
+        return next((one for one in found if one.id == sandbox_id), None)
 
     async def _row(self, one: Overview) -> Row:
-        session, turn = one.labels.get("session"), one.labels.get("turn", "")
-        number = await self._user(one.id) or (int(turn) if turn.isdigit() else None)
-        needed, repo = await self._use(session, number)
+        """Who uses it, or used it last, is on record; labels tell of the turn for which it was made."""
+        known, session, turn = await self._known(one.id), one.labels.get("session"), one.labels.get("turn", "")
+        number = known.turn if known else int(turn) if turn.isdecimal() else None
+        needed, repo = await self._use(known, session)
+        kept_until = known.kept_until if known and known.state == "kept" else None
         age = round(max(0.0, self._now - one.since), 1)
-        return Row(one.id, one.kind, one.state.value, session, number, repo, one.since, age, needed)
+        # Of a box on this host that is kept there is a folder, and nothing that could run or pause.
+        state = "kept" if kept_until is not None and one.kind != "e2b" else one.state.value
+        made_for = MADE_FOR.get(one.labels.get("app", ""), "somebody")
+        return Row(one.id, one.kind, state, made_for, session, number, repo, one.since, age, needed, kept_until)
 
-    async def _user(self, sandbox_id: str) -> int | None:
-        """The turn that uses it, or used it last: it may have been kept for a later one."""
+    async def _known(self, sandbox_id: str) -> EnvironmentRow | None:
         from bot.store import environments
 
-        row = (await environments.all_of_them(self.store)).get(sandbox_id) if self.store else None
-        return row.turn if row else None
+        return (await environments.all_of_them(self.store)).get(sandbox_id) if self.store else None
 
-    async def _use(self, session: str | None, turn: int | None) -> tuple[bool, str | None]:
+    async def _use(self, known: EnvironmentRow | None, session: str | None) -> tuple[bool, str | None]:
         from bot.store import sessions
 
-        if self.store is None or session is None or turn is None:
+        if self.store is None or session is None:
             return False, None
         try:
-            found = await sessions.turn(self.store, TurnKey(SessionId(session), turn))
             repo = (await sessions.session(self.store, SessionId(session))).thread.repo.full_name
+            used = known is not None and known.state == "used"
+            turn = await sessions.turn(self.store, TurnKey(known.session_id, known.turn)) if known and used else None
         except StoreError:
             return False, None
-        return found.state is not TurnState.DONE, repo
+        return turn is not None and turn.state is not TurnState.DONE, repo
 
 
 async def turns_in(store: Store | None, sandbox_id: str) -> list[Turn]:
     """Those that have worked in it; also when it is gone."""
-    from bot.store import sessions
+    from bot.store import environments, sessions
 
-    session, _, number = sandbox_id.rpartition("-")
-    if store is None or not number.isdigit():
+    if store is None:
         return []
-    return [one for one in await sessions.turns_of(store, SessionId(session)) if one.n == int(number)]
+    return [await sessions.turn(store, key) for key in await environments.turns_in(store, sandbox_id)]
 
 
 @asynccontextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from dataclasses import replace
 
 from bot import repo_config
@@ -12,7 +13,7 @@ from bot.models import Step
 from bot.sessions import metering
 from bot.sessions.services import Services
 from bot.store import environments as rows
-from bot.store import sessions, snapshots
+from bot.store import machines, sessions, snapshots
 from bot.store.environments import EnvironmentRow
 from bot.store.sessions import Turn
 from bot.store.snapshots import Snapshot
@@ -20,6 +21,7 @@ from sandbox.errors import EnvironmentGone, SandboxError, SnapshotGone
 from sandbox.execution import ExecutionEnvironment
 from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec
 
+log = logging.getLogger(__name__)
 NETWORKED = (Step.WORK, Step.VERIFY)
 """Steps in which commands of others run there; bringing the work home asks for nothing but the work."""
 
@@ -30,15 +32,26 @@ async def find_or_create(
     """The turn's own, the one that was kept for it, or a new one; under a key that a repetition finds again."""
     spec = await _spec(services, turn)
     async with services.environment_locks.of(turn.key.session):
-        row = await rows.take(services.store, turn.key, _made_of(spec))
-        if is_reused(row) and not row.prepared:
-            # By way of `attach`, which says so when it is not there: `create` would make another, unseen.
-            kept = await services.environments.attach(row.id)
-            await kept.still()
-        primitives = await _created(services, row, spec, snapshot)
+        # No longer than this: there may not be room for it for hours, and who looks for strays must not wait for that.
+        row = await rows.take(services.store, turn.key, _made_of(services, spec))
+    await _end_given_up(services, turn)
+    if is_reused(row) and not row.prepared:
+        # By way of `attach`, which says so when it is not there: `create` would make another, unseen.
+        kept = await services.environments.attach(row.id)
+        await kept.still()
+    primitives = await _created(services, row, spec, snapshot)
     await services.ways.open(row.id, frozenset(spec.egress))
     await metering.look(services.store, turn.key, primitives)
     return ExecutionEnvironment(primitives, services.agent, attempt=turn.resumptions), row
+
+
+async def _end_given_up(services: Services, turn: Turn) -> None:
+    """What was kept and does not fit: it may hold the place that the new one needs."""
+    for left in await rows.given_up(services.store, turn.key.session):
+        try:
+            await give_up(services, left)
+        except SandboxError as error:
+            log.warning("an environment is left to the sweep", extra={"id": left, "error": str(error)})
 
 
 async def _created(
@@ -70,9 +83,11 @@ async def _spec(services: Services, turn: Turn) -> EnvironmentSpec:
     )
 
 
-def _made_of(spec: EnvironmentSpec) -> str:
-    """What cannot be changed in one that is there."""
-    wish = [spec.public_repository, spec.egress, spec.template]
+def _made_of(services: Services, spec: EnvironmentSpec) -> str:
+    """What cannot be changed in one that is there, also of the operator's: the cloud's firewall stays as it was."""
+    e2b = services.settings.e2b
+    operators = [] if e2b is None else [e2b.template, e2b.hosts(), e2b.unmetered is not None]
+    wish = [spec.public_repository, spec.egress, spec.template, *operators]
     return hashlib.sha256(json.dumps(wish).encode()).hexdigest()
 
 
@@ -87,8 +102,11 @@ async def attach(services: Services, turn: Turn) -> ExecutionEnvironment:
     return ExecutionEnvironment(primitives, services.agent, attempt=turn.resumptions)
 
 
-async def is_gone(services: Services, turn: Turn) -> bool:
-    """Whether what failed in it failed because there is no environment any more."""
+async def is_gone(services: Services, turn: Turn, error: SandboxError) -> bool:
+    """Whether what failed in it failed because there is no environment any more. What says so itself is believed: of
+    one that is just being removed something may be left for a moment."""
+    if isinstance(error, EnvironmentGone):
+        return True
     try:
         environment = await attach(services, turn)
         return not await environment.primitives.is_running()
@@ -102,8 +120,21 @@ async def give_up(services: Services, environment_id: str) -> None:
     """Gone for good; that it is gone already is as good."""
     await rows.give_up(services.store, environment_id)
     await services.environments.end(environment_id)
+    await machines.end_of(services.store, environment_id)
     await services.ways.close(environment_id)
     await rows.forget(services.store, environment_id)
+
+
+async def lay_to_rest(services: Services, row: EnvironmentRow) -> None:
+    """A kept one, by who holds its session's lock: it needs nothing from now on. One that does not come to rest is
+    given up, since it would go on to cost."""
+    try:
+        await services.environments.rest(row.id)
+    except SandboxError as error:
+        log.warning("a kept environment does not come to rest", extra={"id": row.id, "error": str(error)})
+        await give_up(services, row.id)
+    else:
+        await machines.end_of(services.store, row.id)
 
 
 def instructions(kind: str) -> str:

@@ -109,7 +109,7 @@ class Flow:
         outcome, words = Outcome.FAILED, endings.step_failed(turn.step, str(error))
         if isinstance(error, KeyRefused):
             words = endings.sandboxes_refused()
-        elif isinstance(error, SandboxError) and await environments.is_gone(self._services, turn):
+        elif isinstance(error, SandboxError) and await environments.is_gone(self._services, turn, error):
             if turn.step in (Step.WORK, Step.COLLECT):
                 return await losses.environment_lost(self._services, turn)
             outcome, words = Outcome.KILLED, endings.environment_lost()

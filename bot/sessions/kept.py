@@ -46,15 +46,15 @@ async def keep_or_end(services: Services, turn: Turn) -> bool:
 
 
 async def rest(services: Services, turn: Turn) -> None:
-    """It needs nothing from now on. Where that fails, the sweep does it."""
+    """Where that cannot be done now, the sweep does it."""
     async with services.environment_locks.of(turn.key.session):
         row = await rows.last_of(services.store, turn.key)
         if row is None or row.state is not EnvironmentState.KEPT:
             return
         try:
-            await services.environments.rest(row.id)
+            await environments.lay_to_rest(services, row)
         except SandboxError as error:
-            log.warning("a kept environment does not come to rest", extra={"id": row.id, "error": str(error)})
+            log.warning("an environment is left to the sweep", extra={"id": row.id, "error": str(error)})
 
 
 def _may_stay(services: Services, turn: Turn) -> bool:

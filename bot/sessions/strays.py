@@ -1,4 +1,4 @@
-"""Sees to it, at the start and every minute, that there is no environment but those that are used or kept."""
+"""Sees to it, at the start and ever again, that there is no environment but those that are used or kept."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from sandbox.primitives import EnvironmentPrimitives
 log = logging.getLogger(__name__)
 
 LABEL = {"app": "forgehand"}
-EVERY_SECONDS = 60.0
+EVERY_SECONDS = 30.0
+"""Twice in the minute in which whatever nobody needs has to be gone."""
 
 
 class Sweeper:
-    """`wake` when something was given up: it need not wait for its minute."""
+    """`wake` when something was given up: it need not wait for its time."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -53,32 +54,26 @@ async def sweep(services: Services) -> int:
     known = await rows.all_of_them(services.store)
     found = {one.id: one for one in await services.environments.find(LABEL)}
     ended = 0
-    for environment in found.values():
+    for one in [*found, *(known.keys() - found.keys())]:
         try:
-            ended += await _one(services, environment, known.get(environment.id))
+            ended += await _one(services, one, found.get(one), known.get(one))
         except SandboxError as error:
-            log.warning("an environment could not be swept", extra={"id": environment.id, "error": str(error)})
-    for row in known.values():
-        if row.id not in found:
-            await _forget(services, row)
+            log.warning("an environment could not be swept", extra={"id": one, "error": str(error)})
     return ended
 
 
-async def _one(services: Services, environment: EnvironmentPrimitives, row: EnvironmentRow | None) -> int:
-    """A kept one that still runs is of somebody who died before it was at rest."""
-    session = SessionId(environment.id.rpartition("-")[0]) if row is None else row.session_id
+async def _one(
+    services: Services, name: str, environment: EnvironmentPrimitives | None, row: EnvironmentRow | None
+) -> int:
+    """A kept one that still runs is of somebody who died before it was at rest. One that was not there when we looked
+    may be by now: whether a turn needs it is for the store to say."""
+    session = SessionId(name.rpartition("-")[0]) if row is None else row.session_id
     async with services.environment_locks.of(session):
-        if await rows.give_up_unneeded(services.store, environment.id):
-            await environments.give_up(services, environment.id)
-            return 1
-        now = (await rows.all_of_them(services.store)).get(environment.id)
-        if now is not None and now.state is EnvironmentState.KEPT and await environment.is_running():
-            await services.environments.rest(environment.id)
+        if await rows.give_up_unneeded(services.store, name):
+            await environments.give_up(services, name)
+            return int(environment is not None)
+        now = (await rows.all_of_them(services.store)).get(name)
+        kept = now is not None and now.state is EnvironmentState.KEPT
+        if now is not None and kept and environment is not None and await environment.is_running():
+            await environments.lay_to_rest(services, now)
     return 0
-
-
-async def _forget(services: Services, row: EnvironmentRow) -> None:
-    """It was not there when we looked; whether a turn has taken it since is for the store to say."""
-    async with services.environment_locks.of(row.session_id):
-        if await rows.give_up_unneeded(services.store, row.id):
-            await rows.forget(services.store, row.id)

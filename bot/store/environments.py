@@ -11,6 +11,9 @@ from bot.store.base import Store
 from bot.store.records import Record
 from bot.store.rows import Database, many, one, run
 
+MOST_DIGITS = 9
+"""Of a turn's number."""
+
 
 class EnvironmentState(StrEnum):
     USED = "used"
@@ -67,9 +70,32 @@ async def last_of(store: Store, key: TurnKey) -> EnvironmentRow | None:
     return EnvironmentRow.of(row) if row else None
 
 
+async def given_up(store: Store, session: SessionId) -> list[str]:
+    """Those of a session that nobody may use any more."""
+    sql = "SELECT id FROM environments WHERE session_id = :session AND state = 'ending'"
+    return [row["id"] for row in await store.read(lambda db: many(db, sql, session=session))]
+
+
 async def all_of_them(store: Store) -> dict[str, EnvironmentRow]:
     rows = await store.read(lambda db: many(db, "SELECT * FROM environments"))
     return {row["id"]: EnvironmentRow.of(row) for row in rows}
+
+
+async def turns_in(store: Store, environment_id: str) -> list[TurnKey]:
+    """Those that it was made for or has served, in their order; when it is gone, as far as that was noted elsewhere."""
+    session, _, made_for = environment_id.rpartition("-")
+    if not made_for.isdecimal() or len(made_for) > MOST_DIGITS:
+        return []
+    sql = """
+    SELECT turns.n FROM turns JOIN sessions ON sessions.id = turns.session_id
+    WHERE sessions.id = :session AND turns.n >= :n AND (
+        turns.n = :n OR (sessions.environment_id = :id AND turns.work_started_at IS NOT NULL)
+        OR EXISTS (SELECT 1 FROM machine_runs WHERE machine_runs.environment_id = :id
+                   AND machine_runs.session_id = :session AND machine_runs.turn = turns.n))
+    ORDER BY turns.n
+    """
+    found = await store.read(lambda db: many(db, sql, session=session, n=int(made_for), id=environment_id))
+    return [TurnKey(SessionId(session), row["n"]) for row in found]
 
 
 async def note(store: Store, environment_id: str, **columns: Any) -> None:

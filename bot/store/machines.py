@@ -66,6 +66,18 @@ async def end(store: Store, key: TurnKey) -> None:
     await store.write(lambda db: run(db, sql, session=key.session, n=key.n, now=now))
 
 
+async def end_of(store: Store, environment_id: str) -> None:
+    """It does not run any more, for whichever turn."""
+    sql = f"UPDATE machine_runs SET ended_at = {_END} WHERE environment_id = :id AND ended_at IS NULL"  # noqa: S608
+    now = store.now()
+    await store.write(lambda db: run(db, sql, id=environment_id, now=now))
+
+
+async def environment_cost(store: Store, environment_id: str) -> MachineCost:
+    """In all turns that it has served."""
+    return await _cost(store, "environment_id = :id", id=environment_id)
+
+
 async def turn_cost(store: Store, key: TurnKey) -> MachineCost:
     return await _cost(store, "session_id = :session AND turn = :n", session=key.session, n=key.n)
 

@@ -114,6 +114,7 @@ def test_nothing_means_the_defaults(text: str | bytes | None) -> None:
         ("egress: ['https://x.example']\n", "`egress` must be a list of host names"),
         ("egress: [api.github.com]\n", "`egress` must not name github.com"),
         ("egress: ['*.anthropic.com']\n", "`egress` must not name api.anthropic.com"),
+        ("egress: [api.e2b.app]\n", "`egress` must not name e2b.app"),
         ("model: [x]\n", "`model` must be text"),
         ("model: 'a b'\n", "`model` must be a name"),
         ("- a\n", "line 1: the file must hold `key: value` lines"),

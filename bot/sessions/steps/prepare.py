@@ -27,6 +27,7 @@ async def run(services: Services, turn: Turn) -> Move:
     repo = session.thread.repo
     raw = await reads.file(repo, repo_config.PATH, repo.default_branch)
     config = repo_config.parse(raw)
+    repo_config.keep_from(config, services.settings.own_hosts())
     base, start = await _start(services, turn, session, config)
     if turn.kind == "review" and await rereading.is_repetition(services, turn, start.sha):
         return End(Outcome.NO_CHANGE, endings.reviewed_already(start.sha))

@@ -17,7 +17,8 @@ async def run(services: Services, turn: Turn) -> Move:
     await gateway.revoke(services.store, turn.key)
     stays = await kept.keep_or_end(services, turn)
     await warmth.consider(services, turn)
-    await machines.end(services.store, turn.key)
+    if not stays:  # else it runs, and costs, until it is at rest
+        await machines.end(services.store, turn.key)
     await keeping.keep_unpublished(services, turn)
     await asyncio.to_thread(shutil.rmtree, services.turn_folder(turn.key.workflow_id), ignore_errors=True)
     await approvals.expire_questions(services.store, turn.key)
@@ -29,4 +30,5 @@ async def run(services: Services, turn: Turn) -> Move:
     services.board.touch(turn.key, final=True)
     if stays:
         await kept.rest(services, turn)  # it may take seconds, and nobody should wait for them
+        await machines.end(services.store, turn.key)
     return To(Step.SETTLE)
