@@ -86,7 +86,7 @@ def estimate(sizes: Sizes, price: Price) -> Estimate:
 
 
 def _input(sizes: Sizes) -> int:
-    """The provider asks its model anew after each search: all that was read before is then read, and paid for, again."""
+    """The provider asks its model anew after each search: all that was read before is read, and paid, again."""
     once = -(-max(sizes.text_bytes, 0) // BYTES_PER_TOKEN) + max(sizes.images, 0) * IMAGE_TOKENS
     searches = sizes.searches
     return once * (searches + 1) + SEARCH_TOKENS * searches * (searches + 1) // 2

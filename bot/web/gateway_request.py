@@ -21,7 +21,7 @@ CLIENT_TOOLS = ("custom", "bash_", "text_editor_", "computer_", "memory_", "tool
 """Tools that the client runs, or that cost nothing of their own."""
 SEARCH = "web_search_"
 MOST_SEARCHES = 8
-"""Of one request, as the agents' own programs ask for it: each is reserved for, since none shows before all are paid."""
+"""Of one request, as the agents' own programs ask for it: all are reserved for, since none shows before it is paid."""
 PLACES = (None, "global", "us")
 """Where the provider may be told to think, as far as it is known what that costs."""
 MOST_PARTS = 3_000_000
