@@ -64,7 +64,7 @@ class Vault:
     async def put(self, name: str, installation: InstallationId, value: Secret) -> None:
         """Under the key of the check value: a running service may not have a newer one yet."""
         checked = require_storable(name, value)
-        self.hide(value, Secret(checked))
+        self.hide(Secret(checked))
         check = await credentials.of(self._store, CHECK, OPERATOR)
         known = key_id(check.ciphertext) if check else self._ring.newest
         sealed = self._ring.seal(checked, place(name, installation), under=known)
