@@ -154,7 +154,12 @@ FORMS = (
         "or `session` on the line itself",
         ready=True,
     ),
-    Form("deny", "deny", "says no to the plan or question that waits", ready=True),
+    Form(
+        "deny",
+        "deny",
+        "says no to the plan or question that waits; words on the lines below are for the agent that waits",
+        ready=True,
+    ),
     Form("undo", "undo", "takes the last push back by a new commit", ready=True),
     Form("why", "why", "says why something was ignored or refused", ready=True),
     Form("cost", "cost", "says what this thread has cost", ready=True),

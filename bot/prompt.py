@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from bot import shares
 from bot.characters import plain
 from bot.material import Diff, Log, Material, Picture, Prompt, Said
+from bot.models import Spot
 from bot.shares import Claim
 from bot.visible import as_written, visible
 
@@ -21,6 +22,8 @@ SPARE_BYTES = 3_000
 """For the list of what was left out and of the files."""
 LEAST_BLOCK = 400
 MOST_SUMMARY = 16_000
+MOST_LINES, LONGEST_LINE = 40, 200
+"""Of the lines of a diff at which words to a working agent were written."""
 MOST_UNREAD = 20
 UNREAD = "what the pull request changes in"
 """How the note begins that names files which were not read."""
@@ -57,12 +60,24 @@ def go_on_with(shown: str) -> str:
     return f"Go on where you stopped. What you asked permission for is allowed now:\n\n{shown}"
 
 
-def interjection(author: str, text: str) -> str:
+def interjection(author: str, text: str, spot: Spot | None = None) -> str:
     """Words of somebody with write access, as the agent hears them in the middle of its work."""
     said = as_written(text)
     head = f"{_name(author)}, who may write to the repository, says while you work:"
     unseen = "\n\n(Markup among these words that the page does not show was left out.)" if said.unseen else ""
-    return f"{head}\n\n{said.text.strip()}{unseen}"
+    return f"{head}\n\n{said.text.strip()}{unseen}{_at_the_lines(spot) if spot else ''}"
+
+
+def where(spot: Spot) -> str:
+    """The place in a diff that words were written at."""
+    lines = f"lines {spot.start_line} to {spot.line}" if spot.start_line else f"line {spot.line}"
+    return f"the lines of the diff that the request is about, {lines} of {spot.path}"
+
+
+def _at_the_lines(spot: Spot) -> str:
+    """Quoted, since quotations are data wherever they stand; those nearest to the words stand last."""
+    quoted = "\n".join(f"> {line[:LONGEST_LINE]}" for line in plain(spot.hunk).splitlines()[-MOST_LINES:])
+    return f"\n\nDATA: {_name(where(spot))}\n\n{quoted}"
 
 
 def with_summary(context: str, turns: Sequence[tuple[str, str]]) -> str:

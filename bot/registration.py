@@ -93,7 +93,10 @@ def peek(path: Path, ring: KeyRing) -> Registered | None:
 
 async def load(vault: Vault) -> Registered | None:
     found = await vault.get(APP, OPERATOR)
-    return _read(found) if found else None
+    app = _read(found) if found else None
+    if app is not None:
+        vault.hide(app.private_key, app.webhook_secret, app.client_secret)
+    return app
 
 
 def _read(found: Secret) -> Registered:

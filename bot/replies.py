@@ -215,6 +215,13 @@ def ways_to_answer(approval_id: str, command: str) -> list[str]:
     ]
 
 
+def words_below_a_no(command: str) -> str:
+    return (
+        "That is a no, and it is noted. No agent works here that could hear the words below it: "
+        f"`{command} …` with them is work, `{command} plan …` asks for another plan."
+    )
+
+
 def nothing_waits(command: str) -> str:
     return f"Nothing waits for a yes or no here. `{command} plan …` asks for a plan; `{command} …` is work."
 

@@ -204,8 +204,8 @@ def read_model(values: Mapping[str, str]) -> ModelSettings:
     return ModelSettings(
         model=reader.text("FORGEHAND_MODEL", "claude-sonnet-5-5"),
         upstream=reader.url("ANTHROPIC_BASE_URL", settings_e2b.PROVIDER),
-        api_key=reader.secret("ANTHROPIC_API_KEY"),
-        oauth_token=reader.secret("CLAUDE_CODE_OAUTH_TOKEN"),
+        api_key=reader.header("ANTHROPIC_API_KEY"),
+        oauth_token=reader.header("CLAUDE_CODE_OAUTH_TOKEN"),
     )
 
 

@@ -56,6 +56,13 @@ class Reader:
             raise SettingsError(f"{name} is not set. Set it, or {name}_FILE to the path of a file that holds it.")
         return None
 
+    def header(self, name: str) -> Secret | None:
+        """A secret that goes into a header of requests."""
+        found = self.secret(name)
+        if found is not None and not all("!" <= letter <= "~" for letter in found.reveal()):
+            raise SettingsError(f"{name} is not a key: it holds blanks or odd characters. Copy it once more.")
+        return found
+
     def required_secret(self, name: str) -> Secret:
         found = self.secret(name, required=True)
         assert found is not None

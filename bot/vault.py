@@ -63,12 +63,17 @@ class Vault:
 
     async def put(self, name: str, installation: InstallationId, value: Secret) -> None:
         """Under the key of the check value: a running service may not have a newer one yet."""
-        checked = _checked(name, value)
-        self._on_secret(checked)
+        checked = require_storable(name, value)
+        self.hide(Secret(checked))
         check = await credentials.of(self._store, CHECK, OPERATOR)
         known = key_id(check.ciphertext) if check else self._ring.newest
         sealed = self._ring.seal(checked, place(name, installation), under=known)
         await credentials.put(self._store, name, installation, sealed)
+
+    def hide(self, *values: Secret) -> None:
+        """From now on no log line shows them: what came from a person or GitHub and is not stored as it is."""
+        for value in values:
+            self._on_secret(value.reveal())
 
     async def get(self, name: str, installation: InstallationId) -> Secret | None:
         """Raises VaultError for one that is there and cannot be read."""
@@ -150,7 +155,7 @@ def place(name: str, installation: InstallationId) -> Place:
     return Place(TABLE, COLUMN, installation, name)
 
 
-def _checked(name: str, value: Secret) -> str:
+def require_storable(name: str, value: Secret) -> str:
     """What may be stored; a mistake is named, the value is not."""
     text = value.reveal().strip()
     if name not in (*NAMES, APP):

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 
 from bot.characters import plain
+from bot.formulas import drawn
 from bot.markdown import Block, Kind, blocks
 from bot.markup import Mark, Piece, pieces
 
@@ -21,7 +22,7 @@ class Written:
 
 def visible(text: str) -> str:
     """What the page shows of a comment or a body that is data to the agent."""
-    return plain(_Page(text, exact=False).render())
+    return plain(_Page(drawn(text), exact=False).render())
 
 
 def as_written(text: str) -> Written:
@@ -59,7 +60,7 @@ _EMPTY_LINK = re.compile(r"(?<!!)\[\s*+\]\([^()\n]*+\)")
 _PROSE_VALUE = re.compile(r"""\s+[^\s=<>"'/]+\s*=\s*(?:"[^"]*\s[^"]*"|'[^']*\s[^']*')""")
 _BARE_WORDS = re.compile(r"""\s[^\s=<>"'/]+(?=[\s/>])""")
 _FENCE = re.compile(r"([ \t>*+\-\d.)]*(?:`{3,}|~{3,})[ \t]*)([\w#+.-]{0,30})([^\r\n]*)")
-_DRAWN_FENCES = frozenset(("mermaid", "geojson", "topojson", "stl"))
+_DRAWN_FENCES = frozenset(("mermaid", "geojson", "topojson", "stl", "math"))
 
 
 @dataclass
@@ -131,8 +132,16 @@ class _Page:
     def _prose(self, raw: str) -> str:
         raw = _ENTITY.sub(_without_hidden_entity, raw)
         if self.exact:
-            return raw
+            return _LINK_TITLE.sub(self._without_prose, raw)
         return _EMPTY_LINK.sub("", _LINK_TITLE.sub(r"\1)", _IMAGE.sub("[image]", raw)))
+
+    def _without_prose(self, match: re.Match[str]) -> str:
+        """A link's title is shown to nobody who reads the page; a word of it may be what is spoken of."""
+        title = match.group()[len(match[1]) : -1].strip()
+        if len(title.split()) == 1:
+            return match.group()
+        self._hide(title)
+        return f"{match[1]})"
 
     def _tag(self, tag: str, at: int) -> None:
         opening, closing = _OPEN.match(tag), _CLOSE.match(tag)

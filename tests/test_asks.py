@@ -6,10 +6,12 @@ import time
 
 import pytest
 
+from bot.sessions import asks
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.gitstore import refs
 from bot.store import audit
 from bot.store.base import Store
+from sandbox.agents.events import Asked
 from tests.crash.process import Service
 from tests.world import World
 
@@ -61,6 +63,29 @@ async def test_a_no_is_told_to_the_agent_which_goes_on_without(world: World) -> 
         world.say(f"/claude deny {await asked(world)}")
         assert await world.outcome() == "no_change", world.replies()[0].body
     assert "alice said no" in results(world)
+
+
+async def test_words_below_a_no_reach_the_agent_that_waits(world: World) -> None:
+    world.model.default(Script([RUN, Wait("on"), RUN, Say("Not built.")]))
+    async with world.bot():
+        world.say("/claude build")
+        said = world.say(f"/claude deny {await asked(world)}\n\nUse <!-- evil --> make instead.")
+        await world.model.reached("on", timeout=30)
+        await world.github.changed(lambda: "rocket" in [one.content for one in said.reactions], 20)
+        world.model.release("on")
+        world.say(f"/claude deny {await asked(world, 2)}")
+        assert await world.outcome() == "no_change", world.replies()[0].body
+    heard = str([one for one in world.model.requests if one.has_tools][-1].body["messages"])
+    assert "make instead." in heard and "alice said no" in heard and "evil" not in heard
+    assert len(world.states()) == 1
+
+
+def test_nothing_unseen_is_said_yes_to() -> None:
+    """Fillers and selectors are letters by category: a program of that name would be run unseen."""
+    for letter in ("\u3164", "\u2800", "\u115f", "\ufe0f", "\U000e0101", "\u034f", "\u200b", "\u202e"):
+        asked = Asked("r", "Bash", "Bash", {"command": f"./{letter} clean"})
+        assert f"\\u{{{ord(letter):x}}}" in asks.matter(asked)["shown"], hex(ord(letter))
+    assert "schön 漢字 ✓ é" in asks.matter(Asked("r", "Bash", "Bash", {"command": "echo schön 漢字 ✓ é"}))["shown"]
 
 
 async def test_a_yes_for_the_session_is_not_asked_for_again_and_covers_nothing_else(world: World) -> None:

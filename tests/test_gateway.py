@@ -217,6 +217,10 @@ async def test_smuggling_reaches_nobody(rig: Rig, lines: list[str], statuses: tu
         ({"speed": "fast"}, (403, "permission_error")),
         ({"tools": [{"type": "web_fetch_20250910", "name": "web_fetch"}]}, (403, "permission_error")),
         ({"tools": [TOOL, {"type": "code_execution_20250825", "name": "c"}]}, (403, "permission_error")),
+        ({"tools": [{"type": "web_search_20250305", "name": "s"}]}, (403, "permission_error")),
+        ({"tools": [{"type": "web_search_20250305", "name": "s", "max_uses": 100}]}, (403, "permission_error")),
+        ({"tools": [{"type": "web_search_20250305", "name": "s", "max_uses": 5}] * 2}, (403, "permission_error")),
+        ({"inference_geo": "mars"}, (403, "permission_error")),
         ({"max_tokens": "many"}, (400, "invalid_request_error")),
     ],
 )

@@ -66,6 +66,19 @@ async def test_requests_in_parallel_pass_the_budget_by_one_reserve_at_most(tmp_p
 
 
 @pytest.mark.acceptance("D14")
+async def test_searches_of_the_provider_are_reserved_for(tmp_path: Path) -> None:
+    """What is found is read, and paid for, before a word of the answer is seen: cutting it live would be too late."""
+    limit, reserve = 1.7, 1.55
+    search = {"type": "web_search_20250305", "name": "web_search", "max_uses": 8}
+    async with rigged(tmp_path / "data", tuning=Tuning(patience_seconds=0.0)) as rig:
+        token, key = await rig.token(budget_usd=limit, concurrency=50)
+        rig.model.default(Script([], after=Say("x", usage=Usage(720_000, 100))))
+        await asyncio.gather(*(rig.ask(token, "y" * 1000, tools=[search]) for _ in range(20)))
+        cost = await rig.settled(key)
+    assert 1.4 < cost.usd <= limit + reserve
+
+
+@pytest.mark.acceptance("D14")
 @pytest.mark.acceptance("B14")
 async def test_twenty_streams_at_once_pass_the_budget_by_one_reserve_at_most(rig: Rig) -> None:
     """All are under way before one of them says a word, and each would say more than was reserved for it."""

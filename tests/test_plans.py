@@ -73,6 +73,15 @@ async def test_a_plan_is_answered_once(world: World) -> None:
     assert len(world.states()) == 1
 
 
+async def test_words_below_a_no_to_a_plan_are_not_swallowed(world: World) -> None:
+    world.model.default(Script([Say(PLAN)]))
+    async with world.bot():
+        await planned(world)
+        world.say("/claude deny\n\nToo much: the first point alone.")
+        assert "`/claude plan …` asks for another plan" in await said(world, 2)
+    assert len(world.states()) == 1
+
+
 async def test_a_new_plan_takes_the_place_of_the_old_one(world: World) -> None:
     world.model.default(Script([Say(PLAN)]))
     async with world.bot():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import logging
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -181,7 +182,9 @@ async def test_an_existing_app_is_taken_however_its_key_was_pasted(world: World,
         ({"app_id": "12x"}, "is a number"),
         ({"pem": "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"}, "no private key"),
         ({"app_id": "999999"}, "401"),
+        ({"app_id": "9" * 5000}, "is a number"),
         ({"public_url": "http://bot.example"}, "plain http"),
+        ({"public_url": "https://bot.example", "webhook_secret": "one,two"}, "holds a comma"),
         ({"public_url": "https://bot.example", "webhook_secret": ""}, "secret is missing"),
     ],
 )
@@ -200,10 +203,29 @@ async def test_a_key_for_the_model_is_tried_before_it_is_stored(world: World) ->
         wrong = await one.send("/setup/key", api_key="sk-ant-api03-wrong")
         assert wrong.status_code == 422 and "not accepted" in wrong.text and "sk-ant-api03-wrong" not in wrong.text
         assert "Without one no session can run" in (await one.client.get("/setup")).text
+        for odd in ("", "schlüssel-canary", "line-canary\nx: y", "blank canary"):
+            answer = await one.send("/setup/key", api_key=odd)
+            assert answer.status_code == 422 and "canary" not in answer.text, answer.text
+            assert "Nothing was given" in answer.text or "is not a key" in answer.text, answer.text
         right = await one.send("/setup/key", api_key=MODEL_KEY)
         assert "works and is stored" in right.text and MODEL_KEY not in right.text
     listed = await forgehand(world.environment, "keys", "list", "--json")
     assert [row["name"] for row in listed.json] == ["ANTHROPIC_API_KEY"]
+
+
+@pytest.mark.acceptance("F15")
+async def test_what_was_typed_is_in_no_line_of_the_log(world: World, capfd: pytest.CaptureFixture[str]) -> None:
+    """The log is told of each secret before anything is done with it."""
+    secrets = {"webhook_secret": "canary-of-the-hook", "client_secret": "canary-of-the-client"}
+    async with visitor(without_app(world)) as one:
+        await one.enter()
+        pem = world.app.private_key_pem
+        answer = await one.send("/setup/existing", app_id=str(world.app.id), pem=pem, **secrets)
+        assert answer.status_code == 200
+        await one.send("/setup/key", api_key="key-canary-of-no-known-form")
+        logging.getLogger("anything").error("it said %s", [*secrets.values(), "key-canary-of-no-known-form"])
+    logged = capfd.readouterr().err
+    assert "it said" in logged and "canary" not in logged
 
 
 async def test_what_github_sends_meanwhile_is_kept_for_the_service(world: World) -> None:

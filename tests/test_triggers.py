@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.simulation.anthropic import Call, Say, Script
+from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.state import Issue, Pull
 from tests.world import World
 
@@ -59,6 +59,22 @@ async def test_a_line_of_the_diff_gives_its_file_line_and_hunk(world: World) -> 
     assert [one.content for one in comment.reactions] == ["eyes"]
     reply = pull.reviews[-1].comments[0]
     assert reply.reply_to is comment and "Did you mean `/claude help`" in reply.body
+
+
+async def test_words_at_a_line_of_the_diff_bring_their_lines_also_to_an_agent_at_work(world: World) -> None:
+    world.model.default(Script([WRITE, Wait("on"), WRITE, Say("Renamed.")]))
+    async with world.bot():
+        pull = pull_of_alice(world)
+        world.say("/claude look it through", on=pull)
+        await world.model.reached("on", timeout=30)
+        comment = world.github.review_line(pull, ("feature.py", 2), "/claude rename this", by="alice")
+        await world.github.changed(lambda: "rocket" in [one.content for one in comment.reactions], 30)
+        world.model.release("on")
+        assert await world.outcome(on=pull) == "pushed", world.replies(pull)[0].body
+    words = sent(world)
+    said = words[words.index("says while you work") :]
+    assert "rename this" in said and "line 2 of feature.py" in said and "> +two = 2" in said
+    assert len(world.states(pull)) == 1
 
 
 async def test_bodies_of_pull_requests_ask_once_also_when_made_ready(world: World) -> None:

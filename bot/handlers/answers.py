@@ -53,6 +53,8 @@ async def handle(command: Approve | Deny, remark: Remark, desk: Desk) -> Noted:
     await desk.show_anew(turn.key)
     if isinstance(command, Approve) and (wish := _follows(command, approval, turn)):
         return await start.begin(wish, remark, desk)
+    if isinstance(command, Deny) and command.reason:
+        await _pass_on(command.reason, remark, desk)
     await desk.react(remark, "+1")
     return acted(approval.session_id, f"{given.state} {approval.id}")
 
@@ -65,6 +67,12 @@ def _follows(command: Approve, approval: Approval, turn: Turn) -> Wish | None:
     if not approval.late:
         return None
     return Wish("run", go_on_with(str(approval.matter.get("shown", ""))), NO_OPTIONS, approval=approval.id)
+
+
+async def _pass_on(reason: str, remark: Remark, desk: Desk) -> None:
+    """Words below a no are for the agent that waits for it; where none does, a no begins nothing, and that is said."""
+    if await start.steer(Wish("run", reason, NO_OPTIONS), remark, desk) is None:
+        await desk.reply(remark, replies.words_below_a_no(desk.settings.command))
 
 
 async def _meant(approval_id: str | None, remark: Remark, desk: Desk) -> _Found:

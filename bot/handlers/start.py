@@ -43,13 +43,13 @@ async def handle(command: Run | Ask | Plan, remark: Remark, desk: Desk) -> Noted
     wish = Wish(word_of(command), command.prompt, command.options)
     plain = isinstance(command, Run) and command.options == NO_OPTIONS
     if plain and command.prompt and not remark.closed_to_us:
-        noted = await _steer(wish, remark, desk)
+        noted = await steer(wish, remark, desk)
         if noted is not None:
             return noted
     return await begin(wish, remark, desk)
 
 
-async def _steer(wish: Wish, remark: Remark, desk: Desk) -> Noted | None:
+async def steer(wish: Wish, remark: Remark, desk: Desk) -> Noted | None:
     """To the agent that is at work, or will be; None where none is. Words with options of their own are a turn."""
     key = await messages.keep(desk.store, new_turn(wish, remark, desk))
     if key is None:

@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from bot import endings, replies, repo_config
+from bot import characters, endings, replies, repo_config
 from bot.command_options import shown
 from bot.errors import GitHubRefused
 from bot.sessions.services import Services
@@ -142,7 +142,11 @@ def _shown(asked: Asked) -> str:
 
 def _visible(text: str) -> str:
     """What nobody sees, or what turns the order of letters around, must not hide what a yes is given to."""
-    return "".join(one if one.isprintable() or one in "\n\t" else f"\\u{{{ord(one):x}}}" for one in text)
+    return "".join(one if _is_seen(one) else f"\\u{{{ord(one):x}}}" for one in text)
+
+
+def _is_seen(letter: str) -> bool:
+    return letter in "\n\t" or (letter.isprintable() and characters.plain(letter) == letter)
 
 
 async def unanswered(services: Services, turn: Turn) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bot.sessions.prices import MILLION, Price
+from bot.sessions.prices import IN_THE_US, MILLION, WEB_SEARCH_USD, Price
 
 OUTPUT_BLOCK = 8_000
 """Output tokens that are reserved at a time; a longer answer reserves again while it streams."""
@@ -14,6 +14,8 @@ BYTES_PER_TOKEN = 3
 """Few on purpose: prompts of code and English have about four, and an estimate may only be too high."""
 IMAGE_TOKENS = 5_000
 """More than the largest image costs, whatever its size in bytes."""
+SEARCH_TOKENS = 20_000
+"""More than the results of one search of the provider's; what was found before is read again at each further one."""
 
 
 class CacheUse(StrEnum):
@@ -32,6 +34,9 @@ class Sizes:
     images: int
     max_tokens: int
     cache: CacheUse = CacheUse.LONG
+    searches: int = 0
+    """How often the provider may search the web for it, at most."""
+    in_the_us: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class Decision(StrEnum):
 
 def estimate(sizes: Sizes, price: Price) -> Estimate:
     """As if every input token were of the dearest kind that the request can have."""
-    tokens = -(-max(sizes.text_bytes, 0) // BYTES_PER_TOKEN) + max(sizes.images, 0) * IMAGE_TOKENS
+    tokens = _input(sizes)
     produced = min(max(sizes.max_tokens, 0), OUTPUT_BLOCK)
     rates = price.rates_for(tokens)
     kinds = [rates.input, rates.cache_read]
@@ -75,7 +80,16 @@ def estimate(sizes: Sizes, price: Price) -> Estimate:
         kinds.append(rates.cache_write)
     if sizes.cache is CacheUse.LONG:
         kinds.append(rates.cache_write_long)
-    return Estimate(tokens, produced, tokens * max(kinds) / MILLION, produced * rates.output / MILLION)
+    each = (IN_THE_US if sizes.in_the_us else 1.0) / MILLION
+    searching = sizes.searches * WEB_SEARCH_USD
+    return Estimate(tokens, produced, tokens * max(kinds) * each + searching, produced * rates.output * each)
+
+
+def _input(sizes: Sizes) -> int:
+    """The provider asks its model anew after each search: all that was read before is read, and paid, again."""
+    once = -(-max(sizes.text_bytes, 0) // BYTES_PER_TOKEN) + max(sizes.images, 0) * IMAGE_TOKENS
+    searches = sizes.searches
+    return once * (searches + 1) + SEARCH_TOKENS * searches * (searches + 1) // 2
 
 
 def decide(ledgers: Iterable[Ledger]) -> Decision:

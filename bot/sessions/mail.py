@@ -26,7 +26,7 @@ async def deliver(services: Services, turn: Turn, environment: ExecutionEnvironm
 
 async def _give(services: Services, turn: Turn, message: Message, environment: ExecutionEnvironment) -> bool:
     """The reaction comes before the row: repeated after a crash, each of them is done once."""
-    words = services.redactor.redact(prompt.interjection(message.author, message.text))
+    words = services.redactor.redact(prompt.interjection(message.author, message.text, message.request.spot))
     if not await environment.steer(turn.key.n, f"said-{message.source}", words):
         return False
     new = message.request

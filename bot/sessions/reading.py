@@ -145,11 +145,7 @@ async def _reviews(reads: Installation, trust: Trust, thread: Thread, number: in
 
 def _extras(turn: Turn) -> list[tuple[str, str]]:
     """The place in the diff where it was asked: the words there mean these lines."""
-    if turn.spot is None:
-        return []
-    spot = turn.spot
-    lines = f"lines {spot.start_line} to {spot.line}" if spot.start_line else f"line {spot.line}"
-    return [(f"the lines of the diff that the request is about, {lines} of {spot.path}", spot.hunk)]
+    return [] if turn.spot is None else [(prompt.where(turn.spot), turn.spot.hunk)]
 
 
 def _precedes(comment: Comment, turn: Turn, asked_at: float) -> bool:

@@ -17,12 +17,13 @@ from bot.settings import GitHubSettings, Secret
 from bot.store import audit
 from bot.store.base import Store
 from bot.store.credentials import OPERATOR
-from bot.vault import API_KEY, Vault
+from bot.vault import API_KEY, Vault, require_storable
 from bot.web import credential_check, credentials
 from bot.web.gateway_headers import Credential
 
 ACTOR = "operator"
 NOWHERE = "https://forgehand.invalid/webhook"
+LONGEST_ID = 18
 
 
 class Bench:
@@ -58,6 +59,7 @@ class Bench:
     async def create(self, state: str, code: str) -> Registered:
         """GitHub has made it: fetch what belongs to it, and store it before anything else."""
         made = await manifest.convert(self.github_api_url, code)
+        self._vault.hide(made.private_key, made.webhook_secret, made.client_secret)
         app = Registered(
             made.app_id,
             made.slug,
@@ -75,26 +77,29 @@ class Bench:
     async def adopt(self, fields: Mapping[str, str]) -> Registered:
         """An App that exists: GitHub must know the id by the key."""
         number = fields.get("app_id", "")
-        if not number.isascii() or not number.isdecimal():
+        if not number.isascii() or not number.isdecimal() or len(number) > LONGEST_ID:
             raise UserError("The App ID is a number; it stands at the top of the App's settings page.")
-        key, hook = registration.pem(fields.get("pem", "")), Secret(fields.get("webhook_secret", ""))
+        key, hook = registration.pem(fields.get("pem", "")), _hook_secret(fields.get("webhook_secret", ""))
+        client = fields.get("client_id", ""), Secret(fields.get("client_secret", ""))
+        self._vault.hide(key, hook, client[1])
         public_url = self.address(fields.get("public_url", ""))
         if public_url and not hook.reveal():
             raise UserError("The webhook secret is missing: set one on the App's settings page, and here.")
         known = await self._known(int(number), key)
-        client = fields.get("client_id", ""), Secret(fields.get("client_secret", ""))
         app = Registered(int(number), known.slug, key, hook, *client, self.github_url, public_url, known.url)
         await self._save(app, "named")
         return app
 
     async def store_key(self, value: str) -> str:
         """Tried before it is stored: what does not work would only be found out by the first session."""
+        self._vault.hide(Secret(value))
+        key = Secret(require_storable(API_KEY, Secret(value)))
         model = settings.read_model(self._values)
-        found = credentials.Found(Credential(Secret(value)), API_KEY, "the form")
+        found = credentials.Found(Credential(key), API_KEY, "the form")
         trial = await credential_check.try_out(found, model.upstream, model.model)
         if not trial.works:
             raise UserError(trial.words)
-        await self._vault.put(API_KEY, OPERATOR, Secret(value))
+        await self._vault.put(API_KEY, OPERATOR, key)
         await audit.add(self._store, ACTOR, "key stored", API_KEY)
         return "The key works and is stored, encrypted."
 
@@ -117,6 +122,13 @@ class Bench:
     async def _save(self, app: Registered, how: str) -> None:
         await registration.save(self._vault, app)
         await audit.add(self._store, ACTOR, f"app {how}", app.slug, f"id {app.app_id}")
+
+
+def _hook_secret(given: str) -> Secret:
+    """A comma would make two of it wherever settings are read: every genuine delivery would be refused."""
+    if "," in given:
+        raise UserError("The webhook secret holds a comma: set one without on the App's settings page, and here.")
+    return Secret(given)
 
 
 def host(url: str) -> str:

@@ -19,7 +19,11 @@ from bot.web.gateway_errors import Refusal
 
 CLIENT_TOOLS = ("custom", "bash_", "text_editor_", "computer_", "memory_", "tool_search_tool_")
 """Tools that the client runs, or that cost nothing of their own."""
-PRICED_TOOLS = ("web_search_",)
+SEARCH = "web_search_"
+MOST_SEARCHES = 8
+"""Of one request, as the agents' own programs ask for it: all are reserved for, since none shows before it is paid."""
+PLACES = (None, "global", "us")
+"""Where the provider may be told to think, as far as it is known what that costs."""
 MOST_PARTS = 3_000_000
 """Commas and brackets: a body of nothing but tiny lists takes a gigabyte and seconds to decode. Text has few."""
 REMOTE_FIELDS = ("mcp_servers", "container")
@@ -46,7 +50,8 @@ def read(raw: bytes, *, allowed_model: str) -> Ask:
     max_tokens = body.get("max_tokens", 0)
     if not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 0:
         raise Refusal(400, "malformed", "max_tokens: Input should be a valid integer")
-    sizes = Sizes(len(raw) - image_bytes, images, max_tokens, _cache(raw))
+    in_the_us = body.get("inference_geo") == "us"
+    sizes = Sizes(len(raw) - image_bytes, images, max_tokens, _cache(raw), _searches(body), in_the_us)
     return Ask(msgspec.json.encode(body), model, body.get("stream") is True, sizes)
 
 
@@ -68,10 +73,25 @@ def _refuse_remote(body: dict[str, Any]) -> None:
             raise Refusal(403, "feature", f"{name}: not available through this gateway")
     if body.get("speed") not in (None, "standard"):
         raise Refusal(403, "feature", "speed: only the standard speed is available through this gateway")
+    if body.get("inference_geo") not in PLACES:
+        raise Refusal(403, "feature", "inference_geo: not available through this gateway")
     for tool in _dicts(body.get("tools")):
         kind = tool.get("type") or "custom"
-        if not isinstance(kind, str) or not kind.startswith(CLIENT_TOOLS + PRICED_TOOLS):
+        if not isinstance(kind, str) or not kind.startswith((*CLIENT_TOOLS, SEARCH)):
             raise Refusal(403, "feature", "tools: a tool of the provider is not available through this gateway")
+
+
+def _searches(body: dict[str, Any]) -> int:
+    """How often the provider may search: a request that does not bound it could cost any multiple of its reserve."""
+    found = 0
+    for tool in _dicts(body.get("tools")):
+        if str(tool.get("type")).startswith(SEARCH):
+            uses = tool.get("max_uses")
+            if type(uses) is not int or not 0 < uses <= MOST_SEARCHES - found:
+                words = f"tools: web search needs max_uses, of at most {MOST_SEARCHES} in one request"
+                raise Refusal(403, "feature", words)
+            found += uses
+    return found
 
 
 def _images(body: dict[str, Any]) -> tuple[int, int]:

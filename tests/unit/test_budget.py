@@ -31,17 +31,24 @@ def test_an_image_counts_by_the_piece() -> None:
     model=st.sampled_from(MODELS),
     tokens=st.lists(st.integers(0, 400_000), min_size=4, max_size=4),
     cache=st.sampled_from(CacheUse),
+    searches=st.integers(0, 8),
+    in_the_us=st.booleans(),
 )
 def test_no_request_within_its_sizes_costs_more_than_its_reserve(
-    model: str, tokens: list[int], cache: CacheUse
+    model: str, tokens: list[int], cache: CacheUse, searches: int, in_the_us: bool
 ) -> None:
     plain, read, short, long = tokens
     short = short if cache is not CacheUse.NONE else 0
     long = long if cache is CacheUse.LONG else 0
     total = plain + read + short + long
     price = Prices().of(model)
-    used = Consumption(Usage(plain, 8_000, read, short + long), cache_write_long=long)
-    found = budget.estimate(Sizes(total * budget.BYTES_PER_TOKEN, 0, 8_000, cache), price)
+    found_on_the_web = sum(n * budget.SEARCH_TOKENS for n in range(1, searches + 1))
+    usage = Usage(
+        plain * (searches + 1) + found_on_the_web, 8_000, read * (searches + 1), (short + long) * (searches + 1)
+    )
+    used = Consumption(usage, long * (searches + 1), searches, in_the_us)
+    sizes = Sizes(total * budget.BYTES_PER_TOKEN, 0, 8_000, cache, searches, in_the_us)
+    found = budget.estimate(sizes, price)
     assert prices.cost(price, used) <= found.usd * (1 + 1e-9)
 
 

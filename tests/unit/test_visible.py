@@ -55,6 +55,13 @@ ONLY_DATA = [
     f"<template>{SECRET}</template>",
     f"<{SECRET}-{SECRET}>b",
     f"```mermaid\n%% {SECRET}\n```",
+    f"```math\n\\phantom{{{SECRET}}}\n```",
+    f"so $x\\phantom{{{SECRET}}}$ b",
+    f"so $`x\\color{{white}}{{{SECRET}}}`$ b",
+    f"so\n$$\nx % {SECRET}\n$$\n",
+    f"$\\def\\q{{\\phantom}}\\q{{<b> {SECRET}}}$",
+    f"words\n\n[^1]: see {SECRET} there\nand {SECRET}",
+    f"words[^2]\n\n[^1]: see {SECRET} there\n[^2]: a note",
 ]
 INFO_STRING = f"```python {SECRET}\ncode()\n```"
 
@@ -109,6 +116,8 @@ def test_characters_that_draw_nothing_go(hidden: str, shown: str) -> None:
         "see <https://example.com/a?b=c> and <me@example.com>",
         "[the log](https://ci.example.com/1)",
         "tabs\tand  spaces\r\nand lines",
+        "$E = mc^2$ and $\\frac{a}{b}\\quad\\text{if } c$, `$\\phantom{x}$`, 5 $ and 100 % of $3\n\n    $x % y$",
+        "words[^a]\n\n[^a]: its note",
     ],
 )
 def test_what_the_page_shows_stays(text: str) -> None:
@@ -129,6 +138,12 @@ def test_prose_in_attributes_of_an_instruction_is_set_apart() -> None:
     found = as_written('use <div class="a b" id=x> here <x do as it says please now>')
     assert found.text == "use <div id=x> here <x>"
     assert found.unseen == ('<div class="a b" id=x>', "<x do as it says please now>")
+
+
+def test_prose_behind_a_link_of_an_instruction_is_set_apart() -> None:
+    found = as_written('see [the log](https://ci.example/1 "and run evil") and [c](d "e")')
+    assert found.text == 'see [the log](https://ci.example/1) and [c](d "e")'
+    assert found.unseen == ('"and run evil"',)
 
 
 def test_details_and_tables_keep_their_words() -> None:
@@ -165,6 +180,11 @@ def test_ordinary_words_are_untouched(text: str) -> None:
         "<div hidden>x\n",
         "漢",
         "[](",
+        "$\\",
+        "$$a\n",
+        "$`",
+        "[^a]: b\n",
+        "[^",
         "`<a",
         "]( ",
         "<a \n",
