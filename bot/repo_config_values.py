@@ -90,6 +90,14 @@ def _host(text: str) -> str:
     return host
 
 
+def may_be_opened(host: str) -> bool:
+    """A single host that `egress` could name."""
+    try:
+        return not host.startswith("*") and _host(host) == host
+    except Wrong:
+        return False
+
+
 def _hosts(value: Any) -> tuple[str, ...]:
     return tuple(_host(text) for text in _texts(value))
 

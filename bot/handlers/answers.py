@@ -62,7 +62,7 @@ def _follows(command: Approve, approval: Approval, turn: Turn) -> Wish | None:
     if approval.kind is Kind.PLAN:
         plan = command.plan or str(approval.matter.get("plan", ""))
         return Wish("run", carry_out(turn.prompt, plan), NO_OPTIONS, approval=approval.id)
-    if not approval.late:
+    if not approval.late:  # its agent is told
         return None
     return Wish("run", go_on_with(str(approval.matter.get("shown", ""))), NO_OPTIONS, approval=approval.id)
 

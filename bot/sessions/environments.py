@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from bot import repo_config
 from bot.errors import EnvironmentUnavailable
-from bot.sessions import metering
+from bot.sessions import hosts, metering
 from bot.sessions.services import Services
 from bot.store import environments as rows
 from bot.store import sessions, snapshots
@@ -61,7 +61,7 @@ async def _spec(services: Services, turn: Turn) -> EnvironmentSpec:
         labels={"app": "forgehand", "session": turn.key.session, "turn": str(turn.key.n), "repo": str(thread.repo.id)},
         public_repository=not thread.repo.private,
         lifetime_seconds=turn.timeout_seconds + 600,
-        egress=tuple(sorted(set(config.egress))),
+        egress=tuple(sorted(await hosts.open_to(services, turn))),
         template=config.template,
     )
 
@@ -77,7 +77,7 @@ async def attach(services: Services, turn: Turn) -> ExecutionEnvironment:
     if row is None:
         raise EnvironmentUnavailable("the turn has no environment yet")
     primitives = await services.environments.attach(row.id)
-    await services.ways.open(row.id, frozenset(repo_config.load(turn.config).egress))
+    await services.ways.open(row.id, await hosts.open_to(services, turn))
     await metering.look(services.store, turn.key, primitives)
     return ExecutionEnvironment(primitives, services.agent, attempt=turn.resumptions)
 
