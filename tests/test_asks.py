@@ -154,6 +154,19 @@ async def test_hosts_that_were_blocked_are_asked_about_and_a_yes_opens_them_to_t
         assert "files.example.invalid 403" in results(world)
 
 
+async def test_the_one_question_that_was_left_needs_no_name(world: World) -> None:
+    world.model.default(Script([RUN, Say("unreachable")]))
+    ahead = 0.0
+    async with world.bot(clock=lambda: time.time() + ahead):
+        world.say("/claude build")
+        await asked(world)
+        ahead = 700.0
+        assert await world.outcome() == "needs_input", world.replies()[0].body
+        world.model.default(Script([RUN, Say("Built.")]))
+        world.say("/claude approve")
+        assert await world.outcome(2) == "pull_request", world.replies()[-1].body
+
+
 @pytest.mark.parametrize("told", [True, False])
 async def test_a_yes_that_the_agent_was_not_told_of_before_it_ended_can_be_given_again(
     tmp_path: Path, told: bool
