@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.routing import Mount
+from starlette.routing import BaseRoute, Mount
 
 from bot import events, logs, vault
 from bot.engine.durable import DurableEngine
@@ -25,6 +25,7 @@ from bot.handlers.errands import Errands
 from bot.handlers.intake import Intake
 from bot.keyring import KeyRing
 from bot.live.board import LiveBoard
+from bot.live.checks import CheckBoard
 from bot.live.folds import Folds
 from bot.live.page import Page
 from bot.live.purse import Purse
@@ -47,6 +48,7 @@ from bot.vault import NAMES, Vault
 from bot.web.credentials import NONE, from_vault
 from bot.web.delivery_log import DeliveryLog, Reading
 from bot.web.gateway import Credentials, Gateway
+from bot.web.pages.site import Site
 from bot.web.readiness import Health, Parts
 from bot.web.server import Server, tcp_socket
 from bot.web.webhooks import webhook_routes
@@ -90,20 +92,24 @@ async def running(
         stack.push_async_callback(store.close)
         health = Health(store, settings.metrics_token)
         logs.configure(redactor.redact, on_record=health.metrics.count)
-        credentials = await _credentials(settings, Vault(store, ring, redactor.register))
+        kept, site = Vault(store, ring, redactor.register), Site()
+        credentials = await _credentials(settings, kept)
         await spend.abandon_open(store)
         ceilings = Ceilings.of(settings.limits)
         gateway = Gateway(store, credentials, settings.model.upstream, clock, ceilings=ceilings)
         stack.push_async_callback(gateway.close)
         wakes = asyncio.Event()
-        server = await stack.enter_async_context(_edge(settings, store, gateway, health, wakes.set))
+        doors = [*health.routes(), Mount("/gateway", app=gateway), *site.routes()]
+        server = await stack.enter_async_context(_edge(settings, store, doors, wakes.set))
         e2b = await _reachable(stack, settings.e2b, gateway)
         choice = await choose(settings.data_dir / "environments", e2b=e2b)
         stack.push_async_callback(choice.provider.close)
         if settings.e2b is None:
             await _open_sockets(stack, settings, gateway, choice)
         services = await _assemble(stack, settings, store, redactor, choice, clock)
-        health.ready(await _work(stack, services, wakes), choice.provider)
+        desk, parts = await _work(stack, services, wakes)
+        health.ready(parts, choice.provider)
+        stack.enter_context(site.opened(desk, kept, services.agent))
         yield Running(server.url, choice.words)
 
 
@@ -116,16 +122,11 @@ async def _credentials(settings: Settings, stored: Vault) -> Credentials:
     return from_vault(stored, settings.model)
 
 
-def _edge(settings: Settings, store: Store, gateway: Gateway, health: Health, on_stored: Callable[[], None]) -> Server:
+def _edge(settings: Settings, store: Store, doors: list[BaseRoute], on_stored: Callable[[], None]) -> Server:
     """First of all: what arrives is stored, whatever else is still starting."""
     secrets = settings.github.webhook_secrets
     hooks = webhook_routes(store, secrets, handled=events.HANDLED_EVENTS, on_stored=on_stored) if secrets else []
-    routes = [
-        *hooks,
-        *health.routes(),
-        Mount("/gateway", app=gateway),
-    ]
-    return Server(Starlette(routes=routes), tcp_socket(settings.host, settings.port))
+    return Server(Starlette(routes=[*hooks, *doors]), tcp_socket(settings.host, settings.port))
 
 
 async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: Gateway) -> E2BSettings | None:
@@ -155,7 +156,8 @@ async def _assemble(
     purse = Purse(store, clock)
     outbound = Outbound(github, redactor, on_made=purse.note)
     folds = Folds(store, Claude())
-    page = Page(store, folds, command=settings.command, limits=settings.limits, clock=clock)
+    public_url = settings.public_url or ""
+    page = Page(store, folds, command=settings.command, limits=settings.limits, public_url=public_url, clock=clock)
     board = LiveBoard(store, outbound, folds, page, purse, clock)
     stack.push_async_callback(board.stop)
     ways = Ways(choice.ways, settings.egress)
@@ -179,7 +181,7 @@ async def _assemble(
     )
 
 
-async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event) -> Parts:
+async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event) -> tuple[Desk, Parts]:
     """The loops, in the order in which they must end: nothing new is taken before what runs is let go."""
     flow = Flow(services)
     admission: Admission | None = None
@@ -212,12 +214,13 @@ async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event)
     sweep = DeliveryLog(services.github, services.store, reading)
     loops = [admission.run(), sweeper.run(), sweep.run(), Intake(desk, wakes).run(), Errands(desk).run()]
     loops.append(Purging(services).run())
+    loops.append(CheckBoard(services.store, services.outbound).run())
     if services.snapshots is not None:
         loops.append(Warming(services, services.snapshots).run())
     for loop in loops:
         await stack.enter_async_context(_background(loop))
     settings = services.settings
-    return Parts(services.store, settings.data_dir, services.github, admission, sweep, settings.poll_seconds)
+    return desk, Parts(services.store, settings.data_dir, services.github, admission, sweep, settings.poll_seconds)
 
 
 async def _warm_up(desk: Desk) -> None:

@@ -115,6 +115,46 @@ def pull_closed(number: int) -> str:
     return f"The pull request #{number} is no longer open, so there is no branch to work on."
 
 
+def moved_on() -> str:
+    return "Newer commits were pushed before it began: the turn is shown at the newest one."
+
+
+def waits() -> str:
+    return "It waits for its turn. The live comment on the pull request says more."
+
+
+def is_shown_in_the_comment() -> str:
+    return "The live comment on the pull request tells what is done."
+
+
+def reviewed_already(sha: str) -> str:
+    return f"Commit `{sha[:12]}` was reviewed before, so there was nothing to look at."
+
+
+def review_superseded(sha: str) -> str:
+    return (
+        f"Commits were pushed while I read, up to `{sha[:12]}`, so I said nothing about the older state. "
+        "The next turn reviews the newest one."
+    )
+
+
+def no_review() -> str:
+    return "The agent ended without a review."
+
+
+def nothing_new(sha: str) -> str:
+    return f"Commit `{sha[:12]}` brings nothing new to say, so no further review was posted."
+
+
+def review_not_taken(words: str) -> str:
+    return f"GitHub did not take the review:\n\n{fenced(words)}"
+
+
+def closed_before_review(number: int, merged: bool) -> str:
+    how = "merged" if merged else "closed"
+    return f"The pull request #{number} was {how} before the review could be posted. This is what it would have said."
+
+
 def default_branch_is_head(branch: str) -> str:
     return f"This pull request's branch `{branch}` is the default branch, which Forgehand never pushes to."
 

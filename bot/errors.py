@@ -19,6 +19,10 @@ class NotAllowed(UserError):
     """The person, the repository or the policy does not permit it."""
 
 
+class Hidden(NotAllowed):
+    """Not there, or not for this person: both look alike from outside."""
+
+
 class BadRepoConfig(UserError):
     """`.github/forgehand.yml` cannot be understood."""
 

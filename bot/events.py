@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
@@ -14,7 +14,7 @@ from bot import payloads
 from bot.models import DeliveryId, InstallationId, Person, Repo, RepoId, Spot, Thread
 
 SUBSCRIBED_EVENTS = frozenset(
-    ("issue_comment", "issues", "pull_request", "pull_request_review", "pull_request_review_comment")
+    ("check_run", "issue_comment", "issues", "pull_request", "pull_request_review", "pull_request_review_comment")
 )
 """The same list as in app.yml."""
 AUTOMATIC_EVENTS = frozenset(("installation", "installation_repositories"))
@@ -107,7 +107,7 @@ class IssueOpened(Remark):
 
 
 class PullOpened(Remark):
-    """Opened or made ready for review; `body` is that of the pull request."""
+    """`body` is that of the pull request."""
 
 
 class ReviewSubmitted(Remark):
@@ -141,6 +141,29 @@ class Labeled(Remark):
         return f"label:{self.thread.repo.id}:{self.thread.number}:{self.origin.delivery}"
 
 
+@dataclass(frozen=True)
+class ReviewWanted(Remark):
+    """Something without words that may ask for a review; its `author` is who did it."""
+
+    why: str = ""
+    """review_requested, ready_for_review or synchronize: GitHub's own words."""
+    head_sha: str = ""
+    reviewer: Person | None = None
+    team: str | None = None
+
+    @property
+    def is_push(self) -> bool:
+        return self.why == "synchronize"
+
+    @property
+    def source(self) -> str:
+        """One review for each commit and each of whom it is wanted."""
+        where = f"{self.thread.repo.id}:{self.thread.number}:{self.head_sha}"
+        if self.is_push:
+            return f"push:{where}"
+        return f"wanted:{where}:{self.reviewer.id if self.reviewer else self.team or self.why}"
+
+
 _SOURCES: dict[type[Remark], str] = {
     CommentCreated: "comment",
     CommentEdited: "comment",
@@ -150,6 +173,27 @@ _SOURCES: dict[type[Remark], str] = {
     ReviewSubmitted: "review",
     ReviewCommentCreated: "review_comment",
 }
+
+
+class ButtonPressed(Remark):
+    """A button of a check run, as if its command had been written on the thread; there are no words."""
+
+    @property
+    def source(self) -> str:
+        return f"press:{self.thread.repo.id}:{self.origin.delivery}"
+
+
+@dataclass(frozen=True)
+class CheckAsked:
+    """Somebody pressed a button of a check run; of whose, the handler finds out."""
+
+    origin: Origin
+    repo: Repo
+    installation: InstallationId
+    app_id: int
+    external_id: str
+    wish: str
+    """retry or stop."""
 
 
 @dataclass(frozen=True)
@@ -201,6 +245,8 @@ Event = (
     | ReviewSubmitted
     | ReviewCommentCreated
     | Labeled
+    | ReviewWanted
+    | CheckAsked
     | ThreadChanged
     | InstallationChanged
     | Ignored
@@ -212,6 +258,8 @@ def decode(name: str, body: bytes | str, *, delivery: DeliveryId, now: float) ->
     try:
         if name in AUTOMATIC_EVENTS:
             return _installation(name, body, delivery)
+        if name == "check_run":
+            return _check(body, delivery)
         if name in SUBSCRIBED_EVENTS:
             return _of_thread(name, body, delivery, now)
     except msgspec.ValidationError as error:
@@ -247,8 +295,8 @@ def _of_thread(name: str, body: bytes | str, delivery: DeliveryId, now: float) -
     origin = Origin(delivery, name, payload.action, _person(payload.sender))
     if wanted is ThreadChanged:
         return _thread_changed(origin, payload)
-    if wanted is Labeled:
-        return _labeled(origin, payload, now)
+    if wanted is Labeled or wanted is ReviewWanted:
+        return _wordless(wanted, origin, payload, now)
     return _remark(cast("type[Remark]", wanted), origin, payload, now)
 
 
@@ -262,7 +310,9 @@ _WANTED: dict[tuple[str, str], type[Remark] | type[ThreadChanged]] = {
     ("issues", "transferred"): ThreadChanged,
     ("issues", "deleted"): ThreadChanged,
     ("pull_request", "opened"): PullOpened,
-    ("pull_request", "ready_for_review"): PullOpened,
+    ("pull_request", "ready_for_review"): ReviewWanted,
+    ("pull_request", "review_requested"): ReviewWanted,
+    ("pull_request", "synchronize"): ReviewWanted,
     ("pull_request", "labeled"): Labeled,
     ("pull_request", "locked"): ThreadChanged,
     ("pull_request", "closed"): ThreadChanged,
@@ -283,14 +333,16 @@ def _thread(payload: payloads.OfThread) -> Thread:
     )
 
 
-def _labeled(origin: Origin, payload: payloads.OfThread, now: float) -> Event:
-    if payload.label is None:
-        raise msgspec.ValidationError("there is no label")
+def _wordless(
+    kind: type[Labeled] | type[ReviewWanted], origin: Origin, payload: payloads.OfThread, now: float
+) -> Event:
+    """What somebody did rather than said."""
     subject = payload.subject()
     at = _epoch(subject.updated_at) if subject.updated_at else now
     if now - at > MAX_AGE_SECONDS:
         return Ignored(origin.delivery, OLD)
-    return Labeled(
+    more = _label(payload) if kind is Labeled else _review_wanted(payload)
+    return kind(
         origin=origin,
         thread=_thread(payload),
         author=origin.sender,
@@ -300,8 +352,26 @@ def _labeled(origin: Origin, payload: payloads.OfThread, now: float) -> Event:
         via_app=None,
         thread_sha256=standing(subject.title or "", subject.body or ""),
         closed_to_us=_closed_to_us(payload),
-        label=payload.label.name,
+        **more,
     )
+
+
+def _label(payload: payloads.OfThread) -> dict[str, Any]:
+    if payload.label is None:
+        raise msgspec.ValidationError("there is no label")
+    return {"label": payload.label.name}
+
+
+def _review_wanted(payload: payloads.OfThread) -> dict[str, Any]:
+    head, reviewer, team = payload.subject().head, payload.requested_reviewer, payload.requested_team
+    if head is None:
+        raise msgspec.ValidationError("there is no head")
+    return {
+        "why": payload.action,
+        "head_sha": head.sha,
+        "reviewer": _person(reviewer) if reviewer else None,
+        "team": team.slug if team else None,
+    }
 
 
 def _thread_changed(origin: Origin, payload: payloads.OfThread) -> Event:
@@ -363,7 +433,7 @@ def _times(
     if written is None:
         raise msgspec.ValidationError("there is no `created_at`")
     happened = written
-    if kind is CommentEdited or origin.action == "ready_for_review":
+    if kind is CommentEdited:
         happened = text.updated_at or written
     age = 0.0 if kind is CommentDeleted else now - _epoch(happened)
     return _epoch(written), age
@@ -371,6 +441,22 @@ def _times(
 
 def _epoch(at: datetime) -> float:
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+def _check(body: bytes | str, delivery: DeliveryId) -> Event:
+    """GitHub's own button to run a check again means the same as ours."""
+    payload = msgspec.json.decode(body, type=payloads.OfCheck)
+    if payload.action not in ("requested_action", "rerequested") or payload.installation is None:
+        return Ignored(delivery, f"we have no use for `check_run` with the action `{_short(payload.action)}`")
+    pressed, repo = payload.requested_action, payload.repository
+    return CheckAsked(
+        origin=Origin(delivery, "check_run", payload.action, _person(payload.sender)),
+        repo=Repo(RepoId(repo.id), repo.owner.login, repo.name, repo.private, repo.default_branch),
+        installation=InstallationId(payload.installation.id),
+        app_id=payload.check_run.app.id if payload.check_run.app else 0,
+        external_id=payload.check_run.external_id or "",
+        wish=pressed.identifier if pressed else "retry",
+    )
 
 
 def _installation(name: str, body: bytes | str, delivery: DeliveryId) -> Event:

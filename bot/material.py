@@ -30,6 +30,8 @@ class Diff:
     """The pinned commits, in words."""
     cut: bool = False
     """There is more of it than was read."""
+    unread: tuple[str, ...] = ()
+    """Files of whose change not all was read."""
 
 
 @dataclass(frozen=True)

@@ -57,8 +57,16 @@ class Text(Struct):
     in_reply_to_id: Id | None = None
 
 
+class Head(Struct):
+    sha: Name
+
+
+class Team(Struct):
+    slug: Name
+
+
 class Subject(Struct):
-    """An issue or a pull request."""
+    """An issue or a pull request; a pull request has a head."""
 
     number: Number
     title: str | None = None
@@ -70,6 +78,8 @@ class Subject(Struct):
     performed_via_github_app: App | None = None
     pull_request: dict[str, object] | None = None
     locked: bool = False
+    head: Head | None = None
+    draft: bool = False
 
 
 class Before(Struct, rename={"text": "from"}):
@@ -99,6 +109,8 @@ class OfThread(Struct):
     review: Text | None = None
     label: Label | None = None
     changes: Changes | None = None
+    requested_reviewer: User | None = None
+    requested_team: Team | None = None
 
     def subject(self) -> Subject:
         found = self.issue or self.pull_request
@@ -115,6 +127,26 @@ class OfThread(Struct):
         if found is None:
             raise ValidationError("there is no comment or review")
         return found
+
+
+class CheckRun(Struct):
+    external_id: str | None = None
+    app: App | None = None
+
+
+class Pressed(Struct):
+    identifier: str
+
+
+class OfCheck(Struct):
+    """A payload about a check run."""
+
+    action: str
+    sender: User
+    repository: Repository
+    check_run: CheckRun
+    installation: Installation | None = None
+    requested_action: Pressed | None = None
 
 
 class ShortRepo(Struct):

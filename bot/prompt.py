@@ -21,6 +21,9 @@ SPARE_BYTES = 3_000
 """For the list of what was left out and of the files."""
 LEAST_BLOCK = 400
 MOST_SUMMARY = 16_000
+MOST_UNREAD = 20
+UNREAD = "what the pull request changes in"
+"""How the note begins that names files which were not read."""
 THREAD, DIFF, LOG, REMARKS, EXTRA = 3, 2, 2, 3, 1
 """How the parts count against each other when there is not room for all of them."""
 
@@ -30,7 +33,15 @@ _TASKS = {
         "Write a plan for the request and change no file. Your last message is the plan itself, whole; it needs no "
         "tool to hand it over. A person will approve it before it is carried out."
     ),
-    "review": "Review the pull request under the request's points of view. Change no file.",
+    "review": (
+        "Review the pull request under the request's points of view, and change no file. Look for what is wrong, "
+        "unsafe or missing in what it changes, and check each finding against the code before you report it; leave "
+        "out what is a matter of taste. Your answer is structured. Each comment names a file and its line in the new "
+        "version, on a line that the diff shows wherever that is possible. A suggestion takes the place of exactly "
+        "the lines start_line to line: give one only where it is right as it stands. What you have said in an earlier "
+        "review and is still open needs no second time; name in `resolved` those of your earlier findings that are "
+        "mended."
+    ),
     "resolve": "Solve the conflicts between the branch and its base, keeping what both sides mean.",
 }
 _WORK = "Carry the request out in the working directory."
@@ -141,6 +152,8 @@ class _Composer:
     def _nothing_said(self) -> str:
         if self._material.resumed:
             return "Go on."
+        if self._material.kind == "review":
+            return "Review this pull request."
         kind = "pull request" if self._material.is_pull else "issue"
         return f"Do what the {kind} describes."
 
@@ -210,7 +223,7 @@ class _Composer:
             more = "" if not one.diff.cut else " (its beginning)"
             label = f"DATA: diff of the pull request{between}{more}"
             if one.diff.cut:
-                self._notes.append("the end of the pull request's diff: it is longer than is read")
+                self._notes.append(_unread(one.diff))
             yield _Part(label, "the pull request's diff", plain(one.diff.text), "diff.patch", DIFF)
         self._untrusted = self._untrusted or bool(one.logs or one.extras)
         for number, log in enumerate(one.logs, 1):
@@ -295,6 +308,14 @@ class _Composer:
 
 def _count(number: int, what: str, why: str) -> str:
     return f"{why} {number} {what}{'' if number == 1 else 's'}"
+
+
+def _unread(diff: Diff) -> str:
+    if not diff.unread:
+        return "the end of the pull request's diff: it is longer than is read"
+    named = ", ".join(_name(path) for path in diff.unread[:MOST_UNREAD])
+    more = f" and {len(diff.unread) - MOST_UNREAD} more files" if len(diff.unread) > MOST_UNREAD else ""
+    return f"{UNREAD} {named}{more}: the diff is longer than is read"
 
 
 def _fit(text: str, most: int) -> str:

@@ -310,6 +310,10 @@ def repository_archived() -> str:
     return "This repository is archived, so nothing was begun: nothing can be pushed to it."
 
 
+def review_needs_a_pull(command: str) -> str:
+    return f"`{command} review` is for pull requests, and this is an issue. `{command} ask …` answers a question here."
+
+
 def forks_not_supported() -> str:
     return "This pull request comes from a fork, and I cannot push there. Work on forks is not available yet."
 

@@ -30,7 +30,17 @@ class Triggers:
     review_user: str | None = None
     review_label: str | None = None
     review_opened: bool = False
+    review_pushed: bool = True
+    """The one that is on: it goes on with what somebody has asked for."""
     ci_fix: bool = False
+
+
+@dataclass(frozen=True)
+class Reviewing:
+    """What a review of ours may say beyond words."""
+
+    approve: bool = False
+    request_changes: bool = True
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,7 @@ class RepoConfig:
     permission: str = "auto"
     tools: Tools = field(default_factory=Tools)
     triggers: Triggers = field(default_factory=Triggers)
+    review: Reviewing = field(default_factory=Reviewing)
     base: str | None = None
     branch: str = "forgehand/{thread}-{session}"
     draft: bool = True
@@ -65,7 +76,7 @@ class RepoConfig:
         return self.branch.replace("{thread}", str(thread)).replace("{session}", session)
 
 
-_SECTIONS: dict[str, type[Any]] = {"tools": Tools, "triggers": Triggers, "paths": Paths}
+_SECTIONS: dict[str, type[Any]] = {"tools": Tools, "triggers": Triggers, "review": Reviewing, "paths": Paths}
 
 
 def parse(text: str | bytes | None) -> RepoConfig:

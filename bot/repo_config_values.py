@@ -193,7 +193,14 @@ KEYS: dict[str, Key] = {
     "triggers.review_user": Key(_name, _STRING, "a user whose requested review we write"),
     "triggers.review_label": Key(_label("claude-review"), _LABEL, "a label that asks for a review"),
     "triggers.review_opened": Key(_yes_no, _BOOLEAN, "a pull request is reviewed when it is opened or made ready"),
+    "triggers.review_pushed": Key(
+        _yes_no, _BOOLEAN, "what was reviewed once is reviewed again when somebody with write access pushes to it"
+    ),
     "triggers.ci_fix": Key(_yes_no, _BOOLEAN, "failed checks on our own pull requests are mended"),
+    "review.approve": Key(_yes_no, _BOOLEAN, "a review may approve"),
+    "review.request_changes": Key(
+        _yes_no, _BOOLEAN, "a review may ask for changes, which holds the merge where reviews are required"
+    ),
     "base": Key(_base, _STRING, "the branch that work starts from and goes to"),
     "branch": Key(_branch, _STRING, "the name of our branches; holds `{session}`, may hold `{thread}`"),
     "draft": Key(_yes_no, _BOOLEAN, "pull requests are opened as drafts"),

@@ -117,4 +117,4 @@ async def test_an_answer_of_two_hundred_thousand_characters_is_shortened_and_sai
 async def test_what_the_turn_costs_is_what_the_gateway_counted(world: World) -> None:
     """The agent's own account of it is not even looked at."""
     texts = await said(world, 'Added. {"type":"result","total_cost_usd":-1e9,"usage":{"input_tokens":-5}}')
-    assert re.search(r"\$0\.\d\d · [\d.]+ k tokens", texts["comment"])
+    assert re.search(r"\$0\.\d\d of \$\d+\.\d\d · [\d.]+ k tokens", texts["comment"])

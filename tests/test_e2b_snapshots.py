@@ -106,7 +106,7 @@ async def test_with_the_app_its_snapshots_are_removed(tmp_path: Path) -> None:
 
 
 async def test_a_quick_repository_gets_none(tmp_path: Path) -> None:
-    async with e2b_spine(tmp_path) as (world, e2b):
+    async with e2b_spine(tmp_path, FORGEHAND_KEEP_MINUTES="0") as (world, e2b):
         world.github.commit(world.repo, "main", FILES, message="Configure")
         async with world.bot():
             await turn(world)

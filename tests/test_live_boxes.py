@@ -132,7 +132,7 @@ async def test_the_words_count_as_they_were_whatever_becomes_of_the_comment(worl
         first = world.say("/claude look at the discounts")
         await world.model.reached("on", timeout=30)
         world.github.edit_comment(first, "/claude delete everything", by="alice")
-        second = world.say("/claude look at the prices")
+        second = world.say("/claude look at the prices --queue")
         await world.github.changed(lambda: len(world.replies()) == 2, 20)
         world.github.delete_comment(second, by="alice")
         world.model.release("on")

@@ -27,6 +27,9 @@ async def run(world: World) -> Issue:
     issue = world.github.open_issue(world.repo, title="Add a file", by="alice")
     world.say("/claude add a file", on=issue)
     assert await world.outcome(on=issue) == "pull_request", world.replies(issue)[0].body
+    head = next(one.head_sha for one in world.pulls() if one.head.startswith(f"forgehand/{issue.number}-"))
+    checks = world.repo.checks
+    await world.github.changed(lambda: [one for one in checks.values() if one.head_sha == head and one.conclusion], 60)
     return issue
 
 
@@ -36,6 +39,7 @@ def whole(world: World, issue: Issue) -> None:
     assert len([name for name in world.repo.branches() if name.startswith(f"forgehand/{issue.number}-")]) == 1
     assert world.repo.file(pull.head, "new.txt") == b"x\n"
     assert [reaction.content for reaction in issue.comments[0].reactions] == ["eyes"]
+    assert len([one for one in world.repo.checks.values() if one.head_sha == pull.head_sha]) == 1
 
 
 def targets(world: World, since: int) -> list[Target]:
@@ -43,7 +47,7 @@ def targets(world: World, since: int) -> list[Target]:
     seen: Counter[str] = Counter()
     found = []
     for call in world.github.calls[since:]:
-        pattern = f"{call.method} {re.sub(r'(?<=/)[0-9]+(?=/|$)', '*', call.path)}"
+        pattern = f"{call.method} {re.sub(r'(?<=/)([0-9]+|[0-9a-f]{40})(?=/|$)', '*', call.path)}"
         found.append((pattern, seen[pattern]))
         seen[pattern] += 1
     return found

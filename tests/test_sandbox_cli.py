@@ -22,18 +22,18 @@ WORK = Script([Call("Bash", {"command": "echo '# more' >> shop.py", "description
 async def either(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[World]:
     """A turn can wait in the middle of its work, on this host or in the cloud."""
     if request.param == "e2b":
-        async with e2b_spine(tmp_path) as (world, _):
+        async with e2b_spine(tmp_path, FORGEHAND_KEEP_MINUTES="0") as (world, _):
             world.model.default(WORK)
             yield world
     else:
-        async with World.running(tmp_path) as world:
+        async with World.running(tmp_path, FORGEHAND_KEEP_MINUTES="0") as world:
             world.model.default(WORK)
             yield world
 
 
 @pytest.fixture
 async def cloud(tmp_path: Path) -> AsyncIterator[tuple[World, E2BStandIn]]:
-    async with e2b_spine(tmp_path) as found:
+    async with e2b_spine(tmp_path, FORGEHAND_KEEP_MINUTES="0") as found:
         yield found
 
 

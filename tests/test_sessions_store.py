@@ -295,10 +295,28 @@ async def test_two_writers_at_one_offset_are_one(store: Store) -> None:
 # Comments
 
 
+async def live(store: Store, key: TurnKey) -> comments.LiveComment:
+    found = await comments.get(store, key)
+    assert found is not None
+    return found
+
+
+async def test_what_somebody_changed_while_we_wrote_is_not_taken_for_ours(store: Store) -> None:
+    key = await begun(store, "comment:1")
+    await comments.made(store, key, 77)
+    before = await live(store, key)
+    await comments.spoilt(store, key, by_bot=False)
+    await comments.shown(store, before, "sha-1", "still", final=True)
+    after = await live(store, key)
+    assert (after.body_sha256, after.still_sha256, after.final) == (None, None, False)
+    await comments.shown(store, after, "sha-1", "still", final=True)
+    assert (await live(store, key)).final
+
+
 async def test_the_life_of_a_comment(store: Store) -> None:
     key = await begun(store, "comment:1")
     await comments.made(store, key, 77)
-    await comments.shown(store, key, "sha-1", "still", final=False)
+    await comments.shown(store, await live(store, key), "sha-1", "still", final=False)
     await comments.reacted(store, key)
     found = await comments.by_comment(store, 77)
     assert found is not None
@@ -309,8 +327,8 @@ async def test_the_life_of_a_comment(store: Store) -> None:
     assert await comments.lost(store, key)
     assert not await comments.lost(store, key)
     await comments.made(store, key, 78)
-    await comments.shown(store, key, "sha-2", "still", final=True)
-    await comments.shown(store, key, "sha-3", "still", final=False)
+    await comments.shown(store, await live(store, key), "sha-2", "still", final=True)
+    await comments.shown(store, await live(store, key), "sha-3", "still", final=False)
     found = await comments.get(store, key)
     assert found is not None
     assert (found.comment_id, found.final, found.remade) == (78, True, True)

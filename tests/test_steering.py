@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from bot.models import TurnKey
+from bot.models import SessionId, TurnKey
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script, Wait
 from bot.simulation.github.state import Comment
-from bot.store import events
+from bot.store import events, sessions
 from bot.store.base import Store
 from tests.crash.process import Service
 from tests.world import World
@@ -171,6 +171,10 @@ async def test_words_that_are_changed_afterwards_are_heard_as_they_were(world: W
         assert await world.outcome(on=other) == "no_change", world.replies(other)[0].body
     assert heard(world, "as written first") == 1 and heard(world, "deleted later") == 1
     assert heard(world, "as written then") == 0
+    store = await Store.open_reader(world.root / "data" / "state.db")
+    turns = await sessions.turns_of(store, SessionId(str(world.states(other)[0]["session"])))
+    await store.close()
+    assert len(turns) == 1, "nor did the deleted one come again as a turn"
 
 
 @pytest.mark.acceptance("B15")
@@ -197,7 +201,7 @@ async def test_the_delivery_is_a_row_among_the_events(world: World) -> None:
         world.model.release("on")
         await world.outcome()
     store = await Store.open_reader(world.root / "data" / "state.db")
-    key = TurnKey(str(world.states()[0]["session"]), 1)  # type: ignore[arg-type]
+    key = TurnKey(SessionId(str(world.states()[0]["session"])), 1)
     rows = [row for row in await events.of_turn(store, key) if row.kind == "message"]
     await store.close()
     assert len(rows) == 1 and "mind the tests" in rows[0].line

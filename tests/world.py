@@ -52,6 +52,7 @@ class World:
         ):
             model.default(discount.script(paced=False))
             registered = github.create_app(slug="forgehand", webhook_secret=WEBHOOK_SECRET)
+            registered.callback_urls = ["http://127.0.0.1/oauth/callback"]
             repo = github.create_repo(discount.REPOSITORY, files=discount.FILES, private=private)
             github.user("alice")
             repo.grant("alice", "write")
@@ -83,6 +84,8 @@ class World:
             "FORGEHAND_APP_ID": str(self.app.id),
             "FORGEHAND_PRIVATE_KEY": self.app.private_key_pem,
             "FORGEHAND_WEBHOOK_SECRET": WEBHOOK_SECRET,
+            "FORGEHAND_CLIENT_ID": self.app.client_id,
+            "FORGEHAND_CLIENT_SECRET": self.app.client_secret,
             "FORGEHAND_SECRET_KEY": SECRET_KEY,
             "FORGEHAND_ACCOUNTS": self.repo.owner.login,
             "ANTHROPIC_API_KEY": MODEL_KEY,

@@ -38,14 +38,15 @@ class Manifest:
     def missing_events(self, subscribed: frozenset[str]) -> list[str]:
         return sorted(self.events - subscribed)
 
-    def filled(self, *, name: str, base_url: str, hook_url: str) -> dict[str, Any]:
-        """For GitHub's form: who comes back from it lands at `base_url`."""
+    def filled(self, *, name: str, base_url: str, hook_url: str, public_url: str = "") -> dict[str, Any]:
+        """For GitHub's form: who comes back from it lands at `base_url`; who signs in later, at either address."""
+        places = dict.fromkeys(place for place in (public_url, base_url) if place)
         return {
             **self.content,
             "name": name,
             "hook_attributes": {"url": hook_url, "active": True},
             "redirect_url": f"{base_url}/setup/created",
-            "callback_urls": [f"{base_url}/oauth/callback"],
+            "callback_urls": [f"{place}/oauth/callback" for place in places],
         }
 
 

@@ -61,7 +61,7 @@ async def _lines(store: Store, key: TurnKey, *, follow: bool) -> AsyncIterator[d
         over = not follow or (await sessions.turn(store, key)).state is TurnState.DONE
         while page := await events.of_turn(store, key, after, PAGE):
             for row in page:
-                yield {"seq": row.seq, "turn": key.n, "at": row.at, "text": row.line}
+                yield {"seq": row.seq, "turn": key.n, "at": row.at, "kind": row.kind, "text": row.line}
             after = page[-1].seq
         if over:
             return

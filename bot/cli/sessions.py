@@ -109,9 +109,7 @@ async def _logs(path: Path, session_id: SessionId) -> list[dict[str, Any]]:
         for turn in await sessions.turns_of(store, session_id):
             after = 0
             while page := await events.of_turn(store, turn.key, after, PAGE):
-                rows += [
-                    {"seq": row.seq, "turn": turn.n, "at": row.at, "kind": row.kind, "text": row.line} for row in page
-                ]
+                rows += [{"seq": row.seq, "turn": turn.n, "at": row.at, "text": row.line} for row in page]
                 after = page[-1].seq
         return rows
     finally:

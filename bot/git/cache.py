@@ -98,6 +98,12 @@ class RepositoryCache:
         """What `head` changes since it left `base`; None where not enough history was fetched to tell."""
         return await comparison.compare(self._mirror(repo_id), base, head, max_bytes)
 
+    async def difference(self, repo_id: RepoId, old: str, new: str, *, max_bytes: int) -> Comparison | None:
+        """How `new` differs from `old`; None where the older one was never fetched, or is gone."""
+        if not await self.has(repo_id, old):
+            return None
+        return await comparison.between(self._mirror(repo_id), old, new, max_bytes)
+
     async def describe(self, repo_id: RepoId, sha: str) -> reading.CommitFacts:
         return await asyncio.to_thread(reading.describe, self._mirror(repo_id), sha)
 

@@ -34,14 +34,17 @@ async def compare(mirror: Path, base: str, head: str, max_bytes: int) -> Compari
     found = await run_git(
         ["merge-base", "--end-of-options", base, head], mirror, accept=(0, 1, 128), timeout=LOOK_SECONDS
     )
-    if found.exit_code != 0:
-        return None
-    argv = ["diff-tree", "-r", "-p", *_READABLE, found.text, head]
+    return await between(mirror, found.text, head, max_bytes) if found.exit_code == 0 else None
+
+
+async def between(mirror: Path, old: str, head: str, max_bytes: int) -> Comparison:
+    """How two commits differ, wherever they come from."""
+    argv = ["diff-tree", "-r", "-p", *_READABLE, old, head]
     patch = await run_git(argv, mirror, io=Io(cap=max_bytes), timeout=LOOK_SECONDS)
     text = patch.stdout[: patch.stdout.rfind(b"\n") + 1] if patch.truncated else patch.stdout
-    argv = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", found.text, head]
+    argv = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", old, head]
     names = await run_git(argv, mirror, io=Io(cap=NAMES_BYTES), timeout=LOOK_SECONDS)
-    return Comparison(found.text, head, text, patch.truncated, await _names(names.stdout))
+    return Comparison(old, head, text, patch.truncated, await _names(names.stdout))
 
 
 async def paths(mirror: Path, sha: str) -> tuple[str, ...]:

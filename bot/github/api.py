@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+GRAPHQL = "/graphql"
+"""The path of what is no part of the REST API; it lies beside its base address, not below."""
 API_VERSION = "2022-11-28"
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 20.0
@@ -44,10 +46,12 @@ class Call:
     body: Mapping[str, Any] | None = None
     accept: str = "application/vnd.github+json"
     repeatable: bool = False
+    once: bool = False
+    """What would be added a second time, whatever the method."""
 
     @property
     def may_repeat(self) -> bool:
-        return self.repeatable or self.method != "POST"
+        return self.repeatable or (self.method != "POST" and not self.once)
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -121,7 +125,7 @@ class Api:
 
     async def _follow(self, call: Call, authorization: Secret | None) -> Answer | _Fault:
         """Follow redirects (a renamed repository) on the API's own host only."""
-        url = self._base + call.path.lstrip("/")
+        url = self._url(call)
         for _ in range(MAX_REDIRECTS + 1):
             result = await self._exchange(call, url, authorization)
             if isinstance(result, _Fault) or result.status not in _REDIRECTS:
@@ -130,6 +134,12 @@ class Api:
             if not self._is_ours(url):
                 return _Fault("it redirects to another host, which we do not follow", sent=True, passing=False)
         return _Fault("it redirects in circles", sent=True, passing=False)
+
+    def _url(self, call: Call) -> str:
+        """On GitHub Enterprise Server REST lies at `/api/v3` and GraphQL at `/api/graphql`."""
+        if call.path == GRAPHQL and self._base.endswith("/api/v3/"):
+            return f"{self._base.removesuffix('/v3/')}{GRAPHQL}"
+        return self._base + call.path.lstrip("/")
 
     def _is_ours(self, url: str) -> bool:
         try:

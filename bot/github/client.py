@@ -95,6 +95,11 @@ class GitHubApp:
                 break
         return found
 
+    async def installed(self, installation_id: InstallationId) -> InstallationView:
+        """NotFound when it is no more."""
+        answer = require(await self.call(Call("GET", f"/app/installations/{installation_id}")))
+        return answer.decode(wire.InstallationJson).view()
+
     def installation(self, installation_id: InstallationId) -> Installation:
         if installation_id not in self._installations:
             tokens = Tokens(

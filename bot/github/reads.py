@@ -58,6 +58,15 @@ class Reads:
         found = answer.decode(wire.Collaborator)
         return found.user.id, _permission(found)
 
+    async def owns(self, organisation: str, login: str) -> bool:
+        """Whether the person is an owner of the organisation. GitHubRefused where the App may not read its members."""
+        call = Call("GET", f"/orgs/{segment(organisation)}/memberships/{segment(login)}")
+        try:
+            found = (await self.call(call, Purpose.MEMBERS, None)).decode(wire.Membership)
+        except NotFound:
+            return False
+        return found.state == "active" and found.role == "admin"
+
     async def repo(self, full_name: str) -> RepoView:
         owner, _, name = full_name.partition("/")
         path = f"/repos/{segment(owner)}/{segment(name)}"
@@ -175,6 +184,10 @@ class Reads:
         answer = await self.call(call, Purpose.CHECKS, repo.id)
         runs = [run.check_run() for run in answer.decode(wire.CheckRuns).check_runs]
         return next((run for run in runs if run.external_id == external_id), None)
+
+    async def check_run_by_id(self, repo: Repo, check_id: int) -> CheckRun:
+        call = Call("GET", f"{base(repo)}/check-runs/{check_id}")
+        return (await self.call(call, Purpose.CHECKS, repo.id)).decode(wire.CheckRunJson).check_run()
 
 
 def _comments(answer: Answer) -> list[Comment]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from dataclasses import dataclass, replace
+from typing import Any
 
+import msgspec
+
+from bot.errors import GitHubRefused
 from bot.github import wire
-from bot.github.api import Call
-from bot.github.reads import FULL, PAGE, Caller, base
+from bot.github.api import GRAPHQL, Answer, Call
+from bot.github.reads import FULL, PAGE, Caller, base, carries
 from bot.github.types import Comment, Purpose
 from bot.models import Repo
 
@@ -24,6 +29,7 @@ class _OnLine(wire.CommentJson):
 
 class _Whole(wire.CommentJson):
     submitted_at: str | None = None
+    state: str = ""
 
     def placed(self) -> Comment:
         at = self.submitted_at or ""
@@ -46,3 +52,132 @@ async def whole(caller: Caller, repo: Repo, number: int) -> list[Comment]:
         call = Call("GET", path, {"per_page": PAGE, "page": last}, accept=FULL)
         answer = await caller.call(call, Purpose.THREAD, repo.id)
     return [one.placed() for one in answer.decode(list[_Whole]) if one.body and one.submitted_at]
+
+
+_FINDING = re.compile(r"\s*<!-- forgehand:finding=([a-z0-9-]+) -->")
+
+_DISCUSSIONS = """
+query($owner: String!, $name: String!, $number: Int!, $after: String) {
+  repository(owner: $owner, name: $name) {
+    pullRequest(number: $number) {
+      reviewThreads(first: 100, after: $after) {
+        pageInfo { hasNextPage endCursor }
+        nodes { id isResolved comments(first: 1) { nodes { databaseId } } }
+      }
+    }
+  }
+}
+"""
+MOST_PAGES = 10
+
+
+@dataclass(frozen=True)
+class Discussion:
+    """What began with a comment on a line."""
+
+    id: str
+    resolved: bool
+    comment_id: int | None
+
+
+class _Comment(msgspec.Struct):
+    databaseId: int | None = None
+
+
+class _Comments(msgspec.Struct):
+    nodes: list[_Comment]
+
+
+class _Thread(msgspec.Struct):
+    id: str
+    isResolved: bool
+    comments: _Comments
+
+    def discussion(self) -> Discussion:
+        first = self.comments.nodes[0].databaseId if self.comments.nodes else None
+        return Discussion(self.id, self.isResolved, first)
+
+
+class _Page(msgspec.Struct):
+    hasNextPage: bool
+    endCursor: str | None = None
+
+
+class _Threads(msgspec.Struct):
+    pageInfo: _Page
+    nodes: list[_Thread]
+
+
+class _Pull(msgspec.Struct):
+    reviewThreads: _Threads
+
+
+class _Repository(msgspec.Struct):
+    pullRequest: _Pull | None = None
+
+
+class _Data(msgspec.Struct):
+    repository: _Repository | None = None
+
+
+async def discussions(caller: Caller, repo: Repo, number: int) -> list[Discussion]:
+    """Of the lines of a pull request; only GraphQL tells which are resolved."""
+    found: list[Discussion] = []
+    after: str | None = None
+    for _ in range(MOST_PAGES):
+        variables = {"owner": repo.owner, "name": repo.name, "number": number, "after": after}
+        data = (await graphql(caller, _DISCUSSIONS, variables, repo, Purpose.THREAD)).decode(wire.GraphQL[_Data]).data
+        if data is None or data.repository is None or data.repository.pullRequest is None:
+            break
+        threads = data.repository.pullRequest.reviewThreads
+        found += [one.discussion() for one in threads.nodes]
+        after = threads.pageInfo.endCursor
+        if not threads.pageInfo.hasNextPage:
+            break
+    return found
+
+
+async def graphql(caller: Caller, query: str, variables: dict[str, Any], repo: Repo, purpose: Purpose) -> Answer:
+    """Queries, and mutations of which twice is once. What GraphQL refuses it says with status 200."""
+    call = Call("POST", GRAPHQL, body={"query": query, "variables": variables}, repeatable=True)
+    answer = await caller.call(call, purpose, repo.id)
+    if errors := answer.decode(wire.GraphQL[Any]).errors:
+        raise GitHubRefused(403, f"{call}: {errors[0].message}")
+    return answer
+
+
+async def find(caller: Caller, repo: Repo, number: int, marker: str, author_id: int) -> int | None:
+    """Our review with the marker on its first line, looked for from the newest page backwards."""
+    first = await _page(caller, repo, number, 1)
+    for page in range(first.last_page(), 0, -1):
+        answer = first if page == 1 else await _page(caller, repo, number, page)
+        for one in reversed(answer.decode(list[_Whole])):
+            if one.user and one.user.id == author_id and carries(one.body or "", marker):
+                return one.id
+    return None
+
+
+async def holding(caller: Caller, repo: Repo, number: int, author_id: int) -> list[int]:
+    """Reviews of ours that ask for changes and so hold the merge, as far as the first and the last page go."""
+    first = await _page(caller, repo, number, 1)
+    pages = [first] if first.last_page() == 1 else [first, await _page(caller, repo, number, first.last_page())]
+    listed = [one for page in pages for one in page.decode(list[_Whole])]
+    return [one.id for one in listed if one.user and one.user.id == author_id and one.state == "CHANGES_REQUESTED"]
+
+
+async def of_review(caller: Caller, repo: Repo, number: int, review_id: int) -> list[Comment]:
+    """The comments that were posted with a review, as far as one page goes."""
+    path = f"{base(repo)}/pulls/{number}/reviews/{review_id}/comments"
+    answer = await caller.call(Call("GET", path, {"per_page": PAGE}), Purpose.THREAD, repo.id)
+    return [one.comment() for one in answer.decode(list[wire.CommentJson])]
+
+
+def finding_of(body: str) -> str | None:
+    """Which finding of ours a comment tells, by its marker."""
+    found = _FINDING.match(body)
+    return found[1] if found else None
+
+
+async def _page(caller: Caller, repo: Repo, number: int, page: int) -> Answer:
+    path, params = f"{base(repo)}/pulls/{number}/reviews", {"per_page": PAGE, "page": page}
+    return await caller.call(Call("GET", path, params), Purpose.THREAD, repo.id)

@@ -24,6 +24,9 @@ PERMISSIONS: Mapping[Purpose, Mapping[str, str]] = {
     Purpose.PUSH: {"contents": "write", "metadata": "read"},
     Purpose.THREAD: {"issues": "write", "pull_requests": "write", "contents": "read", "metadata": "read"},
     Purpose.CHECKS: {"checks": "write", "metadata": "read"},
+    # GitHub resolves discussions only for who may write both; the documentation does not say so.
+    Purpose.RESOLVE: {"pull_requests": "write", "contents": "write", "metadata": "read"},
+    Purpose.MEMBERS: {"members": "read", "metadata": "read"},
 }
 
 _BACKDATED_SECONDS = 60  # GitHub refuses a JWT from the future

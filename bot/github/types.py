@@ -19,6 +19,8 @@ class Purpose(StrEnum):
     PUSH = "push"
     THREAD = "thread"
     CHECKS = "checks"
+    RESOLVE = "resolve"
+    MEMBERS = "members"
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,27 @@ class Pull:
 
 
 @dataclass(frozen=True)
+class LineComment:
+    """What is said at lines of the new side of a diff; `start_line` None: at one line."""
+
+    path: str
+    line: int
+    start_line: int | None
+    body: str
+
+
+@dataclass(frozen=True)
+class ReviewDraft:
+    """A review to be handed in as a whole. `sha` None: of the head, wherever it stands."""
+
+    sha: str | None
+    event: str
+    """COMMENT, REQUEST_CHANGES or APPROVE."""
+    body: str
+    comments: tuple[LineComment, ...] = ()
+
+
+@dataclass(frozen=True)
 class CheckRun:
     """A check run of ours on a commit."""
 
@@ -155,6 +178,8 @@ class CheckRun:
     external_id: str
     status: str
     conclusion: str | None
+    annotations: int = 0
+    """How many it has."""
 
 
 @dataclass(frozen=True)
@@ -194,6 +219,28 @@ class DeliveryPage:
 
 
 @dataclass(frozen=True)
+class Annotation:
+    """What a check run says at lines of a file."""
+
+    path: str
+    first: int
+    last: int
+    level: str
+    """notice, warning or failure."""
+    message: str
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Button:
+    """Of a check run; GitHub takes 20, 40 and 20 characters."""
+
+    label: str
+    what: str
+    identifier: str
+
+
+@dataclass(frozen=True)
 class CheckOutput:
     """What a check run shows; `conclusion` None while it is under way."""
 
@@ -201,3 +248,7 @@ class CheckOutput:
     summary: str
     conclusion: str | None = None
     details_url: str | None = None
+    status: str = "in_progress"
+    """While there is no conclusion: or queued."""
+    annotations: tuple[Annotation, ...] = ()
+    buttons: tuple[Button, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -74,6 +74,11 @@ class InstallationJson(msgspec.Struct):
 
     def view(self) -> InstallationView:
         return InstallationView(InstallationId(self.id), _person(self.account), self.suspended_at is not None)
+
+
+class Membership(msgspec.Struct):
+    state: str = ""
+    role: str = ""
 
 
 class Repository(msgspec.Struct):
@@ -228,18 +233,35 @@ class Ref(msgspec.Struct):
     object: RefTarget
 
 
+class CheckOutputJson(msgspec.Struct):
+    annotations_count: int = 0
+
+
 class CheckRunJson(msgspec.Struct):
     id: int
     status: str
     external_id: str | None = None
     conclusion: str | None = None
+    output: CheckOutputJson = msgspec.field(default_factory=CheckOutputJson)
 
     def check_run(self) -> CheckRun:
-        return CheckRun(self.id, self.external_id or "", self.status, self.conclusion)
+        return CheckRun(self.id, self.external_id or "", self.status, self.conclusion, self.output.annotations_count)
 
 
 class CheckRuns(msgspec.Struct):
     check_runs: list[CheckRunJson]
+
+
+T = TypeVar("T")
+
+
+class GraphQLError(msgspec.Struct):
+    message: str = ""
+
+
+class GraphQL(msgspec.Struct, Generic[T]):
+    data: T | None = None
+    errors: list[GraphQLError] = msgspec.field(default_factory=list)
 
 
 class DeliveryJson(msgspec.Struct):

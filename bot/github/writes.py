@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from bot.github import wire
+from bot.github import reviews, wire
 from bot.github.api import Call
 from bot.github.reads import Caller, base
-from bot.github.types import CheckOutput, Pull, Purpose
+from bot.github.types import CheckOutput, Pull, Purpose, ReviewDraft
 from bot.models import Repo
+
+MOST_ANNOTATIONS = 50
+"""In one request."""
 
 
 async def create_comment(caller: Caller, repo: Repo, number: int, body: str) -> int:
@@ -45,6 +48,33 @@ async def update_pull(caller: Caller, repo: Repo, number: int, fields: dict[str,
     await caller.call(Call("PATCH", f"{base(repo)}/pulls/{number}", body=fields), Purpose.THREAD, repo.id)
 
 
+async def create_review(caller: Caller, repo: Repo, number: int, draft: ReviewDraft) -> int:
+    """All of it or nothing: one line that the diff does not show, and GitHub takes none (422)."""
+    comments = [
+        {"path": one.path, "line": one.line, "side": "RIGHT", "body": one.body}
+        | ({} if one.start_line is None else {"start_line": one.start_line, "start_side": "RIGHT"})
+        for one in draft.comments
+    ]
+    body: dict[str, Any] = {"event": draft.event, "body": draft.body, "comments": comments}
+    body |= {} if draft.sha is None else {"commit_id": draft.sha}
+    call = Call("POST", f"{base(repo)}/pulls/{number}/reviews", body=body)
+    return (await caller.call(call, Purpose.THREAD, repo.id)).decode(wire.Created).id
+
+
+async def dismiss_review(caller: Caller, repo: Repo, number: int, review_id: int, message: str) -> None:
+    """Dismissed twice is dismissed."""
+    path = f"{base(repo)}/pulls/{number}/reviews/{review_id}/dismissals"
+    await caller.call(Call("PUT", path, body={"message": message, "event": "DISMISS"}), Purpose.THREAD, repo.id)
+
+
+async def resolve_discussion(caller: Caller, repo: Repo, thread_id: str) -> None:
+    """Resolved twice is resolved."""
+    await reviews.graphql(caller, _RESOLVE, {"id": thread_id}, repo, Purpose.RESOLVE)
+
+
+_RESOLVE = "mutation($id: ID!) { resolveReviewThread(input: {threadId: $id}) { thread { id } } }"
+
+
 async def create_check(
     caller: Caller, repo: Repo, *, sha: str, name: str, external_id: str, output: CheckOutput
 ) -> int:
@@ -58,12 +88,33 @@ async def update_check(caller: Caller, repo: Repo, check_id: int, output: CheckO
     await caller.call(call, Purpose.CHECKS, repo.id)
 
 
+async def annotate_check(caller: Caller, repo: Repo, check_id: int, output: CheckOutput) -> None:
+    """Adds the annotations of `output` to those that it has: at most `MOST_ANNOTATIONS` at a time."""
+    annotations = [
+        {
+            "path": one.path,
+            "start_line": one.first,
+            "end_line": one.last,
+            "annotation_level": one.level,
+            "message": one.message,
+        }
+        | ({"title": one.title} if one.title else {})
+        for one in output.annotations
+    ]
+    body = {"output": {"title": output.title, "summary": output.summary, "annotations": annotations}}
+    call = Call("PATCH", f"{base(repo)}/check-runs/{check_id}", body=body, once=True)
+    await caller.call(call, Purpose.CHECKS, repo.id)
+
+
 def _check(output: CheckOutput) -> dict[str, Any]:
     body: dict[str, Any] = {"output": {"title": output.title, "summary": output.summary}}
     if output.conclusion is None:
-        body["status"] = "in_progress"
+        body["status"] = output.status
     else:
         body |= {"status": "completed", "conclusion": output.conclusion}
+    body["actions"] = [
+        {"label": one.label, "description": one.what, "identifier": one.identifier} for one in output.buttons
+    ]
     if output.details_url is not None:
         body["details_url"] = output.details_url
     return body

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bot.errors import GitHubRefused
 from bot.events import Remark
 from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
@@ -46,7 +48,8 @@ class Desk:
         if remark.comment_id is not None and remark.react_to is None:
             return
         on_diff = remark.place is not None
-        await self.outbound.react(remark.thread, remark.react_to, reaction, on_review_comment=on_diff)
+        with contextlib.suppress(GitHubRefused):  # deleted or locked meanwhile: what was asked is done all the same
+            await self.outbound.react(remark.thread, remark.react_to, reaction, on_review_comment=on_diff)
 
     async def show_anew(self, key: TurnKey) -> None:
         """The live comment of a turn, also where its last form was written: what it offers has changed."""

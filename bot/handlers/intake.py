@@ -9,6 +9,7 @@ from collections import defaultdict
 from bot import events, logs
 from bot.errors import GitHubRefused, TransientError, UserError
 from bot.events import (
+    CheckAsked,
     CommentDeleted,
     CommentEdited,
     Event,
@@ -16,7 +17,7 @@ from bot.events import (
     InstallationChanged,
     ThreadChanged,
 )
-from bot.handlers import installations, own_comments, remarks, thread_changes
+from bot.handlers import check_buttons, installations, own_comments, remarks, thread_changes
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, ignored, refused
 from bot.store import deliveries
@@ -134,6 +135,8 @@ class Intake:
                 return await own_comments.edited(event, self._desk)
             case CommentDeleted():
                 return await own_comments.deleted(event, self._desk)
+            case CheckAsked():
+                return await check_buttons.handle(event, self._desk, remarks.judge)
             case ThreadChanged():
                 return await thread_changes.handle(event, self._desk)
             case InstallationChanged():

@@ -25,8 +25,8 @@ from bot.commands import (
     Why,
 )
 from bot.errors import CommandError, NotFound
-from bot.events import IssueOpened, Labeled, PullOpened, Remark
-from bot.handlers import again, answers, init, start, stop, triggers, undo, why, words
+from bot.events import IssueOpened, Labeled, PullOpened, Remark, ReviewWanted
+from bot.handlers import again, answers, init, review_triggers, reviews, start, stop, triggers, undo, why, words
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, ignored, refused
 from bot.policy import Answer, Decision
@@ -34,10 +34,8 @@ from bot.store import threads
 
 
 async def handle(remark: Remark, desk: Desk) -> Noted:
-    if isinstance(remark, Labeled):
-        return await triggers.labeled(remark, desk, judge)
-    if isinstance(remark, PullOpened) and remark.origin.action != "opened":
-        return ignored("a pull request that becomes ready starts nothing yet")
+    if isinstance(remark, Labeled | ReviewWanted):
+        return await _without_words(remark, desk)
     identity = await desk.github.identity()
     try:
         command = commands.parse(remark.body, word=desk.settings.command, app_slug=identity.slug)
@@ -45,9 +43,7 @@ async def handle(remark: Remark, desk: Desk) -> Noted:
     except CommandError as problem:
         command, error = None, str(problem)
     if command is None and error is None:
-        if isinstance(remark, IssueOpened):
-            return await triggers.opened(remark, desk, judge)
-        return ignored("there is no command in it")
+        return await _without_words(remark, desk)
     decision = await judge(remark, desk)
     if not decision.allowed:
         return await _turn_away(remark, decision, desk)
@@ -56,6 +52,23 @@ async def handle(remark: Remark, desk: Desk) -> Noted:
         return refused(error)
     assert command is not None
     return await _dispatch(command, remark, desk)
+
+
+async def _without_words(remark: Remark, desk: Desk) -> Noted:
+    """What starts something in repositories that say so."""
+    match remark:
+        case Labeled() if remark.thread.is_pull:
+            return await review_triggers.labeled(remark, desk, judge) or await triggers.labeled(remark, desk, judge)
+        case Labeled():
+            return await triggers.labeled(remark, desk, judge)
+        case IssueOpened():
+            return await triggers.opened(remark, desk, judge)
+        case PullOpened():
+            return await review_triggers.opened(remark, desk, judge)
+        case ReviewWanted():
+            return await review_triggers.wanted(remark, desk, judge)
+        case _:
+            return ignored("there is no command in it")
 
 
 async def judge(remark: Remark, desk: Desk) -> Decision:
@@ -97,7 +110,9 @@ async def _dispatch(command: Command, remark: Remark, desk: Desk) -> Noted:
             return await init.handle(remark, desk)
         case Status() | Help() | Cost() | Why():
             return await _answer(command, remark, desk)
-        case Review() | Resolve():
+        case Review():
+            return await reviews.asked(command, remark, desk)
+        case Resolve():
             word = commands.word_of(command)
             await desk.reply(remark, replies.not_available(word, desk.settings.command))
             return acted(reason=f"`{word}` is not available yet")

@@ -39,6 +39,8 @@ class Wish:
     """`continue +3`: what this further turn may spend; the operator's limit for a turn still holds."""
     approval: str | None = None
     """What it is begun with a yes to."""
+    head_sha: str | None = None
+    """The commit at which a check run shows it."""
 
 
 async def handle(command: Run | Ask | Plan, remark: Remark, desk: Desk) -> Noted:
@@ -119,6 +121,7 @@ def new_turn(wish: Wish, remark: Remark, desk: Desk) -> NewTurn:
         max_turns=options.turns,
         approval=wish.approval,
         spot=remark.place,
+        head_sha=wish.head_sha,
         delivery=remark.origin.delivery,
     )
 

@@ -23,7 +23,7 @@ WORK = Wish("run", "", NO_OPTIONS)
 
 
 async def labeled(event: Labeled, desk: Desk, judge: Judge) -> Noted:
-    config, problem = await _config(event.thread, desk)
+    config, problem = await config_of(event.thread, desk)
     if config is None:
         return refused(problem)
     wanted = config.triggers.label
@@ -39,7 +39,7 @@ async def labeled(event: Labeled, desk: Desk, judge: Judge) -> Noted:
 
 async def opened(event: IssueOpened, desk: Desk, judge: Judge) -> Noted:
     """Nobody is told that a trigger which they may not know of did not obey them."""
-    config, problem = await _config(event.thread, desk)
+    config, problem = await config_of(event.thread, desk)
     if config is None:
         return refused(problem)
     if not config.triggers.issue_opened:
@@ -49,7 +49,7 @@ async def opened(event: IssueOpened, desk: Desk, judge: Judge) -> Noted:
     return await start.begin(WORK, event, desk)
 
 
-async def _config(thread: Thread, desk: Desk) -> tuple[RepoConfig | None, str]:
+async def config_of(thread: Thread, desk: Desk) -> tuple[RepoConfig | None, str]:
     """That of the default branch, or what is wrong with it."""
     reads = desk.github.installation(thread.installation)
     raw = await reads.file(thread.repo, repo_config.PATH, thread.repo.default_branch)

@@ -183,7 +183,7 @@ class LiveBoard:
             assert comment.comment_id is not None
             await self._purse.spend(installation)
             await self._put(key, comment.comment_id, page.body)
-        await comments.shown(self._store, key, _digest(page.body), page.still, final=page.final)
+        await comments.shown(self._store, comment, _digest(page.body), page.still, final=page.final)
         self._note(key, page)
         return wrote
 

@@ -58,6 +58,8 @@ def _detail(view: View) -> str:
 
 
 def _answer(view: View) -> str:
+    if view.turn.outcome is Outcome.REVIEWED:  # it stands in the review
+        return ""
     text = (view.turn.agent_result or "").strip()[: 2 * MOST_RESULT]  # a flood must not be worked through to be cut
     inert = truncate.truncate(neutralise.inert(text), MOST_RESULT, SHORTENED)
     return truncate.truncate(sections.agents_words(inert), MOST_QUOTED, SHORTENED)
@@ -101,4 +103,5 @@ def _meter(view: View) -> str:
     took = duration((turn.finished_at or view.now) - turn.created_at)
     machine = f" + {replies.dollars(view.sandbox_usd)} sandbox" if view.sandbox_usd else ""
     spent = f"${view.cost.usd:.2f} of ${turn.budget_usd:.2f}{machine} · {tokens(view.cost.usage)} tokens"
-    return f"<sub>{took} · {spent} · {sections.model(view)} · session {turn.key.session}, turn {turn.key.n}</sub>"
+    where = sections.page_link(view, f"session {turn.key.session}, turn {turn.key.n}")
+    return f"<sub>{took} · {spent} · {sections.model(view)} · {where}</sub>"

@@ -57,6 +57,12 @@ class View:
     boxes: tuple[Box, ...] = ()
     crowded: bool = False
     """So many sessions are at work that this comment is written at the start and at the end only."""
+    public_url: str = ""
+    """Where our pages are; empty where nobody else can reach them."""
+
+    @property
+    def page_url(self) -> str:
+        return f"{self.public_url}/sessions/{self.turn.key.session}" if self.public_url else ""
 
 
 @dataclass(frozen=True)
@@ -83,12 +89,14 @@ class Page:
         *,
         command: str,
         limits: Limits = NO_LIMITS,
+        public_url: str = "",
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._folds = folds
         self._command = command
         self._limits = limits
+        self._public_url = public_url
         self._clock = clock
 
     def marker(self, key: TurnKey) -> str:
@@ -115,6 +123,7 @@ class Page:
             sample=await samples.latest(self._store, key),
             sandbox_usd=(await machines.turn_cost(self._store, key)).usd,
             boxes=tuple(await self.boxes(turn, session)),
+            public_url=self._public_url,
         )
 
     async def render(self, key: TurnKey, *, crowded: bool = False) -> Rendered:

@@ -153,7 +153,8 @@ def _meter(view: View) -> str:
 
 def _foot(view: View) -> str:
     rarely = "So many sessions run now that this comment shows their start and their end only. " * view.crowded
+    watch = f"{sections.page_link(view, 'Watch it live')}. " if view.page_url else ""
     if view.turn.stop_requested:
-        return f"<sub>{rarely}The work so far is kept.</sub>"
+        return f"<sub>{rarely}{watch}The work so far is kept.</sub>"
     kept = "" if view.turn.state is TurnState.QUEUED else "; the work so far is kept"
-    return f"<sub>{rarely}Tick the box or comment `{view.command} stop` to end it{kept}.</sub>"
+    return f"<sub>{rarely}{watch}Tick the box or comment `{view.command} stop` to end it{kept}.</sub>"

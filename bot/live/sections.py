@@ -109,3 +109,8 @@ def environment(view: View) -> str:
 
 def model(view: View) -> str:
     return line(view.state.model or view.turn.model, 80)
+
+
+def page_link(view: View, words: str) -> str:
+    """To the session's own page, where it has one that others can reach."""
+    return f"[{words}]({view.page_url})" if view.page_url else words

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import TypeVar
 
 from bot.errors import GitHubRefused, GitHubUnavailable
-from bot.github import writes
+from bot.github import reviews, writes
 from bot.github.client import GitHubApp, Installation
 from bot.github.reads import carries
-from bot.github.types import CheckOutput, Pull
+from bot.github.types import CheckOutput, Pull, ReviewDraft
 from bot.models import InstallationId, Repo, Thread
 from bot.outbound import neutralise, truncate
 from bot.outbound.pace import Pace
@@ -138,6 +139,31 @@ class Outbound:
             clean = self.text(TextKind.PULL_BODY, body, closes=_own_issue(thread))
             await writes.update_pull(at, thread.repo, number, {"body": clean})
 
+    async def review(self, thread: Thread, draft: ReviewDraft, marker: str) -> int:
+        """The id of our review with this marker on its first line: found, or handed in now."""
+        at = self._app.installation(thread.installation)
+        me = (await self._app.identity()).bot_id
+        comments = tuple(replace(one, body=self.text(TextKind.COMMENT, one.body)) for one in draft.comments)
+        clean = replace(draft, body=self._marked(draft.body, marker), comments=comments)
+
+        async def find() -> int | None:
+            return await reviews.find(at, thread.repo, thread.number, marker, me)
+
+        async def make() -> int:
+            return await writes.create_review(at, thread.repo, thread.number, clean)
+
+        return await self._find_or_make(at, find, make)
+
+    async def dismiss(self, thread: Thread, review_id: int, message: str) -> None:
+        at = self._app.installation(thread.installation)
+        async with self._pace.turn(at.id):
+            await writes.dismiss_review(at, thread.repo, thread.number, review_id, self.text(TextKind.COMMENT, message))
+
+    async def resolve(self, thread: Thread, discussion: str) -> None:
+        at = self._app.installation(thread.installation)
+        async with self._pace.turn(at.id):
+            await writes.resolve_discussion(at, thread.repo, discussion)
+
     async def check(self, thread: Thread, *, sha: str, name: str, external_id: str, output: CheckOutput) -> int:
         """The id of our check run with this external id: found, or made now. It is then as `output` says."""
         at, repo, clean = self._app.installation(thread.installation), thread.repo, self._clean_check(output)
@@ -155,7 +181,18 @@ class Outbound:
         found = await self._find_or_make(at, find, make)
         if found not in made:
             await self._update_check(at, repo, found, clean)
+        await self._annotate(at, repo, found, clean)
         return found
+
+    async def _annotate(self, at: Installation, repo: Repo, check_id: int, output: CheckOutput) -> None:
+        """In portions, after what an earlier try has added already."""
+        while output.annotations:
+            there = (await at.check_run_by_id(repo, check_id)).annotations
+            portion = output.annotations[there : there + writes.MOST_ANNOTATIONS]
+            if not portion:
+                return
+            async with self._pace.turn(at.id):
+                await writes.annotate_check(at, repo, check_id, replace(output, annotations=portion))
 
     async def update_check(self, thread: Thread, check_id: int, output: CheckOutput) -> None:
         at = self._app.installation(thread.installation)
@@ -167,7 +204,11 @@ class Outbound:
 
     def _clean_check(self, output: CheckOutput) -> CheckOutput:
         title, summary = self.text(TextKind.TITLE, output.title), self.text(TextKind.CHECK, output.summary)
-        return CheckOutput(title, summary, output.conclusion, output.details_url)
+        annotations = tuple(
+            replace(one, message=self.text(TextKind.COMMIT, one.message), title=self.text(TextKind.TITLE, one.title))
+            for one in output.annotations
+        )
+        return replace(output, title=title, summary=summary, annotations=annotations)
 
     def _marked(self, body: str, marker: str) -> str:
         if not carries(body, marker):

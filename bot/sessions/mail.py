@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from bot import prompt
+from bot.errors import GitHubRefused
 from bot.sessions.services import Services
 from bot.store import messages
 from bot.store.messages import Message
@@ -29,7 +32,8 @@ async def _give(services: Services, turn: Turn, message: Message, environment: E
     new = message.request
     if new.source_comment is not None:
         on_diff = new.spot is not None
-        await services.outbound.react(new.thread, new.source_comment, "rocket", on_review_comment=on_diff)
+        with contextlib.suppress(GitHubRefused):  # gone or locked: the agent has it all the same
+            await services.outbound.react(new.thread, new.source_comment, "rocket", on_review_comment=on_diff)
     await messages.delivered(services.store, message)
     services.board.touch(turn.key)
     return True

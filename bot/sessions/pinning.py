@@ -27,6 +27,8 @@ class Start:
     sha: str
     tip: str | None
     base: str | None = None
+    ref: str | None = None
+    """By which the tip is fetched."""
 
 
 async def pin(services: Services, turn: Turn, base: str) -> Start:
@@ -44,7 +46,7 @@ async def pin(services: Services, turn: Turn, base: str) -> Start:
     if stands is None:
         raise UserError(endings.branch_missing(base))
     saved = await _saved(services, session.repo_id, access, _unpublished(earlier, before=turn.n))
-    return Start(saved or stands, tip, base_tip)
+    return Start(saved or stands, tip, base_tip, f"refs/heads/{branch}" if tip else None)
 
 
 async def _branch_to_go_on_with(
@@ -58,6 +60,22 @@ async def _branch_to_go_on_with(
         return session.branch
     await _let_go(services, session)
     return None
+
+
+async def pin_pull(services: Services, turn: Turn) -> tuple[str, Start]:
+    """The head of a pull request as GitHub keeps it, also of a fork's, and the branch that it is to be merged into."""
+    session = await sessions.session(services.store, turn.key.session)
+    reads = services.github.installation(session.installation_id)
+    pull = await reads.pull(session.thread.repo, turn.number)
+    if pull.state != "open":
+        raise UserError(endings.pull_closed(pull.number))
+    access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
+    ref = f"refs/pull/{pull.number}/head"
+    base_tip = await _fetched(services, session, access, pull.base_branch)
+    if base_tip is None:
+        raise UserError(endings.branch_missing(pull.base_branch))
+    sha = await services.cache.fetch(session.repo_id, access, ref)
+    return pull.base_branch, Start(sha, sha, base_tip, ref)
 
 
 def _is_on_pull(turn: Turn, session: Session) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from bot import events, prompt, rules
+from bot import diffs, events, prompt, rules
 from bot.git.comparison import Comparison
 from bot.github import reviews
 from bot.github.client import Installation
@@ -16,7 +16,7 @@ from bot.github.types import Comment, Issue, Purpose
 from bot.material import Diff, Material, Said
 from bot.models import Thread
 from bot.repo_config import RepoConfig
-from bot.sessions import environments, pictures, rulebook
+from bot.sessions import environments, pictures, rereading, rulebook
 from bot.sessions.pictures import Album
 from bot.sessions.pinning import Start
 from bot.sessions.remote import remote_access
@@ -66,9 +66,13 @@ async def gather(services: Services, turn: Turn, config: RepoConfig, base: str, 
     change, diff = await _change(services, turn, thread, base, start) if found.issue.is_pull else (None, None)
     album = await pictures.gather(services.github.attachments, _with_pictures(found))
     ignored = rules.ignored(change.paths) if change else ()
-    instructions, cut = rules.instructions(environments.INSTRUCTIONS, book, config.instructions)
+    instructions, cut = rules.instructions(environments.instructions(turn.kind), book, config.instructions)
     missing = [*album.notes, *cut, *_of_the_pull(ignored, base)]
-    material = _material(turn, thread, found, config, (diff, album, missing))
+    extras = _extras(turn)
+    if turn.kind == "review" and change and diff:
+        diff, more = await rereading.given(services, turn, change, diff)
+        extras += more
+    material = replace(_material(turn, thread, found, config, (diff, album, missing)), extras=extras)
     composed = await asyncio.to_thread(prompt.compose, material, delimiter=secrets.token_hex(8))
     return Reading(
         context=composed.text,
@@ -101,7 +105,6 @@ def _material(
         diff=diff,
         pictures=album.pictures,
         missing=missing,
-        extras=_extras(turn),
         public=not thread.repo.private,
         read_outsiders=config.read_outsiders,
     )
@@ -189,24 +192,31 @@ async def _change(
     found = await _compared(services, turn, thread, base, start)
     if found is not None:
         between = f"{found.parted[:12]} of {base} to {found.head[:12]}"
-        return found, Diff(found.patch.decode("utf-8", "replace"), between, found.cut)
+        text = found.patch.decode("utf-8", "replace")
+        unread = await asyncio.to_thread(_unread, text, found) if found.cut else ()
+        return found, Diff(text, between, found.cut, unread)
     reads: Installation = services.github.installation(thread.installation)
-    text = await reads.pull_diff(thread.repo, turn.number)
-    return None, None if text is None else Diff(text[:MAX_DIFF_BYTES], "", len(text) > MAX_DIFF_BYTES)
+    shown = await reads.pull_diff(thread.repo, turn.number)
+    return None, None if shown is None else Diff(shown[:MAX_DIFF_BYTES], "", len(shown) > MAX_DIFF_BYTES)
 
 
 async def _compared(services: Services, turn: Turn, thread: Thread, base: str, start: Start) -> Comparison | None:
-    branch = (await sessions.session(services.store, turn.key.session)).branch
-    if start.base is None or start.tip is None or branch is None:
+    if start.base is None or start.tip is None or start.ref is None:
         return None
     repo, cache = thread.repo.id, services.cache
     found = await cache.compare(repo, start.base, start.tip, max_bytes=MAX_DIFF_BYTES)
     if found is None:
         access = await remote_access(services, thread, Purpose.READ_REPOSITORY)
-        for ref in (f"refs/heads/{base}", f"refs/heads/{branch}"):
+        for ref in (f"refs/heads/{base}", start.ref):
             await cache.fetch(repo, access, ref, depth=DEEPER)
         found = await cache.compare(repo, start.base, start.tip, max_bytes=MAX_DIFF_BYTES)
     return found
+
+
+def _unread(text: str, found: Comparison) -> tuple[str, ...]:
+    """The last file of what was cut off may be there in part."""
+    whole = {name for part in diffs.parse(text)[:-1] for name in part.names}
+    return tuple(path for path in found.paths if path not in whole)
 
 
 def _of_the_pull(ignored: Sequence[str], base: str) -> list[str]:

@@ -8,7 +8,7 @@ from bot import repo_config
 from bot.store.sessions import Turn
 
 WRITING_TOOLS = ("Edit", "Write", "NotebookEdit")
-READ_ONLY = ("ask", "plan")
+READ_ONLY = ("ask", "plan", "review")
 """Kinds of turns whose tree is not looked at, whatever was done to it."""
 
 

@@ -15,10 +15,9 @@ from bot.checkup import Level
 from bot.checkup import manifest as manifests
 from bot.errors import BotError, UserError
 from bot.registration import Registered
-from bot.setup import forms
 from bot.setup.bench import Bench, host
-from bot.setup.door import Door, is_https
-from bot.web.pages import Pages, static_routes
+from bot.setup.door import Door
+from bot.web.pages import Pages, forms, origin, static_routes
 
 Fields = Mapping[str, str]
 Act = Callable[[Request, Fields], Awaitable[Response]]
@@ -92,8 +91,9 @@ class SetUpDesk:
         path = f"organizations/{quote(organisation, safe='')}/settings" if organisation else "settings"
         filled = manifests.read().filled(
             name=fields.get("name", "") or "Forgehand",
-            base_url=_base(request),
+            base_url=origin.base(request),
             hook_url=self._bench.hook_url(public_url),
+            public_url=public_url,
         )
         github = self._bench.github_url
         return self._pages.render(
@@ -179,8 +179,3 @@ class SetUpDesk:
             mood="bad" if bad else "good",
             next="/setup" if going_on else "",
         )
-
-
-def _base(request: Request) -> str:
-    """Where this browser has found us, and so will again."""
-    return f"{'https' if is_https(request) else 'http'}://{request.headers.get('host', '')}"

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from bot.settings import Secret
+from bot.web.pages import origin
 
 COOKIE = "forgehand_setup"
 VISIT_SECONDS = 4 * 3600.0
@@ -48,10 +49,9 @@ class Door:
 
     def is_ours(self, request: Request, given: str) -> bool:
         """A form of ours, sent by the browser that we gave it to, from this very site."""
-        origin = request.headers.get("origin")
-        if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
-            return False
-        return hmac.compare_digest(self.csrf(request.cookies.get(COOKIE, "")).encode(), given.encode())
+        return origin.is_same(request) and hmac.compare_digest(
+            self.csrf(request.cookies.get(COOKIE, "")).encode(), given.encode()
+        )
 
     def open(self, given: str) -> str | None:
         """The new mark of a browser that knows the token, which is thereby used up; None for a wrong one."""
@@ -81,12 +81,7 @@ class Door:
             visit,
             max_age=int(VISIT_SECONDS),
             path="/setup",
-            secure=is_https(request),
+            secure=origin.is_https(request),
             httponly=True,
             samesite="strict",
         )
-
-
-def is_https(request: Request) -> bool:
-    """Also behind a proxy that ends TLS."""
-    return "https" in (request.url.scheme, request.headers.get("x-forwarded-proto", "").lower())

@@ -25,6 +25,8 @@ class LiveComment(Record):
     remade: bool
     reacted: bool
     edits: int
+    spoilt: int
+    """How often somebody else has changed it."""
     restored: int
     """How often it was put right after a bot had changed it."""
     updated_at: float
@@ -60,18 +62,20 @@ async def made(store: Store, key: TurnKey, comment_id: int) -> None:
     await _set(store, key, "comment_id = :comment_id", comment_id=comment_id)
 
 
-async def shown(store: Store, key: TurnKey, body_sha256: str, still_sha256: str, *, final: bool) -> None:
-    """GitHub was given this text. A final form stays final: a late writer cannot take it back."""
-    sql = (
-        "body_sha256 = :sha, still_sha256 = :still, edits = edits + 1, "
-        "final = CASE WHEN final = 1 THEN 1 ELSE :final END"
-    )
-    await _set(store, key, sql, sha=body_sha256, still=still_sha256, final=int(final))
+async def shown(store: Store, before: LiveComment, body_sha256: str, still_sha256: str, *, final: bool) -> None:
+    """GitHub was given this text. A final form stays final: a late writer cannot take it back. Where somebody changed
+    the comment since `before` was read, nobody knows whose text stands there now: it is to be written anew."""
+    sql = """
+    body_sha256 = CASE WHEN spoilt = :spoilt THEN :sha END, still_sha256 = CASE WHEN spoilt = :spoilt THEN :still END,
+    final = CASE WHEN final = 1 THEN 1 WHEN spoilt = :spoilt THEN :final ELSE 0 END, edits = edits + 1
+    """
+    values = {"spoilt": before.spoilt, "sha": body_sha256, "still": still_sha256, "final": int(final)}
+    await _set(store, before.key, sql, **values)
 
 
 async def spoilt(store: Store, key: TurnKey, *, by_bot: bool) -> None:
     """Somebody else changed it: it is to be written anew, final or not."""
-    sql = "body_sha256 = NULL, still_sha256 = NULL, final = 0, restored = restored + :by_bot"
+    sql = "body_sha256 = NULL, still_sha256 = NULL, final = 0, spoilt = spoilt + 1, restored = restored + :by_bot"
     await _set(store, key, sql, by_bot=int(by_bot))
 
 

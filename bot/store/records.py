@@ -24,7 +24,9 @@ from bot.store.rows import Row
 
 R = TypeVar("R", bound="Record")
 
-_JSON = {"files_changed", "verified", "step_times", "notes", "ignored", "blocked", "spot", "matter", "request"}
+_JSON = {
+    *("files_changed", "verified", "step_times", "notes", "ignored", "blocked", "spot", "matter", "request", "review"),
+}
 _FLAGS = {
     *("resumed", "untrusted", "prepared", "private", "is_pull", "final", "remade", "reacted", "told_refused", "late"),
 }
@@ -140,6 +142,10 @@ class Turn(Record):
     undoes: int | None
     """The turn whose push it takes back."""
     spot: Spot | None
+    review: dict[str, Any] | None
+    """What the agent of a review handed over."""
+    review_id: int | None
+    """What was posted of it."""
 
     @property
     def key(self) -> TurnKey:
@@ -168,6 +174,8 @@ class NewTurn:
     max_turns: int | None = None
     approval: str | None = None
     spot: Spot | None = None
+    head_sha: str | None = None
+    """The commit at which a check run shows the turn."""
     delivery: DeliveryId | None = None
     """Settled as acted upon in the same transaction."""
 

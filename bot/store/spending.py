@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bot.models import InstallationId
 from bot.store import machines
 from bot.store.base import Store
 from bot.store.rows import many
@@ -28,13 +29,13 @@ _GROUPS: Mapping[str, tuple[str, str]] = {
 }
 GROUPS = tuple(_GROUPS)
 _SPENT = f"""(
-SELECT session_id, turn, repo_id, user_id, at, cost_usd, 1 AS requests, 0 AS sandbox_usd,
+SELECT session_id, turn, repo_id, user_id, installation_id, at, cost_usd, 1 AS requests, 0 AS sandbox_usd,
     CASE WHEN state = 'reserved' THEN reserved_usd ELSE 0 END AS under_way_usd,
     input_tokens, output_tokens, cache_read_tokens, cache_write_tokens
 FROM spend WHERE at >= :since
 UNION ALL
 SELECT machine_runs.session_id, machine_runs.turn, COALESCE(threads.repo_id, 0), COALESCE(turns.requester_id, 0),
-    began_at, 0, 0, {machines.USD}, 0, 0, 0, 0, 0
+    COALESCE(threads.installation_id, 0), began_at, 0, 0, {machines.USD}, 0, 0, 0, 0, 0
 FROM machine_runs
 LEFT JOIN turns ON turns.session_id = machine_runs.session_id AND turns.n = machine_runs.turn
 LEFT JOIN sessions ON sessions.id = machine_runs.session_id LEFT JOIN threads ON threads.id = sessions.thread_id
@@ -48,9 +49,13 @@ SUM(cache_read_tokens) AS cache_read_tokens, SUM(cache_write_tokens) AS cache_wr
 """
 
 
-async def summed(store: Store, by: str, since: float) -> list[dict[str, Any]]:
-    """One row a group, the dearest first; days in their order."""
+async def summed(
+    store: Store, by: str, since: float, installation: InstallationId | None = None
+) -> list[dict[str, Any]]:
+    """One row a group, the dearest first; days in their order. Of one installation, or of all."""
     columns, group = _GROUPS[by]
     order = "MIN(spend.at)" if by == "day" else "SUM(cost_usd + sandbox_usd) DESC, MIN(spend.at)"
-    sql, now = f"SELECT {columns}, {_SUMS} FROM {_SPENT} GROUP BY {group} ORDER BY {order}", store.now()  # noqa: S608
-    return [dict(row) for row in await store.read(lambda db: many(db, sql, since=since, now=now))]
+    whose = "" if installation is None else "WHERE spend.installation_id = :installation"
+    sql = f"SELECT {columns}, {_SUMS} FROM {_SPENT} {whose} GROUP BY {group} ORDER BY {order}"  # noqa: S608 - constants
+    values = {"since": since, "now": store.now()} | ({} if installation is None else {"installation": installation})
+    return [dict(row) for row in await store.read(lambda db: many(db, sql, **values))]

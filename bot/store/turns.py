@@ -39,6 +39,8 @@ SETTABLE = {
     "pulse_at",
     "rescue_ref",
     "resumed",
+    "review",
+    "review_id",
     "resumptions",
     "stream_offset",
     "timeout_seconds",
@@ -85,8 +87,13 @@ async def turn(store: Store, key: TurnKey) -> Turn:
 
 async def turns_of(store: Store, session: SessionId) -> list[Turn]:
     """In their order."""
+    return await store.read(lambda db: of_session(db, session))
+
+
+def of_session(db: Database, session: SessionId) -> list[Turn]:
+    """`turns_of` as a part of a larger look."""
     sql = _SELECT + "WHERE turns.session_id = :session ORDER BY turns.n"
-    return [Turn.of(row) for row in await store.read(lambda db: many(db, sql, session=session))]
+    return [Turn.of(row) for row in many(db, sql, session=session)]
 
 
 async def queued(store: Store) -> list[Turn]:

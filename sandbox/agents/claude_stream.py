@@ -25,6 +25,8 @@ from sandbox.agents.events import (
 from sandbox.agents.text import clean, first_lines, one_line, shorten
 
 MAX_COUNT = 10**9
+MOST_LINES, MOST_TEXT = 200, 8000
+"""Of a tool's result, where there is room for it."""
 MAX_OPEN_EDITS = 200
 REASONS = {
     "aborted_tools": "aborted",
@@ -112,7 +114,9 @@ class ClaudeDecoder:
 
     def _returned(self, block: lines.ToolResult, detail: Any) -> list[AgentEvent]:
         ok, text = not block.is_error, _result_text(block.content)
-        events: list[AgentEvent] = [ToolReturned(block.tool_use_id, ok, first_lines(text))]
+        events: list[AgentEvent] = [
+            ToolReturned(block.tool_use_id, ok, first_lines(text), first_lines(text, lines=MOST_LINES, limit=MOST_TEXT))
+        ]
         change = self._edits.pop(block.tool_use_id, None)
         if change and ok:
             events.append(FileChanged(*change))

@@ -38,6 +38,8 @@ class ToolReturned:
     ok: bool
     summary: str
     """Bounded: the first lines of the result."""
+    text: str = field(default="", compare=False, repr=False)
+    """More of it, for who has room: also bounded."""
 
 
 @dataclass(frozen=True)

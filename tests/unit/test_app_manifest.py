@@ -30,6 +30,7 @@ def test_the_permissions_are_the_least() -> None:
         "issues": "write",
         "pull_requests": "write",
         "checks": "write",
+        "members": "read",
     }
     assert manifest()["public"] is False
 

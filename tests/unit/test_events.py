@@ -22,6 +22,7 @@ from bot.events import (
     PullOpened,
     ReviewCommentCreated,
     ReviewSubmitted,
+    ReviewWanted,
 )
 from bot.models import DeliveryId, InstallationId, Person, Repo, RepoId, Spot, Thread
 
@@ -85,7 +86,7 @@ def test_a_comment_on_a_pull_request_by_a_bot_through_an_app() -> None:
         ("issues", payload("opened", issue=ISSUE), IssueOpened),
         ("issues", payload("labeled", issue=ISSUE, label={"name": "claude"}), Labeled),
         ("pull_request", payload("opened", pull_request=ISSUE), PullOpened),
-        ("pull_request", payload("ready_for_review", pull_request=ISSUE), PullOpened),
+        ("pull_request", payload("ready_for_review", pull_request={**ISSUE, "head": {"sha": "1" * 40}}), ReviewWanted),
         ("pull_request", payload("labeled", pull_request=ISSUE, label={"name": "x"}), Labeled),
         (
             "pull_request_review",

@@ -251,3 +251,10 @@ def test_of_a_long_list_the_part_around_the_present_is_shown() -> None:
     text = render.comment(view(fold(TodoChanged(tuple(items)))))
     assert "✅ 27 done before" in text and "✅ Thing 29." in text and "▫️ Thing 46." in text and "… and 13 more" in text
     assert "Thing 26." not in text and "Thing 47." not in text
+
+
+def test_it_leads_to_the_page_where_there_is_one() -> None:
+    for seen in (view(), view(state=TurnState.DONE, outcome=Outcome.ANSWERED)):
+        assert "](http" not in render.comment(seen)
+        text = neutralise.whole(render.comment(replace(seen, public_url="https://bot.example")))
+        assert text.count("](https://bot.example/sessions/abcd1234)") == 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bot import repo_config
 from bot.errors import BadRepoConfig
-from bot.repo_config import Paths, RepoConfig, Tools, Triggers
+from bot.repo_config import Paths, RepoConfig, Reviewing, Tools, Triggers
 
 EVERYTHING = """\
 model: claude-opus-5-5
@@ -27,7 +27,11 @@ triggers:
   review_user: decoy
   review_label: look
   review_opened: true
+  review_pushed: false
   ci_fix: true
+review:
+  approve: true
+  request_changes: false
 base: develop
 branch: bot/{thread}/{session}
 draft: false
@@ -54,7 +58,8 @@ def test_every_key() -> None:
         timeout=5400.0,
         permission="ask",
         tools=Tools(("Bash", "Read"), ("WebFetch",)),
-        triggers=Triggers("claude", True, "claude-review", "decoy", "look", True, True),
+        triggers=Triggers("claude", True, "claude-review", "decoy", "look", True, False, True),
+        review=Reviewing(approve=True, request_changes=False),
         base="develop",
         branch="bot/{thread}/{session}",
         draft=False,

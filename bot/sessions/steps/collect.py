@@ -32,6 +32,8 @@ async def _collect(services: Services, turn: Turn, environment: ExecutionEnviron
     await transcripts.keep(services, session.agent_session_id, environment)
     if turn.kind == "plan":
         return await plans.offer(services, turn)
+    if turn.kind == "review":
+        return _read(turn)
     if turn.kind in READ_ONLY:
         return _nothing_to_push(turn)
     collected = await environment.collect(turn.key.n, turn.base_sha)
@@ -64,6 +66,12 @@ async def admit(services: Services, turn: Turn, bundle: Path) -> Move:
         for change in changes
     ]
     return To(Step.VERIFY, {"tree_sha": tree, "files_changed": files})
+
+
+def _read(turn: Turn) -> Move:
+    if turn.outcome is not None:
+        return End(turn.outcome, turn.detail or "")
+    return To(Step.PUBLISH) if turn.review is not None else End(Outcome.FAILED, endings.no_review())
 
 
 def _nothing_to_push(turn: Turn) -> Move:

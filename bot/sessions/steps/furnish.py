@@ -71,7 +71,7 @@ async def _furnished(services: Services, turn: Turn) -> Move:
     resumed = await transcripts.restore(services, agent_session, environment)
     if warm and snapshot and snapshot.commit_sha == turn.base_sha:  # in which the same commands have run
         await rows.note(services.store, row.id, setup_sha256=_digest(turn))
-    else:
+    elif turn.kind != "review":  # what is to be judged is not run with what setup may hold
         await _set_up(place, known=known)
     columns = {"timeout_seconds": await _time_there(place), "furnish_seconds": time.monotonic() - began}
     forgotten = {} if resumed else await recalling.instead(services, turn)

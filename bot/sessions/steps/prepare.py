@@ -8,11 +8,12 @@ from bot import endings, replies, repo_config
 from bot.errors import UserError
 from bot.models import Outcome, Step, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions import exhaustion, openness, pinning, reading, shelf, undoing
+from bot.sessions import exhaustion, openness, pinning, reading, rereading, shelf, undoing
 from bot.sessions.moves import End, Move, To
+from bot.sessions.pinning import Start
 from bot.sessions.services import Services
-from bot.store import sessions
-from bot.store.sessions import Turn
+from bot.store import checks, sessions
+from bot.store.sessions import Session, Turn
 
 
 async def run(services: Services, turn: Turn) -> Move:
@@ -26,10 +27,11 @@ async def run(services: Services, turn: Turn) -> Move:
     repo = session.thread.repo
     raw = await reads.file(repo, repo_config.PATH, repo.default_branch)
     config = repo_config.parse(raw)
-    base = turn.base or config.base or repo.default_branch
-    if turn.number != session.number or session.is_pull:
-        base = await _on_pull(services, turn, session.thread) or base
-    start = await pinning.pin(services, turn, base)
+    base, start = await _start(services, turn, session, config)
+    if turn.kind == "review" and await rereading.is_repetition(services, turn, start.sha):
+        return End(Outcome.NO_CHANGE, endings.reviewed_already(start.sha))
+    if turn.kind == "review":
+        await checks.put(services.store, turn.key, start.sha)
     kind = _kind(turn, config)
     found = await reading.gather(services, replace(turn, kind=kind), config, base, start)
     await shelf.put(services, turn, found.files)
@@ -42,9 +44,19 @@ async def run(services: Services, turn: Turn) -> Move:
         "instructions": found.instructions,
         "notes": found.notes,
         "ignored": found.ignored,
-        "untrusted": int(found.untrusted),
+        "untrusted": int(found.untrusted or turn.kind == "review"),  # nobody has merged what it looked at
     }
     return To(Step.FURNISH, {**columns, "config": repo_config.dump(config), **_limits(turn, config)})
+
+
+async def _start(services: Services, turn: Turn, session: Session, config: RepoConfig) -> tuple[str, Start]:
+    """What the work is to be merged into, and the commits that it starts from."""
+    if turn.kind == "review":
+        return await pinning.pin_pull(services, turn)
+    base = turn.base or config.base or session.default_branch
+    if turn.number != session.number or session.is_pull:
+        base = await _on_pull(services, turn, session.thread) or base
+    return base, await pinning.pin(services, turn, base)
 
 
 def _kind(turn: Turn, config: RepoConfig) -> str:

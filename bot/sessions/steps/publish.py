@@ -16,7 +16,7 @@ from bot.github.types import Purpose
 from bot.models import Outcome, TurnKey
 from bot.outbound import TextKind, neutralise
 from bot.publish import policy, secrets_scan
-from bot.sessions import detours, keeping
+from bot.sessions import detours, keeping, reviewing
 from bot.sessions.moves import End, Move
 from bot.sessions.remote import follow_move, remote_access
 from bot.sessions.services import Services
@@ -39,6 +39,8 @@ async def run(services: Services, turn: Turn) -> Move:
     session = await sessions.session(services.store, turn.key.session)
     if turn.kind == "undo":
         return await _take_back(services, turn, session)
+    if turn.kind == "review":
+        return await reviewing.publish(services, turn, session)
     assert turn.base_sha is not None
     async with services.cache.quarantine(session.repo_id) as quarantine:
         tree = await quarantine.admit(keeping.collected(services, turn), base=turn.base_sha)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
-from bot import endings, prompt
+from bot import endings, findings, prompt
 from bot.errors import TransientError
 from bot.live.state import LiveState
 from bot.models import Outcome, Step
@@ -75,6 +76,7 @@ async def run(services: Services, turn: Turn) -> Move:
             "agent_result": _last_words(turn, state),
             "agent_error": verdict.error,
             "exit_code": status.exit_code,
+            "review": _review(turn, state),
         },
         (verdict.outcome, verdict.detail) if verdict.outcome else None,
     )
@@ -82,7 +84,19 @@ async def run(services: Services, turn: Turn) -> Move:
 
 def _last_words(turn: Turn, state: LiveState) -> str:
     words = state.ended.text if state.ended else state.said
+    if turn.kind == "review" and (review := findings.read(state.ended.structured if state.ended else None)):
+        return review.summary
     return plans.bounded(words) if turn.kind == "plan" else words
+
+
+def _review(turn: Turn, state: LiveState) -> dict[str, Any] | None:
+    """What it handed over; where that is not in the form asked for, its words alone."""
+    if turn.kind != "review" or state.ended is None or not state.ended.ok:
+        return None
+    review = findings.read(state.ended.structured)
+    if review is None and state.ended.text.strip():
+        review = findings.Review(findings.Verdict.COMMENT, state.ended.text.strip()[: findings.MAX_SUMMARY])
+    return findings.dump(review) if review else None
 
 
 async def _start(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
@@ -123,6 +137,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             allowed_tools=may.allowed,
             denied_tools=may.denied,
             permission=may.permission,
+            schema=findings.SCHEMA if turn.kind == "review" else None,
             attempt=turn.resumptions,
             beside=files,
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.simulation.github import keys
-from bot.simulation.github.state import App, Installation, Repository, State, Token
+from bot.simulation.github.state import Account, App, Installation, Repository, State, Token
 
 DOCS = "https://docs.github.com/rest"
 LEVELS = {"none": 0, "read": 1, "write": 2, "admin": 3}
@@ -34,9 +34,10 @@ class Credential:
     """What came in the Authorization header, already checked."""
 
     kind: str = "none"
-    """`none`, `app` (a JWT) or `installation` (a token)."""
+    """`none`, `app` (a JWT), `installation` (a token) or `user` (a token of somebody who has signed in)."""
     app: App | None = None
     token: Token | None = None
+    user: Account | None = None
 
 
 @dataclass
@@ -54,9 +55,18 @@ def authenticate(state: State, header: str | None) -> Credential:
     scheme, _, value = header.partition(" ")
     if scheme.lower() not in ("bearer", "token") or not value:
         raise Refusal(401, "Bad credentials")
+    if value.startswith("ghu_"):
+        return Credential("user", user=_signed_in(state, value))
     if value.startswith("ghs_") or value.count(".") != 2:
         return Credential("installation", token=live_token(state, value))
     return Credential("app", app=_app_of_jwt(state, value))
+
+
+def _signed_in(state: State, value: str) -> Account:
+    found = state.user_tokens.get(value)
+    if found is None or found.ends_at <= state.clock():
+        raise Refusal(401, "Bad credentials")
+    return found.account
 
 
 def live_token(state: State, value: str) -> Token:

@@ -76,6 +76,8 @@ class Limits:
 def owner(credential: Credential) -> str:
     if credential.token:
         return f"installation ID {credential.token.installation.id}"
+    if credential.user:
+        return f"user ID {credential.user.id}"
     return f"app ID {credential.app.id}" if credential.app else "127.0.0.1"
 
 

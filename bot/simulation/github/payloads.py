@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import zlib
 from datetime import UTC, datetime
 from typing import Any
 
@@ -81,6 +82,20 @@ def stamp(seconds: float | None) -> str | None:
 
 def node_id(kind: str, number: int | str) -> str:
     return base64.b64encode(f"0:{kind}{number}".encode()).decode()
+
+
+def team(state: State, organization: Account, slug: str) -> Json:
+    number = zlib.crc32(f"{organization.id}/{slug}".encode())
+    return {
+        "id": number,
+        "node_id": node_id("Team", number),
+        "name": slug,
+        "slug": slug,
+        "privacy": "closed",
+        "permission": "pull",
+        "url": f"{state.api_url}/organizations/{organization.id}/team/{number}",
+        "html_url": f"{state.url}/orgs/{organization.login}/teams/{slug}",
+    }
 
 
 def user(state: State, account: Account) -> Json:

@@ -49,7 +49,7 @@ def pull(state: State, pull: Pull) -> Json:
         "merged_at": stamp(pull.merged_at),
         "assignees": [],
         "requested_reviewers": [user(state, each) for each in pull.requested],
-        "requested_teams": [],
+        "requested_teams": [payloads.team(state, repo.owner, each) for each in pull.requested_teams],
         "labels": [payloads.label(state, repo, each) for each in issue.labels],
         "milestone": None,
         "draft": pull.draft,

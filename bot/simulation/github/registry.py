@@ -72,5 +72,6 @@ def from_manifest(state: State, manifest: Mapping[str, Any], owner: str) -> App:
         permissions={"metadata": "read", **manifest.get("default_permissions", {})},
         events=manifest.get("default_events", []),
     )
+    app.callback_urls = [str(one) for one in manifest.get("callback_urls", [])]
     app.hook_active = bool(hook.get("active", True))
     return app

@@ -163,6 +163,14 @@ async def get_user(ask: Ask) -> Response:
     return answer(payloads.public_user(ask.state, account))
 
 
+async def get_myself(ask: Ask) -> Response:
+    if ask.credential.user is None:
+        if ask.credential.kind == "none":
+            raise Refusal(401, "Requires authentication")
+        raise Refusal(403, auth.NOT_ACCESSIBLE)
+    return answer(payloads.public_user(ask.state, ask.credential.user))
+
+
 async def get_membership(ask: Ask) -> Response:
     """Whether somebody is an owner of the organisation: how pages tell who may change settings."""
     token = ask.token()
@@ -207,6 +215,7 @@ ROUTES: Table = (
     ("GET", "/users/{login}/installation", installation_of_account),
     ("GET", "/orgs/{login}/installation", installation_of_account),
     ("GET", "/orgs/{org}/memberships/{login}", get_membership),
+    ("GET", "/user", get_myself),
     ("GET", "/users/{login}", get_user),
     ("GET", "/rate_limit", get_rate_limit),
     ("GET", "/zen", get_zen),

@@ -8,11 +8,14 @@ from starlette.responses import Response
 
 from bot.simulation.github import gitstore, payloads
 from bot.simulation.github.auth import Refusal
+from bot.simulation.github.payloads import Json
 from bot.simulation.github.rest import Ask, Table, answer, invalid, paged
 from bot.simulation.github.state import CheckRun
 
 OUTPUT_LIMIT = 65_535
 STATUSES = ("queued", "in_progress", "completed", "waiting", "requested", "pending")
+LEVELS = ("notice", "warning", "failure")
+ACTION_LIMITS = {"label": 20, "description": 40, "identifier": 20}
 CONCLUSIONS = ("success", "failure", "neutral", "cancelled", "skipped", "timed_out", "action_required")
 
 
@@ -31,16 +34,32 @@ def _apply(ask: Ask, check: CheckRun) -> None:
     for name in ("summary", "text"):
         if len(output.get(name) or "") > OUTPUT_LIMIT:
             raise invalid("CheckRun", name, "custom", f"{name} exceeds a maximum bytesize of {OUTPUT_LIMIT}")
-    if len(output.get("annotations") or []) > 50 or len(ask.body.get("actions") or []) > 3:
-        raise invalid("CheckRun", "output", "custom", "at most 50 annotations and 3 actions")
+    new = _annotations(ask)
     check.status = "completed" if conclusion else status
-    check.conclusion, check.output = conclusion, output
+    added = {"annotations": [*check.output.get("annotations", []), *new]}  # GitHub adds them up
+    check.conclusion, check.output = conclusion, {**output, **added} if output else {}
+    check.actions = ask.body.get("actions", check.actions)
     check.name = str(ask.body.get("name", check.name))
     check.details_url = ask.body.get("details_url", check.details_url)
     check.external_id = ask.body.get("external_id", check.external_id)
     if check.status == "completed":
         check.completed_at = ask.state.clock()
     check.history.append((check.status, check.conclusion))
+
+
+def _annotations(ask: Ask) -> list[Json]:
+    """Those of the body; 422 for what GitHub takes neither of them nor of the buttons."""
+    found = (ask.body.get("output") or {}).get("annotations") or []
+    buttons = ask.body.get("actions") or []
+    if len(found) > 50 or len(buttons) > 3:
+        raise invalid("CheckRun", "output", "custom", "at most 50 annotations and 3 actions")
+    for each in found:
+        if not each.get("path") or not each.get("message") or each.get("annotation_level") not in LEVELS:
+            raise invalid("CheckRun", "annotations", "invalid")
+    for each in buttons:
+        if any(not 0 < len(str(each.get(name, ""))) <= most for name, most in ACTION_LIMITS.items()):
+            raise invalid("CheckRun", "actions", "invalid")
+    return found
 
 
 async def create_check(ask: Ask) -> Response:

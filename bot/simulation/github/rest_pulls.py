@@ -172,6 +172,26 @@ async def list_review_comments(ask: Ask) -> Response:
     return paged(ask, found, lambda each: pull_payloads.review_comment(ask.state, *each))
 
 
+async def list_comments_of_review(ask: Ask) -> Response:
+    found = next((each for each in _pull(ask).reviews if each.id == ask.number("review_id")), None)
+    if found is None:
+        raise Refusal(404, "Not Found")
+    return paged(ask, found.comments, lambda each: pull_payloads.review_comment(ask.state, found, each))
+
+
+async def dismiss_review(ask: Ask) -> Response:
+    """Of a review that counts: comments cannot be dismissed."""
+    found = next((each for each in _pull(ask, WRITE).reviews if each.id == ask.number("review_id")), None)
+    if found is None:
+        raise Refusal(404, "Not Found")
+    ask.text("PullRequestReview", "message")
+    if found.state not in ("APPROVED", "CHANGES_REQUESTED"):
+        raise Refusal(422, "Unprocessable Entity", errors=["Can not dismiss a commented pull request review"])
+    found.state = "DISMISSED"
+    ask.state.touch()
+    return answer(pull_payloads.review(ask.state, found))
+
+
 async def create_review(ask: Ask) -> Response:
     pull = _pull(ask, WRITE)
     verdict = VERDICTS.get(str(ask.body.get("event", "")))
@@ -227,6 +247,8 @@ ROUTES: Table = tuple(
         ("GET", "/{number}/commits", list_commits),
         ("GET", "/{number}/reviews", list_reviews),
         ("POST", "/{number}/reviews", create_review),
+        ("GET", "/{number}/reviews/{review_id}/comments", list_comments_of_review),
+        ("PUT", "/{number}/reviews/{review_id}/dismissals", dismiss_review),
         ("GET", "/{number}/comments", list_review_comments),
     )
 )

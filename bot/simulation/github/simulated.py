@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Route
 
 from bot.simulation.github import (
     attachments,
+    graphql,
     rest,
     rest_app,
     rest_checks,
@@ -21,6 +22,7 @@ from bot.simulation.github import (
     rest_repos,
     rest_reviews,
     web_apps,
+    web_sign_in,
 )
 from bot.simulation.github.actions import Actions
 from bot.simulation.github.auth import TokenRules
@@ -71,7 +73,8 @@ class SimulatedGitHub(Apps, Repos, Threads):
         desk = rest.Desk(self.state, self.actions, self.limits, self.tokens)
         git = Route("/{owner}/{repo}.git/{tail:path}", GitHttp(desk, install_hook(root)))
         pages = extra_routes(self) if extra_routes else ()
-        sites = [*attachments.routes(self.state), git, *web_apps.routes(self), *pages]
+        sites = [graphql.route(desk), *attachments.routes(self.state), git, *web_apps.routes(self)]
+        sites += [*web_sign_in.routes(self.state), *pages]
         app = Starlette(routes=[*rest.routes(desk, TABLES), *sites])
         self._app = FaultyApp(app, self.faults, self._server.cut)
 

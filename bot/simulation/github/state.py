@@ -48,6 +48,7 @@ class App:
     public_keys: list[Any] = field(default_factory=list, repr=False)
     """Every key that is still valid; `private_key_pem` belongs to the newest."""
     webhook_url: str | None = None
+    callback_urls: list[str] = field(default_factory=list)
     hook_active: bool = True
     hook_id: int = 0
     deliveries: list[Delivery] = field(default_factory=list)
@@ -99,6 +100,17 @@ class Token:
     permissions: dict[str, str]
     expires_at: float
     revoked: bool = False
+
+
+@dataclass(eq=False)
+class SignIn:
+    """What somebody has agreed to: first known by a code that is good once, then by a token."""
+
+    account: Account
+    app: App
+    redirect_uri: str
+    challenge: str
+    ends_at: float
 
 
 @dataclass(eq=False)
@@ -170,6 +182,7 @@ class Pull:
     merged_by: Account | None = None
     reviews: list[Review] = field(default_factory=list)
     requested: list[Account] = field(default_factory=list)
+    requested_teams: list[str] = field(default_factory=list)
 
     @property
     def number(self) -> int:
@@ -217,6 +230,8 @@ class ReviewComment:
     hunk: str = ""
     reply_to: ReviewComment | None = None
     """The first comment of the discussion; None for that one itself."""
+    resolved_by: Account | None = None
+    """Of the discussion that began with it."""
     reactions: list[Reaction] = field(default_factory=list)
 
 
@@ -236,6 +251,8 @@ class CheckRun:
     output: dict[str, Any] = field(default_factory=dict)
     details_url: str | None = None
     external_id: str | None = None
+    actions: list[dict[str, str]] = field(default_factory=list)
+    """Its buttons."""
     history: list[tuple[str, str | None]] = field(default_factory=list)
 
 
@@ -342,6 +359,8 @@ class State:
         self.installations: dict[int, Installation] = {}
         self.tokens: dict[str, Token] = {}
         self.attachments: dict[str, Attachment] = {}
+        self.sign_ins: dict[str, SignIn] = {}
+        self.user_tokens: dict[str, SignIn] = {}
         self.manifests: dict[str, tuple[dict[str, Any], str]] = {}
         self._ids: Iterator[int] = itertools.count(100_001)
         self._waiting: list[asyncio.Future[None]] = []

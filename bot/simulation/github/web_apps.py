@@ -46,18 +46,18 @@ class _Pages:
 
     async def confirm(self, request: Request) -> Response:
         """What the manifest asks for, and the button that nobody but the person can press."""
-        fields = await _form(request)
+        fields = await form(request)
         try:
             manifest = self._checked(fields.get("manifest", ""))
         except Refusal as refusal:
-            return _page("Invalid GitHub App configuration", f"<p>{escape(str(refusal.body['message']))}</p>", 422)
+            return page("Invalid GitHub App configuration", f"<p>{escape(str(refusal.body['message']))}</p>", 422)
         owner = request.path_params.get("org", SIGNED_IN)
         hidden = {"manifest": json.dumps(manifest), "state": request.query_params.get("state", ""), "owner": owner}
         button = f"Create GitHub App for {escape(owner)}"
-        return _page(f"Create {manifest['name']}", _asking("/settings/apps/create", hidden, button))
+        return page(f"Create {manifest['name']}", asking("/settings/apps/create", hidden, button))
 
     async def create(self, request: Request) -> Response:
-        fields = await _form(request)
+        fields = await form(request)
         manifest, code = json.loads(fields["manifest"]), secrets.token_hex(20)
         self._site.state.manifests[code] = (manifest, fields["owner"])
         query = urlencode({"code": code, "state": fields["state"]})
@@ -68,15 +68,15 @@ class _Pages:
         slug = request.path_params["slug"]
         app = next((one for one in self._site.state.apps.values() if one.slug == slug), None)
         if app is None:
-            return _page("Not found", "", 404)
+            return page("Not found", "", 404)
         if request.method == "GET":
-            return _page(f"Install {slug}", _asking(request.url.path, {}, "Install"))
+            return page(f"Install {slug}", asking(request.url.path, {}, "Install"))
         repos = [one for one in self._site.state.repos.values() if one.owner is app.owner and not one.deleted]
         made = self._site.install(app, repos=repos)
         return RedirectResponse(f"/settings/installations/{made.id}", 302)
 
     async def installed(self, request: Request) -> Response:
-        return _page("Okay, the App was installed", "")
+        return page("Okay, the App was installed", "")
 
     def _checked(self, text: str) -> dict[str, Any]:
         """What GitHub refuses at this point."""
@@ -108,16 +108,16 @@ def _is_here(url: str) -> bool:
     return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1", None)
 
 
-async def _form(request: Request) -> dict[str, str]:
+async def form(request: Request) -> dict[str, str]:
     found = parse_qs((await request.body()).decode(), keep_blank_values=True)
     return {name: values[0] for name, values in found.items()}
 
 
-def _asking(action: str, hidden: dict[str, str], button: str) -> str:
+def asking(action: str, hidden: dict[str, str], button: str) -> str:
     fields = "".join(f'<input type="hidden" name="{name}" value="{escape(value)}">' for name, value in hidden.items())
     return f'<form method="post" action="{action}">{fields}<button>{button}</button></form>'
 
 
-def _page(title: str, content: str, status: int = 200) -> Response:
+def page(title: str, content: str, status: int = 200) -> Response:
     head = f"<!doctype html><html lang=en><head><meta charset=utf-8><title>{escape(title)}</title></head>"
     return HTMLResponse(f"{head}<body><h1>{escape(title)}</h1>{content}</body></html>", status)

@@ -83,8 +83,16 @@ class Threads(World):
         pull.draft = False
         self.actions.pull_changed(pull, self.person(by), "ready_for_review")
 
+    def request_team_review(self, pull: Pull, team: str, *, by: Who) -> None:
+        pull.requested_teams.append(team)
+        asked = payloads.team(self.state, pull.issue.repo.owner, team)
+        self.actions.pull_changed(pull, self.person(by), "review_requested", requested_team=asked)
+
     def request_review(self, pull: Pull, reviewer: Who, *, by: Who) -> None:
+        """Of somebody who may read the repository, and did not open the pull request: GitHub offers nobody else."""
         who = self.person(reviewer)
+        if who is pull.issue.author or pull.issue.repo.role(who) == "none":
+            raise LookupError(f"{who.login} cannot review this")
         pull.requested.append(who)
         asked = payloads.user(self.state, who)
         self.actions.pull_changed(pull, self.person(by), "review_requested", requested_reviewer=asked)
@@ -129,6 +137,24 @@ class Threads(World):
         gitstore.set_ref(repo.path, ref, sha)
         self.actions.refs_changed(repo, {ref: base}, {ref: sha}, who)
         return sha
+
+    def press(self, check: CheckRun, identifier: str, *, by: Who) -> None:
+        """A button of a check run; GitHub tells only the App that made it."""
+        if identifier not in [each["identifier"] for each in check.actions]:
+            raise LookupError(f"there is no button {identifier}")
+        self._asked_of_check(check, "requested_action", by, requested_action={"identifier": identifier})
+
+    def rerequest(self, check: CheckRun, *, by: Who) -> None:
+        """GitHub's own button to run a check again."""
+        self._asked_of_check(check, "rerequested", by)
+
+    def _asked_of_check(self, check: CheckRun, action: str, by: Who, **more: object) -> None:
+        payload = {"action": action, "check_run": payloads.check_run(self.state, check), **more}
+        events = self.actions.events
+        for installation in self.state.installations_of(check.repo):
+            if installation.app is check.app:
+                common = events.common(check.repo, installation, self.person(by))
+                events.webhooks.emit(installation, "check_run", payload | common)
 
     def check(self, repo: Repository, sha: str, name: str, conclusion: str, *, app: App) -> CheckRun:
         """A finished check run of an App, as CI leaves one."""

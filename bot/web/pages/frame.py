@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
 from starlette.responses import HTMLResponse
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
+
+from bot.web.pages.wording import FILTERS
 
 FOLDER = Path(__file__).parent
 COMMON = {
@@ -31,12 +34,17 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        self._templates.filters.update(FILTERS)
+
+    def fragment(self, template: str, **values: object) -> Markup:
+        """A part of a page, escaped like one: it may be put into another as it is."""
+        return Markup(self._templates.get_template(template).render(**values))  # noqa: S704 - see above
 
     def render(
         self, template: str, *, status: int = 200, forms_go_to: Sequence[str] = (), **values: object
     ) -> HTMLResponse:
         """`forms_go_to`: origins beside our own that a form of this page may be sent to."""
-        text = self._templates.get_template(template).render(**values)
+        text = self.fragment(template, **values)
         return HTMLResponse(text, status, headers={**COMMON, "Content-Security-Policy": _policy(forms_go_to)})
 
 

@@ -1,0 +1,159 @@
+"""Knows what a reviewing agent hands over: the schema that it is held to, and how its answer is read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, TypeGuard
+
+import msgspec
+
+MOST = 200
+"""Findings of one review that are looked at."""
+MAX_BODY = 6_000
+MAX_SUMMARY = 12_000
+MAX_SUGGESTION = 8_000
+
+_STRING = {"type": "string"}
+_LINE = {"type": "integer", "minimum": 1}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["verdict", "summary", "comments"],
+    "properties": {
+        "verdict": {**_STRING, "description": "comment, request_changes or approve"},
+        "summary": {**_STRING, "description": "the review as a whole, in Markdown, without the comments again"},
+        "comments": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["path", "line", "severity", "confidence", "body"],
+                "properties": {
+                    "path": {**_STRING, "description": "from the root of the repository"},
+                    "line": {
+                        **_LINE,
+                        "description": "the (last) line that it is about, in the new version of the file",
+                    },
+                    "start_line": {**_LINE, "description": "the first line, where it is about several"},
+                    "severity": {**_STRING, "description": "critical, major, minor or nit"},
+                    "confidence": {"type": ["number", "string"], "description": "from 0 to 1"},
+                    "body": {**_STRING, "description": "what is wrong, why it matters, what would be right"},
+                    "suggestion": {
+                        **_STRING,
+                        "description": "takes the place of the lines start_line to line, whole and with their indent",
+                    },
+                },
+            },
+        },
+        "resolved": {
+            "type": "array",
+            "items": _STRING,
+            "description": "the names of earlier findings of yours that the pull request has mended since",
+        },
+    },
+}
+"""What others may rely on; lenient, since an answer that is refused for a word is paid for twice."""
+
+
+class Verdict(StrEnum):
+    COMMENT = "comment"
+    REQUEST_CHANGES = "request_changes"
+    APPROVE = "approve"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that was found, at lines of the new version of a file."""
+
+    path: str
+    line: int
+    body: str
+    start_line: int | None = None
+    severity: str = ""
+    confidence: float | None = None
+    """From 0 to 1."""
+    suggestion: str | None = None
+
+    @property
+    def first(self) -> int:
+        return self.start_line or self.line
+
+
+@dataclass(frozen=True)
+class Review:
+    verdict: Verdict
+    summary: str
+    comments: tuple[Finding, ...] = ()
+    resolved: tuple[str, ...] = ()
+    left_out: int = 0
+    """Comments beyond what is looked at, or that name no line."""
+
+
+def read(document: dict[str, Any] | None) -> Review | None:
+    """None for what is no review at all; a single comment that cannot be understood costs none of the others."""
+    if document is None or not isinstance(document.get("summary"), str):
+        return None
+    raw = document.get("comments")
+    listed = raw if isinstance(raw, list) else []
+    found = [one for one in map(_finding, listed[:MOST]) if one is not None]
+    resolved = document.get("resolved")
+    return Review(
+        verdict=_verdict(document.get("verdict")),
+        summary=document["summary"].strip()[:MAX_SUMMARY],
+        comments=tuple(dict.fromkeys(found)),
+        resolved=tuple(one for one in resolved[:MOST] if isinstance(one, str)) if isinstance(resolved, list) else (),
+        left_out=len(listed) - len(found),
+    )
+
+
+def dump(review: Review) -> dict[str, Any]:
+    return asdict(review)
+
+
+def load(document: dict[str, Any]) -> Review:
+    """What `dump` wrote."""
+    return msgspec.convert(document, Review)
+
+
+def _verdict(value: Any) -> Verdict:
+    word = re.sub(r"[^a-z]+", "_", str(value).lower()).strip("_")
+    if word in ("request_changes", "changes_requested", "requested_changes", "reject"):
+        return Verdict.REQUEST_CHANGES
+    return Verdict.APPROVE if word in ("approve", "approved") else Verdict.COMMENT
+
+
+def _finding(raw: Any) -> Finding | None:
+    if not isinstance(raw, dict):
+        return None
+    path, line, body = raw.get("path"), raw.get("line"), raw.get("body")
+    if not isinstance(path, str) or not isinstance(body, str) or not _is_line(line) or not body.strip():
+        return None
+    start, suggestion, severity = raw.get("start_line"), raw.get("suggestion"), raw.get("severity")
+    return Finding(
+        path=path.removeprefix("./")[:1_000],
+        line=line,
+        body=body.strip()[:MAX_BODY],
+        start_line=start if _is_line(start) and start < line else None,
+        severity=re.sub(r"[^a-z ]", "", severity.lower())[:20].strip() if isinstance(severity, str) else "",
+        confidence=_confidence(raw.get("confidence")),
+        suggestion=suggestion if isinstance(suggestion, str) and len(suggestion) <= MAX_SUGGESTION else None,
+    )
+
+
+def _is_line(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10_000_000
+
+
+_WORDS = {"low": 0.3, "medium": 0.6, "high": 0.9}
+
+
+def _confidence(value: Any) -> float | None:
+    """A share, or a percentage, or one of the words that stand for one."""
+    if isinstance(value, str):
+        value = _WORDS.get(value.strip().lower(), value)
+    try:
+        share = float(str(value).rstrip("% "))
+    except ValueError:
+        return None
+    share = share / 100 if share > 1 else share
+    return share if 0 <= share <= 1 else None

@@ -1,0 +1,82 @@
+"""`stop` and `retry` as buttons of a session's page: what the comments of those words do, by the person who pressed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from bot import events, replies
+from bot.commands import Retry
+from bot.errors import NotAllowed
+from bot.events import Origin, Remark
+from bot.handlers import again, remarks, stop
+from bot.handlers.desk import Desk
+from bot.models import DeliveryId, Person, Thread, TurnState
+from bot.store import audit, sessions
+from bot.store.deliveries import DeliveryState
+from bot.store.sessions import Session, Turn
+
+
+@dataclass(frozen=True)
+class ButtonPressed(Remark):
+    """In the place of a comment."""
+
+    pressed: str = ""
+    """What it was pressed on: pressed there twice it is one."""
+
+    @property
+    def source(self) -> str:
+        return f"page:{self.thread.repo.id}:{self.pressed}"
+
+
+async def press_stop(session: Session, person: Person, desk: Desk) -> str:
+    """What came of it, in words; NotAllowed for who may not."""
+    await _require(await _remark("stop", session, person, desk), desk)
+    if not await stop.stop_all(session.id, person.login, desk):
+        return replies.nothing_runs()
+    await audit.add(desk.store, person.login, "stop on the page", session.id)
+    return "It is being stopped; the work so far is kept."
+
+
+async def press_retry(session: Session, person: Person, desk: Desk) -> str:
+    remark = await _remark("retry", session, person, desk)
+    await _require(remark, desk)
+    if (await _last(session, desk)).state is not TurnState.DONE:
+        return "It is still under way."
+    noted = await again.retry(Retry(), await _as_it_stands(remark, desk), desk)
+    if noted.state is DeliveryState.REFUSED:
+        raise NotAllowed(noted.reason or "That cannot be done now.")
+    await audit.add(desk.store, person.login, "retry on the page", session.id)
+    return "Another turn has been asked for."
+
+
+async def _require(remark: ButtonPressed, desk: Desk) -> None:
+    decision = await remarks.judge(remark, desk)
+    if not decision.allowed:
+        raise NotAllowed(f"Nothing was done: {decision.reason}.")
+
+
+async def _remark(word: str, session: Session, person: Person, desk: Desk) -> ButtonPressed:
+    """As if it had been said where the last turn was."""
+    last, home = await _last(session, desk), session.thread
+    thread = Thread(home.repo, home.installation, last.number, home.is_pull)
+    return ButtonPressed(
+        origin=Origin(DeliveryId(""), "page", word, person),
+        thread=thread,
+        author=person,
+        body=f"{desk.settings.command} {word}",
+        created_at=desk.clock(),
+        comment_id=None,
+        via_app=None,
+        pressed=f"{session.id}:{last.n}",
+    )
+
+
+async def _as_it_stands(remark: ButtonPressed, desk: Desk) -> ButtonPressed:
+    """With what the thread says now, since that is what is meant."""
+    thread = remark.thread
+    issue = await desk.github.installation(thread.installation).issue(thread.repo, thread.number)
+    return replace(remark, thread_sha256=events.standing(issue.title, issue.body))
+
+
+async def _last(session: Session, desk: Desk) -> Turn:
+    return (await sessions.turns_of(desk.store, session.id))[-1]

@@ -1,0 +1,26 @@
+"""`review`, and what asks for one without a command: a turn that reads a pull request and posts what it found."""
+
+from __future__ import annotations
+
+from bot import endings, replies
+from bot.commands import Review
+from bot.events import Remark
+from bot.handlers import start
+from bot.handlers.desk import Desk
+from bot.handlers.start import Wish
+from bot.handlers.verdicts import Noted, refused
+
+
+async def asked(command: Review, remark: Remark, desk: Desk) -> Noted:
+    thread = remark.thread
+    if not thread.is_pull:
+        return await _say(replies.review_needs_a_pull(desk.settings.command), remark, desk)
+    pull = await desk.github.installation(thread.installation).pull(thread.repo, thread.number)
+    if pull.state != "open":
+        return await _say(endings.pull_closed(pull.number), remark, desk)
+    return await start.begin(Wish("review", command.prompt, command.options, head_sha=pull.head_sha), remark, desk)
+
+
+async def _say(sentence: str, remark: Remark, desk: Desk) -> Noted:
+    await desk.reply(remark, sentence)
+    return refused(sentence)

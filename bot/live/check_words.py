@@ -1,0 +1,67 @@
+"""What the check run of a turn says at its commit: a state, a conclusion, a line for each finding. Pure."""
+
+from __future__ import annotations
+
+from bot import endings, findings, replies
+from bot.findings import Finding, Verdict
+from bot.github.types import Annotation, Button, CheckOutput
+from bot.models import Outcome, TurnState
+from bot.store.checks import MOVED
+from bot.store.sessions import Turn
+
+NAME = "Forgehand"
+MOST_ANNOTATIONS = 200
+MOST_MESSAGE = 4_000
+STOP = Button("Stop", "End it; the work so far is kept", "stop")
+RETRY = Button("Run again", "The last turn, once more", "retry")
+_CONCLUSIONS = {
+    Outcome.PULL_REQUEST: "success",
+    Outcome.PUSHED: "success",
+    Outcome.REVIEWED: "success",
+    Outcome.STOPPED: "cancelled",
+    Outcome.TIMED_OUT: "timed_out",
+    Outcome.FAILED: "failure",
+    Outcome.KILLED: "failure",
+}
+_LOUD = ("critical", "major", "blocker", "high")
+
+
+def output(turn: Turn, wanted: str) -> CheckOutput:
+    if wanted == MOVED:
+        return CheckOutput("Newer commits", endings.moved_on(), "skipped")
+    if wanted == TurnState.QUEUED:
+        return CheckOutput("Queued", endings.waits(), status="queued", buttons=(STOP,))
+    if wanted == TurnState.RUNNING:
+        return CheckOutput("Under way", endings.is_shown_in_the_comment(), status="in_progress", buttons=(STOP,))
+    return _final(turn)
+
+
+def _final(turn: Turn) -> CheckOutput:
+    outcome = turn.outcome or Outcome.FAILED
+    found = _findings(turn)
+    return CheckOutput(
+        title=replies.headline(outcome),
+        summary=turn.detail or endings.is_shown_in_the_comment(),
+        conclusion=_conclusion(turn, outcome),
+        annotations=tuple(_annotation(one) for one in found[:MOST_ANNOTATIONS]),
+        buttons=(RETRY,),
+    )
+
+
+def _conclusion(turn: Turn, outcome: Outcome) -> str:
+    """Changes that a review asks for are no success; nor are they a failure of the commit, as long as people decide."""
+    wants = turn.review is not None and findings.load(turn.review).verdict is Verdict.REQUEST_CHANGES
+    if outcome is Outcome.REVIEWED and wants:
+        return "neutral"
+    return _CONCLUSIONS.get(outcome, "neutral")
+
+
+def _findings(turn: Turn) -> tuple[Finding, ...]:
+    if turn.outcome is not Outcome.REVIEWED or turn.review is None:
+        return ()
+    return findings.load(turn.review).comments
+
+
+def _annotation(one: Finding) -> Annotation:
+    level = "warning" if one.severity in _LOUD else "notice"
+    return Annotation(one.path, one.first, one.line, level, one.body[:MOST_MESSAGE], one.severity.capitalize())

@@ -1,0 +1,62 @@
+"""Keeps the check runs true to the store: whatever has changed there is told at its commit, also after a crash."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+
+from bot.errors import BotError, TransientError
+from bot.live import check_words
+from bot.outbound import Outbound
+from bot.store import checks, sessions
+from bot.store.base import Store
+from bot.store.checks import Check
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.5
+PAUSE_SECONDS = 2.0
+
+
+class CheckBoard:
+    def __init__(self, store: Store, outbound: Outbound) -> None:
+        self._store = store
+        self._outbound = outbound
+
+    async def run(self) -> None:
+        """Until cancelled. One that cannot be told must not silence the others."""
+        while True:
+            pause = LOOK_SECONDS
+            try:
+                for check in await checks.due(self._store):
+                    pause = max(pause, await self._one(check))
+            except Exception:  # of the store
+                log.exception("check runs cannot be looked at")
+                pause = PAUSE_SECONDS
+            await asyncio.sleep(pause)
+
+    async def _one(self, check: Check) -> float:
+        """How long to leave GitHub alone afterwards."""
+        try:
+            await self._tell(check)
+        except TransientError as error:
+            log.warning("a check run waits", extra={"turn": check.key.workflow_id, "error": str(error)})
+            return error.retry_after or PAUSE_SECONDS
+        except BotError as error:  # without the permission, say: nobody has to do without the review for that
+            log.warning("a check run cannot be told", extra={"turn": check.key.workflow_id, "error": str(error)})
+            await checks.refused(self._store, check)
+            return PAUSE_SECONDS
+        await checks.told(self._store, check)
+        return 0.0
+
+    async def _tell(self, check: Check) -> None:
+        turn = await sessions.turn(self._store, check.key)
+        home = (await sessions.session(self._store, check.session_id)).thread
+        await self._outbound.check(
+            replace(home, number=turn.number),
+            sha=check.sha,
+            name=check_words.NAME,
+            external_id=f"{check.session_id}-{check.turn}",
+            output=check_words.output(turn, check.wanted),
+        )

@@ -1,0 +1,160 @@
+"""The words of a review: its summary, its comments on lines, and what the agent is told of its earlier ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from bot.command_options import shown
+from bot.findings import Finding, Verdict
+
+MOST_BELOW = 60
+MOST_LISTED = 100
+_HEADLINES = {
+    Verdict.COMMENT: "🔎 Reviewed",
+    Verdict.REQUEST_CHANGES: "🔎 Changes are needed",
+    Verdict.APPROVE: "🔎 Looks good",
+}
+Inert = Callable[[str], str]
+
+
+class Known(Protocol):
+    """What is told of an earlier finding."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def body(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Account:
+    """All that the summary of a review tells."""
+
+    verdict: Verdict
+    approves: bool
+    """Whether an approval is given as one."""
+    summary: str
+    on_lines: int
+    below: Sequence[Finding]
+    """Findings that cannot stand on a line of the diff."""
+    left_out: int
+    repeated: int
+    resolved: Sequence[Known]
+    notes: Sequence[str]
+    """What was not read, a sentence each."""
+    commit: str
+    base: str
+    moved_to: str | None
+    """Where the head stands now, if it is no longer what was read."""
+
+
+def marker(session: str, turn: int) -> str:
+    return f"<!-- forgehand:review={session}-{turn} -->"
+
+
+def finding_marker(name: str) -> str:
+    return f"<!-- forgehand:finding={name} -->"
+
+
+def on_line(finding: Finding, name: str, inert: Inert, *, suggests: bool = True) -> str:
+    """`suggests`: the suggestion is one that a click applies; else it is shown as code."""
+    parts = [finding_marker(name) + f"\n{_said(finding, inert)}"]
+    if finding.suggestion is not None:
+        parts.append(_fenced(finding.suggestion, "suggestion" if suggests else "text"))
+    return "\n\n".join(parts)
+
+
+def suggestion(finding: Finding) -> str | None:
+    """As it must stand in the comment for a click to apply it."""
+    return None if finding.suggestion is None else _fenced(finding.suggestion, "suggestion")
+
+
+def summary(account: Account, inert: Inert) -> str:
+    parts = [
+        f"### {_HEADLINES[account.verdict]}",
+        inert(account.summary),
+        _below(account.below, inert),
+        _earlier(account),
+        _unread(account),
+        _foot(account),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def listed(said: Sequence[Known]) -> str:
+    """For the agent: by name, so that it can say which are mended."""
+    rows = [f"{one.id}: line {one.line} of {one.path}: {' '.join(one.body.split())[:400]}" for one in said]
+    return "\n".join(rows[-MOST_LISTED:])
+
+
+def in_short(account: Account, url: str) -> str:
+    """For the live comment."""
+    counts = [_count(account.on_lines, "comment on a line", "comments on lines")]
+    counts += [f"{len(account.below)} more in its summary"] if account.below else []
+    counts += [f"{len(account.resolved)} earlier resolved"] if account.resolved else []
+    counts += [f"{account.repeated} said before and not repeated"] if account.repeated else []
+    return f"{_HEADLINES[account.verdict].removeprefix('🔎 ')}: [the review]({url}) has {', '.join(counts)}."
+
+
+def let_go() -> str:
+    return "A newer review of mine does not ask for changes any more."
+
+
+def _said(finding: Finding, inert: Inert) -> str:
+    grade = [finding.severity.capitalize()] if finding.severity else []
+    grade += [f"{finding.confidence:.0%} sure"] if finding.confidence is not None else []
+    head = f"**{' · '.join(grade)}**\n\n" if grade else ""
+    return f"{head}{inert(finding.body)}"
+
+
+def _below(findings: Sequence[Finding], inert: Inert) -> str:
+    if not findings:
+        return ""
+    rows = ["**Beside the lines of this diff:**"]
+    for one in findings[:MOST_BELOW]:
+        lines = f"lines {one.start_line} to {one.line}" if one.start_line else f"line {one.line}"
+        rows.append(f"#### {shown(one.path, 200)}, {lines}\n\n{_said(one, inert)}")
+        rows += [_fenced(one.suggestion, "text")] if one.suggestion is not None else []
+    if len(findings) > MOST_BELOW:
+        rows.append(f"… and {len(findings) - MOST_BELOW} more.")
+    return "\n\n".join(rows)
+
+
+def _earlier(account: Account) -> str:
+    rows = [f"- ✅ resolved: line {one.line} of {shown(one.path, 200)}" for one in account.resolved[:MOST_BELOW]]
+    if account.repeated:
+        rows.append(f"- {_count(account.repeated, 'finding', 'findings')} said before and not repeated here")
+    return "\n".join(rows)
+
+
+def _unread(account: Account) -> str:
+    rows = [f"- {shown(note, 500)}" for note in account.notes]
+    if account.left_out:
+        rows.append(f"- {_count(account.left_out, 'comment', 'comments')} without a line, or beyond what is shown")
+    return "**Not read or left out:**\n\n" + "\n".join(rows) if rows else ""
+
+
+def _foot(account: Account) -> str:
+    words = [f"Read at `{account.commit[:12]}` against {shown(account.base, 200)}."]
+    if account.moved_to is not None:
+        words.append(f"The head has moved to `{account.moved_to[:12]}` meanwhile, which this does not cover.")
+    if account.verdict is Verdict.APPROVE and not account.approves:
+        words.append("Approving is left to people.")
+    return f"<sub>{' '.join(words)}</sub>"
+
+
+def _fenced(text: str, language: str) -> str:
+    body = text.replace("\r\n", "\n").removesuffix("\n")
+    fence = "`" * max(3, max(map(len, re.findall("`+", body)), default=0) + 1)
+    return f"{fence}{language}\n{body}\n{fence}" if body else f"{fence}{language}\n{fence}"
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"

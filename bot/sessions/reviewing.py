@@ -1,0 +1,190 @@
+"""Posts what a reviewing agent has found: one review, each finding at its line or below, nothing said twice."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bot import endings, findings, prompt, repo_config, review_words
+from bot.errors import GitHubRefused, NotFound
+from bot.findings import Verdict
+from bot.github import reviews
+from bot.github.types import LineComment, Pull, ReviewDraft
+from bot.models import Outcome, Thread
+from bot.outbound import TextKind, neutralise
+from bot.review_words import Account
+from bot.sessions import earlier
+from bot.sessions.earlier import Placed, Sorted
+from bot.sessions.moves import End, Move
+from bot.sessions.rereading import ON_PUSH
+from bot.sessions.services import Services
+from bot.store import findings as said
+from bot.store import sessions
+from bot.store.sessions import Session, Turn
+
+log = logging.getLogger(__name__)
+
+EVENTS = {Verdict.COMMENT: "COMMENT", Verdict.REQUEST_CHANGES: "REQUEST_CHANGES", Verdict.APPROVE: "APPROVE"}
+
+
+@dataclass(frozen=True)
+class _Work:
+    services: Services
+    turn: Turn
+    thread: Thread
+    """The pull request."""
+    pull: Pull
+    found: Sorted
+    account: Account
+    event: str
+
+
+async def publish(services: Services, turn: Turn, session: Session) -> Move:
+    assert turn.review is not None and turn.base_sha is not None
+    thread = replace(session.thread, number=turn.number, is_pull=True)
+    pull = await services.github.installation(thread.installation).pull(thread.repo, turn.number)
+    if pull.head_sha != turn.base_sha and await _is_superseded(services, turn):
+        return End(Outcome.STOPPED, endings.review_superseded(pull.head_sha))
+    work = await _prepared(services, turn, thread, pull)
+    if pull.state != "open":
+        unsaid = endings.closed_before_review(pull.number, pull.merged)
+        return End(Outcome.STOPPED, f"{unsaid}\n\n{_summary(_all_below(work))}")
+    if turn.source.startswith(ON_PUSH) and not (work.found.on_lines or work.found.below or work.found.resolved):
+        return End(Outcome.REVIEWED, endings.nothing_new(turn.base_sha))
+    try:
+        work, review_id = await _post(work)
+    except GitHubRefused as refused:
+        words = endings.review_not_taken(services.outbound.text(TextKind.COMMENT, refused.message))
+        return End(Outcome.REFUSED, f"{words}\n\n{_summary(_all_below(work))}")
+    await _remember(work, review_id)
+    url = f"{pull.url}#pullrequestreview-{review_id}"
+    return End(Outcome.REVIEWED, review_words.in_short(work.account, url), {"review_id": review_id})
+
+
+async def _is_superseded(services: Services, turn: Turn) -> bool:
+    """A later turn will read the newer state: two reviews of one push help nobody."""
+    later = [one for one in await sessions.turns_of(services.store, turn.key.session) if one.n > turn.n]
+    return any(one.kind == "review" and one.number == turn.number and one.outcome is None for one in later)
+
+
+async def _prepared(services: Services, turn: Turn, thread: Thread, pull: Pull) -> _Work:
+    assert turn.review is not None and turn.base_sha is not None
+    review = findings.load(turn.review)
+    found = await earlier.sort(services, turn, pull, review)
+    config = repo_config.load(turn.config).review
+    notes = turn.notes or ()
+    own = pull.author.id == (await services.github.identity()).bot_id
+    allowed = {
+        Verdict.COMMENT: True,
+        Verdict.REQUEST_CHANGES: config.request_changes and not own,
+        # What was not read whole is not approved.
+        Verdict.APPROVE: config.approve and not own and not any(one.startswith(prompt.UNREAD) for one in notes),
+    }
+    account = Account(
+        verdict=review.verdict,
+        approves=allowed[Verdict.APPROVE],
+        summary=review.summary,
+        on_lines=len(found.on_lines),
+        below=[one.finding for one in found.below],
+        left_out=review.left_out,
+        repeated=found.repeated,
+        resolved=found.resolved,
+        notes=notes,
+        commit=turn.base_sha,
+        base=pull.base_branch,
+        moved_to=pull.head_sha if pull.head_sha != turn.base_sha else None,
+    )
+    return _Work(
+        services,
+        turn,
+        thread,
+        pull,
+        found,
+        account,
+        EVENTS[review.verdict if allowed[review.verdict] else Verdict.COMMENT],
+    )
+
+
+def _all_below(work: _Work) -> _Work:
+    """Nothing at lines: where there is no place for that."""
+    found = work.found
+    below = sorted((*found.on_lines, *found.below), key=lambda one: one.name)
+    account = replace(work.account, on_lines=0, below=[one.finding for one in below])
+    return replace(work, found=replace(found, on_lines=(), below=tuple(below)), account=account)
+
+
+def _summary(work: _Work) -> str:
+    return review_words.summary(work.account, neutralise.inert)
+
+
+async def _post(work: _Work) -> tuple[_Work, int]:
+    """As it went out: where GitHub does not take the lines (it may show less of a diff than we read), without them."""
+    try:
+        return work, await _send(work, work.turn.base_sha)
+    except NotFound:
+        raise
+    except GitHubRefused as refused:
+        if refused.status != 422:
+            raise
+        log.warning("a review is posted without its lines", extra={"error": refused.message})
+    plain = replace(_all_below(work), event="COMMENT")
+    return plain, await _send(plain, None)
+
+
+async def _send(work: _Work, sha: str | None) -> int:
+    key = work.turn.key
+    marker = review_words.marker(key.session, key.n)
+    comments = tuple(_comment(work.services, one) for one in work.found.on_lines)
+    draft = ReviewDraft(sha, work.event, f"{marker}\n{_summary(work)}", comments)
+    return await work.services.outbound.review(work.thread, draft, marker)
+
+
+def _comment(services: Services, placed: Placed) -> LineComment:
+    """With a suggestion only as long as it leaves as it was given: one that was changed would apply as nonsense."""
+    one = placed.finding
+    body = review_words.on_line(one, placed.name, neutralise.inert)
+    suggestion = review_words.suggestion(one)
+    if suggestion is not None and suggestion not in services.outbound.text(TextKind.COMMENT, body):
+        body = review_words.on_line(one, placed.name, neutralise.inert, suggests=False)
+    return LineComment(one.path, one.line, one.start_line, body)
+
+
+async def _remember(work: _Work, review_id: int) -> None:
+    """Which comment is which finding, and that the mended ones are done with, at GitHub too."""
+    services, thread = work.services, work.thread
+    reads = services.github.installation(thread.installation)
+    comments = await reviews.of_review(reads, thread.repo, thread.number, review_id)
+    ids = {name: one.id for one in comments if (name := reviews.finding_of(one.body)) is not None}
+    new = [one.said(work.turn, ids.get(one.name)) for one in (*work.found.on_lines, *work.found.below)]
+    await _let_go(work, review_id)
+    await _resolve(work, [one.comment_id for one in work.found.resolved if one.comment_id is not None])
+    await said.settle(services.store, new, [one.id for one in work.found.resolved])
+
+
+async def _let_go(work: _Work, review_id: int) -> None:
+    """An earlier review that asks for changes holds the merge until it is dismissed: a comment does not end it."""
+    if work.event == "REQUEST_CHANGES":
+        return
+    services, thread = work.services, work.thread
+    reads, me = services.github.installation(thread.installation), (await services.github.identity()).bot_id
+    try:
+        for one in await reviews.holding(reads, thread.repo, thread.number, me):
+            if one != review_id:
+                await services.outbound.dismiss(thread, one, review_words.let_go())
+    except GitHubRefused as refused:  # where a rule leaves that to people
+        log.warning("an earlier review could not be dismissed", extra={"error": str(refused)})
+
+
+async def _resolve(work: _Work, comment_ids: Sequence[int]) -> None:
+    """A discussion that cannot be resolved stays as it is: that a person can do."""
+    if not comment_ids:
+        return
+    services, thread = work.services, work.thread
+    reads = services.github.installation(thread.installation)
+    try:
+        for one in await reviews.discussions(reads, thread.repo, thread.number):
+            if one.comment_id in comment_ids and not one.resolved:
+                await services.outbound.resolve(thread, one.id)
+    except GitHubRefused as refused:
+        log.warning("discussions could not be resolved", extra={"error": str(refused)})

@@ -1,0 +1,65 @@
+"""What reviews of a pull request have found and said so far, so that later ones need not say it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bot.models import RepoId, SessionId, TurnKey
+from bot.store.base import Store
+from bot.store.records import Record
+from bot.store.rows import Database, many, run
+
+
+@dataclass(frozen=True)
+class Said(Record):
+    """One finding that stands in a review of ours."""
+
+    id: str
+    session_id: SessionId
+    turn: int
+    place: int
+    repo_id: RepoId
+    number: int
+    path: str
+    line: int
+    body: str
+    code_sha256: str
+    """Of the lines that it is about; empty where they could not be read."""
+    code_lines: int
+    comment_id: int | None
+    """None: it stands in the review's summary."""
+
+
+_PUT = """
+INSERT INTO findings (id, session_id, turn, place, repo_id, number, state, path, line, body, code_sha256, code_lines,
+                      comment_id, at)
+VALUES (:id, :session_id, :turn, :place, :repo_id, :number, 'open', :path, :line, :body, :code_sha256, :code_lines,
+        :comment_id, :at)
+ON CONFLICT (id) DO NOTHING
+"""
+
+
+def name(key: TurnKey, place: int) -> str:
+    return f"{key.session}-{key.n}-{place}"
+
+
+async def still_open(store: Store, repo: RepoId, number: int) -> list[Said]:
+    """Of all reviews of the pull request, oldest first."""
+    sql = (
+        "SELECT * FROM findings WHERE repo_id = :repo AND number = :number AND state = 'open' ORDER BY at, turn, place"
+    )
+    return [Said.of(row) for row in await store.read(lambda db: many(db, sql, repo=repo, number=number))]
+
+
+async def settle(store: Store, new: Sequence[Said], resolved: Iterable[str]) -> None:
+    """What a review has said, and which of the earlier ones are done with; said again, it changes nothing."""
+    at, done = store.now(), list(resolved)
+
+    def work(db: Database) -> None:
+        for one in new:
+            run(db, _PUT, at=at, **{field: getattr(one, field) for field in Said.__dataclass_fields__})
+        for each in done:
+            run(db, "UPDATE findings SET state = 'resolved' WHERE id = :id", id=each)
+
+    await store.write(work)

@@ -1,0 +1,101 @@
+"""Who may see or change what: GitHub is asked about the person by number, and an answer holds for a minute."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable
+
+from bot.errors import GitHubRefused, NotAllowed, NotFound
+from bot.github.client import GitHubApp
+from bot.models import InstallationId, Permission, Repo, RepoId
+from bot.web.pages.visitors import Visitor
+
+HOLDS_SECONDS = 60.0
+MOST_REMEMBERED = 10_000
+AT_ONCE = 8
+NO_MEMBERS = (
+    "The App may not read who owns {account}: grant it the organisation permission “Members: read” on its settings "
+    "page and accept that for {account}, or use `forgehand keys set`."
+)
+
+Place = tuple[Repo, InstallationId]
+
+
+class Access:
+    """Fails closed: what GitHub does not confirm is not allowed. While it does not answer, TransientError."""
+
+    def __init__(self, github: GitHubApp, clock: Callable[[], float] = time.monotonic) -> None:
+        self._github = github
+        self._clock = clock
+        self._known: dict[tuple[int, str, int], tuple[float, Permission]] = {}
+        self._asking: dict[tuple[int, str, int], asyncio.Lock] = {}
+        self._room = asyncio.Semaphore(AT_ONCE)
+
+    async def permission(self, visitor: Visitor, place: Place, *, fresh: bool = False) -> Permission:
+        """`fresh`: asked now, for whoever is about to change something."""
+        key = (visitor.id, "repo", place[0].id)
+        return await self._remembered(key, lambda: self._ask(visitor, place), fresh=fresh)
+
+    async def may_read(self, visitor: Visitor, place: Place) -> bool:
+        return await self.permission(visitor, place) is not Permission.NONE
+
+    async def permissions(self, visitor: Visitor, places: Iterable[Place]) -> dict[RepoId, Permission]:
+        """Each of the repositories is asked about once."""
+        different = {place[0].id: place for place in places}
+        answers = await asyncio.gather(*(self.permission(visitor, place) for place in different.values()))
+        return dict(zip(different, answers, strict=True))
+
+    async def is_admin(self, visitor: Visitor, installation: InstallationId, *, fresh: bool = False) -> bool:
+        """Of the account: the person itself, or an owner of the organisation. NotAllowed where it cannot be known."""
+        key = (visitor.id, "account", installation)
+        found = await self._remembered(key, lambda: self._ask_account(visitor, installation), fresh=fresh)
+        return found is Permission.ADMIN
+
+    async def _remembered(
+        self, key: tuple[int, str, int], ask: Callable[[], Awaitable[Permission]], *, fresh: bool
+    ) -> Permission:
+        began = self._clock()
+        async with self._asking.setdefault(key, asyncio.Lock()):
+            known = self._known.get(key)
+            if known is not None and (known[0] >= began if fresh else 0 <= self._clock() - known[0] < HOLDS_SECONDS):
+                return known[1]
+            self._known.pop(key, None)
+            self._forget_old()
+            asked_at = self._clock()
+            async with self._room:
+                answer = await ask()
+            self._known[key] = (asked_at, answer)
+            return answer
+
+    def _forget_old(self) -> None:
+        if len(self._known) >= MOST_REMEMBERED:
+            self._known.clear()
+        if len(self._asking) >= MOST_REMEMBERED:
+            self._asking = {key: lock for key, lock in self._asking.items() if lock.locked()}
+
+    async def _ask(self, visitor: Visitor, place: Place) -> Permission:
+        repo, installation = place
+        try:
+            account_id, permission = await self._github.installation(installation).permission(repo, visitor.login)
+        except GitHubRefused:
+            return Permission.NONE
+        return permission if account_id == visitor.id else Permission.NONE
+
+    async def _ask_account(self, visitor: Visitor, installation: InstallationId) -> Permission:
+        """That an installation is listed for somebody proves nothing: GitHub lists it for every reader."""
+        try:
+            view = await self._github.installed(installation)
+        except NotFound:
+            return Permission.NONE
+        if view.is_suspended:
+            return Permission.NONE
+        if view.account.type == "User":
+            return Permission.ADMIN if view.account.id == visitor.id else Permission.NONE
+        if view.account.type != "Organization":
+            return Permission.NONE
+        try:
+            owns = await self._github.installation(installation).owns(view.account.login, visitor.login)
+        except GitHubRefused:
+            raise NotAllowed(NO_MEMBERS.format(account=view.account.login)) from None
+        return Permission.ADMIN if owns else Permission.NONE

@@ -1,0 +1,140 @@
+"""A session's stream as a conversation to read: entries in their order, each with the line that changed it last."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from bot.live.state import LiveState
+from bot.store.events import StoredEvent
+from sandbox.agents.base import Decoder
+from sandbox.agents.events import (
+    TODO_TOOLS,
+    AgentEvent,
+    Asked,
+    Ended,
+    Retrying,
+    Said,
+    ToolCalled,
+    ToolReturned,
+    Unreadable,
+)
+
+MOST_ENTRIES = 2000
+"""Of a page; the newest. The raw log has all."""
+MOST_DIFF_LINES = 400
+MOST_INPUT = 4000
+MOST_SAID = 20_000
+SPEAKING = {"Bash": "command", "Write": "content", "WebFetch": "prompt", "Agent": "prompt", "Task": "prompt"}
+
+
+@dataclass
+class Entry:
+    """Mutable on purpose: a tool call becomes one with its result."""
+
+    id: str
+    turn: int
+    at: float
+    changed: int
+    """The line (by `seq`) that changed it last."""
+    kind: str
+    """said, tool, note or ended."""
+    title: str = ""
+    text: str = ""
+    tool: str = ""
+    ok: bool | None = None
+    result: str = ""
+    diff: list[tuple[str, str]] = field(default_factory=list)
+    """(add, del, hunk or same; the line)."""
+    inner: bool = False
+    """A sub-agent's."""
+
+
+class Conversation:
+    """Fed with lines in their order; the same lines always give the same entries."""
+
+    def __init__(self, decoder: Callable[[], Decoder]) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.states: dict[int, LiveState] = {}
+        self.seq = 0
+        self.dropped = 0
+        self._decoder = decoder
+        self._decoders: dict[int, Decoder] = {}
+        self._tools: dict[tuple[int, str], str] = {}
+
+    def feed(self, row: StoredEvent) -> None:
+        decoder = self._decoders.setdefault(row.turn, self._decoder())
+        state = self.states.setdefault(row.turn, LiveState())
+        for part, event in enumerate(decoder.feed(row.line)):
+            state.apply(event, row.at)
+            self._take(event, row, part)
+        self.seq = row.seq
+        while len(self.entries) > MOST_ENTRIES:
+            self.entries.pop(next(iter(self.entries)))
+            self.dropped += 1
+
+    def since(self, seq: int) -> list[Entry]:
+        """What a reader who knows all up to that line has yet to see, in the order of its last change."""
+        changed = [entry for entry in self.entries.values() if entry.changed > seq]
+        return sorted(changed, key=lambda entry: entry.changed)
+
+    def _take(self, event: AgentEvent, row: StoredEvent, part: int) -> None:
+        made = Entry(f"e{row.seq}-{part}", row.turn, row.at, row.seq, "note")
+        match event:
+            case Said():
+                made.kind, made.text, made.inner = "said", event.text[:MOST_SAID], event.parent is not None
+            case ToolCalled() if event.name not in TODO_TOOLS:
+                self._called(event, made)
+            case ToolReturned():
+                self._returned(event, row)
+                return
+            case Retrying():
+                made.text = f"The model's provider does not answer ({event.status or event.error}): another try."
+            case Asked():
+                made.text = f"It asks whether it may use {event.tool}: {event.title}"
+            case Ended() if not event.ok:
+                made.kind, made.text = "ended", "\n".join([event.reason, *event.errors])
+            case Unreadable():
+                made.text = "A line of its output could not be read."
+            case _:
+                return
+        self.entries[made.id] = made
+
+    def _called(self, event: ToolCalled, made: Entry) -> None:
+        made.kind, made.tool, made.title, made.inner = "tool", event.name, event.title, event.parent is not None
+        made.diff = changes(event.input)
+        said = event.input.get(SPEAKING.get(event.name, ""), "")
+        made.text = said[:MOST_INPUT] if isinstance(said, str) and not made.diff else ""
+        self._tools[(made.turn, event.id)] = made.id
+
+    def _returned(self, event: ToolReturned, row: StoredEvent) -> None:
+        entry = self.entries.get(self._tools.pop((row.turn, event.id), ""))
+        if entry is not None:
+            entry.ok, entry.result, entry.changed = event.ok, event.text or event.summary, row.seq
+
+
+def changes(tool_input: dict[str, Any]) -> list[tuple[str, str]]:
+    """What an editing tool was told to change, as a diff; of other tools nothing."""
+    edits = tool_input.get("edits")
+    pairs = edits if isinstance(edits, list) else [tool_input]
+    found: list[tuple[str, str]] = []
+    for one in pairs[:20]:
+        if not isinstance(one, dict) or not isinstance(one.get("new_string"), str):
+            continue
+        before = one.get("old_string")
+        found += _diff(before if isinstance(before, str) else "", one["new_string"])
+    if not found and isinstance(tool_input.get("content"), str) and "file_path" in tool_input:
+        found = [("add", line) for line in tool_input["content"].splitlines()]
+    if len(found) > MOST_DIFF_LINES:
+        found = [*found[:MOST_DIFF_LINES], ("hunk", f"… and {len(found) - MOST_DIFF_LINES} lines more")]
+    return found
+
+
+def _diff(before: str, after: str) -> list[tuple[str, str]]:
+    """The agent's texts are bounded where they are stored, so comparing them is quick."""
+    kinds = {"+": "add", "-": "del", "@": "hunk", " ": "same"}
+    old, new = before.splitlines()[:MOST_DIFF_LINES], after.splitlines()[:MOST_DIFF_LINES]
+    lines = list(difflib.unified_diff(old, new, n=3, lineterm=""))[3:]
+    return [(kinds.get(line[:1], "same"), line[1:]) for line in lines]

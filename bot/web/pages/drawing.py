@@ -1,0 +1,77 @@
+"""Numbers over time as shapes of an SVG, and in words for who does not see it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+WIDTH, HEIGHT = 600, 100
+MOST_CORNERS = 240
+Series = Sequence[tuple[float, float]]
+"""(when, how much), oldest first."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """`corners` as a polyline of WIDTH × HEIGHT, its top at `most`."""
+
+    name: str
+    corners: str
+    last: str
+    most: str
+
+
+@dataclass(frozen=True)
+class Bar:
+    name: str
+    words: str
+    width: float
+    """Of 100."""
+
+
+def line(name: str, series: Series, words: str, *, steps: bool = False) -> Line | None:
+    """`words` formats a number, as in `{:.0f} %`. None where there is nothing to draw."""
+    if len(series) < 2:
+        return None
+    thin = _thinned(series)
+    began, ended = thin[0][0], thin[-1][0]
+    top = max(value for _, value in series) or 1.0
+    places = [(_across(at, began, ended), HEIGHT - value / top * HEIGHT) for at, value in thin]
+    if steps:
+        places = _stairs(places)
+    corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    return Line(name, corners, words.format(series[-1][1]), words.format(max(value for _, value in series)))
+
+
+def summed(series: Series) -> list[tuple[float, float]]:
+    """How much it was in all at each moment; it begins with nothing."""
+    totals = list(accumulate(value for _, value in series))
+    return (
+        [(series[0][0], 0.0), *((at, total) for (at, _), total in zip(series, totals, strict=True))] if series else []
+    )
+
+
+def bars(rows: Sequence[tuple[str, float]], words: str = "${:.2f}") -> list[Bar]:
+    top = max((value for _, value in rows), default=0.0) or 1.0
+    return [Bar(name, words.format(value), round(value / top * 100, 2)) for name, value in rows]
+
+
+def _across(at: float, began: float, ended: float) -> float:
+    return (at - began) / (ended - began) * WIDTH if ended > began else 0.0
+
+
+def _thinned(series: Series) -> Series:
+    """Of each stretch the highest: a short peak must stay visible."""
+    stretch = -(-len(series) // MOST_CORNERS)
+    if stretch < 2:
+        return series
+    parts = (series[start : start + stretch] for start in range(0, len(series), stretch))
+    return [series[0], *(max(part, key=lambda one: one[1]) for part in parts), series[-1]]
+
+
+def _stairs(places: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    found = [places[0]]
+    for x, y in places[1:]:
+        found += [(x, found[-1][1]), (x, y)]
+    return found

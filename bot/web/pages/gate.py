@@ -1,0 +1,96 @@
+"""What every page for people passes: who looks, is the form theirs, and what is said when something is in the way."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from bot.errors import BotError, Hidden, NotAllowed, TransientError
+from bot.store.base import Store
+from bot.web.pages import forms, visitors
+from bot.web.pages.access import Access
+from bot.web.pages.frame import COMMON, Pages
+from bot.web.pages.sign_in import SignIn
+from bot.web.pages.visitors import Visitor, Visitors
+
+log = logging.getLogger(__name__)
+
+Fields = Mapping[str, str]
+Show = Callable[[Request, Visitor], Awaitable[Response]]
+Act = Callable[[Request, Visitor, Fields], Awaitable[Response]]
+Endpoint = Callable[[Request], Awaitable[Response]]
+NO_ANSWER = "GitHub does not answer, so it cannot be told what you may see. Please try again in a minute."
+
+
+@dataclass(frozen=True)
+class Gate:
+    store: Store
+    pages: Pages
+    people: Visitors
+    access: Access
+    sign_in: SignIn
+
+    def page(self, show: Show) -> Endpoint:
+        """Nobody who is not signed in gets past it."""
+
+        async def answer(request: Request) -> Response:
+            visitor = await self.people.of(request)
+            if visitor is None:
+                return self.sign_in.page(_address(request), status=401)
+            return await self._answered(lambda: show(request, visitor), visitor)
+
+        return answer
+
+    def form(self, act: Act) -> Endpoint:
+        async def answer(request: Request, visitor: Visitor) -> Response:
+            fields = await forms.read(request)
+            if not visitors.is_theirs(request, visitor, fields.pop("csrf", "")):
+                return self.said(visitor, "This form had expired. Please go back and try again.", 403)
+            return await act(request, visitor, fields)
+
+        return self.page(answer)
+
+    def plain(self, show: Show) -> Endpoint:
+        """For what no person reads as a page: the same, in a line of text."""
+
+        async def answer(request: Request) -> Response:
+            visitor = await self.people.of(request)
+            if visitor is None:
+                return PlainTextResponse("Please sign in.\n", 401, COMMON)
+            try:
+                return await show(request, visitor)
+            except NotAllowed:
+                return PlainTextResponse("There is nothing here for you.\n", 404, COMMON)
+            except TransientError:
+                return PlainTextResponse(f"{NO_ANSWER}\n", 503, COMMON)
+
+        return answer
+
+    def said(self, visitor: Visitor, words: str, status: int) -> Response:
+        return self.pages.render(
+            "said.html", status=status, title="Forgehand", visitor=visitor, words=words, mood="bad", next=""
+        )
+
+    async def _answered(self, show: Callable[[], Awaitable[Response]], visitor: Visitor) -> Response:
+        try:
+            return await show()
+        except Hidden:
+            return self.said(visitor, "There is no such page, or you may not see it.", 404)
+        except NotAllowed as error:
+            return self.said(visitor, str(error), 403)
+        except TransientError as error:
+            log.warning("a page waits", extra={"error": str(error)})
+            return self.said(visitor, NO_ANSWER, 503)
+        except BotError as error:
+            return self.said(visitor, str(error), 422)
+
+
+def _address(request: Request) -> str:
+    """Where to come back to; a form is not sent again."""
+    if request.method != "GET":
+        return "/"
+    return request.url.path + (f"?{request.url.query}" if request.url.query else "")

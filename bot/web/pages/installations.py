@@ -1,0 +1,172 @@
+"""An account's settings and what it spends, for its owner alone: the model's key can be given, but never seen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from bot.errors import Hidden, NotAllowed, UserError, VaultError
+from bot.models import InstallationId
+from bot.sessions import ceilings
+from bot.sessions.ceilings import Ceilings
+from bot.settings import Secret, Settings
+from bot.store import audit, credentials, spending, threads
+from bot.store.spend import Payers
+from bot.store.threads import InstallationRow, InstallationState
+from bot.vault import NAMES, OAUTH_TOKEN, Vault
+from bot.web import credential_check
+from bot.web.credentials import Found
+from bot.web.gateway_headers import Credential
+from bot.web.pages import drawing
+from bot.web.pages.gate import Fields, Gate
+from bot.web.pages.visitors import Visitor
+
+MOST_ASKED = 40
+SPEND_DAYS = 30
+MOST_BARS = 20
+PARTS = {"day": "day", "repo": "repository", "user": "person"}
+
+
+@dataclass(frozen=True)
+class Limit:
+    name: str
+    spent: str
+    limit: str
+
+
+class InstallationPages:
+    def __init__(self, gate: Gate, settings: Settings, vault: Vault) -> None:
+        self._gate = gate
+        self._settings = settings
+        self._vault = vault
+
+    def routes(self) -> list[BaseRoute]:
+        at = "/installations/{id:int}"
+        return [
+            Route("/installations", self._gate.page(self._list)),
+            Route(at, self._gate.page(self._show)),
+            Route(f"{at}/key", self._gate.form(self._changing(self._store_key)), methods=["POST"]),
+            Route(f"{at}/forget", self._gate.form(self._changing(self._forget_key)), methods=["POST"]),
+            Route(f"{at}/spend", self._gate.page(self._spend)),
+        ]
+
+    async def _list(self, request: Request, visitor: Visitor) -> Response:
+        rows = [one for one in await threads.installations(self._gate.store) if one.state is InstallationState.ACTIVE]
+        answers = await asyncio.gather(*(self._owns(visitor, one) for one in rows[:MOST_ASKED]))
+        wrong = next((answer for answer in answers if isinstance(answer, str)), "")
+        owned = [one for one, answer in zip(rows, answers, strict=False) if answer is True]
+        return self._gate.pages.render(
+            "installations.html", title="Installations", visitor=visitor, rows=owned, wrong=wrong
+        )
+
+    async def _owns(self, visitor: Visitor, row: InstallationRow) -> bool | str:
+        """Why it cannot be told is said to the account's own people only, and here nobody knows who they are."""
+        try:
+            return await self._gate.access.is_admin(visitor, row.id)
+        except NotAllowed as error:
+            return str(error) if row.account.lower() in self._settings.github.accounts else False
+
+    async def _row(self, request: Request, visitor: Visitor, *, fresh: bool = False) -> InstallationRow:
+        row = await threads.installation(self._gate.store, InstallationId(request.path_params["id"]))
+        if row is None or row.state is InstallationState.DELETED:
+            raise Hidden("no such installation")
+        if not await self._gate.access.is_admin(visitor, row.id, fresh=fresh):
+            raise Hidden("somebody else's")
+        return row
+
+    async def _show(self, request: Request, visitor: Visitor) -> Response:
+        return await self._page(visitor, await self._row(request, visitor))
+
+    def _changing(
+        self, change: Callable[[InstallationRow, Visitor, Fields], Awaitable[str]]
+    ) -> Callable[[Request, Visitor, Fields], Awaitable[Response]]:
+        """Whether it is the owner is asked now; a mistake is said on the page that it was made on."""
+
+        async def act(request: Request, visitor: Visitor, fields: Fields) -> Response:
+            row = await self._row(request, visitor, fresh=True)
+            try:
+                return await self._page(visitor, row, said=await change(row, visitor, fields))
+            except (UserError, VaultError) as error:
+                return await self._page(visitor, row, wrong=str(error), status=422)
+
+        return act
+
+    async def _store_key(self, row: InstallationRow, visitor: Visitor, fields: Fields) -> str:
+        """Tried before it is stored: what does not work would only be found out by the next session."""
+        name, value, model = fields.get("name", ""), fields.get("value", ""), self._settings.model
+        if name not in NAMES or not value or not all("!" <= letter <= "~" for letter in value):
+            raise UserError("That is no key: paste it whole, without blanks.")
+        found = Found(Credential(Secret(value), name == OAUTH_TOKEN), name, "the form")
+        trial = await credential_check.try_out(found, model.upstream, model.model)
+        if not trial.works:
+            raise UserError(trial.words)
+        await self._vault.put(name, row.id, Secret(value))
+        await audit.add(self._gate.store, visitor.login, "key stored", f"{name} of {row.account}")
+        return "The key works and is stored, encrypted. The next request at the model uses it."
+
+    async def _forget_key(self, row: InstallationRow, visitor: Visitor, fields: Fields) -> str:
+        name = fields.get("name", "")
+        if name not in NAMES or not await credentials.remove(self._gate.store, name, row.id):
+            raise UserError("No such key is stored.")
+        await audit.add(self._gate.store, visitor.login, "key forgotten", f"{name} of {row.account}")
+        return f"{name} is forgotten."
+
+    async def _page(
+        self, visitor: Visitor, row: InstallationRow, *, said: str = "", wrong: str = "", status: int = 200
+    ) -> Response:
+        keys = [one for one in await self._vault.entries() if one.installation == row.id and one.name in NAMES]
+        return self._gate.pages.render(
+            "installation.html",
+            status=status,
+            title=f"Settings of {row.account}",
+            visitor=visitor,
+            id=row.id,
+            account=row.account,
+            keys=keys,
+            names=NAMES,
+            default="the operator's is used",
+            limits=await self._limits(row.id),
+            command=self._settings.command,
+            said=said,
+            wrong=wrong,
+        )
+
+    async def _limits(self, installation: InstallationId) -> list[Limit]:
+        store, limits = self._gate.store, self._settings.limits
+        ledgers = await ceilings.ledgers(store, Ceilings.of(limits), Payers(installation), store.now())
+        rows = [
+            Limit(f"This {one.period.value}", f"${ledger.spent_usd:.2f}", f"${one.usd:.2f}") for one, ledger in ledgers
+        ]
+        rows.append(Limit("One turn", "", f"${limits.session_budget_usd:.2f}, {limits.timeout_minutes:g} min"))
+        return rows
+
+    async def _spend(self, request: Request, visitor: Visitor) -> Response:
+        row, store = await self._row(request, visitor), self._gate.store
+        since = (store.now() // 86400 - SPEND_DAYS + 1) * 86400
+        parts = []
+        for by, name in PARTS.items():
+            rows = [_named(one, by) for one in await spending.summed(store, by, since, row.id)]
+            parts.append({"name": name, "bars": drawing.bars(rows if by == "day" else rows[:MOST_BARS])})
+        return self._gate.pages.render(
+            "spend.html",
+            title=f"What {row.account} spends",
+            visitor=visitor,
+            id=row.id,
+            account=row.account,
+            days=SPEND_DAYS,
+            parts=parts,
+        )
+
+
+def _named(row: dict[str, Any], by: str) -> tuple[str, float]:
+    name = row[by]
+    if by == "day":
+        name = datetime.fromtimestamp(name * 86400, UTC).strftime("%Y-%m-%d")
+    return str(name or "unknown"), float(row["cost_usd"] + row["sandbox_usd"])

@@ -1,0 +1,98 @@
+"""How a session stands, for its page: the running turn's step, its times, what it costs and what it uses. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bot import endings
+from bot.live.state import LiveState
+from bot.models import Step, TurnState
+from bot.store.looks import Look
+from bot.store.records import Turn
+from bot.web.pages import drawing, wording
+from bot.web.pages.drawing import Line
+from sandbox.agents.events import Todo
+
+
+@dataclass(frozen=True)
+class StepRow:
+    number: int
+    words: str
+    began_at: float | None
+    seconds: float | None
+    """None while it lasts, or has not begun."""
+    now: bool = False
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The latest turn's, with the money of all."""
+
+    headline: str = "There is nothing yet."
+    live: bool = False
+    turn: Turn | None = None
+    steps: list[StepRow] = field(default_factory=list)
+    todo: tuple[Todo, ...] = ()
+    tool: str = ""
+    """What runs now."""
+    usd: float = 0.0
+    sandbox_usd: float = 0.0
+    budget_usd: float = 0.0
+    tokens: int = 0
+    lines: list[Line] = field(default_factory=list)
+    deliveries: list[str] = field(default_factory=list)
+    environments: list[str] = field(default_factory=list)
+
+
+def overview(look: Look, state: LiveState | None, now: float) -> Overview:
+    if not look.turns:
+        return Overview()
+    turn = look.turns[-1]
+    stopping = " · stopping" if turn.stop_requested and turn.state is not TurnState.DONE else ""
+    current = state.current if state and turn.state is TurnState.RUNNING else None
+    return Overview(
+        headline=f"{wording.standing(turn.state, turn.outcome, turn.step)}{stopping}",
+        live=turn.state is not TurnState.DONE,
+        turn=turn,
+        steps=steps(turn),
+        todo=state.todo if state else (),
+        tool=f"{current.name}: {current.title}" if current else "",
+        usd=look.usd,
+        sandbox_usd=look.sandbox_usd,
+        budget_usd=turn.budget_usd,
+        tokens=look.tokens,
+        lines=_lines(look),
+        deliveries=look.deliveries,
+        environments=look.environments,
+    )
+
+
+def steps(turn: Turn) -> list[StepRow]:
+    """All seven: those that were skipped or are yet to come have no time."""
+    times = {Step(name): at for name, at in turn.step_times.items()}
+    if turn.started_at is not None:
+        times.setdefault(Step.PREPARE, turn.started_at)  # the first is begun by the start itself
+    begun = sorted(((at, step) for step, at in times.items()), key=lambda one: (one[0], one[1].number))
+    ends = {step: begun[place + 1][0] for place, (_, step) in enumerate(begun[:-1])}
+    if begun and turn.finished_at is not None:
+        ends[begun[-1][1]] = turn.finished_at
+    starts = {step: at for at, step in begun}
+    rows = []
+    for step in Step:
+        at, end = starts.get(step), ends.get(step)
+        now = turn.state is TurnState.RUNNING and step is turn.step
+        seconds = end - at if at is not None and end is not None else None
+        rows.append(StepRow(step.number, endings.STEP_WORDS[step], at, seconds, now))
+    return rows
+
+
+def _lines(look: Look) -> list[Line]:
+    cpu = [(one.at, one.cpu_percent) for one in look.points]
+    memory = [(one.at, one.memory_bytes / (1 << 20)) for one in look.points]
+    money = drawing.summed(look.spent)
+    drawn = (
+        drawing.line("Dollars at the model", money, "${:.4f}", steps=True),
+        drawing.line("CPU (100 % is one core)", cpu, "{:.0f} %"),
+        drawing.line("Memory", memory, "{:.0f} MiB"),
+    )
+    return [one for one in drawn if one is not None]

@@ -1,0 +1,147 @@
+"""A session's page: the conversation as it goes, its stream, its raw log, and the buttons to stop and to repeat it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+
+from bot.errors import Hidden, StoreError, TransientError
+from bot.handlers import buttons
+from bot.handlers.desk import Desk
+from bot.models import Person, SessionId
+from bot.store import events, sessions
+from bot.store.sessions import Session
+from bot.web.pages.frame import COMMON
+from bot.web.pages.gate import Fields, Gate
+from bot.web.pages.stream import EventStream
+from bot.web.pages.visitors import Visitor
+from bot.web.pages.watch import Watched, Watching, event
+
+CHECK_SECONDS = 60.0
+"""How often it is asked again whether who watches may."""
+MOST_STREAMS = 3000
+MOST_STREAMS_EACH = 40
+LOG_PAGE = 500
+_ID = re.compile(r"[a-z0-9]{8}")
+
+GONE = "You may not see this session any more."
+
+
+class SessionPages:
+    def __init__(self, gate: Gate, desk: Desk, watching: Watching) -> None:
+        self._gate = gate
+        self._desk = desk
+        self._watching = watching
+        self._streams: Counter[int] = Counter()
+
+    def routes(self) -> list[BaseRoute]:
+        at = "/sessions/{id}"
+        return [
+            Route(at, self._gate.page(self._show)),
+            Route(f"{at}/events", self._gate.plain(self._stream)),
+            Route(f"{at}/log", self._gate.plain(self._log)),
+            Route(f"{at}/stop", self._gate.form(self._stop), methods=["POST"]),
+            Route(f"{at}/retry", self._gate.form(self._retry), methods=["POST"]),
+        ]
+
+    async def _session(self, request: Request, visitor: Visitor) -> Session:
+        """Hidden for who cannot read its repository."""
+        name = request.path_params["id"]
+        try:
+            found = await sessions.session(self._gate.store, SessionId(name)) if _ID.fullmatch(name) else None
+        except StoreError:
+            found = None
+        if found is None or not await self._may_read(visitor, found):
+            raise Hidden("no such session")
+        return found
+
+    async def _may_read(self, visitor: Visitor, session: Session) -> bool:
+        return await self._gate.access.may_read(visitor, (session.thread.repo, session.installation_id))
+
+    async def _show(self, request: Request, visitor: Visitor) -> Response:
+        return await self._page(visitor, await self._session(request, visitor))
+
+    async def _page(self, visitor: Visitor, session: Session, said: str = "", status: int = 200) -> Response:
+        watched = self._watching.of(session.id)
+        await watched.refresh()
+        thread, settings = session.thread, self._desk.settings
+        permission = await self._gate.access.permission(visitor, (thread.repo, session.installation_id))
+        kind = "pull" if thread.is_pull else "issues"
+        return self._gate.pages.render(
+            "session.html",
+            status=status,
+            title=f"{thread.repo.full_name}#{thread.number}",
+            visitor=visitor,
+            session=session,
+            thread_url=f"{settings.github.url}/{thread.repo.full_name}/{kind}/{thread.number}",
+            thread_name=f"{thread.repo.full_name}#{thread.number}",
+            view=watched.overview,
+            overview_html=watched.drawn,
+            chapters=watched.chapters(),
+            dropped=watched.conversation.dropped,
+            seq=watched.conversation.seq,
+            may_write=permission.may_write,
+            said=said,
+            mood="bad" if status >= 400 else "good",
+        )
+
+    async def _stop(self, request: Request, visitor: Visitor, fields: Fields) -> Response:
+        session = await self._session(request, visitor)
+        await buttons.press_stop(session, Person(visitor.id, visitor.login), self._desk)
+        return RedirectResponse(f"/sessions/{session.id}", 303, COMMON)
+
+    async def _retry(self, request: Request, visitor: Visitor, fields: Fields) -> Response:
+        session = await self._session(request, visitor)
+        await buttons.press_retry(session, Person(visitor.id, visitor.login), self._desk)
+        return RedirectResponse(f"/sessions/{session.id}", 303, COMMON)
+
+    async def _log(self, request: Request, visitor: Visitor) -> Response:
+        session = await self._session(request, visitor)
+        name = f'attachment; filename="forgehand-{session.id}.log"'
+        headers = {**COMMON, "Content-Disposition": name, "Content-Security-Policy": "sandbox; default-src 'none'"}
+        return StreamingResponse(self._lines(session.id), media_type="text/plain", headers=headers)
+
+    async def _lines(self, session: SessionId) -> AsyncIterator[bytes]:
+        after = 0
+        while rows := await events.of_session(self._gate.store, session, after, LOG_PAGE):
+            after = rows[-1].seq
+            yield "".join(f"{row.line}\n" for row in rows).encode()
+
+    async def _stream(self, request: Request, visitor: Visitor) -> Response:
+        session = await self._session(request, visitor)
+        if self._streams.total() >= MOST_STREAMS or self._streams[visitor.id] >= MOST_STREAMS_EACH:
+            return PlainTextResponse("Too many pages are open.\n", 503, {**COMMON, "Retry-After": "30"})
+        watched = self._watching.of(session.id)
+        await watched.refresh()
+        given = request.headers.get("last-event-id") or request.query_params.get("after", "")
+        after = int(given) if given.isascii() and given.isdecimal() and len(given) < 18 else 0
+        return EventStream(self._allowed(visitor, session, watched, after))
+
+    async def _allowed(
+        self, visitor: Visitor, session: Session, watched: Watched, after: int
+    ) -> AsyncGenerator[bytes, None]:
+        """Asked again before what comes next is handed out; while GitHub does not answer, the browser comes back."""
+        clock, checked_at = self._gate.store.now, self._gate.store.now()
+        self._streams[visitor.id] += 1
+        try:
+            async with aclosing(watched.stream(after)) as chunks:
+                async for chunk in chunks:
+                    if not 0 <= clock() - checked_at < CHECK_SECONDS:
+                        if not await self._still_may(visitor, session):
+                            yield event("gone", GONE)
+                            return
+                        checked_at = clock()
+                    yield chunk
+        except TransientError:
+            return
+        finally:
+            self._streams[visitor.id] -= 1
+
+    async def _still_may(self, visitor: Visitor, session: Session) -> bool:
+        return await self._gate.people.by_mark(visitor.mark) is not None and await self._may_read(visitor, session)

@@ -1,0 +1,66 @@
+"""The pages of the running service, put together; until it runs they say that it is starting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import BaseRoute, Mount
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from bot.handlers.desk import Desk
+from bot.vault import Vault
+from bot.web.pages.access import Access
+from bot.web.pages.frame import COMMON, Pages, static_routes
+from bot.web.pages.gate import Gate
+from bot.web.pages.installations import InstallationPages
+from bot.web.pages.lists import ListPages
+from bot.web.pages.sessions import SessionPages
+from bot.web.pages.sign_in import SignIn
+from bot.web.pages.visitors import Visitors
+from bot.web.pages.watch import Watching
+from sandbox.agents.base import Agent
+
+STARTING = "Forgehand is starting. Please load this page again in a moment.\n"
+ENDING = "Forgehand is stopping. Please load this page again in a moment.\n"
+
+
+class Site:
+    """It is `opened` once the service can answer, and closed before the server ends: streams would hold that up."""
+
+    def __init__(self) -> None:
+        self._app: ASGIApp = _waiting(STARTING)
+
+    def routes(self) -> list[BaseRoute]:
+        """They take all that nobody else has taken."""
+        return [Mount("/", app=self)]
+
+    @contextmanager
+    def opened(self, desk: Desk, vault: Vault, agent: Agent) -> Iterator[None]:
+        pages, settings = Pages(), desk.settings
+        people, access = Visitors(desk.store), Access(desk.github, desk.store.now)
+        sign_in = SignIn(pages, people, settings.github, settings.public_url)
+        gate = Gate(desk.store, pages, people, access, sign_in)
+        watching = Watching(desk.store, pages, agent)
+        routes = [
+            *sign_in.routes(),
+            *ListPages(gate).routes(),
+            *SessionPages(gate, desk, watching).routes(),
+            *InstallationPages(gate, settings, vault).routes(),
+            *static_routes(),
+        ]
+        self._app = Starlette(routes=routes)
+        try:
+            yield
+        finally:
+            self._app = _waiting(ENDING)
+            watching.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+
+def _waiting(words: str) -> ASGIApp:
+    return PlainTextResponse(words, 503, {**COMMON, "Retry-After": "2"})

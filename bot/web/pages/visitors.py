@@ -1,0 +1,82 @@
+"""Who looks at a page: the signed-in person behind a cookie, and the proof that a form of theirs is ours."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from dataclasses import dataclass, field
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from bot.models import Person
+from bot.store import visits
+from bot.store.base import Store
+from bot.web.pages import origin
+
+VISIT_SECONDS = 8 * 3600.0
+LONGEST_MARK = 100
+
+
+@dataclass(frozen=True)
+class Visitor:
+    id: int
+    login: str
+    ends_at: float
+    csrf: str = field(repr=False)
+    """What every form that we give to this browser carries."""
+    mark: str = field(repr=False)
+
+
+class Visitors:
+    """The cookie is a mark without meaning; what it stands for is in the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def of(self, request: Request) -> Visitor | None:
+        return await self.by_mark(request.cookies.get(cookie_name("forgehand", request), ""))
+
+    async def by_mark(self, mark: str) -> Visitor | None:
+        """Also for a stream that has been open for a while."""
+        if not 20 < len(mark) < LONGEST_MARK:
+            return None
+        visit = await visits.get(self._store, mark)
+        return Visitor(visit.user_id, visit.login, visit.ends_at, _csrf(mark), mark) if visit else None
+
+    async def begin(self, request: Request, response: Response, person: Person) -> None:
+        """With a new mark in any case: what was in the browser before may be known to others."""
+        mark = secrets.token_urlsafe(32)
+        await visits.begin(self._store, mark, person.id, person.login, VISIT_SECONDS)
+        set_cookie(request, response, "forgehand", mark, VISIT_SECONDS)
+
+    async def end(self, request: Request, response: Response, visitor: Visitor) -> None:
+        await visits.end(self._store, visitor.mark)
+        set_cookie(request, response, "forgehand", "", 0)
+
+
+def is_theirs(request: Request, visitor: Visitor, given: str) -> bool:
+    """A form of ours, sent by the browser that we gave it to, from this very site."""
+    return origin.is_same(request) and hmac.compare_digest(visitor.csrf.encode(), given.encode())
+
+
+def set_cookie(request: Request, response: Response, name: str, value: str, seconds: float) -> None:
+    """Lax: it must come along when GitHub sends somebody back."""
+    response.set_cookie(
+        cookie_name(name, request),
+        value,
+        max_age=int(seconds),
+        path="/",
+        secure=origin.is_https(request),
+        httponly=True,
+        samesite="lax",
+    )
+
+
+def cookie_name(name: str, request: Request) -> str:
+    """With the prefix no other host of the domain can set it; browsers allow it over https only."""
+    return f"__Host-{name}" if origin.is_https(request) else name
+
+
+def _csrf(mark: str) -> str:
+    return hmac.digest(mark.encode(), b"forgehand form", "sha256").hex()

@@ -1,0 +1,200 @@
+"""One picture of a session for all who watch it: read from the store once, rendered once, handed to each as bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from bot.errors import BotError
+from bot.models import SessionId, TurnState
+from bot.store import events, looks
+from bot.store.base import Store
+from bot.store.looks import Look
+from bot.web.pages.conversation import Conversation
+from bot.web.pages.frame import Pages
+from bot.web.pages.overview import Overview, overview
+from sandbox.agents.base import Agent
+
+log = logging.getLogger(__name__)
+
+LIVE_SECONDS = 0.4
+REST_SECONDS = 3.0
+"""Between two looks, while a turn runs and while none does."""
+HEARTBEAT_SECONDS = 15.0
+PAGE = 200
+MOST_KEPT = 50
+"""Sessions whose picture is remembered while nobody watches."""
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A turn on the page: its head, and its entries as they stand; all made by our own templates."""
+
+    n: int
+    head: Markup
+    entries: list[Markup]
+    end: Markup
+
+
+class Watched:
+    """`refresh` brings it up to date; `stream` follows it."""
+
+    def __init__(self, session: SessionId, store: Store, pages: Pages, agent: Agent) -> None:
+        self.session = session
+        self.viewers = 0
+        self.conversation = Conversation(agent.decoder)
+        self.overview = Overview()
+        self._store = store
+        self._pages = pages
+        self._heads: dict[int, tuple[Markup, Markup]] = {}
+        self._html: dict[str, Markup] = {}
+        self._batches: dict[int, tuple[bytes, int]] = {}
+        self.drawn = Markup()
+        """The overview, as HTML."""
+        self._state = b""
+        self._version = 0
+        self._news = asyncio.Event()
+        self._closed = False
+        self._lock = asyncio.Lock()
+        self._read_at = float("-inf")
+        self._task: asyncio.Task[None] | None = None
+
+    async def refresh(self) -> None:
+        """As it stands now or later: many who ask while one looks are answered by the next look."""
+        clock = asyncio.get_running_loop().time
+        asked_at = clock()
+        async with self._lock:
+            if self._read_at >= asked_at:
+                return
+            began = clock()
+            look = await looks.of(self._store, self.session)
+            await self._read_on(look.last_seq)
+            self._redraw(look)
+            self._read_at = began
+
+    def chapters(self) -> list[Chapter]:
+        of_turn: dict[int, list[Markup]] = {n: [] for n in self._heads}
+        for entry in self.conversation.entries.values():
+            of_turn[entry.turn].append(self._html[entry.id])
+        return [Chapter(n, head, of_turn[n], end) for n, (head, end) in self._heads.items()]
+
+    async def stream(self, after: int) -> AsyncGenerator[bytes, None]:
+        """All that was changed after that line, then what changes; ends when the service does."""
+        self.viewers += 1
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._follow())
+        seq, seen = after if after <= self.conversation.seq else 0, -1
+        try:
+            yield b"retry: 1000\n\n"
+            while not self._closed:
+                news, fresh = self._news, b""
+                if seen != self._version:
+                    seen, fresh = self._version, self._state
+                if self.conversation.seq > seq:
+                    lines, seq = self._since(seq)
+                    fresh += lines
+                if fresh:
+                    yield fresh
+                elif not await _soon(news):
+                    yield b": still here\n\n"
+        finally:
+            self.viewers -= 1
+
+    def close(self) -> None:
+        self._closed = True
+        self._news.set()
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _follow(self) -> None:
+        while self.viewers:
+            try:
+                await self.refresh()
+            except BotError as error:
+                log.warning("a watched session cannot be read", extra={"session": self.session, "error": str(error)})
+            await asyncio.sleep(LIVE_SECONDS if self.overview.live else REST_SECONDS)
+
+    async def _read_on(self, last: int) -> None:
+        """No further than the turns are known."""
+        talk = self.conversation
+        while talk.seq < last:
+            before = talk.seq
+            rows = await events.of_session(self._store, self.session, before, PAGE)
+            for row in rows:
+                if row.seq <= last:
+                    talk.feed(row)
+            for entry in talk.since(before):
+                self._html[entry.id] = self._pages.fragment("entry.html", entry=entry)
+            if talk.seq == before:
+                return
+        if len(self._html) > len(talk.entries):
+            self._html = {name: html for name, html in self._html.items() if name in talk.entries}
+
+    def _redraw(self, look: Look) -> None:
+        state = self.conversation.states.get(look.turns[-1].n) if look.turns else None
+        self.overview = overview(look, state, self._store.now())
+        self._heads = {turn.n: self._around(look, turn.n) for turn in look.turns}
+        self.drawn = self._pages.fragment("overview.html", view=self.overview)
+        heads = [{"turn": n, "head": head, "end": end} for n, (head, end) in self._heads.items()]
+        shown = {"html": self.drawn, "headline": self.overview.headline, "live": self.overview.live}
+        state_bytes = b"".join([*(event("turn", one) for one in heads), event("overview", shown)])
+        self._batches.clear()
+        if state_bytes != self._state:
+            self._state = state_bytes
+            self._version += 1
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    def _around(self, look: Look, n: int) -> tuple[Markup, Markup]:
+        turn = next(one for one in look.turns if one.n == n)
+        head = self._pages.fragment("turn_head.html", turn=turn)
+        return head, self._pages.fragment("turn_end.html", turn=turn) if turn.state is TurnState.DONE else Markup()
+
+    def _since(self, seq: int) -> tuple[bytes, int]:
+        """Viewers who stand at the same line share the bytes."""
+        if seq not in self._batches:
+            told = self.conversation.since(seq)
+            shown = [{"id": one.id, "turn": one.turn, "html": self._html[one.id]} for one in told]
+            self._batches[seq] = event("lines", shown, self.conversation.seq), self.conversation.seq
+        return self._batches[seq]
+
+
+class Watching:
+    """The sessions that are watched, and some that were."""
+
+    def __init__(self, store: Store, pages: Pages, agent: Agent) -> None:
+        self._store = store
+        self._pages = pages
+        self._agent = agent
+        self._all: dict[SessionId, Watched] = {}
+
+    def of(self, session: SessionId) -> Watched:
+        found = self._all.pop(session, None) or Watched(session, self._store, self._pages, self._agent)
+        self._all[session] = found  # the one asked for last stands last
+        idle = [name for name, one in self._all.items() if not one.viewers and one is not found]
+        for name in idle[: max(0, len(self._all) - MOST_KEPT)]:
+            del self._all[name]
+        return found
+
+    def close(self) -> None:
+        for one in self._all.values():
+            one.close()
+
+
+def event(name: str, data: object, seq: int | None = None) -> bytes:
+    mark = "" if seq is None else f"id: {seq}\n"
+    return f"event: {name}\n{mark}data: {json.dumps(data)}\n\n".encode()
+
+
+async def _soon(news: asyncio.Event) -> bool:
+    try:
+        async with asyncio.timeout(HEARTBEAT_SECONDS):
+            await news.wait()
+    except TimeoutError:
+        return False
+    return True

@@ -1,0 +1,59 @@
+"""How pages put times, money, sizes and states into words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from bot import endings, replies
+from bot.models import Outcome, Step, TurnState
+
+
+def clock(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S")
+
+
+def moment(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def duration(seconds: float) -> str:
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def usd(amount: float) -> str:
+    return f"${amount:.2f}" if amount >= 0.1 or not amount else f"${amount:.4f}"
+
+
+def standing(state: TurnState, outcome: Outcome | None, step: Step | None = None) -> str:
+    """Of a turn, in a few words."""
+    if state is TurnState.DONE:
+        return replies.headline(outcome or Outcome.FAILED)
+    if state is TurnState.QUEUED:
+        return "⏳ Queued"
+    return f"🛠️ {endings.STEP_WORDS[step].capitalize()}" if step else "🛠️ Running"
+
+
+def short(text: str, most: int = 120) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "clock": clock,
+    "moment": moment,
+    "iso": iso,
+    "duration": duration,
+    "usd": usd,
+    "short": short,
+    "standing": lambda one: standing(one.state, one.outcome),
+}

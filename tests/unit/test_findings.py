@@ -1,0 +1,94 @@
+"""What an agent hands over as a review, and which lines a diff shows: read with tolerance, and without mistakes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot import diffs, findings, review_words
+from bot.findings import Finding, Verdict
+
+GOOD: dict[str, Any] = {"path": "a.py", "line": 3, "severity": "major", "confidence": 0.8, "body": "Wrong."}
+PATCH = """\
+diff --git a/a.py b/a.py
+index 1..2 100644
+--- a/a.py
++++ b/a.py
+@@ -1,2 +1,3 @@
+ one
++++ b/not-a-name
++two
+@@ -10 +11,0 @@ def f():
+--- a/neither
+diff --git a/old name.txt b/new name.txt
+similarity index 90%
+rename from old name.txt
+rename to new name.txt
+--- a/old name.txt\t
++++ b/new name.txt\t
+@@ -5,1 +5,1 @@
+-x
++y
+diff --git a/gone b/gone
+--- a/gone
++++ /dev/null
+@@ -1 +0,0 @@
+-z
+diff --git "a/t\\tab\\303\\251" "b/t\\tab\\303\\251"
+--- /dev/null
++++ "b/t\\tab\\303\\251"
+@@ -0,0 +1 @@
++w
+\\ No newline at end of file
+diff --git a/pic.png b/pic.png
+Binary files a/pic.png and b/pic.png differ
+"""
+
+
+def test_a_diff_shows_the_lines_of_the_new_files() -> None:
+    first, renamed, gone, odd, binary = diffs.parse(PATCH)
+    assert (first.path, first.hunks) == ("a.py", ((1, 3),))
+    assert first.shows(1, 3) and not first.shows(3, 4) and not first.shows(0, 1)
+    assert (renamed.path, renamed.names) == ("new name.txt", ("old name.txt", "new name.txt"))
+    assert renamed.hunks == ((5, 5),)
+    assert (gone.path, gone.names, gone.hunks) == (None, ("gone",), ())
+    assert (odd.path, odd.hunks) == ("t\tab\u00e9", ((1, 1),))
+    assert (binary.path, binary.names) == (None, ("pic.png",))
+
+
+@given(st.text())
+def test_any_text_can_be_read_as_a_diff(text: str) -> None:
+    diffs.parse(text)
+    diffs.parse(f"diff --git a/x b/x\n{text}")
+
+
+@pytest.mark.parametrize("raw", [None, {}, {"summary": 3}, {"comments": []}])
+def test_what_is_no_review_is_none(raw: dict[str, Any] | None) -> None:
+    assert findings.read(raw) is None
+
+
+def test_a_comment_that_cannot_be_understood_costs_none_of_the_others() -> None:
+    bad = [{**GOOD, **one} for one in ({"line": 0}, {"line": "3"}, {"line": True}, {"body": " "}, {"path": None})]
+    review = findings.read({"verdict": "APPROVED", "summary": " ok ", "comments": [*bad, "x", GOOD, GOOD]})
+    assert review is not None
+    assert (review.verdict, review.summary, review.left_out) == (Verdict.APPROVE, "ok", 6)
+    assert review.comments == (Finding("a.py", 3, "Wrong.", None, "major", 0.8),)
+    assert findings.load(findings.dump(review)) == review
+
+
+@pytest.mark.parametrize(
+    ("given_as", "share"), [(0.9, 0.9), (90, 0.9), ("85%", 0.85), ("high", 0.9), ("?", None), (None, None), (-1, None)]
+)
+def test_confidence_is_a_share(given_as: object, share: float | None) -> None:
+    review = findings.read({"summary": "x", "comments": [{**GOOD, "confidence": given_as}]})
+    assert review is not None and review.comments[0].confidence == share
+
+
+def test_a_suggestion_cannot_leave_its_block() -> None:
+    one = Finding("a.py", 1, "x", suggestion="```\n@octo\n````\n")
+    body = review_words.on_line(one, "abcd1234-1-1", lambda text: text)
+    assert body.endswith("`````suggestion\n```\n@octo\n````\n`````")
+    assert "```suggestion\n```" in (review_words.suggestion(Finding("a.py", 1, "x", suggestion="")) or "")
