@@ -17,6 +17,7 @@ from bot.cli.main import app
 from bot.command_options import USAGE
 from bot.commands import FORMS
 from bot.errors import SettingsError
+from bot.simulation.scenarios.plays import PLAYS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -137,6 +138,11 @@ def test_the_options_of_execute() -> None:
     known = {option for parameter in execute.params for option in parameter.opts if option.startswith("--")}
     named = set(re.findall(r"--[a-z][a-z-]+", section("Run it on a folder, without GitHub")))
     assert known - {"--help", "--config"} == named
+
+
+def test_the_plays_of_the_demo() -> None:
+    named = [cells[0].strip("`") for cells in rows(section("Try it")) if len(cells) == 2]
+    assert named[1:] == list(PLAYS)
 
 
 def test_the_commands_of_a_comment() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,16 +12,28 @@ import typer
 
 from bot import settings
 from bot.cli import console
-from bot.models import Outcome
 
 if TYPE_CHECKING:
-    from bot.cli.demo_world import Story
+    from bot.cli.demo_story import Story
 
 
 WAIT_FOR_WATCHER_SECONDS = 15.0
 
 
+class Scenario(StrEnum):
+    """The names of the plays."""
+
+    FIX = "fix"
+    ASK = "ask"
+    PLAN = "plan"
+    STEER = "steer"
+    STOP = "stop"
+    UNDO = "undo"
+    CRASH = "crash"
+
+
 def command(
+    scenario: Annotated[Scenario, typer.Option(help="What is played.")] = Scenario.FIX,
     headless: Annotated[bool, typer.Option("--headless", help="Run once without a browser, then end.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object; implies --headless.")] = False,
     port: Annotated[
@@ -28,51 +41,64 @@ def command(
     ] = 8787,
 ) -> None:
     """Watch a real session on a simulated GitHub: no account, no key, no network."""
-    console.run(_headless(as_json) if headless or as_json else _watched(port))
+    console.run(_headless(scenario, as_json) if headless or as_json else _watched(scenario, port))
 
 
 def _root() -> Path:
     return settings.data_dir(settings.from_environment()) / "demo"
 
 
-async def _headless(as_json: bool) -> None:
+async def _headless(scenario: Scenario, as_json: bool) -> None:
     from bot.cli import demo_world
+    from bot.simulation.scenarios.plays import PLAYS
 
     console.require_git()
-    async with demo_world.telling(_root(), 0, paced=False, sweeping=True) as story:
-        outcome = await story.tell()
-        found = {
-            "outcome": outcome.value,
-            "pull_request": f"{story.github.url}/{story.repo.full_name}/pull/{story.pull.number}"
-            if story.pull
-            else None,
-            "branch": story.pull.head if story.pull else None,
-            "tests_passed": await story.tests_pass(),
-            "seconds": story.seconds,
-            "edits": len(story.live.history) - 1 if story.live else 0,
-            "credentials_found": story.credentials_found(),
-            "isolation": story.isolation,
-            "simulated": demo_world.SIMULATED,
-        }
+    async with demo_world.telling(_root(), 0, PLAYS[scenario], watched=False) as story:
+        await story.begin()
+        await story.end()
+        found = await _found(story)
     if as_json:
         console.print_json(found)
     else:
         for name, value in found.items():
             typer.echo(f"{name}: {value}")
-    if outcome is not Outcome.PULL_REQUEST or not found["tests_passed"] or found["credentials_found"]:
+    if not found["as_expected"]:
         raise typer.Exit(1)
 
 
-async def _watched(port: int) -> None:
+async def _found(story: Story) -> dict[str, Any]:
+    from bot.cli.demo_world import SIMULATED
+
+    tests_passed, credentials = await story.tests_pass(), story.credentials_found()
+    as_played = (tuple(story.outcomes), tests_passed) == (story.play.outcomes, story.play.mended)
+    return {
+        "scenario": story.play.name,
+        "as_expected": as_played and not credentials,
+        "outcome": story.outcomes[-1].value,
+        "outcomes": [one.value for one in story.outcomes],
+        "pull_request": story.pull_url,
+        "branch": story.pull.head if story.pull else None,
+        "tests_passed": tests_passed,
+        "seconds": story.seconds,
+        "edits": len(story.live[0].history) - 1,
+        "service_starts": story.service.starts,
+        "credentials_found": credentials,
+        "isolation": story.service.isolation,
+        "simulated": SIMULATED,
+    }
+
+
+async def _watched(scenario: Scenario, port: int) -> None:
     from bot.cli import demo_world
+    from bot.simulation.scenarios.plays import PLAYS
 
     console.require_git()
     stop = console.stop_signals()
     console.say("Starting a simulated GitHub, a scripted model, and Forgehand …")
-    async with demo_world.telling(_root(), port, paced=True, sweeping=False) as story:
+    async with demo_world.telling(_root(), port, PLAYS[scenario], watched=True) as story:
         console.say(f"\n  Watch it here:  {story.url}\n")
         console.say(f"Simulated: {'; '.join(demo_world.SIMULATED)}.")
-        console.say(f"Real: Forgehand, its gateway, git, the Claude Code CLI; sandbox: {story.isolation}.")
+        console.say(f"Real: Forgehand, its gateway, git, the Claude Code CLI; sandbox: {story.service.isolation}.")
         console.say(f"It begins when you open the page, or in {WAIT_FOR_WATCHER_SECONDS:.0f} s. Ctrl-C ends it.")
         await _until(story.watched.wait(), stop, WAIT_FOR_WATCHER_SECONDS)
         if await _until(_tell(story), stop):
@@ -83,11 +109,12 @@ async def _watched(port: int) -> None:
 
 
 async def _tell(story: Story) -> None:
-    outcome = await story.tell()
-    console.say(f"\nThe session ended after {story.seconds['final']:.0f} s: {outcome.value.replace('_', ' ')}.")
+    await story.begin()
+    outcome = story.outcomes[0].value.replace("_", " ")
+    console.say(f"\nThe turn ended after {story.seconds['final']:.0f} s: {outcome}.")
     if story.pull_url:
         console.say(f"The pull request: {story.pull_url}")
-    console.say("Comment on the page to go on. Ctrl-C ends the demo.")
+    console.say(f"{story.play.hint or 'Comment on the page, or press its buttons, to go on'}. Ctrl-C ends the demo.")
 
 
 async def _until(work: Coroutine[Any, Any, object], stop: asyncio.Event, timeout: float | None = None) -> bool:

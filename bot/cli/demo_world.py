@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import errno
 import os
 import secrets
 import shutil
-import sys
-import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from bot import app, settings
-from bot.cli.sweep import credentials_in
+from bot.cli.demo_service import Service
+from bot.cli.demo_story import MAINTAINER, Story
 from bot.errors import SettingsError
-from bot.models import Outcome
 from bot.simulation.anthropic import SimulatedAnthropic
 from bot.simulation.github import SimulatedGitHub
-from bot.simulation.github.state import App, Comment, Issue, Pull, Repository
+from bot.simulation.github.state import App, Issue, Repository
 from bot.simulation.pages.views import Pages
 from bot.simulation.scenarios import discount
+from bot.simulation.scenarios.plays import Play
 from bot.workbench import slots
 from sandbox.choice import choose
 
@@ -32,116 +28,43 @@ NOTICE = (
     "the Claude Code CLI, and the sandbox: {isolation}."
 )
 SIMULATED = ["GitHub (API, git server, webhooks, pages)", "the model's answers (a scripted Anthropic API)"]
-MAINTAINER = "maya"
-FINAL = "outcome="
 STALE = ("repositories", "turns", "transcripts", "kept")
 
 
-@dataclass
-class Story:
-    """What happens in one run, with the times at which it happened."""
-
-    github: SimulatedGitHub
-    model: SimulatedAnthropic
-    repo: Repository
-    issue: Issue
-    app: App
-    data_dir: Path
-    url: str
-    isolation: str
-    watched: asyncio.Event
-    """Set once somebody looks at the page."""
-    secrets: list[str]
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def live(self) -> Comment | None:
-        """The live comment of the first turn."""
-        return next((one for one in self.issue.comments if one.author is self.app.bot), None)
-
-    @property
-    def pull(self) -> Pull | None:
-        return next(iter(self.repo.pulls.values()), None)
-
-    @property
-    def pull_url(self) -> str | None:
-        return f"{self.github.url}/{self.repo.full_name}/pull/{self.pull.number}" if self.pull else None
-
-    async def tell(self, timeout: float = 120.0) -> Outcome:
-        """The maintainer asks; returns how it ended."""
-        began = time.monotonic()
-
-        def passed(stage: str) -> None:
-            self.seconds[stage] = round(time.monotonic() - began, 3)
-
-        self.github.comment(self.issue, discount.COMMENT, by=MAINTAINER)
-        await self.github.changed(lambda: self.live, timeout)
-        passed("comment")
-        await self.model.until(lambda model: bool(model.requests), timeout)
-        passed("first_model_request")
-        pulls = asyncio.create_task(self.github.changed(lambda: self.pull, timeout))
-        pulls.add_done_callback(lambda task: None if task.cancelled() else passed("pull_request"))
-        outcome = await self.github.changed(self._outcome, timeout)
-        assert outcome is not None
-        passed("final")
-        pulls.cancel()
-        await asyncio.gather(pulls, return_exceptions=True)
-        return outcome
-
-    def _outcome(self) -> Outcome | None:
-        first = self.live.body.partition("\n")[0] if self.live else ""
-        return Outcome(first.partition(FINAL)[2].split()[0]) if FINAL in first else None
-
-    async def tests_pass(self) -> bool:
-        """On a checkout of what was really pushed."""
-        pull = self.pull
-        if pull is None:
-            return False
-        folder = self.github.state.root / "checked-out"
-        self.repo.checkout_to(folder, pull.head)
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "unittest", "-q", cwd=folder, stderr=asyncio.subprocess.DEVNULL
-        )
-        return await process.wait() == 0
-
-    def credentials_found(self) -> list[str]:
-        """Where one of this run's credentials can be read though it should not: nowhere, we hope."""
-        tokens = [token.value for token in self.github.state.tokens.values()]
-        said = [request.body for request in self.model.requests]
-        bodies = [body for issue in self.repo.issues.values() for one in issue.comments for _, body in one.history]
-        return credentials_in([*self.secrets, *tokens], said, bodies, self.data_dir / "state.db")
-
-
 @asynccontextmanager
-async def telling(root: Path, port: int, *, paced: bool, sweeping: bool) -> AsyncIterator[Story]:
-    """Everything up and connected; nobody has asked for anything yet. Demos beside each other have a folder each,
-    and none leaves anything running."""
+async def telling(root: Path, port: int, play: Play, *, watched: bool) -> AsyncIterator[Story]:
+    """Everything up and connected; nobody has asked for anything yet. `watched` leaves a person time to look; without,
+    the agent looks for credentials before it works. Demos beside each other have a folder each, and none leaves
+    anything running."""
     async with AsyncExitStack() as stack:
         folder = _taken(stack, root)
         data_dir, github_dir = folder / "data", folder / "github"
         shutil.rmtree(github_dir, ignore_errors=True)
         _forget(data_dir)
+        (folder / "service.log").unlink(missing_ok=True)
         key, hook = f"sk-ant-api03-{secrets.token_urlsafe(60)}", secrets.token_hex(24)
-        pages = Pages(by=MAINTAINER, notice="")
+        pages = Pages(by=MAINTAINER, notice="", hint=play.hint)
         github = await _github(stack, github_dir, port, pages)
         model = await stack.enter_async_context(SimulatedAnthropic.running(api_key=key))
-        model.default(discount.script(paced=paced, sweeping=sweeping))
+        interrupted = play.meanwhile is not None
+        model.default(discount.script(paced=watched, sweeping=not watched, interrupted=interrupted))
         registered = github.create_app(slug="forgehand", webhook_secret=hook)
         repo, issue = _shop(github, registered)
         values = _settings(data_dir, github, registered, model, key)
         stack.push_async_callback(_end_environments, data_dir)
-        service = await stack.enter_async_context(app.running(settings.read(values)))
-        registered.webhook_url = f"{service.url}/webhook"
+        service = await stack.enter_async_context(Service.running(values, registered, folder / "service.log"))
         pages.notice = NOTICE.format(isolation=service.isolation)
+        pages.service = service
         yield Story(
+            play=play,
             github=github,
             model=model,
+            service=service,
             repo=repo,
             issue=issue,
             app=registered,
             data_dir=data_dir,
             url=f"{github.url}/{repo.full_name}/issues/{issue.number}",
-            isolation=service.isolation,
             watched=pages.watched,
             secrets=[key, hook, values["FORGEHAND_SECRET_KEY"], registered.private_key_pem],
         )

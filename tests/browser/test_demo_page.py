@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from playwright.async_api import ConsoleMessage, Page, Request, async_playwright, expect
 
@@ -27,10 +28,10 @@ START_SECONDS, SESSION_MS = 60.0, 60_000
 
 
 @asynccontextmanager
-async def demo(data_dir: Path) -> AsyncIterator[tuple[str, Process]]:
+async def demo(data_dir: Path, *options: str) -> AsyncIterator[tuple[str, Process]]:
     """The command as a person starts it, and the address that it names."""
     environment = {**os.environ, "FORGEHAND_DATA_DIR": str(data_dir)}
-    command = (sys.executable, "-m", "bot", "demo", "--port", "0")
+    command = (sys.executable, "-m", "bot", "demo", "--port", "0", *options)
     process = await asyncio.create_subprocess_exec(*command, env=environment, stderr=PIPE)
     assert process.stderr is not None
     said = ""
@@ -110,6 +111,42 @@ async def test_a_box_that_is_ticked_on_the_page_is_a_command(tmp_path: Path) -> 
         await expect(live).to_contain_text("asked to stop", timeout=SESSION_MS)
         await expect(live.locator("input[data-task]").first).not_to_be_checked()
         await expect(live).to_contain_text("/claude continue")
+
+
+async def test_a_plan_is_approved_by_a_tick_in_the_rendered_comment(tmp_path: Path) -> None:
+    async with demo(tmp_path / "data", "--scenario", "plan") as (url, _), browser_page(url) as page:
+        live = page.locator(".comment.bot")
+        await expect(page.locator(".try")).to_contain_text("tick “Approve the plan”")
+        await expect(live).to_contain_text("clamp the price at zero", timeout=SESSION_MS)
+        await live.locator("li", has_text="Approve the plan").locator("input[data-task]").check()
+        await expect(live.nth(1)).to_contain_text("Opened a pull request", timeout=SESSION_MS)
+        await expect(live.first.locator("input[data-task]")).to_have_count(0)
+
+
+async def test_words_and_a_crash_by_the_buttons_and_the_session_goes_on(tmp_path: Path) -> None:
+    async with demo(tmp_path / "data") as (url, _), browser_page(url) as page:
+        live, panel = page.locator(".comment.bot"), page.locator(".try")
+        await expect(live.first).to_contain_text("Now:", timeout=SESSION_MS)
+        await panel.get_by_role("button", name="Say something to the agent").click()
+        crash = panel.get_by_role("button", name="Crash Forgehand")
+        await crash.dblclick()
+        await expect(panel).to_contain_text("started again 1 ×", timeout=SESSION_MS)
+        await expect(crash).to_be_focused()
+        await expect(live.first).to_contain_text("Opened a pull request", timeout=SESSION_MS)
+        await expect(live.first).to_contain_text("a test for a discount of 100 %")
+        await expect(live).to_have_count(1)
+        await expect(page.locator(".mention")).to_have_count(1)
+        await panel.get_by_role("button", name="Take the last push back").click()
+        await expect(live.nth(1)).to_contain_text("Pushed", timeout=SESSION_MS)
+
+
+async def test_a_crash_is_asked_for_by_the_page_alone(tmp_path: Path) -> None:
+    async with demo(tmp_path / "data") as (url, _), httpx.AsyncClient() as client:
+        site = urlsplit(url)
+        answer = await client.post(
+            f"http://{site.netloc}/watch/crash", headers={"origin": "https://elsewhere.example"}, timeout=START_SECONDS
+        )
+        assert answer.status_code == 403
 
 
 async def test_a_page_whose_demo_has_ended_says_so(tmp_path: Path) -> None:

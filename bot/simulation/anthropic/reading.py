@@ -60,11 +60,12 @@ class ModelRequest:
     @cached_property
     def prompt(self) -> str:
         """The last words of a person, without what the client put beside them."""
-        for message in reversed(self.messages):
-            words = _words(message)
-            if words:
-                return "\n".join(words)
-        return ""
+        return next((words for words in reversed(self.spoken) if words), "")
+
+    @cached_property
+    def spoken(self) -> list[str]:
+        """For each message, a person's words in it; empty where there are none."""
+        return ["\n".join(_words(message)) for message in self.messages]
 
     @property
     def tool_results(self) -> list[ToolResult]:

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import parse_qs
 
 from jinja2 import Environment, PackageLoader, select_autoescape
@@ -26,13 +27,37 @@ POLICY = (
 COALESCE_SECONDS = 0.15
 HEARTBEAT_SECONDS = 15.0
 LONGEST_FORM = 300_000
+ELSEWHERE = "Only this page may do that."
+UNFINISHED = re.compile(r"<!-- forgehand:session=\w+ turn=\d+ state=\w+ -->")
+WHILE_IT_WORKS = (
+    ("Say something to the agent", "/claude also test a discount of exactly 100 %"),
+    ("Stop it", "/claude stop"),
+)
+OTHERWISE = (
+    ("Have it fixed", "/claude fix this and keep the tests green"),
+    ("Ask", "/claude ask what does `discounted` do?"),
+    ("Plan first", "/claude plan how to fix this"),
+    ("Take the last push back", "/claude undo"),
+)
+"""Buttons under a thread: what each is called, and what it comments."""
+
+
+class Service(Protocol):
+    """What the page's button kills and starts again."""
+
+    up: bool
+    starts: int
+
+    async def crash(self) -> None: ...
 
 
 class Pages:
     """Server-rendered; a small script fetches the page anew when the state has changed."""
 
-    def __init__(self, *, by: str, notice: str) -> None:
+    def __init__(self, *, by: str, notice: str, hint: str = "") -> None:
         self.notice = notice
+        self.service: Service | None = None
+        self._hint = hint
         self.watched = asyncio.Event()
         """Set once somebody looks."""
         self._by = by
@@ -49,6 +74,7 @@ class Pages:
             Route("/", self.index),
             Mount("/watch/static", StaticFiles(directory=HERE / "static")),
             Route("/watch/events", self.events),
+            Route("/watch/crash", self.crash, methods=["POST"]),
             Route("/{owner}/{repo}/issues/{number:int}", self.thread),
             Route("/{owner}/{repo}/pull/{number:int}", self.thread),
             Route("/{owner}/{repo}/issues/{number:int}/say", self.speak, methods=["POST"]),
@@ -64,7 +90,10 @@ class Pages:
             return HTMLResponse("There is no such thread.", status_code=404)
         diff = await asyncio.to_thread(_diff, issue.repo, issue) if issue.pull else []
         pulls = [pull for pull in issue.repo.pulls.values() if _speaks_of(pull, issue)]
-        return self._page("thread.html", issue=issue, diff=diff, pulls=pulls)
+        working = any(UNFINISHED.match(one.body) for one in issue.comments if not one.deleted)
+        actions = WHILE_IT_WORKS if working else OTHERWISE
+        values = {"diff": diff, "pulls": pulls, "actions": actions, "hint": self._hint, "service": self.service}
+        return self._page("thread.html", issue=issue, **values)
 
     async def speak(self, request: Request) -> Response:
         """A comment by the demo's person, as GitHub's own form would make it."""
@@ -89,6 +118,15 @@ class Pages:
             return HTMLResponse("There is no such box any more.", status_code=404)
         self._github.tick(comment, int(at), by=self._by)
         return Response(status_code=204)
+
+    async def crash(self, request: Request) -> Response:
+        """Kills Forgehand hard; answers once it is there again."""
+        if not _from_this_page(request):
+            return HTMLResponse(ELSEWHERE, status_code=403)
+        if self.service is None:
+            return HTMLResponse("Forgehand is still starting.", status_code=409)
+        await self.service.crash()
+        return RedirectResponse(request.headers.get("referer", "/"), status_code=303)
 
     async def events(self, request: Request) -> Response:
         self.watched.set()
@@ -120,9 +158,8 @@ class Pages:
         issue = self._issue(request)
         if issue is None:
             return HTMLResponse("There is no such thread.", status_code=404)
-        origin = request.headers.get("origin")
-        if origin is not None and origin != str(request.base_url).rstrip("/"):
-            return HTMLResponse("Comments come from this page only.", status_code=403)
+        if not _from_this_page(request):
+            return HTMLResponse(ELSEWHERE, status_code=403)
         fields = await _fields(request)
         return (issue, fields) if fields is not None else HTMLResponse("This is too long.", status_code=413)
 
@@ -151,6 +188,11 @@ def _second_time(seen: asyncio.Event) -> Callable[[], bool]:
         return before
 
     return asked
+
+
+def _from_this_page(request: Request) -> bool:
+    origin = request.headers.get("origin")
+    return origin is None or origin == str(request.base_url).rstrip("/")
 
 
 async def _fields(request: Request) -> dict[str, str] | None:

@@ -1,9 +1,13 @@
-"""The demo's story: a small shop whose discount is wrong, an issue about it, and what the scripted model does."""
+"""The demo's shop: its discount is wrong, an issue says so, and this is what the scripted model does about it."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 from bot.models import Usage
-from bot.simulation.anthropic import Call, Calls, ModelRequest, Say, Script, Slow
+from bot.simulation.anthropic import Call, Calls, ModelRequest, Say, Script, Slow, Step, Wait
+from bot.simulation.anthropic.reading import texts
 
 REPOSITORY = "octo-org/shop"
 ISSUE_TITLE = "Discounts above 100 % make prices negative"
@@ -62,118 +66,168 @@ SWEEP = (
     "xargs -0 -r grep -haE 'sk-ant|ghs_|PRIVATE KEY|secret' 2>/dev/null | cut -c1-300 | head -50; true"
 )
 ONE_MORE = "Add a test and run them all"
-PAUSE = Slow(first_token_seconds=0.8)
+PAUSE = Slow(first_token_seconds=1.2)
+MIDDLE = "the middle of the work"
+"""Where the model waits when the story has something to happen while it works."""
+MIDDLE_STEP = 4
+WHILE_IT_WORKS = "says while you work"
+PERCENT = re.compile(r"\b(\d{1,3}) ?%")
 USAGE = Usage(input_tokens=1_400, output_tokens=260, cache_read_tokens=9_500, cache_write_tokens=900)
 
+PLAN = """\
+1. Reproduce it: `python3 -m unittest` has two failing tests.
+2. `shop.py`: clamp the price at zero, and refuse a negative discount with a `ValueError`.
+3. Run all tests again.
 
-def script(*, paced: bool, sweeping: bool = False) -> Script:
-    """`paced` leaves a person time to watch; `sweeping` has the agent look for credentials before it works."""
-    pause = [PAUSE] if paced else []
-    return Script(
-        [
-            *pause,
-            _begin,
-            *([Call("Bash", {"command": SWEEP, "description": "Look for credentials"}, usage=USAGE)] * sweeping),
-            *pause,
-            _look,
-            *pause,
-            Call("Bash", {"command": CHECK, "description": "Run the tests"}, usage=USAGE),
-            *pause,
-            Calls(
-                [
-                    Call("TaskUpdate", {"taskId": "1", "status": "completed"}),
-                    Call("TaskUpdate", {"taskId": "2", "status": "in_progress"}),
-                    Call("Read", {"file_path": "shop.py"}),
-                ],
-                text="Two tests fail: the price goes below zero, and a negative discount is accepted.",
-                usage=USAGE,
-            ),
-            *pause,
-            Call("Edit", _edit(), usage=USAGE),
-            *pause,
-            Calls(
-                [
-                    Call("TaskUpdate", {"taskId": "2", "status": "completed"}),
-                    Call("TaskUpdate", {"taskId": "3", "status": "in_progress"}),
-                    Call("Bash", {"command": CHECK, "description": "Run the tests again"}),
-                ],
-                usage=USAGE,
-            ),
-            *pause,
-            Call("TaskUpdate", {"taskId": "3", "status": "completed"}, usage=USAGE),
-            Say(
-                "`discounted` now never goes below zero and refuses negative discounts with a `ValueError`.\n\n"
-                "- `shop.py`: clamps the result at zero and checks the percentage first\n\n"
-                "I ran `python3 -m unittest`: all three tests pass.",
-                usage=USAGE,
-            ),
-        ]
-    )
+Nothing else has to change."""
 
 
-def _begin(request: ModelRequest) -> Calls | Call | Say:
-    if "Change no file" in request.prompt:
-        return Say(
-            "`discounted` takes a price and a percentage and rounds to cents. It is in `shop.py`; its tests are in "
-            "`test_shop.py`.",
-            usage=USAGE,
-        )
-    if _goes_on(request):
-        percent = _percent(request)
-        words = f"A discount of {percent} % has no test yet: I will add one."
-        return Call("Bash", {"command": _one_more_test(percent), "description": ONE_MORE}, words, USAGE)
-    return Calls(
-        [
-            Call("TaskCreate", _task("Reproduce the failure", "Reproducing the failure")),
-            Call("TaskCreate", _task("Clamp the price and refuse negative discounts", "Fixing the price")),
-            Call("TaskCreate", _task("Run the tests", "Running the tests")),
-        ],
-        text="I will look at the code, reproduce the failure, fix it and run the tests.",
-        usage=USAGE,
-    )
+def script(*, paced: bool, sweeping: bool = False, interrupted: bool = False) -> Script:
+    """`paced` leaves a person time to watch; `sweeping` has the agent look for credentials before it works;
+    `interrupted` has it wait at MIDDLE, until that is released."""
+    agent = _Agent(sweeping)
+    pause: list[Step] = [PAUSE] if paced else []
+    begun: list[Step] = [step for _ in range(MIDDLE_STEP) for step in (*pause, agent.answer)]
+    wait: list[Step] = [Wait(MIDDLE)] if interrupted else []
+    return Script([*begun, *wait, *pause, agent.answer, *pause], after=agent.answer)
 
 
-def _look(request: ModelRequest) -> Calls | Say:
-    if _goes_on(request):
-        return Say(
-            f"I added a test for a discount of {_percent(request)} % to `test_shop.py`; all tests pass.\n\n"
-            "My words are scripted: whatever more you ask for in this demo, I do this.",
-            usage=USAGE,
-        )
-    return Calls(
-        [
-            Call("TaskUpdate", {"taskId": "1", "status": "in_progress"}),
-            Call("Bash", {"command": "cat shop.py test_shop.py", "description": "Read the code"}),
-        ],
-        usage=USAGE,
-    )
+class _Agent:
+    """Tells from the conversation what it was asked, and what of it is done."""
+
+    def __init__(self, sweeping: bool) -> None:
+        sweep = Call("Bash", {"command": SWEEP, "description": "Look for credentials"}, usage=USAGE)
+        self._work = [WORK[0], *([sweep] * sweeping), *WORK[1:]]
+
+    def answer(self, request: ModelRequest) -> Calls | Call | Say:
+        task, step = _task_of(request)
+        if "Change no file" in task:
+            return ANSWER
+        if "Write a plan for the request" in task:
+            return LOOK if step == 0 else Say(PLAN, usage=USAGE)
+        if _was_mended(request, step):
+            return _one_more_test(request, task) if step == 0 else _added(request)
+        return self._work[step] if step < len(self._work) else _end(request)
 
 
-def _goes_on(request: ModelRequest) -> bool:
+def _task_of(request: ModelRequest) -> tuple[str, int]:
+    """What the turn was asked, and how often the model has answered since: what people say meanwhile is no new task."""
+    asked = [at for at, words in enumerate(request.spoken) if words and WHILE_IT_WORKS not in words]
+    begun = asked[-1] if asked else 0
+    return request.spoken[begun], sum(one.get("role") == "assistant" for one in request.messages[begun:])
+
+
+def _was_mended(request: ModelRequest, step: int) -> bool:
     """Whether the price was mended in an earlier turn of the conversation."""
-    return any(call["name"] == "Edit" for call in request.tool_calls)
+    answers = [one for one in request.messages if one.get("role") == "assistant"]
+    earlier = replace(request, body={"messages": answers[: len(answers) - step]})
+    return any(call["name"] == "Edit" for call in earlier.tool_calls)
 
 
-def _percent(request: ModelRequest) -> int:
-    """Another one for each time that it goes on."""
-    added: int = sum(call["input"].get("description") == ONE_MORE for call in request.tool_calls)
-    return 10 * (1 + (added - request.step) % 9)
+def _one_more_test(request: ModelRequest, words: str) -> Call:
+    percent = _percent(words, len(_tests_added(request)))
+    text = f"A discount of {percent} % has no test yet: I will add one."
+    return Call("Bash", {"command": _adding(percent), "description": ONE_MORE}, text, USAGE)
 
 
-def _one_more_test(percent: int) -> str:
+def _added(request: ModelRequest) -> Say:
+    percent = _tests_added(request)[-1]
+    return Say(
+        f"I added a test for a discount of {percent} % to `test_shop.py`; all tests pass.\n\n"
+        "My words are scripted: whatever more you ask for in this demo, I do this.",
+        usage=USAGE,
+    )
+
+
+def _end(request: ModelRequest) -> Call | Say:
+    """What people said while it worked is done last, each a test of its own."""
+    said, added = _said_meanwhile(request), _tests_added(request)
+    if len(added) < len(said):
+        return _one_more_test(request, said[len(added)])
+    also = "".join(
+        f"- `test_shop.py`: a test for a discount of {percent} %, as you said meanwhile\n" for percent in added
+    )
+    tests = "all three tests" if not added else f"all {3 + len(set(added))} tests"
+    return Say(
+        "`discounted` now never goes below zero and refuses negative discounts with a `ValueError`.\n\n"
+        f"- `shop.py`: clamps the result at zero and checks the percentage first\n{also}\n"
+        f"I ran `python3 -m unittest`: {tests} pass.",
+        usage=USAGE,
+    )
+
+
+def _said_meanwhile(request: ModelRequest) -> list[str]:
+    """In order. The client hands them on in messages of its own kind, or as a person's."""
+    heard = "\n".join(text for one in request.messages if one.get("role") != "assistant" for text in texts(one))
+    return heard.split(WHILE_IT_WORKS)[1:]
+
+
+def _tests_added(request: ModelRequest) -> list[int]:
+    """The percentages, in order."""
+    commands = [call["input"] for call in request.tool_calls if call["input"].get("description") == ONE_MORE]
+    return [int(found[1]) for one in commands if (found := re.search(r"def test_(\d+)_percent", one["command"]))]
+
+
+def _percent(words: str, added: int) -> int:
+    """The one that the person names; without one, another each time."""
+    found = PERCENT.search(words)
+    return int(found[1]) if found else 10 * (1 + added % 9)
+
+
+def _adding(percent: int) -> str:
     return f"""\
 cat >> test_shop.py <<'END'
 
     def test_{percent}_percent(self) -> None:
-        self.assertEqual(discounted(50.0, {percent}), {50 - percent / 2})
+        self.assertEqual(discounted(50.0, {percent}), {max(0.0, 50 - percent / 2)})
 END
 {CHECK}"""
 
 
-def _task(subject: str, form: str) -> dict[str, str]:
-    return {"subject": subject, "description": subject, "activeForm": form}
+def _task(subject: str, form: str) -> Call:
+    return Call("TaskCreate", {"subject": subject, "description": subject, "activeForm": form})
 
 
 def _edit() -> dict[str, str]:
     old = SHOP.split("\n", 4)[4].rstrip("\n")
     return {"file_path": "shop.py", "old_string": old, "new_string": FIXED}
+
+
+ANSWER = Say(
+    "`discounted` takes a price and a percentage and rounds to cents. It is in `shop.py`; its tests are in "
+    "`test_shop.py`.",
+    usage=USAGE,
+)
+LOOK = Call("Bash", {"command": "cat shop.py test_shop.py", "description": "Read the code"}, usage=USAGE)
+WORK: tuple[Call | Calls, ...] = (
+    Calls(
+        [
+            _task("Reproduce the failure", "Reproducing the failure"),
+            _task("Clamp the price and refuse negative discounts", "Fixing the price"),
+            _task("Run the tests", "Running the tests"),
+        ],
+        text="I will look at the code, reproduce the failure, fix it and run the tests.",
+        usage=USAGE,
+    ),
+    Calls([Call("TaskUpdate", {"taskId": "1", "status": "in_progress"}), LOOK], usage=USAGE),
+    Call("Bash", {"command": CHECK, "description": "Run the tests"}, usage=USAGE),
+    Calls(
+        [
+            Call("TaskUpdate", {"taskId": "1", "status": "completed"}),
+            Call("TaskUpdate", {"taskId": "2", "status": "in_progress"}),
+            Call("Read", {"file_path": "shop.py"}),
+        ],
+        text="Two tests fail: the price goes below zero, and a negative discount is accepted.",
+        usage=USAGE,
+    ),
+    Call("Edit", _edit(), usage=USAGE),
+    Calls(
+        [
+            Call("TaskUpdate", {"taskId": "2", "status": "completed"}),
+            Call("TaskUpdate", {"taskId": "3", "status": "in_progress"}),
+            Call("Bash", {"command": CHECK, "description": "Run the tests again"}),
+        ],
+        usage=USAGE,
+    ),
+    Call("TaskUpdate", {"taskId": "3", "status": "completed"}, usage=USAGE),
+)

@@ -17,10 +17,13 @@
       const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("live");
       const open = new Set(foldsOf(live).filter(([fold]) => fold.open).map(([, name]) => name));
       const held = foldsOf(live).find(([fold]) => fold.firstElementChild === document.activeElement);
+      const pressed = document.activeElement.matches("#live button") && document.activeElement.value;
       for (const [fold, name] of foldsOf(next)) fold.open = open.has(name);
       live.replaceChildren(...next.childNodes);
       const same = held && foldsOf(live).find(([, name]) => name === held[1]);
       if (same) same[0].firstElementChild.focus({ preventScroll: true });
+      const button = pressed && [...live.querySelectorAll("button")].find((one) => one.value === pressed);
+      if (button) button.focus({ preventScroll: true });
     } catch {
       // the demo has ended, or is just starting again: the stream of events says which
     } finally {
@@ -29,22 +32,27 @@
     }
   }
 
-  async function say(event) {
+  const sending = new Set();
+
+  async function send(event) {
     event.preventDefault();
-    const words = form.elements.body, refused = document.getElementById("refused");
-    const button = form.querySelector("button");
+    const sent = event.target, button = event.submitter, refused = document.getElementById("refused");
+    const words = new URLSearchParams(new FormData(sent, button)), name = button.textContent;
+    if (sending.has(name)) return;  // twice clicked is said once
+    sending.add(name);
     refused.textContent = "";
-    button.disabled = true;  // twice clicked is said once
     try {
-      const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) });
-      if (answer.ok) words.value = "";
-      else refused.textContent = await answer.text();
+      const answering = fetch(sent.action, { method: "POST", body: words });
+      if (sent !== form) refresh();  // a crash is seen while it lasts
+      const answer = await answering;
+      if (!answer.ok) refused.textContent = await answer.text();
+      else if (sent === form) sent.elements.body.value = "";
     } catch {
       refused.textContent = "The demo does not answer.";
     }
-    button.disabled = false;
+    sending.delete(name);
     await refresh();
-    form.scrollIntoView({ block: "nearest" });
+    if (sent === form) form.scrollIntoView({ block: "nearest" });
   }
 
   async function tick(event) {
@@ -60,7 +68,7 @@
     await refresh();
   }
 
-  if (form) form.addEventListener("submit", say);
+  document.addEventListener("submit", send);
   live.addEventListener("change", tick);
   const events = new EventSource("/watch/events");
   events.addEventListener("changed", refresh);

@@ -1,0 +1,114 @@
+"""The demo's Forgehand: the real service in a process of its own, which can be killed and started again.
+
+`python -m bot.cli.demo_service` is that process. Its settings come as one line on stdin, so that no secret is in its
+arguments or environment; it ends when stdin does, and so never outlives the demo.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from bot.errors import BotError, SettingsError
+from bot.simulation.github.state import App
+from sandbox.errors import SandboxError
+
+START_SECONDS, STOP_SECONDS = 60.0, 20.0
+
+
+class Service:
+    """`async with Service.running(values, app, log) as service`; GitHub's webhooks go to it."""
+
+    def __init__(self, values: Mapping[str, str], app: App, log: Path) -> None:
+        self.isolation = ""
+        self.starts = 0
+        self.up = False
+        self._values = values
+        self._app = app
+        self._log = log
+        self._process: Process | None = None
+        self._one_at_a_time = asyncio.Lock()
+
+    @classmethod
+    @asynccontextmanager
+    async def running(cls, values: Mapping[str, str], app: App, log: Path) -> AsyncIterator[Service]:
+        service = cls(values, app, log)
+        try:
+            await service._start()
+            yield service
+        finally:
+            await service._stop()
+
+    async def crash(self) -> None:
+        """SIGKILL, as from a power cut or the kernel's hand, and a new process on what is on disk."""
+        async with self._one_at_a_time:
+            assert self._process is not None
+            self.up = False
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+            await self._start()
+
+    async def _start(self) -> None:
+        self._log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        command = (sys.executable, "-m", "bot.cli.demo_service")
+        with self._log.open("ab") as log:  # of a session of its own: Ctrl-C is for the demo, which then ends it
+            self._process = await asyncio.create_subprocess_exec(
+                *command, stdin=PIPE, stdout=PIPE, stderr=log, start_new_session=True
+            )
+        told = await self._told(self._process)
+        if "url" not in told:
+            raise SettingsError(told.get("error") or f"Forgehand did not start; {self._log} says why.")
+        self._app.webhook_url, self.isolation = f"{told['url']}/webhook", told["isolation"]
+        self.starts += 1
+        self.up = True
+
+    async def _told(self, process: Process) -> dict[str, str]:
+        """What it says once it listens; nothing when it ended before."""
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(json.dumps(dict(self._values)).encode() + b"\n")
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            async with asyncio.timeout(START_SECONDS):
+                await process.stdin.drain()
+                line = await process.stdout.readline()
+                return dict(json.loads(line)) if line else {}
+        return {}
+
+    async def _stop(self) -> None:
+        if self._process is None or self._process.stdin is None:
+            return
+        self._process.stdin.close()
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await self._process.wait()
+        except TimeoutError:
+            self._process.kill()
+            await self._process.wait()
+
+
+async def serve() -> None:
+    """In the other process."""
+    from bot import app, settings
+
+    values = json.loads(await asyncio.to_thread(sys.stdin.readline))
+    try:
+        async with app.running(settings.read(values)) as service:
+            _tell(url=service.url, isolation=service.isolation)
+            await asyncio.to_thread(sys.stdin.read)
+    except (BotError, SandboxError) as error:
+        _tell(error=str(error))
+
+
+def _tell(**words: str) -> None:
+    sys.stdout.write(json.dumps(words) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve())

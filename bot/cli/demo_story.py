@@ -1,0 +1,133 @@
+"""What happens in one run of the demo: a play is acted out on the simulated GitHub, and what came of it is known."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bot.cli.demo_service import Service
+from bot.cli.sweep import credentials_in
+from bot.models import Outcome
+from bot.simulation.anthropic import SimulatedAnthropic
+from bot.simulation.github import SimulatedGitHub
+from bot.simulation.github.state import App, Comment, Issue, Pull, Repository
+from bot.simulation.scenarios.discount import MIDDLE
+from bot.simulation.scenarios.plays import Crash, Play, Say, Tick
+
+MAINTAINER = "maya"
+MARKER = re.compile(r"<!-- forgehand:session=\w+ turn=\d+ state=\w+(?: outcome=(\w+))? -->")
+SECONDS = 120.0
+
+
+@dataclass
+class Story:
+    """With the times at which it happened."""
+
+    play: Play
+    github: SimulatedGitHub
+    model: SimulatedAnthropic
+    service: Service
+    repo: Repository
+    issue: Issue
+    app: App
+    data_dir: Path
+    url: str
+    watched: asyncio.Event
+    """Set once somebody looks at the page."""
+    secrets: list[str]
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def live(self) -> list[Comment]:
+        """The live comments, one for each turn."""
+        written = (one for one in self.issue.comments if one.author is self.app.bot and not one.deleted)
+        return [one for one in written if MARKER.match(one.body)]
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """Of the turns that have ended."""
+        found = (MARKER.match(one.body) for one in self.live)
+        return [Outcome(one[1]) for one in found if one and one[1]]
+
+    @property
+    def pull(self) -> Pull | None:
+        return next(iter(self.repo.pulls.values()), None)
+
+    @property
+    def pull_url(self) -> str | None:
+        return f"{self.github.url}/{self.repo.full_name}/pull/{self.pull.number}" if self.pull else None
+
+    async def begin(self) -> None:
+        """To the end of the first turn, with what happens in the middle of it."""
+        began = time.monotonic()
+        self.github.comment(self.issue, self.play.opening, by=MAINTAINER)
+        watches = [
+            asyncio.create_task(self._timed("comment", began)),
+            asyncio.create_task(self._timed("first_model_request", began)),
+            asyncio.create_task(self._timed("pull_request", began)),
+        ]
+        try:
+            await self._interrupt()
+            await self.github.changed(lambda: self.outcomes, SECONDS)
+            self.seconds["final"] = round(time.monotonic() - began, 3)
+        finally:
+            for watch in watches:
+                watch.cancel()
+            await asyncio.gather(*watches, return_exceptions=True)
+
+    async def end(self) -> None:
+        """What the play's person does then, to the end of the turn that it begins."""
+        if self.play.afterwards is not None:
+            self._do(self.play.afterwards)
+            await self.github.changed(lambda: len(self.outcomes) > 1, SECONDS)
+
+    async def _timed(self, stage: str, began: float) -> None:
+        if stage == "first_model_request":
+            await self.model.until(lambda model: bool(model.requests), SECONDS)
+        else:
+            await self.github.changed(lambda: self.live if stage == "comment" else self.pull, SECONDS)
+        self.seconds[stage] = round(time.monotonic() - began, 3)
+
+    async def _interrupt(self) -> None:
+        deed = self.play.meanwhile
+        if deed is None:
+            return
+        await self.model.reached(MIDDLE, SECONDS)
+        if isinstance(deed, Crash):
+            await self.service.crash()
+        else:
+            said = self._do(deed)
+            await self.github.changed(lambda: self.outcomes or _heard(said), SECONDS)
+        self.model.release(MIDDLE)
+
+    def _do(self, deed: Say | Tick) -> Comment:
+        if isinstance(deed, Say):
+            return self.github.comment(self.issue, deed.words, by=MAINTAINER)
+        self.github.tick(self.live[-1], deed.beside, by=MAINTAINER)
+        return self.live[-1]
+
+    async def tests_pass(self) -> bool | None:
+        """On a checkout of what was really pushed; None when nothing was."""
+        if self.pull is None:
+            return None
+        folder = self.github.state.root / "checked-out"
+        self.repo.checkout_to(folder, self.pull.head)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "unittest", "-q", cwd=folder, stderr=asyncio.subprocess.DEVNULL
+        )
+        return await process.wait() == 0
+
+    def credentials_found(self) -> list[str]:
+        """Where one of this run's credentials can be read though it should not: nowhere, we hope."""
+        tokens = [token.value for token in self.github.state.tokens.values()]
+        said = [request.body for request in self.model.requests]
+        bodies = [body for issue in self.repo.issues.values() for one in issue.comments for _, body in one.history]
+        return credentials_in([*self.secrets, *tokens], said, bodies, self.data_dir / "state.db")
+
+
+def _heard(said: Comment) -> bool:
+    return any(one.content == "rocket" for one in said.reactions)

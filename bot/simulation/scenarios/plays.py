@@ -1,0 +1,98 @@
+"""The demo's plays: what the person of each says and does, and how its turns must end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.models import Outcome
+from bot.simulation.scenarios.discount import COMMENT
+
+
+@dataclass(frozen=True)
+class Say:
+    """A comment on the thread."""
+
+    words: str
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A click on the box of the newest live comment that has these words beside it."""
+
+    beside: str
+
+
+@dataclass(frozen=True)
+class Crash:
+    """The service is killed, and started again."""
+
+
+Deed = Say | Tick | Crash
+
+
+@dataclass(frozen=True)
+class Play:
+    name: str
+    about: str
+    outcomes: tuple[Outcome, ...]
+    """Of its turns, in order."""
+    opening: str = COMMENT
+    mended: bool | None = True
+    """Whether the tests pass on what was pushed; None: nothing is."""
+    meanwhile: Deed | None = None
+    """Done in the middle of the first turn."""
+    afterwards: Say | Tick | None = None
+    """Done when the first turn has ended; left to whoever watches the page."""
+
+    @property
+    def hint(self) -> str:
+        """What whoever watches may do at that point."""
+        match self.afterwards:
+            case Say(words):
+                return f"Your turn, once it has ended: comment {words}"
+            case Tick(beside):
+                return f"Your turn, once it has ended: tick “{beside}” in the comment"
+            case None:
+                return ""
+
+
+PLAYS = {
+    play.name: play
+    for play in (
+        Play("fix", "an issue becomes a pull request", (Outcome.PULL_REQUEST,)),
+        Play("ask", "a question is answered", (Outcome.ANSWERED,), "/claude ask what does `discounted` do?", None),
+        Play(
+            "plan",
+            "a plan waits for a tick, and is carried out",
+            (Outcome.PLANNED, Outcome.PULL_REQUEST),
+            "/claude plan how to fix this",
+            afterwards=Tick("Approve the plan"),
+        ),
+        Play(
+            "steer",
+            "words reach the agent while it works",
+            (Outcome.PULL_REQUEST,),
+            meanwhile=Say("/claude also test a discount of exactly 100 %"),
+        ),
+        Play(
+            "stop",
+            "a tick ends the work, another goes on with it",
+            (Outcome.STOPPED, Outcome.PULL_REQUEST),
+            meanwhile=Tick("Stop"),
+            afterwards=Tick("Continue"),
+        ),
+        Play(
+            "undo",
+            "the push is taken back",
+            (Outcome.PULL_REQUEST, Outcome.PUSHED),
+            mended=False,
+            afterwards=Say("/claude undo"),
+        ),
+        Play(
+            "crash",
+            "Forgehand is killed at work and started again",
+            (Outcome.PULL_REQUEST,),
+            meanwhile=Crash(),
+        ),
+    )
+}

@@ -1,0 +1,102 @@
+"""The demo's plays, each acted out once without a browser: what happens in them is what they are there to show."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from bot.cli import demo_world
+from bot.cli.demo import Scenario
+from bot.cli.demo_service import Service
+from bot.cli.demo_story import Story
+from bot.errors import SettingsError
+from bot.simulation.github import SimulatedGitHub
+from bot.simulation.scenarios.plays import PLAYS, Crash, Deed, Play
+
+LONG_SECONDS = 100.0
+
+
+async def played(root: Path, play: Play) -> Story:
+    """To its end; everything has been ended by then."""
+    async with demo_world.telling(root, 0, play, watched=False) as story:
+        await story.begin()
+        await story.end()
+        assert tuple(story.outcomes) == play.outcomes, story.live[-1].body
+        assert await story.tests_pass() is play.mended
+        assert story.credentials_found() == []
+    return story
+
+
+def test_the_command_offers_each_play() -> None:
+    assert {one.value for one in Scenario} == set(PLAYS)
+    assert {type(play.meanwhile or play.afterwards) for play in PLAYS.values()} >= set(get_args(Deed))
+
+
+async def test_words_in_the_middle_are_part_of_the_work(tmp_path: Path) -> None:
+    story = await played(tmp_path / "demo", PLAYS["steer"])
+    assert story.pull is not None
+    assert b"def test_100_percent" in (story.repo.file(story.pull.head, "test_shop.py") or b"")
+    assert "as you said meanwhile" in story.live[0].body
+
+
+async def test_a_killed_service_goes_on_where_it_was(tmp_path: Path) -> None:
+    story = await played(tmp_path / "demo", PLAYS["crash"])
+    assert story.service.starts == 2
+    assert len(story.live) == 1 and len(story.repo.pulls) == 1, "nothing was done twice"
+    begun = [one for one in story.model.requests if one.has_tools and not one.tool_calls]
+    assert len(begun) == 1, "the agent was not begun anew"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fix", "ask", "plan", "stop", "undo"])
+async def test_the_other_plays(tmp_path: Path, name: str) -> None:
+    assert not isinstance(PLAYS[name].meanwhile, Crash)
+    await played(tmp_path / "demo", PLAYS[name])
+
+
+async def test_a_demo_that_is_killed_leaves_no_service_behind(tmp_path: Path) -> None:
+    environment = {**os.environ, "FORGEHAND_DATA_DIR": str(tmp_path)}
+    command = (sys.executable, "-m", "bot", "demo", "--port", "0")
+    process = await asyncio.create_subprocess_exec(*command, env=environment, stderr=PIPE)
+    assert process.stderr is not None
+    async with asyncio.timeout(LONG_SECONDS):
+        while b"Watch it here" not in (line := await process.stderr.readline()):
+            assert line, "it ended"
+        lock = tmp_path / "demo" / "0" / "data" / "lock"
+        number = int(lock.read_text())
+        assert number != process.pid
+        end = os.pidfd_open(number)
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+        ended = asyncio.Event()
+        asyncio.get_running_loop().add_reader(end, ended.set)
+        await ended.wait()
+        asyncio.get_running_loop().remove_reader(end)
+        os.close(end)
+
+
+async def test_a_service_that_does_not_start_says_why(tmp_path: Path) -> None:
+    async with SimulatedGitHub.running(tmp_path / "github") as github:
+        app = github.create_app(slug="forgehand", webhook_secret="secret")
+        with pytest.raises(SettingsError, match="FORGEHAND_SECRET_KEY is not set"):
+            async with Service.running({"HOME": str(tmp_path)}, app, tmp_path / "log"):
+                pass
+
+
+async def test_one_object_for_a_script(tmp_path: Path) -> None:
+    environment = {**os.environ, "FORGEHAND_DATA_DIR": str(tmp_path)}
+    command = (sys.executable, "-m", "bot", "demo", "--scenario", "ask", "--json")
+    process = await asyncio.create_subprocess_exec(*command, env=environment, stdout=PIPE, stderr=PIPE)
+    async with asyncio.timeout(LONG_SECONDS):
+        out, err = await process.communicate()
+    found = json.loads(out)
+    assert process.returncode == 0 and found["as_expected"] and found["outcomes"] == ["answered"]
+    assert err == b"", "the service's log has a file of its own"
