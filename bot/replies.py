@@ -71,6 +71,8 @@ _NEXT = {
     Outcome.FAILED: "To try once more, comment `{command} go on`, or say what to do differently.",
     Outcome.REFUSED: "Once the reason is gone, comment `{command} …` and say what to do differently.",
 }
+_PLANS = {"approved": "📝 A plan, approved", "denied": "📝 A plan, turned down"}
+_AFTER_A_YES = "It goes on in the next turn of this thread."
 
 
 def headline(outcome: Outcome) -> str:
@@ -90,6 +92,11 @@ def what_next(outcome: Outcome, command: str, *, ceiling: bool = False) -> str:
     if outcome is Outcome.OVER_BUDGET and any(form.word == "continue" and form.ready for form in FORMS):
         return f"To go on from here with 3 dollars more, comment `{command} continue +3`."
     return _NEXT[outcome].format(command=command)
+
+
+def next_after(state: str, command: str) -> str:
+    """Where what waited for a word has had it."""
+    return _AFTER_A_YES if state == "approved" else f"For something else, comment `{command} …`."
 
 
 def help_text(command: str) -> str:
@@ -220,6 +227,28 @@ def words_below_a_no(command: str) -> str:
         "That is a no, and it is noted. No agent works here that could hear the words below it: "
         f"`{command} …` with them is work, `{command} plan …` asks for another plan."
     )
+
+
+def hosts_asked(hosts: Sequence[str]) -> str:
+    return f"To reach these hosts: {', '.join(shown(one, 260) for one in hosts)}"
+
+
+def late_yes(approval_id: str, asked: str, command: str) -> str:
+    """`asked` is markdown that cannot act."""
+    head = "**May it do this?** The agent has ended; a yes begins the next turn with it"
+    return f"{head}: `{command} approve {approval_id}`.\n\n{asked}"
+
+
+def answered_since(approval_id: str, state: str, by: str | None) -> str:
+    """Beside what was asked at the end of a turn, once somebody has said a word on it."""
+    if by is None:
+        return f"**No longer open:** the time of {shown(approval_id)} is over, or something newer took its place."
+    return f"**Answered:** {_name(by)} {'said yes' if state == 'approved' else 'said no'} to {shown(approval_id)}."
+
+
+def plan_headline(state: str) -> str:
+    """Of a plan that waits no longer."""
+    return _PLANS.get(state, "📝 A plan that is no longer on offer")
 
 
 def nothing_waits(command: str) -> str:

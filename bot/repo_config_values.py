@@ -99,6 +99,14 @@ def covered(host: str, never: Iterable[str]) -> str | None:
     return None
 
 
+def may_be_opened(host: str) -> bool:
+    """A single host that `egress` could name."""
+    try:
+        return not host.startswith("*") and _host(host) == host
+    except Wrong:
+        return False
+
+
 def _hosts(value: Any) -> tuple[str, ...]:
     return tuple(_host(text) for text in _texts(value))
 

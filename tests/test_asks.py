@@ -3,20 +3,39 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from bot.handlers.answers import LATE
+from bot.models import SessionId, TurnKey
 from bot.sessions import asks
+from bot.sessions.services import Services
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.gitstore import refs
-from bot.store import audit
+from bot.simulation.github.state import Comment
+from bot.store import approvals, audit
+from bot.store.approvals import Answer, Kind, Question, Scope, Standing
 from bot.store.base import Store
 from sandbox.agents.events import Asked
 from tests.crash.process import Service
+from tests.unit.turns import TURN
 from tests.world import World
 
 ASK = {".github/forgehand.yml": "permission: ask\n"}
 RUN = Call("Bash", {"command": "touch built.txt", "description": "Build it"})
+REACH = """python3 - <<'END'
+import os, socket, urllib.parse
+proxy = urllib.parse.urlsplit(os.environ["HTTPS_PROXY"])
+for host in ("files.example.invalid", "github.com"):
+    with socket.create_connection((proxy.hostname, proxy.port)) as near:
+        near.sendall(f"CONNECT {host}:443 HTTP/1.1\\r\\n\\r\\n".encode())
+        print(host, near.recv(4096).split()[1].decode())
+END
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +52,10 @@ async def asked(world: World, count: int = 1) -> str:
 
     await world.github.changed(lambda: len(ids()) >= count, 30)
     return ids()[count - 1]
+
+
+def shows(world: World, words: str) -> Comment | None:
+    return next((one for one in world.replies() if words in one.body), None)
 
 
 def results(world: World) -> str:
@@ -124,14 +147,76 @@ async def test_nobody_answers_and_a_later_yes_goes_on(world: World) -> None:
         question = await asked(world)
         ahead = 700.0
         assert await world.outcome() == "needs_input", world.replies()[0].body
-        live = world.replies()[0].body
-        assert "nobody answered in time" in live and question in live
+        live = world.replies()[0]
+        assert "nobody answered in time" in live.body and question in live.body
         assert refs(world.repo.path, "refs/forgehand/"), "what was done is kept"
         world.model.default(Script([RUN, Say("Built.")]))
-        world.say(f"/claude approve {question}")
+        world.github.tick(live, "Yes, and go on with it", by="alice")
         assert await world.outcome(2) == "pull_request", world.replies()[-1].body
+        await world.github.changed(lambda: "`alice` said yes" in live.body, 20)
+        assert "Answer with" not in live.body and "- [ ]" not in live.body
     head = world.pulls()[0].head
     assert world.repo.file(head, "half.txt") == b"half\n" and world.repo.file(head, "built.txt") == b""
+
+
+async def test_hosts_that_were_blocked_are_asked_about_and_a_yes_opens_them_to_the_next_turn_only(world: World) -> None:
+    reach = Call("Bash", {"command": REACH, "description": "Get the prices"})
+    world.model.default(Script([reach, Say("The prices are out of reach.")]))
+    async with world.bot():
+        world.say("/claude get the prices")
+        world.say(f"/claude approve {await asked(world)} session")
+        assert await world.outcome() == "no_change", world.replies()[0].body
+        assert "files.example.invalid 403" in results(world)
+        live = await world.github.changed(lambda: shows(world, "To reach these hosts: `files.example.invalid`"), 20)
+        assert "github.com" not in live.body.split("To reach these hosts")[1].split("\n")[0], "which no yes opens"
+        world.github.tick(live, "Yes, and go on with it", by="alice")
+        assert await world.outcome(2) == "no_change", world.replies()[-1].body
+        assert "files.example.invalid 502" in results(world), "let through; there is no such name"
+        assert "github.com 403" in results(world)
+        world.say("/claude and once more")
+        assert await world.outcome(3) == "no_change", world.replies()[-1].body
+        assert "files.example.invalid 403" in results(world)
+
+
+async def test_the_one_question_that_was_left_needs_no_name(world: World) -> None:
+    world.model.default(Script([RUN, Say("unreachable")]))
+    ahead = 0.0
+    async with world.bot(clock=lambda: time.time() + ahead):
+        world.say("/claude build")
+        await asked(world)
+        ahead = 700.0
+        assert await world.outcome() == "needs_input", world.replies()[0].body
+        world.model.default(Script([RUN, Say("Built.")]))
+        world.say("/claude approve")
+        assert await world.outcome(2) == "pull_request", world.replies()[-1].body
+
+
+@pytest.mark.parametrize("told", [True, False])
+async def test_a_yes_that_the_agent_was_not_told_of_before_it_ended_can_be_given_again(
+    tmp_path: Path, told: bool
+) -> None:
+    store, key = await Store.open(tmp_path / "state.db"), TurnKey(SessionId("abcd1234"), 1)
+    matter = {"tool": "Bash", "shown": "touch built.txt", "call": "x"}
+    question = await approvals.ask(store, Question(key, Kind.TOOL, matter, time.time() + 600, "r1"))
+    yes = Answer(Standing.APPROVED, "alice", "comment:1", Scope.SESSION, LATE)
+    assert await approvals.answer(store, question.id, yes)
+    await asks.close(cast(Services, SimpleNamespace(store=store)), replace(TURN, n=1), cast(Any, Ended(told)))
+    [found] = await approvals.of_turn(store, key)
+    assert found.state is (Standing.APPROVED if told else Standing.EXPIRED)
+    if not told:
+        assert await approvals.answer(store, question.id, replace(yes, source="comment:2"))
+        assert (await approvals.of_turn(store, key))[0].late, "and begins the next turn"
+    await store.close()
+
+
+@dataclass
+class Ended:
+    """An environment whose agent has ended."""
+
+    told: bool
+
+    async def permit(self, turn: int, request_id: str) -> bool:
+        return self.told
 
 
 @pytest.mark.parametrize("how", ["terminate", "kill"])

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from bot.simulation.anthropic import Say, Script
+from tests.test_faults import remove_environments
+from tests.test_kept_environments import Life, both, life
 from tests.world import World
 
 TURNS = 6
@@ -20,18 +24,41 @@ async def talk(world: World, n: int) -> None:
     world.model.default(Script([], after=lambda _: Say(f"The secret of turn {n} is plum-{n}.")))
     world.say(f"/claude ask what is the secret of turn {n}?")
     assert await world.outcome(n) == "answered", world.replies()[-1].body
+    assert [f"plum-{m}" in last(world) for m in range(1, n)] == [True] * (n - 1)
 
 
-async def test_six_turns_over_a_restart_and_a_lost_sandbox(world: World) -> None:
-    async with world.bot():
-        for n in range(1, 4):
-            await talk(world, n)
-    async with world.bot():
-        for n in range(4, TURNS + 1):
-            await talk(world, n)
-            assert [f"plum-{m}" in last(world) for m in range(1, n)] == [True] * (n - 1)
-    assert len({state["session"] for state in world.states()}) == 1
-    assert "could not be brought back" not in world.replies()[-1].body
+@both
+async def test_six_turns_over_a_restart_and_a_lost_sandbox(kind: str, tmp_path: Path) -> None:
+    """What was built in the environment goes with it; what was said stays."""
+    async with life(kind, tmp_path) as one:
+        async with one.world.bot():
+            for n in (1, 2):
+                await talk(one.world, n)
+                await one.until(1)
+        first = one.there()
+        async with one.world.bot():
+            await talk(one.world, 3)
+            await one.until(1)
+            assert one.there() == first, "the restart lost nothing"
+            await lose(one)
+            await talk(one.world, 4)
+            await one.until(1)
+            assert one.there() != first
+        await lose(one)
+        async with one.world.bot():
+            for n in (5, TURNS):
+                await talk(one.world, n)
+        assert len({state["session"] for state in one.world.states()}) == 1
+        assert not any("could not be brought back" in reply.body for reply in one.world.replies())
+
+
+async def lose(one: Life) -> None:
+    """The environment that is kept, behind the service's back."""
+    if one.e2b is not None:
+        for sandbox in one.e2b.live:
+            await one.e2b.kill(sandbox.id)
+    else:
+        await remove_environments(one.world)
 
 
 @pytest.mark.parametrize("how", ["gone", "spoilt"])

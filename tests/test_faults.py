@@ -96,6 +96,18 @@ async def test_stop_does_not_wait_for_the_repositorys_own_commands(world: World,
 
 
 @pytest.mark.acceptance("B15")
+async def test_stop_does_not_wait_for_github_to_answer(world: World) -> None:
+    held = world.github.faults.add(Fault("GET /repos/*/issues/1", "hold"))
+    async with world.bot():
+        world.say("/claude fix this")
+        await asyncio.wait_for(held.reached.wait(), 30)
+        world.say("/claude stop")
+        assert await world.outcome(timeout=10) == "stopped"
+        held.release.set()
+    assert not world.model.requests
+
+
+@pytest.mark.acceptance("B15")
 async def test_stop_in_the_last_moment_opens_no_pull_request(world: World) -> None:
     permission = world.github.faults.add(Fault("GET /repos/*/collaborators/*/permission", "hold", skip=2))
     world.model.default(Script([WRITE, Say("Done.")]))

@@ -63,6 +63,19 @@ async def test_the_retry_box_runs_the_turn_again_once_however_often_it_is_told(w
     assert "write half a file" in (world.pulls()[0].body or "")
 
 
+async def test_boxes_are_gone_once_another_turn_has_followed(world: World) -> None:
+    world.model.default(Script([Fail(400), Say("unreachable")]))
+    async with world.bot():
+        world.say("/claude write half a file")
+        assert await world.outcome() == "failed"
+        live = world.replies()[0]
+        assert "- [ ] **Retry**" in live.body
+        world.model.default(Script([Say("Done.")]))
+        world.say("/claude write the whole file")
+        assert await world.outcome(2) == "no_change"
+        await world.github.changed(lambda: "- [ ]" not in live.body, 20)
+
+
 async def test_a_box_is_no_command_for_whom_the_words_beside_it_would_be_none(world: World) -> None:
     world.github.user("bob")
     world.repo.grant("bob", "read")

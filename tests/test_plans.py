@@ -162,3 +162,4 @@ async def test_a_tick_is_the_yes_of_the_one_who_ticked(world: World) -> None:
         world.github.edit_comment(live, live.body.replace(box, box.replace("[ ]", "[x]")), by="alice")
         assert await world.outcome(2) == "pull_request", world.replies()[-1].body
         await world.github.changed(lambda: "Approve the plan" not in live.body, 20)
+        assert "`alice` said yes" in live.body and "waits" not in live.body, live.body

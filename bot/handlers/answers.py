@@ -12,6 +12,8 @@ from bot.handlers import start
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
 from bot.handlers.verdicts import Noted, acted, refused
+from bot.live.asked import answerable
+from bot.models import TurnState
 from bot.prompt import carry_out, go_on_with
 from bot.store import approvals, sessions
 from bot.store.approvals import Answer, Approval, Kind, Scope, Standing
@@ -64,7 +66,7 @@ def _follows(command: Approve, approval: Approval, turn: Turn) -> Wish | None:
     if approval.kind is Kind.PLAN:
         plan = command.plan or str(approval.matter.get("plan", ""))
         return Wish("run", carry_out(turn.prompt, plan), NO_OPTIONS, approval=approval.id)
-    if not approval.late:
+    if not approval.late:  # its agent is told
         return None
     return Wish("run", go_on_with(str(approval.matter.get("shown", ""))), NO_OPTIONS, approval=approval.id)
 
@@ -76,7 +78,7 @@ async def _pass_on(reason: str, remark: Remark, desk: Desk) -> None:
 
 
 async def _meant(approval_id: str | None, remark: Remark, desk: Desk) -> _Found:
-    """By its id, on this thread only; without one, the only thing that is open."""
+    """By its id, on this thread only; without one, the only thing that waits, also for a late yes."""
     latest = await sessions.latest(desk.store, remark.thread)
     known = await approvals.of_session(desk.store, latest.key.session) if latest else []
     answered_here = [one for one in known if one.source == remark.source]
@@ -86,6 +88,8 @@ async def _meant(approval_id: str | None, remark: Remark, desk: Desk) -> _Found:
         named = [one for one in known if one.id == approval_id]
         return _Found(named[0]) if named else _Found(None, replies.no_such_approval(approval_id))
     waiting = [one for one in known if one.state is Standing.OPEN]
+    if not waiting and latest is not None and latest.state is TurnState.DONE:
+        waiting = answerable([one for one in known if one.key == latest.key])
     if len(waiting) == 1:
         return _Found(waiting[0])
     if not waiting:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 from bot import replies
@@ -11,11 +12,14 @@ from bot.errors import TransientError
 from bot.events import Remark
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, ignored, refused
+from bot.models import TurnKey, TurnState
 from bot.sessions import ceilings
 from bot.sessions.ceilings import Ceiling, Ceilings
 from bot.store import messages, sessions
 from bot.store.sessions import NewTurn
 from bot.store.spend import Payers
+
+log = logging.getLogger(__name__)
 
 SHORTEST_SECONDS = 10.0
 FREE = ("undo",)
@@ -65,6 +69,7 @@ async def begin(wish: Wish, remark: Remark, desk: Desk) -> Noted:
         return refused(_CLOSED[remark.closed_to_us])
     if wish.kind not in FREE and (noted := await out_of_money(remark, desk)):
         return noted
+    before = await _offering(remark, desk)
     key = await sessions.begin_turn(desk.store, new_turn(wish, remark, desk))
     if key is None:
         known = await sessions.by_source(desk.store, remark.source)
@@ -72,10 +77,19 @@ async def begin(wish: Wish, remark: Remark, desk: Desk) -> Noted:
     desk.admit()
     try:
         await desk.board.post(key)
-        desk.board.touch(key)
-    except TransientError:
-        desk.board.touch(key)  # the board keeps trying; the work need not wait for it
+    except TransientError as error:  # the board keeps trying; the work need not wait for it
+        log.info("a live comment waits", extra={"turn": key.workflow_id, "error": str(error)})
+    desk.board.touch(key)
+    if before is not None:
+        await desk.show_anew(before)
     return acted(key.session)
+
+
+async def _offering(remark: Remark, desk: Desk) -> TurnKey | None:
+    """The turn whose comment has boxes that count no longer once another follows it."""
+    last = await sessions.latest(desk.store, remark.thread)
+    ended = last is not None and last.state is TurnState.DONE
+    return last.key if last is not None and ended and await desk.board.boxes(last.key) else None
 
 
 async def out_of_money(remark: Remark, desk: Desk) -> Noted | None:

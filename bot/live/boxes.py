@@ -45,6 +45,11 @@ def to_answer(approval_id: str, *, plan: bool) -> list[Box]:
     ]
 
 
+def to_answer_late(approval_id: str) -> list[Box]:
+    """When nobody waits for it: a yes begins the next turn."""
+    return [Box("Yes, and go on with it", f"approve {approval_id}"), *to_answer(approval_id, plan=False)[1:]]
+
+
 def at_the_end(outcome: Outcome, *, ceiling: bool) -> list[Box]:
     """What makes sense after it. `ceiling`: a limit beyond the turn's own is reached, so more for the turn won't do."""
     if outcome is Outcome.OVER_BUDGET:

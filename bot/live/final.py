@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from bot import endings, replies
 from bot.command_options import shown
-from bot.live import asides, boxes, sections
+from bot.live import asides, asked, boxes, sections
 from bot.live.figures import duration, tokens
 from bot.models import Outcome
 from bot.outbound import neutralise, truncate
@@ -29,7 +29,8 @@ def parts(view: View) -> list[tuple[str, int]]:
         (_headline(view, outcome), 0),
         (sections.request(view), 0),
         (sections.heard(view.state), 2),
-        (truncate.truncate((turn.detail or "")[: 2 * MOST_DETAIL], MOST_DETAIL, SHORTENED), 0),
+        (_detail(view), 0),
+        (asked.words(view), 0),
         (_answer(view), 5),
         (sections.files([_changed(file) for file in view.files], "changed"), 4),
         (verified(view.verified, outcome), 3),
@@ -43,8 +44,17 @@ def parts(view: View) -> list[tuple[str, int]]:
 
 
 def _headline(view: View, outcome: Outcome) -> str:
+    if outcome is Outcome.PLANNED and (plan := asked.settled(view)):
+        return f"### {replies.plan_headline(plan.state)}"
     pull = view.session.pull_number if outcome in (Outcome.PULL_REQUEST, Outcome.PUSHED) else None
     return f"### {replies.headline(outcome)}{f' #{pull}' if pull else ''}"
+
+
+def _detail(view: View) -> str:
+    """Of a plan it says that it waits, which is over once it has its answer."""
+    over = view.turn.outcome is Outcome.PLANNED and asked.settled(view) is not None
+    words = "" if over else view.turn.detail or ""
+    return truncate.truncate(words[: 2 * MOST_DETAIL], MOST_DETAIL, SHORTENED)
 
 
 def _answer(view: View) -> str:
@@ -82,6 +92,8 @@ def _saved(view: View) -> str:
 
 
 def _next(view: View, outcome: Outcome) -> str:
+    if (one := asked.settled(view)) is not None:
+        return f"**Next:** {replies.next_after(one.state, view.command)}"
     ceiling = view.turn.agent_error == "ceiling_exhausted"
     return f"**Next:** {replies.what_next(outcome, view.command, ceiling=ceiling)}"
 

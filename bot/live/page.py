@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bot.live import asked as asked_of
 from bot.live import boxes, line, render
 from bot.live.boxes import Box
 from bot.live.folds import Folds
@@ -47,6 +48,8 @@ class View:
     """The operator lets nothing new begin."""
     asks: Sequence[Approval] = ()
     """What the agent waits for."""
+    asked: Sequence[Approval] = ()
+    """All that people were asked, and how it stands."""
     sample: Sample | None = None
     """What the environment used last."""
     sandbox_usd: float = 0.0
@@ -116,6 +119,7 @@ class Page:
             command=self._command,
             now=self._clock(),
             asks=await self._open(key),
+            asked=await approvals.of_turn(self._store, key),
             sample=await samples.latest(self._store, key),
             sandbox_usd=(await machines.turn_cost(self._store, key)).usd,
             boxes=tuple(await self.boxes(turn, session)),
@@ -137,6 +141,8 @@ class Page:
         latest = await sessions.latest(self._store, session.thread)
         if latest is None or latest.key != turn.key:
             return []
+        known = await approvals.of_turn(self._store, turn.key)
+        asked += [box for one in asked_of.answerable(known) for box in boxes.to_answer_late(one.id)]
         ceiling = turn.agent_error == "ceiling_exhausted"
         return asked + boxes.at_the_end(turn.outcome or Outcome.FAILED, ceiling=ceiling)
 

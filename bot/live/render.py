@@ -75,15 +75,17 @@ def _headline(view: View) -> str:
     if turn.state is TurnState.QUEUED:
         state = "⏸️ Paused by the operator" if view.paused else "⏳ Queued"
         return f"### {state}, {ordinal(view.place.number)} in line" if view.place else f"### {state}"
-    words = endings.STEP_WORDS[turn.step].capitalize()
+    sign, words = ("❓", "Waiting for your answer") if view.asks else ("🛠️", endings.STEP_WORDS[turn.step].capitalize())
     elapsed = duration(view.now - (turn.started_at or turn.created_at))
-    return f"### 🛠️ {words} · step {turn.step.number} of {len(Step)} · {elapsed}"
+    return f"### {sign} {words} · step {turn.step.number} of {len(Step)} · {elapsed}"
 
 
 def _waiting(view: View) -> str:
     """What a turn in the line waits for; how long only where ended turns tell."""
     if (place := view.place) is None:
         return ""
+    if view.paused:
+        return "Nothing new begins until the operator lets it go on; then it is taken up by itself."
     if place.behind_own_thread:
         reason = "It begins when the turn before it on this thread has ended"
     elif place.running:
@@ -118,6 +120,9 @@ def _now(view: View) -> str:
     state, turn = view.state, view.turn
     if turn.step is not Step.WORK or turn.state is not TurnState.RUNNING:
         return ""
+    if view.asks:  # the call that it asks for is not running
+        until = min(one.expires_at for one in view.asks)
+        return f"**Now:** waiting for a yes or no; at {clock(until)} UTC it is a no"
     if state.retrying is not None:
         status = f" ({state.retrying.status})" if state.retrying.status else ""
         return f"**Now:** waiting for the model's provider{status}, try {state.retrying.attempt}"
@@ -151,6 +156,5 @@ def _foot(view: View) -> str:
     watch = f"{sections.page_link(view, 'Watch it live')}. " if view.page_url else ""
     if view.turn.stop_requested:
         return f"<sub>{rarely}{watch}The work so far is kept.</sub>"
-    return (
-        f"<sub>{rarely}{watch}Tick the box or comment `{view.command} stop` to end it; the work so far is kept.</sub>"
-    )
+    kept = "" if view.turn.state is TurnState.QUEUED else "; the work so far is kept"
+    return f"<sub>{rarely}{watch}Tick the box or comment `{view.command} stop` to end it{kept}.</sub>"

@@ -149,6 +149,16 @@ def _is_seen(letter: str) -> bool:
     return letter in "\n\t" or (letter.isprintable() and characters.plain(letter) == letter)
 
 
+async def close(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
+    """The agent has ended: what nobody answered, and a yes that it was not told of, is left to a later yes."""
+    await approvals.expire_questions(services.store, turn.key)
+    for one in await approvals.of_turn(services.store, turn.key):
+        if one.kind is not Kind.TOOL or one.state is not Standing.APPROVED or one.late:
+            continue
+        if not await environment.permit(turn.key.n, one.request_id):
+            await approvals.missed(services.store, one.id)
+
+
 async def unanswered(services: Services, turn: Turn) -> str | None:
     """The question that ended the turn, in words; None where none did."""
     for one in await approvals.of_turn(services.store, turn.key):

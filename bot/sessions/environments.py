@@ -10,7 +10,7 @@ from dataclasses import replace
 from bot import repo_config
 from bot.errors import EnvironmentUnavailable
 from bot.models import Step
-from bot.sessions import metering
+from bot.sessions import hosts, metering
 from bot.sessions.services import Services
 from bot.store import environments as rows
 from bot.store import machines, sessions, snapshots
@@ -78,7 +78,7 @@ async def _spec(services: Services, turn: Turn) -> EnvironmentSpec:
         labels={"app": "forgehand", "session": turn.key.session, "turn": str(turn.key.n), "repo": str(thread.repo.id)},
         public_repository=not thread.repo.private,
         lifetime_seconds=turn.timeout_seconds + 600,
-        egress=tuple(sorted(set(config.egress))),
+        egress=tuple(sorted(await hosts.open_to(services, turn))),
         template=config.template,
     )
 
@@ -97,7 +97,7 @@ async def attach(services: Services, turn: Turn) -> ExecutionEnvironment:
         raise EnvironmentUnavailable("the turn has no environment yet")
     primitives = await services.environments.attach(row.id)
     if turn.step in NETWORKED:
-        await services.ways.open(row.id, frozenset(repo_config.load(turn.config).egress))
+        await services.ways.open(row.id, await hosts.open_to(services, turn))
     await metering.look(services.store, turn.key, primitives)
     return ExecutionEnvironment(primitives, services.agent, attempt=turn.resumptions)
 

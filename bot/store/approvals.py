@@ -59,6 +59,11 @@ class Approval(Record):
     def key(self) -> TurnKey:
         return TurnKey(self.session_id, self.turn)
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """What a yes opens of the network, where that is what was asked."""
+        return tuple(self.matter.get("hosts", ()))
+
 
 @dataclass(frozen=True)
 class Question:
@@ -132,6 +137,15 @@ async def answer(store: Store, approval_id: str, given: Answer) -> bool:
 async def expire(store: Store, approval_id: str) -> None:
     """Nobody answered in time."""
     sql = "UPDATE approvals SET state = 'expired' WHERE id = :id AND state = 'open'"
+    await store.write(lambda db: run(db, sql, id=approval_id))
+
+
+async def missed(store: Store, approval_id: str) -> None:
+    """A yes that came when its agent had ended already: it can be given again, and begins the next turn then."""
+    sql = """
+    UPDATE approvals SET state = 'expired', scope = 'once', answered_by = NULL, answered_at = NULL, source = NULL
+    WHERE id = :id AND state = 'approved' AND late = 0
+    """
     await store.write(lambda db: run(db, sql, id=approval_id))
 
 

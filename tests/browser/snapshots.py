@@ -10,13 +10,17 @@ from pathlib import Path
 
 from playwright.async_api import Browser, async_playwright
 
+from bot import endings, replies
 from bot.live import boxes, render
 from bot.live.line import Place
 from bot.live.page import View
 from bot.models import Outcome, Step, TurnState
 from bot.outbound import neutralise
+from bot.sessions import asks
 from bot.simulation.pages import markdown
+from bot.store.approvals import Approval, Kind, Scope, Standing
 from sandbox.agents.events import (
+    Asked,
     FileChanged,
     Retrying,
     Said,
@@ -63,6 +67,12 @@ CHECKS = (
     {"command": "python3 -m unittest -q", "exit_code": 0, "where": "fresh"},
     {"command": "ruff check", "exit_code": 1, "where": "fresh"},
 )
+ASKED = Asked(
+    "r1", "Bash", "", {"command": "curl -fsS https://example.org/data.csv\n", "description": "Get the prices"}
+)
+PLAN = "1. Clamp the price at zero in `shop.py`.\n2. Add a test for a discount of 120 %.\n\nNothing else changes."
+BLOCKED = ({"host": "example.org", "port": 443, "count": 3}, {"host": "db.example.net", "port": 5432, "count": 1})
+NOTES = ("2 comments by people without write access", "1 comment that was changed after the request")
 
 
 def forms() -> dict[str, View]:
@@ -80,22 +90,57 @@ def forms() -> dict[str, View]:
         "stopping": view(fold(*WORK), stop_requested="alice"),
     }
     found = {name: replace(one, boxes=(boxes.STOP,) * (name != "stopping")) for name, one in found.items()}
-    asked = (boxes.Box("Approve", "approve", "p-4f2a"), boxes.Box("Deny", "deny", "p-4f2a"))
+    asked = boxes.to_answer("abcd1234-1", plan=True)
     for outcome in Outcome:
         offered = boxes.at_the_end(outcome, ceiling=False)
         found[f"end-{outcome}"] = replace(_ended(outcome), boxes=(*asked * (outcome is Outcome.PLANNED), *offered))
-    return found
+    return found | _among_people()
+
+
+def _among_people() -> dict[str, View]:
+    """Where somebody asks, answers, steers, or is told what was not done."""
+    working, pull = view(fold(*WORK)), _ended(Outcome.PULL_REQUEST)
+    question = Approval(
+        "abcd1234-1-1", working.session.id, 1, Kind.TOOL, Standing.OPEN, "r1", asks.matter(ASKED), 1000.0, 1600.0,
+        Scope.ONCE, None, None, None, late=False,
+    )  # fmt: skip
+    state = fold(*WORK)
+    state.heard += [("alice", "Leave the tax as it is, please."), ("bob", "And mind `tests/test_shop.py`: it is slow.")]
+    no_answer = endings.nobody_answered(question.id, str(question.matter["shown"]), "/claude")
+    waiting = view(state=TurnState.QUEUED, step=Step.PREPARE, place=Place(2, 0))
+    stop, answers = (boxes.STOP,), tuple(boxes.to_answer(question.id, plan=False))
+    needs, planned = _ended(Outcome.NEEDS_INPUT), _ended(Outcome.PLANNED)
+    late = tuple(boxes.to_answer_late(question.id))
+    over = replace(question, state=Standing.EXPIRED)
+    out = {"hosts": ["example.org"], "shown": replies.hosts_asked(["example.org"])}
+    yes = replace(question, id="abcd1234-1", kind=Kind.PLAN, state=Standing.APPROVED, answered_by="bob")
+    return {
+        "working-asking": replace(working, asks=(question,), boxes=(*answers, *stop)),
+        "working-steered": replace(view(state), boxes=stop),
+        "queued-paused": replace(waiting, paused=True, boxes=stop),
+        "end-unanswered": replace(needs, turn=replace(needs.turn, detail=no_answer), boxes=late, asked=(over,)),
+        "end-blocked-asked": replace(
+            pull, turn=replace(pull.turn, blocked=BLOCKED), boxes=late, asked=(replace(over, matter=out),)
+        ),
+        "end-plan-approved": replace(planned, asked=(yes,)),
+        "end-plan-denied": replace(planned, asked=(replace(yes, state=Standing.DENIED),)),
+        "end-plan-over": replace(planned, asked=(replace(yes, state=Standing.EXPIRED, answered_by=None),)),
+        "end-blocked": replace(pull, turn=replace(pull.turn, blocked=BLOCKED)),
+        "end-withheld": replace(pull, turn=replace(pull.turn, notes=NOTES, ignored=("CLAUDE.md",), base="main")),
+    }
 
 
 def _ended(outcome: Outcome) -> View:
     short = outcome in (Outcome.STOPPED, Outcome.TIMED_OUT, Outcome.OVER_BUDGET, Outcome.KILLED)
+    why = "alice asked to stop." if outcome is Outcome.STOPPED else "Why it ended like this." if short else ""
+    planned = outcome is Outcome.PLANNED
     return view(
         fold(*WORK),
         state=TurnState.DONE,
         step=Step.SETTLE,
         outcome=outcome,
-        detail="alice asked to stop." if outcome is Outcome.STOPPED else "Why it ended like this." if short else "",
-        agent_result=RESULT,
+        detail=endings.plan_waits("abcd1234-1", 7) if planned else why,
+        agent_result=PLAN if planned else RESULT,
         finished_at=1240.0,
         files_changed=FILES if outcome in (Outcome.PULL_REQUEST, Outcome.PUSHED) else (),
         verified=CHECKS if outcome is Outcome.PULL_REQUEST else (),

@@ -17,6 +17,7 @@ from bot.live.page import View
 from bot.live.state import LiveState
 from bot.models import InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TurnState, Usage
 from bot.outbound import neutralise
+from bot.store.approvals import Approval, Kind, Scope, Standing
 from bot.store.gateway import Cost
 from bot.store.records import Session
 from sandbox.agents.events import (
@@ -87,6 +88,24 @@ def test_a_waiting_turn_says_its_place() -> None:
     assert text.startswith("<!-- forgehand:session=abcd1234 turn=1 state=queued -->")
     assert "Queued, 2nd in line" in text
     assert "8 turns run now. That may take about 6 min, going by the last 12 turns." in text
+
+
+def test_what_the_operator_paused_is_not_said_to_begin_in_a_moment() -> None:
+    for place in (Place(2, running=0), Place(1, running=8, estimate=370.0, known=12)):
+        text = render.comment(replace(view(place=place, state=TurnState.QUEUED), paused=True))
+        assert "until the operator" in text
+        assert "in a moment" not in text and "may take" not in text
+
+
+def test_a_call_that_waits_for_a_yes_is_not_said_to_run() -> None:
+    question = Approval(
+        "abcd1234-1-1", SESSION.id, 1, Kind.TOOL, Standing.OPEN, "r1", {"shown": "touch x"}, 1000.0, 1600.0,
+        Scope.ONCE, None, None, None, late=False,
+    )  # fmt: skip
+    text = render.comment(replace(view(fold(ToolCalled("1", "Bash", "touch x"))), asks=(question,)))
+    assert "### ❓ Waiting for your answer · step 3 of 7" in text
+    assert "at 00:26:40 UTC it is a no" in text
+    assert "silent" not in text and "runs" not in text
 
 
 def test_a_waiting_turn_claims_no_time_that_is_not_known() -> None:

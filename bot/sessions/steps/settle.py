@@ -6,7 +6,7 @@ import asyncio
 import shutil
 
 from bot.models import Outcome, Step
-from bot.sessions import echo, keeping, kept, mail, warmth
+from bot.sessions import echo, hosts, keeping, kept, mail, warmth
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
 from bot.store import approvals, checks, gateway, machines, sessions
@@ -21,6 +21,7 @@ async def run(services: Services, turn: Turn) -> Move:
         await machines.end(services.store, turn.key)
     await keeping.keep_unpublished(services, turn)
     await asyncio.to_thread(shutil.rmtree, services.turn_folder(turn.key.workflow_id), ignore_errors=True)
+    await hosts.ask(services, turn)
     await approvals.expire_questions(services.store, turn.key)
     await mail.pass_on(services, turn)
     await echo.in_diff(services, turn)

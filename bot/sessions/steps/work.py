@@ -27,7 +27,7 @@ from bot.sessions.beside import keep_up, spare_the_disk
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
 from bot.sessions.verdict import Verdict, has_no_credit, judge
-from bot.store import approvals, events, gateway, sessions
+from bot.store import events, gateway, sessions
 from bot.store.sessions import Turn
 from sandbox.agents.base import AgentRun
 from sandbox.execution import ExecutionEnvironment, RunState
@@ -56,7 +56,7 @@ async def run(services: Services, turn: Turn) -> Move:
     if status.state is RunState.NOT_STARTED:
         await _start(services, turn, environment)
     readable = await _follow_and_watch(services, turn, environment)
-    await approvals.expire_questions(services.store, turn.key)
+    await asks.close(services, turn, environment)
     status = await environment.status(turn.key.n)
     turn = await sessions.turn(services.store, turn.key)
     state = await services.board.folds.of(turn.key)

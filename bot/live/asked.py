@@ -1,0 +1,41 @@
+"""What people were asked in a turn that has ended: what they may still answer, and what became of the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bot import replies
+from bot.store.approvals import Approval, Kind, Standing
+
+if TYPE_CHECKING:
+    from bot.live.page import View
+
+
+def answerable(asked: Sequence[Approval]) -> list[Approval]:
+    """By a late yes: the agent's last question, where it got no answer, and the hosts that it did not reach."""
+    questions = [one for one in asked if one.kind is Kind.TOOL]
+    last = [one for one in questions if not one.hosts][-1:]
+    return [one for one in (*last, *(one for one in questions if one.hosts)) if one.state is Standing.EXPIRED]
+
+
+def settled(view: View) -> Approval | None:
+    """What the end of the turn waited for, and waits for no longer."""
+    plans = [one for one in view.asked if one.kind is Kind.PLAN and one.state is not Standing.OPEN]
+    answered = [one for one in view.asked if one.kind is Kind.TOOL and one.late]
+    return next(iter((*plans, *answered)), None)
+
+
+def words(view: View) -> str:
+    """Questions that stand in the turn's own words are not repeated."""
+    if (one := settled(view)) is not None:
+        return replies.answered_since(one.id, one.state, one.answered_by)
+    offered = {box.command for box in view.boxes}
+    waiting = [one for one in answerable(view.asked) if f"approve {one.id}" in offered]
+    told = view.turn.detail or ""
+    shown = [
+        (one.id, str(one.matter.get("shown", "")))
+        for one in waiting
+        if f"`{view.command} approve {one.id}`" not in told
+    ]
+    return "\n\n".join(replies.late_yes(name, matter, view.command) for name, matter in shown)

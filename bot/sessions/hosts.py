@@ -1,0 +1,35 @@
+"""Hosts that an agent asked for and did not get: where people are asked, a yes opens them to the next turn."""
+
+from __future__ import annotations
+
+from bot import replies, repo_config
+from bot.repo_config_values import may_be_opened
+from bot.sessions.services import Services
+from bot.store import approvals
+from bot.store.approvals import Kind, Question, Scope, Standing
+from bot.store.sessions import Turn
+
+MOST = 10
+PORT = 443
+"""The only one that the way out lets through."""
+REQUEST = "hosts"
+
+
+async def ask(services: Services, turn: Turn) -> None:
+    """With the turn's end: nobody waits for the answer, and a yes begins the next turn."""
+    wanted = [str(one["host"]) for one in turn.blocked or () if one["port"] == PORT and may_be_opened(str(one["host"]))]
+    if turn.kind != "run" or not wanted or repo_config.load(turn.config).permission != "ask":
+        return
+    hosts = wanted[:MOST]
+    matter = {"tool": "network", "hosts": hosts, "shown": replies.hosts_asked(hosts), "call": REQUEST}
+    question = Question(turn.key, Kind.TOOL, matter, services.clock(), REQUEST)
+    await approvals.expire(services.store, (await approvals.ask(services.store, question)).id)
+
+
+async def open_to(services: Services, turn: Turn) -> frozenset[str]:
+    """Those of the repository's config, and those that people have allowed: this turn, or the whole session."""
+    found = set(repo_config.load(turn.config).egress)
+    for one in await approvals.of_session(services.store, turn.key.session):
+        if one.state is Standing.APPROVED and (one.scope is Scope.SESSION or one.id == turn.approval):
+            found.update(one.hosts)
+    return frozenset(found)
