@@ -59,6 +59,7 @@ from sandbox.egress import EgressProxy
 
 log = logging.getLogger(__name__)
 
+CANCEL_AGAIN_SECONDS = 1.0
 UNMETERED = (
     "FORGEHAND_E2B_UNMETERED=1: AGENTS REACH THE MODEL PAST THE GATEWAY. NO BUDGET OF A TURN, PERSON, REPOSITORY OR "
     "INSTALLATION IS ENFORCED, SPENDING IS NOT COUNTED, AND WHATEVER RUNS IN A SANDBOX MAY USE YOUR KEY. "
@@ -238,5 +239,7 @@ async def _background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        task.cancel()
+        while not task.done():  # a library below may turn a cancellation into an error of its own, and the loop goes on
+            task.cancel()
+            await asyncio.wait({task}, timeout=CANCEL_AGAIN_SECONDS)
         await asyncio.gather(task, return_exceptions=True)

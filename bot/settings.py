@@ -129,13 +129,19 @@ class Settings:
         return self.model.api_key, self.model.oauth_token, self.metrics_token, self.github.client_secret
 
 
+_MAKE_A_KEY = "Make one with: python3 -c 'import os,base64;print(base64.b64encode(os.urandom(32)).decode())'"
+
+
 def read_secret_keys(values: Mapping[str, str]) -> tuple[Secret, ...]:
     """The keys that encrypt what is stored, newest first."""
     return _secret_keys(Reader(values))
 
 
 def _secret_keys(reader: Reader) -> tuple[Secret, ...]:
-    ring = reader.required_secret("FORGEHAND_SECRET_KEY").reveal().split(",")
+    given = reader.secret("FORGEHAND_SECRET_KEY")
+    if given is None:
+        raise SettingsError(f"FORGEHAND_SECRET_KEY is not set (nor FORGEHAND_SECRET_KEY_FILE). {_MAKE_A_KEY}")
+    ring = given.reveal().split(",")
     for key in ring:
         try:
             raw = base64.b64decode(key.strip(), validate=True)
@@ -144,7 +150,7 @@ def _secret_keys(reader: Reader) -> tuple[Secret, ...]:
         if len(raw) != 32:
             raise SettingsError(
                 "FORGEHAND_SECRET_KEY must be base64 of 32 bytes (several, newest first, joined by commas). "
-                "Make one with: python3 -c 'import os,base64;print(base64.b64encode(os.urandom(32)).decode())'"
+                f"{_MAKE_A_KEY}"
             )
     return tuple(Secret(key.strip()) for key in ring)
 

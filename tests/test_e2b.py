@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.e2b import faults
 from sandbox.e2b.provider import INSTANCE, KEY, E2BProvider
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
 from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, Liveness
@@ -343,3 +344,26 @@ async def _started(world: E2BWorld, mark: bytes) -> bool:
 
 async def _later(sandbox: object, before: float) -> bool:
     return bool(getattr(sandbox, "end_at", 0.0) > before)
+
+
+async def test_a_cancellation_that_the_client_makes_an_error_of_is_still_one() -> None:
+    waiting = asyncio.Event()
+
+    async def client() -> None:
+        waiting.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise ConnectionError("the stream was reset") from None
+
+    async def ask() -> None:
+        try:
+            await client()
+        except Exception as error:
+            raise faults.of_service(error, "asking") from error
+
+    task = asyncio.create_task(ask())
+    await waiting.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

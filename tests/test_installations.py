@@ -90,14 +90,18 @@ async def test_a_repository_that_is_taken_away_is_forgotten_and_may_come_back(wo
     async with world.bot():
 
         async def forgotten() -> bool:
-            return not list((data / "transcripts").iterdir()) and not list((data / "repositories").glob("*.git"))
+            store = await reader(world)
+            try:  # noted last, when all is gone
+                return "repository forgotten" in [one.action for one in await audit.listing(store)]
+            finally:
+                await store.close()
 
         await until(forgotten)
+    assert not list((data / "transcripts").iterdir()) and not list((data / "repositories").glob("*.git"))
     store = await reader(world)
     assert not await store.read(lambda db: many(db, "SELECT seq FROM events"))
     [listed] = await sessions.listing(store)
     assert listed.cost_usd > 0, "what it cost is still known"
-    assert "repository forgotten" in [one.action for one in await audit.listing(store)]
     await store.close()
     world.model.default(Script([Say("Nothing to do.")]))
     async with world.bot():

@@ -84,5 +84,5 @@ def _tokens(row: dict[str, Any]) -> int:
 
 def _name(row: dict[str, Any]) -> str:
     if "session" in row:
-        return f"{row['session']}  {row['thread'] or '(gone)'}  {row['turns']} turns"
+        return f"{row['session']}  {row['thread'] or '(gone)'}  {row['turns']} turn{'s' * (row['turns'] != 1)}"
     return str(row.get("day") or row.get("repo") or row.get("user") or "(unknown)")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot import replies, repo_config
-from bot.repo_config_values import may_be_opened
+from bot.repo_config_values import covered, may_be_opened
 from bot.sessions.services import Services
 from bot.store import approvals
 from bot.store.approvals import Kind, Question, Scope, Standing
@@ -17,7 +17,9 @@ REQUEST = "hosts"
 
 async def ask(services: Services, turn: Turn) -> None:
     """With the turn's end: nobody waits for the answer, and a yes begins the next turn."""
-    wanted = [str(one["host"]) for one in turn.blocked or () if one["port"] == PORT and may_be_opened(str(one["host"]))]
+    ours = sorted(services.settings.own_hosts())
+    asked = [str(one["host"]) for one in turn.blocked or () if one["port"] == PORT]
+    wanted = [host for host in asked if may_be_opened(host) and not covered(host, ours)]
     if turn.kind != "run" or not wanted or repo_config.load(turn.config).permission != "ask":
         return
     hosts = wanted[:MOST]

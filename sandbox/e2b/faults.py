@@ -7,6 +7,7 @@ of the sandbox decides.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, KeyRefused, NotThere, SandboxError
@@ -22,8 +23,16 @@ class Paused(EnvironmentBusy):
     """The sandbox is there and frozen: it has to be attached to anew."""
 
 
+def heed(error: Exception) -> None:
+    """The libraries below may turn a cancellation into an error of their own: it is a cancellation all the same."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError from error
+
+
 def of_service(error: Exception, what: str) -> SandboxError:
     """What a call to E2B's API has come to."""
+    heed(error)
     return _certain(error, what) or Unclear(f"{what}: E2B did not answer ({_said(error)})")
 
 
@@ -31,6 +40,7 @@ async def of_sandbox(error: Exception, what: str, look: Callable[[], Awaitable[s
     """What a call into a sandbox has come to; `look` gives the sandbox's state, or raises EnvironmentGone."""
     from e2b import SandboxNotFoundException
 
+    heed(error)
     found = _certain(error, what)
     if found is not None and not isinstance(error, SandboxNotFoundException):
         return found

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sandbox.e2b import faults
 from sandbox.errors import EnvironmentBusy, SandboxError
 
 ASK_SECONDS = 30.0
@@ -60,6 +61,7 @@ class Secrets:
                 except SecretNotFoundException:
                     await self._secrets.create(self._name, self._value)
         except Exception as error:  # noqa: BLE001 - whatever the SDK and what lies below it raise
+            faults.heed(error)
             status = _status(error)
             if status is None or status in (408, 409, 429) or status >= PASSING:
                 raise EnvironmentBusy("E2B could not be told the model's key; it is tried again") from None
