@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from bot import endings
+from bot.models import Step
 from bot.sessions.checkpoints import EVERY_SECONDS
 from bot.sessions.losses import MOST_RESUMPTIONS
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script, SimulatedAnthropic, Wait
+from bot.simulation.github import Fault as GitHubFault
+from bot.simulation.github.gitstore import refs
 from bot.store import events, sessions
 from bot.store.base import Store
 from tests.e2b_stand_in import E2BStandIn
@@ -247,3 +250,48 @@ async def test_files_beside_the_prompt_and_blocked_hosts_are_as_in_a_local_box(t
         result = world.model.requests[-1].tool_results[0].text
         assert result.startswith("the end of it\n") and "403" in result
         assert "**Blocked by the network:** `a.example` ×1." in world.replies()[0].body
+
+
+@pytest.mark.acceptance("C15")
+async def test_a_sandbox_that_vanishes_while_its_work_is_checked_ends_with_that_work_saved(tmp_path: Path) -> None:
+    async with e2b_spine(tmp_path) as (world, e2b):
+        world.github.commit(world.repo, "main", {".github/forgehand.yml": "checks: [sleep 30]\n"})
+        world.model.default(Script([EDIT, Say("Added a line.")]))
+        async with world.bot():
+            world.say("/claude add a line")
+            await until(lambda: _is_at(world, Step.VERIFY), 30)
+            await e2b.kill(e2b.live[0].id)
+            assert await world.outcome() == "killed", world.replies()[0].body
+        [(name, saved)] = refs(world.repo.path, "refs/forgehand/").items()
+        assert f"`refs/forgehand/{name}`" in world.replies()[0].body
+        assert "+# more" in world.repo.diff("main", saved)
+        assert not world.pulls()
+
+
+@pytest.mark.acceptance("C15")
+async def test_a_sandbox_that_vanishes_while_its_work_is_published_is_not_missed(tmp_path: Path) -> None:
+    """Nor when the turn is settled and there is nothing left to keep."""
+    async with e2b_spine(tmp_path) as (world, e2b):
+        world.model.default(Script([EDIT, Say("Added a line.")]))
+        opening = world.github.faults.add(GitHubFault("POST /repos/*/*/pulls", "hold"))
+        async with world.bot():
+            world.say("/claude add a line")
+            async with asyncio.timeout(30):
+                await opening.reached.wait()
+            await e2b.kill(e2b.live[0].id)
+            opening.release.set()
+            assert await world.outcome() == "pull_request", world.replies()[0].body
+            await until(lambda: _nothing_lives(e2b), 30)
+        assert len(world.pulls()) == len(world.replies()) == 1
+
+
+async def _is_at(world: World, step: Step) -> bool:
+    store = await Store.open_reader(world.root / "data" / "state.db")
+    try:
+        return [turn.step for turn in await sessions.running(store)] == [step]
+    finally:
+        await store.close()
+
+
+async def _nothing_lives(e2b: E2BStandIn) -> bool:
+    return not e2b.live
