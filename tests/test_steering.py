@@ -8,7 +8,7 @@ import pytest
 
 from bot.models import SessionId, TurnKey
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script, Wait
-from bot.simulation.github.state import Comment
+from bot.simulation.github.state import Comment, Issue
 from bot.store import events, sessions
 from bot.store.base import Store
 from tests.crash.process import Service
@@ -94,15 +94,21 @@ async def test_queue_makes_it_the_next_turn(world: World) -> None:
         assert [await world.outcome(n) for n in (1, 2)] == ["no_change", "no_change"]
 
 
+async def queued_behind_another(world: World) -> Issue:
+    """A thread whose turn waits for the one slot, which another thread's has."""
+    world.say("/claude look around")
+    await world.model.reached("on", timeout=30)
+    other = world.github.open_issue(world.repo, title="Other", body="Another matter.", by="alice")
+    world.say("/claude also here", on=other)
+    await world.github.changed(lambda: world.states(other) and world.states(other)[0]["state"] == "queued", 20)
+    return other
+
+
 async def test_words_before_the_agent_starts_wait_for_it(world: World) -> None:
     """The one slot is taken by another thread: the turn is queued while it is spoken to."""
     world.model.default(Script([Wait("on"), Say("Done.")]))
     async with world.bot(FORGEHAND_MAX_SESSIONS="1"):
-        world.say("/claude look around")
-        await world.model.reached("on", timeout=30)
-        other = world.github.open_issue(world.repo, title="Other", body="Another matter.", by="alice")
-        world.say("/claude also here", on=other)
-        await world.github.changed(lambda: world.states(other) and world.states(other)[0]["state"] == "queued", 20)
+        other = await queued_behind_another(world)
         said = world.say("/claude with care", on=other)
         await world.github.changed(lambda: "eyes" in reactions(said), 20)
         world.model.default(Script([LOOK, Say("Done.")]))
@@ -157,11 +163,7 @@ async def test_each_word_is_heard_once_also_over_a_restart(world: World, how: st
 async def test_words_that_are_changed_afterwards_are_heard_as_they_were(world: World) -> None:
     world.model.default(Script([Wait("on"), Say("Done.")]))
     async with world.bot(FORGEHAND_MAX_SESSIONS="1"):
-        world.say("/claude look around")
-        await world.model.reached("on", timeout=30)
-        other = world.github.open_issue(world.repo, title="Other", body="Another matter.", by="alice")
-        world.say("/claude also here", on=other)
-        await world.github.changed(lambda: len(world.states(other)) == 1, 20)
+        other = await queued_behind_another(world)
         said = [world.say("/claude as written first", on=other), world.say("/claude deleted later", on=other)]
         await world.github.changed(lambda: all("eyes" in reactions(one) for one in said), 20)
         world.github.edit_comment(said[0], "/claude as written then")
