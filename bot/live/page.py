@@ -106,6 +106,7 @@ class Page:
     async def view(self, key: TurnKey) -> View:
         turn = await sessions.turn(self._store, key)
         session = await sessions.session(self._store, key.session)
+        asked = await approvals.of_turn(self._store, key)
         return View(
             turn=turn,
             session=session,
@@ -118,11 +119,11 @@ class Page:
             verified=list(turn.verified or ()),
             command=self._command,
             now=self._clock(),
-            asks=await self._open(key),
-            asked=await approvals.of_turn(self._store, key),
+            asks=_open(asked),
+            asked=asked,
             sample=await samples.latest(self._store, key),
             sandbox_usd=(await machines.turn_cost(self._store, key)).usd,
-            boxes=tuple(await self.boxes(turn, session)),
+            boxes=tuple(await self._boxes(turn, session, asked)),
             public_url=self._public_url,
         )
 
@@ -133,22 +134,18 @@ class Page:
 
     async def boxes(self, turn: Turn, session: Session) -> list[Box]:
         """What may be ticked now; where a later turn has followed, nothing."""
-        asked = [
-            box for one in await self._open(turn.key) for box in boxes.to_answer(one.id, plan=one.kind is Kind.PLAN)
-        ]
+        return await self._boxes(turn, session, await approvals.of_turn(self._store, turn.key))
+
+    async def _boxes(self, turn: Turn, session: Session, asked: Sequence[Approval]) -> list[Box]:
+        offered = [box for one in _open(asked) for box in boxes.to_answer(one.id, plan=one.kind is Kind.PLAN)]
         if turn.state is not TurnState.DONE:
-            return asked + [boxes.STOP] * (turn.stop_requested is None)
+            return offered + [boxes.STOP] * (turn.stop_requested is None)
         latest = await sessions.latest(self._store, session.thread)
         if latest is None or latest.key != turn.key:
             return []
-        known = await approvals.of_turn(self._store, turn.key)
-        asked += [box for one in asked_of.answerable(known) for box in boxes.to_answer_late(one.id)]
+        offered += [box for one in asked_of.answerable(asked) for box in boxes.to_answer_late(one.id)]
         ceiling = turn.agent_error == "ceiling_exhausted"
-        return asked + boxes.at_the_end(turn.outcome or Outcome.FAILED, ceiling=ceiling)
-
-    async def _open(self, key: TurnKey) -> list[Approval]:
-        """What waits for a yes or no."""
-        return [one for one in await approvals.of_turn(self._store, key) if one.state is Standing.OPEN]
+        return offered + boxes.at_the_end(turn.outcome or Outcome.FAILED, ceiling=ceiling)
 
     async def _place(self, turn: Turn) -> Place | None:
         if turn.state is not TurnState.QUEUED:
@@ -156,3 +153,8 @@ class Page:
         waiting = await standing.standing(self._store)
         lately = await standing.lately(self._store, KNOWN_TURNS)
         return line.place(turn.key, waiting, lately, self._limits, self._clock())
+
+
+def _open(asked: Sequence[Approval]) -> list[Approval]:
+    """What waits for a yes or no."""
+    return [one for one in asked if one.state is Standing.OPEN]
