@@ -9,7 +9,7 @@ from bot.events import InstallationChanged
 from bot.handlers import stop
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted
-from bot.store import audit, credentials, environments, repos, sessions, snapshots, threads
+from bot.store import audit, choices, credentials, environments, repos, sessions, snapshots, threads
 from bot.store.threads import InstallationRow, InstallationState
 
 log = logging.getLogger(__name__)
@@ -53,6 +53,7 @@ async def look(desk: Desk) -> None:
 async def _follow_repositories(event: InstallationChanged, row: InstallationRow, desk: Desk) -> None:
     if row.state is InstallationState.DELETED:
         await credentials.remove_of(desk.store, row.id)
+        await choices.forget(desk.store, row.id)
         await snapshots.condemn_of_installation(desk.store, row.id)
         await repos.removed_all(desk.store, row.id)
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bot import endings, replies, repo_config
+from bot import account_settings, endings, replies, repo_config
 from bot.errors import UserError
 from bot.models import Outcome, Step, Thread
 from bot.repo_config import RepoConfig
@@ -12,7 +12,7 @@ from bot.sessions import exhaustion, openness, pinning, reading, rereading, shel
 from bot.sessions.moves import End, Move, To
 from bot.sessions.pinning import Start
 from bot.sessions.services import Services
-from bot.store import checks, sessions
+from bot.store import checks, choices, sessions
 from bot.store.sessions import Session, Turn
 
 
@@ -47,7 +47,7 @@ async def run(services: Services, turn: Turn) -> Move:
         "ignored": found.ignored,
         "untrusted": int(found.untrusted or turn.kind == "review"),  # nobody has merged what it looked at
     }
-    return To(Step.FURNISH, {**columns, "config": repo_config.dump(config), **_limits(turn, config)})
+    return To(Step.FURNISH, {**columns, "config": repo_config.dump(config), **await _limits(services, turn, config)})
 
 
 async def _start(services: Services, turn: Turn, session: Session, config: RepoConfig) -> tuple[str, Start]:
@@ -65,11 +65,11 @@ def _kind(turn: Turn, config: RepoConfig) -> str:
     return "plan" if turn.kind == "run" and config.permission == "plan" and turn.approval is None else turn.kind
 
 
-def _limits(turn: Turn, config: RepoConfig) -> dict[str, object]:
-    """The repository may only narrow what the operator allows."""
-    limits: dict[str, object] = {}
-    if config.budget is not None:
-        limits["budget_usd"] = min(turn.budget_usd, config.budget)
+async def _limits(services: Services, turn: Turn, config: RepoConfig) -> dict[str, object]:
+    """The account may only narrow what the operator allows, and the repository what both do."""
+    own = await choices.of(services.store, turn.installation_id)
+    most = account_settings.narrowed(services.settings.limits, own).session_budget_usd
+    limits: dict[str, object] = {"budget_usd": min(turn.budget_usd, most, config.budget or most)}
     if config.timeout is not None:
         limits["timeout_seconds"] = min(turn.timeout_seconds, config.timeout)
     return limits

@@ -55,5 +55,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "duration": duration,
     "usd": usd,
     "short": short,
+    "capitalize_first": lambda text: text[:1].upper() + text[1:],
     "standing": lambda one: standing(one.state, one.outcome),
 }
