@@ -14,10 +14,19 @@ from bot import payloads
 from bot.models import DeliveryId, InstallationId, Person, Repo, RepoId, Spot, Thread
 
 SUBSCRIBED_EVENTS = frozenset(
-    ("check_run", "issue_comment", "issues", "pull_request", "pull_request_review", "pull_request_review_comment")
+    (
+        "check_run",
+        "issue_comment",
+        "issues",
+        "member",
+        "organization",
+        "pull_request",
+        "pull_request_review",
+        "pull_request_review_comment",
+    )
 )
 """The same list as in app.yml."""
-AUTOMATIC_EVENTS = frozenset(("installation", "installation_repositories"))
+AUTOMATIC_EVENTS = frozenset(("github_app_authorization", "installation", "installation_repositories"))
 """GitHub sends these to every App; a manifest that names them is refused."""
 HANDLED_EVENTS = SUBSCRIBED_EVENTS | AUTOMATIC_EVENTS
 MAX_AGE_SECONDS = 4 * 24 * 3600.0
@@ -229,6 +238,16 @@ class InstallationChanged:
 
 
 @dataclass(frozen=True)
+class AccessChanged:
+    """What a person may see may have become less."""
+
+    origin: Origin
+    person: Person
+    leaves: bool
+    """Has left the organisation, or taken back that we may know who they are: they are signed in no more."""
+
+
+@dataclass(frozen=True)
 class Ignored:
     """Stored and not acted upon; the reason is what `why` says."""
 
@@ -249,6 +268,7 @@ Event = (
     | CheckAsked
     | ThreadChanged
     | InstallationChanged
+    | AccessChanged
     | Ignored
 )
 
@@ -256,6 +276,8 @@ Event = (
 def decode(name: str, body: bytes | str, *, delivery: DeliveryId, now: float) -> Event:
     """The event in a delivery whose signature was checked; never raises for what GitHub, or anyone, may send."""
     try:
+        if (known := _PEOPLE.get(name)) is not None:
+            return _access(name, known, body, delivery)
         if name in AUTOMATIC_EVENTS:
             return _installation(name, body, delivery)
         if name == "check_run":
@@ -457,6 +479,26 @@ def _check(body: bytes | str, delivery: DeliveryId) -> Event:
         external_id=payload.check_run.external_id or "",
         wish=pressed.identifier if pressed else "retry",
     )
+
+
+_PEOPLE = {
+    "github_app_authorization": ("revoked",),
+    "organization": ("member_removed",),
+    "member": ("removed", "edited"),
+}
+
+
+def _access(name: str, known: tuple[str, ...], body: bytes | str, delivery: DeliveryId) -> Event:
+    payload = msgspec.json.decode(body, type=payloads.OfPerson)
+    if payload.action not in known:
+        return Ignored(delivery, f"we have no use for `{name}` with the action `{_short(payload.action)}`")
+    origin = Origin(delivery, name, payload.action, _person(payload.sender))
+    whose = {
+        "github_app_authorization": payload.sender,
+        "organization": payload.membership.user if payload.membership else None,
+        "member": payload.member,
+    }[name]
+    return AccessChanged(origin, _person(whose), leaves=name != "member")
 
 
 def _installation(name: str, body: bytes | str, delivery: DeliveryId) -> Event:

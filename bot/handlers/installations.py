@@ -26,6 +26,8 @@ async def handle(event: InstallationChanged, desk: Desk) -> Noted:
     await threads.upsert_installation(desk.store, row)
     await _follow_repositories(event, row, desk)
     await _end_what_is_out_of_reach(event, row, desk)
+    if row.state is not InstallationState.ACTIVE or event.removed:
+        desk.doubt(None)
     await audit.add(desk.store, event.origin.sender.login, f"{event.origin.name} {event.origin.action}", row.account)
     if row.state is InstallationState.ACTIVE:
         await desk.board.say_unsaid()

@@ -9,6 +9,7 @@ from collections import defaultdict
 from bot import events, logs
 from bot.errors import GitHubRefused, TransientError, UserError
 from bot.events import (
+    AccessChanged,
     CheckAsked,
     CommentDeleted,
     CommentEdited,
@@ -17,7 +18,7 @@ from bot.events import (
     InstallationChanged,
     ThreadChanged,
 )
-from bot.handlers import check_buttons, installations, own_comments, remarks, thread_changes
+from bot.handlers import check_buttons, departures, installations, own_comments, remarks, thread_changes
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, ignored, refused
 from bot.store import deliveries
@@ -139,6 +140,8 @@ class Intake:
                 return await check_buttons.handle(event, self._desk, remarks.judge)
             case ThreadChanged():
                 return await thread_changes.handle(event, self._desk)
+            case AccessChanged():
+                return await departures.handle(event, self._desk)
             case InstallationChanged():
                 return await installations.handle(event, self._desk)
             case _:
