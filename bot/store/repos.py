@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bot.models import InstallationId, RepoId
 from bot.store.base import Store
 from bot.store.records import Record
-from bot.store.rows import Database, many, run
+from bot.store.rows import Database, many, one, run
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,13 @@ async def back(store: Store, repos: Sequence[RepoId], installation: Installation
             run(db, sql, id=repo, installation=installation)
 
     await store.write(work)
+
+
+async def named(store: Store, name: str) -> RepoId | None:
+    """Of those that the App may see, by `owner/name` as GitHub compares them."""
+    sql = "SELECT id FROM repos WHERE removed_at IS NULL AND LOWER(owner || '/' || name) = :name ORDER BY id LIMIT 1"
+    row = await store.read(lambda db: one(db, sql, name=name.lower()))
+    return RepoId(row["id"]) if row else None
 
 
 async def to_purge(store: Store) -> list[Gone]:

@@ -10,3 +10,12 @@ CREATE TABLE installation_settings (
     changes         INTEGER NOT NULL DEFAULT 1, -- how often it was set
     PRIMARY KEY (installation_id, name)
 );
+
+-- Long lists are read page by page, newest first; of a repository too, without a look at the rows of others.
+ALTER TABLE turns ADD COLUMN in_repo BIGINT;
+UPDATE turns SET in_repo = (
+    SELECT threads.repo_id FROM sessions JOIN threads ON threads.id = sessions.thread_id WHERE sessions.id = session_id);
+CREATE INDEX turns_repo ON turns (in_repo, created_at);
+CREATE INDEX deliveries_repo ON deliveries (repo_id, received_at);
+DROP INDEX turns_state;
+CREATE INDEX turns_state ON turns (state, created_at, in_repo);
