@@ -38,6 +38,7 @@ SETTABLE = {
     "notes",
     "pulse_at",
     "rescue_ref",
+    "rescue_until",
     "resumed",
     "review",
     "review_id",

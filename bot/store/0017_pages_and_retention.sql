@@ -19,3 +19,8 @@ CREATE INDEX turns_repo ON turns (in_repo, created_at);
 CREATE INDEX deliveries_repo ON deliveries (repo_id, received_at);
 DROP INDEX turns_state;
 CREATE INDEX turns_state ON turns (state, created_at, in_repo);
+
+-- How long work that was cut short is kept under a ref of the repository, as its comment has promised.
+ALTER TABLE turns ADD COLUMN rescue_until DOUBLE PRECISION;
+ALTER TABLE turns ADD COLUMN rescue_gone INTEGER NOT NULL DEFAULT 0; -- the ref is no more, or no longer ours to remove
+CREATE INDEX turns_rescue ON turns (rescue_until) WHERE rescue_ref IS NOT NULL AND rescue_gone = 0;
