@@ -352,6 +352,8 @@ class State:
         self.root = root
         self.clock = clock
         self.url = ""
+        self.at_the_browser = ""
+        """Whom the sign-in page takes its visitor for; they may say otherwise."""
         self.accounts: dict[int, Account] = {}
         self.repos: dict[int, Repository] = {}
         self.moved: dict[str, Repository] = {}

@@ -63,6 +63,7 @@ class TriggerField:
     typed: str
     problem: str
     source: str
+    """Empty where it is off."""
 
 
 def limit_fields(
@@ -96,7 +97,7 @@ def trigger_fields(own: Choices, entered: Entered = NOTHING) -> list[TriggerFiel
                 yes_no=name in YES_NO,
                 typed=_typed(entered, name, stored),
                 problem=entered.problems.get(name, ""),
-                source=account_settings.source(ACCOUNT, choice) if stored else "off",
+                source=account_settings.source(ACCOUNT, choice) if stored else "",
             )
         )
     return found

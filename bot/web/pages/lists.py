@@ -98,6 +98,7 @@ class ListPages:
             running=live,
             ended=ended,
             states=[UNDER_WAY, *Outcome],
+            empty=_said_to_be_empty(filters),
             filters=filters,
             first=filters.address("/"),
             older=filters.address("/", ended[-1].mark) if more else "",
@@ -148,6 +149,13 @@ class ListPages:
                 break
             hidden |= fresh
         return rows[:PAGE], len(rows) > PAGE
+
+
+def _said_to_be_empty(filters: Filters) -> set[int]:
+    """Of the two parts of the front page, those that are shown also when nothing is in them."""
+    if filters.state:
+        return {1} if filters.state == UNDER_WAY else {2}
+    return {2} if filters.before else {1, 2}
 
 
 def _reaches(permission: Permission, least: Permission) -> bool:
