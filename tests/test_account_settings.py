@@ -81,7 +81,7 @@ async def test_what_cannot_be_is_explained_at_its_field_and_changes_nothing(
         status, page = await sent(olga, path, form, **{field: text}, **other)
         assert status == 422
         assert re.search(rf'<p class="bad" id="{field}-wrong">{re.escape(said)}', page), page
-        assert f'aria-describedby="{field}-now {field}-wrong" aria-invalid="true"' in page
+        assert re.search(rf'aria-describedby="[^"]*{field}-wrong" aria-invalid="true"', page)
         assert f'value="{text}"' in page, "what was typed is not lost"
         assert not other or 'value="99"' in page
     assert "setting changed" not in [action for _, action, _ in await trail(world)]
