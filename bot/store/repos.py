@@ -66,7 +66,7 @@ UPDATE turns SET context = NULL, instructions = NULL, agent_result = NULL, detai
 _FORGOTTEN = (
     "DELETE FROM events" + _OWN,  # noqa: S608 - constants
     _WORDS + _OWN,
-    "UPDATE messages SET text = '', request = '{}'" + _OWN,  # noqa: S608 - constants
+    "DELETE FROM messages" + _OWN,  # noqa: S608 - constants
     "DELETE FROM approvals" + _OWN,  # noqa: S608 - constants
     "DELETE FROM samples" + _OWN,  # noqa: S608 - constants
     "DELETE FROM findings WHERE repo_id = :repo_id",

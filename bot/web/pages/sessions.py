@@ -128,7 +128,7 @@ class SessionPages:
     ) -> AsyncGenerator[bytes, None]:
         """Asked again before what comes next is handed out; while GitHub does not answer, the browser comes back."""
         clock, checked_at = self._gate.store.now, self._gate.store.now()
-        access, doubts = self._gate.access, self._gate.access.doubts(visitor.id)
+        access, doubts = self._gate.access, -1  # the visit may have ended since the request was let in
         self._streams[visitor.id] += 1
         try:
             async with aclosing(watched.stream(after)) as chunks:
