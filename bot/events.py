@@ -239,7 +239,7 @@ class InstallationChanged:
 
 @dataclass(frozen=True)
 class AccessChanged:
-    """What a person may see may have become less."""
+    """What a person may see has changed, or may have."""
 
     origin: Origin
     person: Person
@@ -276,8 +276,8 @@ Event = (
 def decode(name: str, body: bytes | str, *, delivery: DeliveryId, now: float) -> Event:
     """The event in a delivery whose signature was checked; never raises for what GitHub, or anyone, may send."""
     try:
-        if (known := _PEOPLE.get(name)) is not None:
-            return _access(name, known, body, delivery)
+        if name in _ABOUT_PEOPLE:
+            return _access(name, body, delivery)
         if name in AUTOMATIC_EVENTS:
             return _installation(name, body, delivery)
         if name == "check_run":
@@ -482,23 +482,26 @@ def _check(body: bytes | str, delivery: DeliveryId) -> Event:
 
 
 _PEOPLE = {
-    "github_app_authorization": ("revoked",),
-    "organization": ("member_removed",),
-    "member": ("removed", "edited"),
+    ("github_app_authorization", "revoked"): True,
+    ("organization", "member_removed"): True,
+    ("organization", "member_added"): False,
+    ("member", "removed"): False,
+    ("member", "edited"): False,
+    ("member", "added"): False,
 }
+"""Whether the person has left."""
+_ABOUT_PEOPLE = frozenset(name for name, _ in _PEOPLE)
 
 
-def _access(name: str, known: tuple[str, ...], body: bytes | str, delivery: DeliveryId) -> Event:
+def _access(name: str, body: bytes | str, delivery: DeliveryId) -> Event:
     payload = msgspec.json.decode(body, type=payloads.OfPerson)
-    if payload.action not in known:
+    leaves = _PEOPLE.get((name, payload.action))
+    if leaves is None:
         return Ignored(delivery, f"we have no use for `{name}` with the action `{_short(payload.action)}`")
     origin = Origin(delivery, name, payload.action, _person(payload.sender))
-    whose = {
-        "github_app_authorization": payload.sender,
-        "organization": payload.membership.user if payload.membership else None,
-        "member": payload.member,
-    }[name]
-    return AccessChanged(origin, _person(whose), leaves=name != "member")
+    in_organization = payload.membership.user if payload.membership else None
+    whose = {"github_app_authorization": payload.sender, "organization": in_organization, "member": payload.member}
+    return AccessChanged(origin, _person(whose[name]), leaves)
 
 
 def _installation(name: str, body: bytes | str, delivery: DeliveryId) -> Event:

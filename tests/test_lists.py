@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sqlite3
 import time
@@ -108,6 +109,13 @@ async def test_a_stranger_learns_not_even_how_many_there_are(world: World, other
         filled(world, world.repo.id, "shop", MANY, newest=False)
         filled(world, other, "secret", 400, newest=True)
         assert [await shown(mallory, path) for path in pages] == before
+        asked = len([one for one in world.github.calls if "/permission" in one.path])
+        assert [await shown(mallory, path) for path in pages] == before
+        assert len([one for one in world.github.calls if "/permission" in one.path]) <= asked + 1, "known for a while"
+        world.github.add_collaborator(world.repo, world.github.user("mallory"), "read")
+        async with asyncio.timeout(20):
+            while not SESSION.search((await mallory.get("/")).text):
+                await world.github.idle()
 
 
 async def shown(who: Visitor, path: str) -> str:

@@ -1,4 +1,4 @@
-"""Somebody may see less than before: their visit of the pages ends, or is asked about anew, at once."""
+"""What somebody may see has changed: their visit of the pages ends, or is asked about anew, at once."""
 
 from __future__ import annotations
 

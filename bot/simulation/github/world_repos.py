@@ -44,6 +44,11 @@ class Repos(World):
         sender = payloads.user(self.state, org)
         return {"organization": about, "installation": {"id": installation.id}, "sender": sender}
 
+    def add_collaborator(self, repo: Repository, user: Account, role: str) -> None:
+        repo.grant(user.login, role)
+        payload: Json = {"action": "added", "member": payloads.user(self.state, user)}
+        self.actions.events.tell(repo, repo.owner, "member", payload)
+
     def remove_collaborator(self, repo: Repository, user: Account) -> None:
         repo.grant(user.login, "none")
         payload: Json = {"action": "removed", "member": payloads.user(self.state, user)}

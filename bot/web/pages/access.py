@@ -13,7 +13,9 @@ from bot.models import InstallationId, Permission, Repo, RepoId
 from bot.web.pages.visitors import Visitor
 
 HOLDS_SECONDS = 60.0
-MOST_REMEMBERED = 10_000
+HIDES_SECONDS = 600.0
+"""How long a list passes over what was not to be seen: whoever reloads it must not use up GitHub's allowance."""
+MOST_REMEMBERED = 50_000
 AT_ONCE = 8
 TRIES = 4
 NO_MEMBERS = (
@@ -48,6 +50,15 @@ class Access:
         different = {place[0].id: place for place in places}
         answers = await asyncio.gather(*(self.permission(visitor, place) for place in different.values()))
         return dict(zip(different, answers, strict=True))
+
+    def hidden_from(self, visitor: Visitor, reaches: Callable[[Permission], bool]) -> set[RepoId]:
+        """What this person was found not to see lately, without a question to GitHub."""
+        oldest = self._clock() - HIDES_SECONDS
+        return {
+            RepoId(number)
+            for (person, kind, number), (at, found) in self._known.items()
+            if person == visitor.id and kind == "repo" and at >= oldest and not reaches(found)
+        }
 
     async def is_admin(self, visitor: Visitor, installation: InstallationId, *, fresh: bool = False) -> bool:
         """Of the account: the person itself, or an owner of the organisation. NotAllowed where it cannot be known."""

@@ -23,8 +23,8 @@ from bot.web.pages.gate import Gate
 from bot.web.pages.visitors import Visitor
 
 PAGE = 50
-MOST_ROUNDS = 12
-"""How often other rows are looked for in the place of those that somebody may not see."""
+MOST_ROUNDS = 6
+"""How often other rows are looked for in the place of those that somebody may not see; the next load goes on there."""
 UNDER_WAY = "running"
 BROKEN = "This address does not lead to a page of the list. Please begin at its first page."
 _MARK = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)~([!-~]{1,200})")
@@ -86,11 +86,11 @@ class ListPages:
         wanted = await self._wanted(filters, [UNDER_WAY, *Outcome])
         live: list[lists.Recent] = []
         if wanted and not wanted.after and filters.state in ("", UNDER_WAY):
-            live, _ = await self._visible(visitor, lists.running, replace(wanted, state=""), Permission.READ)
+            live, _ = await self._visible(visitor, lists.running, replace(wanted, state=""), _may_read)
         ended: list[lists.Recent] = []
         more = False
         if wanted and filters.state != UNDER_WAY:
-            ended, more = await self._visible(visitor, lists.ended, wanted, Permission.READ)
+            ended, more = await self._visible(visitor, lists.ended, wanted, _may_read)
         return self._gate.pages.render(
             "home.html",
             title="Sessions",
@@ -111,7 +111,7 @@ class ListPages:
         rows: list[lists.Delivered] = []
         more = False
         if wanted:
-            rows, more = await self._visible(visitor, lists.delivered, wanted, Permission.WRITE)
+            rows, more = await self._visible(visitor, lists.delivered, wanted, _may_write)
         return self._gate.pages.render(
             "deliveries.html",
             title="Deliveries",
@@ -135,15 +135,15 @@ class ListPages:
         return Wanted(repo, filters.state, filters.person, after)
 
     async def _visible(
-        self, visitor: Visitor, read: Read[R], wanted: Wanted, least: Permission
+        self, visitor: Visitor, read: Read[R], wanted: Wanted, reaches: Callable[[Permission], bool]
     ) -> tuple[list[R], bool]:
         """A page of what this person may see, and whether there is more of it; nothing tells of the rest."""
-        hidden: set[RepoId] = set()
+        hidden = self._gate.access.hidden_from(visitor, reaches)
         rows: list[R] = []
         for _ in range(MOST_ROUNDS):
             found = await read(self._gate.store, replace(wanted, hidden=frozenset(hidden)), PAGE + 1)
             may = await self._gate.access.permissions(visitor, ((one.repo, one.installation_id) for one in found))
-            fresh = {repo for repo, permission in may.items() if not _reaches(permission, least)}
+            fresh = {repo for repo, permission in may.items() if not reaches(permission)}
             rows = [one for one in found if one.repo_id not in fresh]
             if not fresh:
                 break
@@ -158,5 +158,9 @@ def _said_to_be_empty(filters: Filters) -> set[int]:
     return {2} if filters.before else {1, 2}
 
 
-def _reaches(permission: Permission, least: Permission) -> bool:
-    return permission.may_write if least is Permission.WRITE else permission is not Permission.NONE
+def _may_read(permission: Permission) -> bool:
+    return permission is not Permission.NONE
+
+
+def _may_write(permission: Permission) -> bool:
+    return permission.may_write
