@@ -45,6 +45,10 @@ def log_cut(name: str, size: int, *, whole: bool) -> str:
     return f"most of the log of {shown(name, 80)}: {size >> 10} KiB, {end}"
 
 
+def said_cut(name: str, size: int, most: int) -> str:
+    return f"what {shown(name, 80)} says beyond the first {most} of {size} characters"
+
+
 def annotations_cut(name: str, count: int, most: int) -> str:
     return f"annotations of {shown(name, 80)} beyond the first {most} of {count}"
 

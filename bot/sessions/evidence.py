@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ MOST_CHECKS = 12
 MOST_ANNOTATIONS = 50
 MOST_TEXT = 30_000
 LONGEST_LINE = 2_000
+PIECE = 16 << 10
 _STAMP = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z ?", re.MULTILINE)
 
 
@@ -93,7 +95,10 @@ class _Reader:
         if one.annotations:
             rows += await self._annotations(one)
         rows += [part for part in (one.title, one.summary, one.text) if part]
-        return self._clean("\n".join(rows))[:MOST_TEXT]
+        text = "\n".join(rows)
+        if len(text) > MOST_TEXT:
+            self.missing.append(ci_words.said_cut(one.name, len(text), MOST_TEXT))
+        return (await self._clean(text))[:MOST_TEXT]
 
     async def _annotations(self, one: Result) -> list[str]:
         found = await checks.annotations_of(self.at, self.thread.repo, one.id)
@@ -109,9 +114,13 @@ class _Reader:
             return None
         if tail.cut or not tail.whole:
             self.missing.append(ci_words.log_cut(one.name, tail.read, whole=tail.whole))
-        return Log(one.name, self._clean(_STAMP.sub("", tail.text)))
+        return Log(one.name, await self._clean(_STAMP.sub("", tail.text)))
 
-    def _clean(self, text: str) -> str:
-        """Without secrets; what draws nothing on a page is taken out where the prompt is composed."""
-        lines = self.services.redactor.redact(text).splitlines()
+    async def _clean(self, text: str) -> str:
+        """Without secrets, piece by piece, so that others have their turn; what draws nothing is taken out later."""
+        stream, parts = self.services.redactor.stream(), list[str]()
+        for at in range(0, len(text), PIECE):
+            parts.append(stream.feed(text[at : at + PIECE]))
+            await asyncio.sleep(0)
+        lines = "".join([*parts, stream.end()]).splitlines()
         return "\n".join(line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} […]" for line in lines)
