@@ -121,13 +121,18 @@ async def test_nobody_is_helped_unasked(world: World) -> None:
 
 
 async def test_a_burst_of_twenty_checks_is_one_turn(world: World) -> None:
+    """Also where some of them, and deliveries that come twice, are heard of while it is under way."""
     async with world.bot(Ahead()):
         pull = await pull_of_ours(world)
-        ci(world, pull, {f"test {n}": "failure" for n in range(20)})
+        head = pull.head_sha
+        ci(world, pull, {f"test {n}": "failure" for n in range(15)})
+        await world.github.changed(lambda: world.states(pull), 40)
+        world.github.run_workflow(world.repo, head, {f"late {n}": "failure" for n in range(5)}, name="More")
         for delivery in [one for one in world.app.deliveries if one.event == "check_run"][-5:]:
             world.github.redeliver(delivery.guid)
         assert await world.outcome(on=pull) == "pushed", world.replies(pull)[-1].body
         await taken_up(world)
+        await unwatched(world)
     assert len(world.states(pull)) == 1
     assert "too many at once" in prompts(world)[-1].prompt
 
