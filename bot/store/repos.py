@@ -70,6 +70,8 @@ _FORGOTTEN = (
     "DELETE FROM approvals" + _OWN,  # noqa: S608 - constants
     "DELETE FROM samples" + _OWN,  # noqa: S608 - constants
     "DELETE FROM findings WHERE repo_id = :repo_id",
+    "DELETE FROM ci_watches WHERE repo_id = :repo_id",
+    "DELETE FROM ci_attempts WHERE repo_id = :repo_id",
     "UPDATE deliveries SET body = NULL WHERE repo_id = :repo_id AND state <> 'received'",
 )
 _HELD = """

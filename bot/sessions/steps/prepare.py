@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot import account_settings, endings, replies, repo_config
+from bot.account_settings import Choices
 from bot.errors import UserError
 from bot.models import Outcome, Step, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions import exhaustion, openness, pinning, reading, rereading, shelf, undoing
+from bot.sessions import evidence, exhaustion, openness, pinning, reading, rereading, shelf, undoing
 from bot.sessions.moves import End, Move, To
 from bot.sessions.pinning import Start
+from bot.sessions.rights import WORK
 from bot.sessions.services import Services
 from bot.store import checks, choices, sessions
 from bot.store.sessions import Session, Turn
@@ -26,15 +28,18 @@ async def run(services: Services, turn: Turn) -> Move:
     reads = services.github.installation(session.installation_id)
     repo = session.thread.repo
     raw = await reads.file(repo, repo_config.PATH, repo.default_branch)
-    config = repo_config.parse(raw)
+    own = await choices.of(services.store, turn.installation_id)
+    config = account_settings.config_without_file(own) if raw is None else repo_config.parse(raw)
     repo_config.keep_from(config, services.settings.own_hosts())
     base, start = await _start(services, turn, session, config)
     if turn.kind == "review" and await rereading.is_repetition(services, turn, start.sha):
         return End(Outcome.NO_CHANGE, endings.reviewed_already(start.sha))
     if turn.kind == "review":
         await checks.put(services.store, turn.key, start.sha)
+    if isinstance(red := await evidence.of(services, turn, start.tip), End):
+        return red
     kind = _kind(turn, config)
-    found = await reading.gather(services, replace(turn, kind=kind), config, base, start)
+    found = await reading.gather(services, replace(turn, kind=kind), config, (base, start), red)
     await shelf.put(services, turn, found.files)
     columns = {
         "kind": kind,
@@ -47,7 +52,7 @@ async def run(services: Services, turn: Turn) -> Move:
         "ignored": found.ignored,
         "untrusted": int(found.untrusted or turn.kind == "review"),  # nobody has merged what it looked at
     }
-    return To(Step.FURNISH, {**columns, "config": repo_config.dump(config), **await _limits(services, turn, config)})
+    return To(Step.FURNISH, {**columns, "config": repo_config.dump(config), **_limits(services, turn, config, own)})
 
 
 async def _start(services: Services, turn: Turn, session: Session, config: RepoConfig) -> tuple[str, Start]:
@@ -62,12 +67,11 @@ async def _start(services: Services, turn: Turn, session: Session, config: RepoC
 
 def _kind(turn: Turn, config: RepoConfig) -> str:
     """Where the repository wants plans only, work begins with one unless its plan was approved."""
-    return "plan" if turn.kind == "run" and config.permission == "plan" and turn.approval is None else turn.kind
+    return "plan" if turn.kind in WORK and config.permission == "plan" and turn.approval is None else turn.kind
 
 
-async def _limits(services: Services, turn: Turn, config: RepoConfig) -> dict[str, object]:
+def _limits(services: Services, turn: Turn, config: RepoConfig, own: Choices) -> dict[str, object]:
     """The account may only narrow what the operator allows, and the repository what both do."""
-    own = await choices.of(services.store, turn.installation_id)
     most = account_settings.narrowed(services.settings.limits, own).session_budget_usd
     limits: dict[str, object] = {"budget_usd": min(turn.budget_usd, most, config.budget or most)}
     if config.timeout is not None:
