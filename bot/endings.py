@@ -45,6 +45,15 @@ def stopped_by(login: str) -> str:
     return _STOPPED_BY.get(login, f"{login} asked to stop.")
 
 
+def being_saved(ref: str) -> str:
+    return f"What it did is still being saved, to `{ref}` where that is possible; this comment will say so once it is."
+
+
+def asked_too_late(login: str) -> str:
+    """Where the end was another one, though somebody asked to stop."""
+    return "" if login in _STOPPED_BY else f"{login} asked to stop when the agent had ended already."
+
+
 def timed_out(seconds: float) -> str:
     return f"The time limit of {_minutes(seconds)} was reached."
 

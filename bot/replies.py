@@ -22,6 +22,7 @@ __all__ = [
     "cost",
     "could_not_verify",
     "day_budget_reached",
+    "done_already",
     "forks_not_supported",
     "headline",
     "help_text",
@@ -123,6 +124,11 @@ def not_available(word: str, command: str) -> str:
 
 def nothing_runs() -> str:
     return "Nothing is running on this thread."
+
+
+def done_already(outcome: Outcome) -> str:
+    """To a `stop` that comes when all but cleaning up is done."""
+    return f"The work is done already, so there was nothing left to stop. How it ended: **{headline(outcome)}**."
 
 
 def config_is_there(path: str, branch: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bot.live import asked as asked_of
-from bot.live import boxes, line, render
+from bot.live import boxes, line, render, saving
 from bot.live.boxes import Box
 from bot.live.folds import Folds
 from bot.live.line import Place
@@ -59,6 +59,11 @@ class View:
     """So many sessions are at work that this comment is written at the start and at the end only."""
     public_url: str = ""
     """Where our pages are; empty where nobody else can reach them."""
+
+    @property
+    def ended(self) -> bool:
+        """As far as people are concerned."""
+        return self.turn.state is TurnState.DONE or saving.is_said(self.turn, self.now)
 
     @property
     def page_url(self) -> str:

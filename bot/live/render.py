@@ -34,7 +34,7 @@ class Part:
 
 def comment(view: View) -> str:
     """Marker first; then what people read, the most telling lines first."""
-    texts = final.parts(view) if view.turn.state is TurnState.DONE else _running(view)
+    texts = final.parts(view) if view.ended else _running(view)
     kept = [Part(text, rank) for text, rank in texts if text]
     while sum(truncate.size(part.text) + 2 for part in kept) > ROOM and any(part.rank for part in kept):
         kept.remove(max(kept, key=lambda part: part.rank))
@@ -43,8 +43,9 @@ def comment(view: View) -> str:
 
 def _marker(view: View) -> str:
     turn = view.turn
-    outcome = f" outcome={turn.outcome}" if turn.state is TurnState.DONE and turn.outcome else ""
-    return f"<!-- forgehand:session={turn.key.session} turn={turn.key.n} state={turn.state}{outcome} -->"
+    state = TurnState.DONE if view.ended else turn.state
+    outcome = f" outcome={turn.outcome}" if view.ended and turn.outcome else ""
+    return f"<!-- forgehand:session={turn.key.session} turn={turn.key.n} state={state}{outcome} -->"
 
 
 def _running(view: View) -> list[tuple[str, int]]:

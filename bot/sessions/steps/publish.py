@@ -13,6 +13,7 @@ from bot.git.commits import Author
 from bot.git.errors import PushRaced, PushRefused
 from bot.git.quarantine import Quarantine
 from bot.github.types import Purpose
+from bot.live import saving
 from bot.models import Outcome, TurnKey
 from bot.outbound import TextKind, neutralise
 from bot.publish import policy, secrets_scan
@@ -37,10 +38,8 @@ class _Work:
 
 async def run(services: Services, turn: Turn) -> Move:
     session = await sessions.session(services.store, turn.key.session)
-    if turn.kind == "undo":
-        return await _take_back(services, turn, session)
-    if turn.kind == "review":
-        return await reviewing.publish(services, turn, session)
+    if turn.kind in ("undo", "review"):
+        return await _without_work(services, turn, session)
     assert turn.base_sha is not None
     async with services.cache.quarantine(session.repo_id) as quarantine:
         tree = await quarantine.admit(keeping.collected(services, turn), base=turn.base_sha)
@@ -51,15 +50,24 @@ async def run(services: Services, turn: Turn) -> Move:
             return await _keep(work, End(turn.outcome or Outcome.REFUSED, turn.detail or held))
         if turn.outcome is not None:
             return await _rescue(work, End(turn.outcome, turn.detail or ""))
-        if detours.is_to_stop(now := await sessions.turn(services.store, turn.key)):
-            return detours.stopped(now)
+        if not await sessions.begin_push(services.store, turn.key):
+            return detours.stopped(await sessions.turn(services.store, turn.key))
         return await _publish(work)
+
+
+async def _without_work(services: Services, turn: Turn, session: Session) -> Move:
+    """Nothing has come home that would be lost."""
+    if turn.outcome is not None:
+        return End(turn.outcome, turn.detail or "")
+    if not await sessions.begin_push(services.store, turn.key):
+        return detours.stopped(await sessions.turn(services.store, turn.key))
+    if turn.kind == "undo":
+        return await _take_back(services, turn, session)
+    return await reviewing.publish(services, turn, session)
 
 
 async def _take_back(services: Services, turn: Turn, session: Session) -> Move:
     """Where this push, too, was cut off, its repetition makes the same commit and finds it at the remote."""
-    if turn.outcome is not None:
-        return End(turn.outcome, turn.detail or "")
     assert turn.undoes is not None and turn.tip_sha is not None and session.branch is not None
     undone = await sessions.turn(services.store, TurnKey(turn.key.session, turn.undoes))
     assert undone.commit_sha is not None
@@ -194,7 +202,7 @@ async def _pull_body(work: _Work) -> str:
 
 async def _rescue(work: _Work, end: End) -> Move:
     """Work cut short goes to a ref that is no branch; where even that cannot be pushed, it stays on the host."""
-    ref = f"refs/forgehand/rescue/{work.turn.key.session}-{work.turn.key.n}"
+    ref = saving.rescue_ref(work.turn)
     try:
         access = await remote_access(work.services, work.session.thread, Purpose.PUSH)
         await work.quarantine.push(access, work.commit, ref, expect=None)
