@@ -266,6 +266,11 @@ def several_wait(ids: Sequence[str], command: str) -> str:
     return f"Several things wait: {named}. Name the one that you mean: `{command} approve {ids[-1]}`."
 
 
+def several_ticked(labels: Sequence[str]) -> str:
+    named = ", ".join(f"*{one}*" for one in labels)
+    return f"These were ticked at once: {named}. I did none of it, since I cannot tell which you mean: tick one."
+
+
 def no_such_approval(approval_id: str) -> str:
     return f"Nothing called {shown(approval_id)} was asked on this thread."
 

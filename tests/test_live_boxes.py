@@ -76,6 +76,37 @@ async def test_boxes_are_gone_once_another_turn_has_followed(world: World) -> No
         await world.github.changed(lambda: "- [ ]" not in live.body, 20)
 
 
+def tick_all(world: World, live: Comment) -> None:
+    """In one edit, as who edits the text of the comment can."""
+    world.github.edit_comment(live, live.body.replace("- [ ]", "- [x]"), by="alice")
+
+
+async def test_of_two_boxes_ticked_at_once_the_one_that_is_clear_counts(world: World) -> None:
+    """To stop is clear beside anything; to repeat and to go on are not, and that is said."""
+    world.github.commit(world.repo, "main", {".github/forgehand.yml": "permission: ask\n"}, by="alice")
+    world.model.default(Script([Call("Bash", {"command": "touch built.txt"}), Wait("never"), Say("unreachable")]))
+    async with world.bot():
+        world.say("/claude build")
+        live = await world.github.changed(lambda: shows(world, "- [ ] **No**"), 30)
+        tick_all(world, live)
+        assert await world.outcome(timeout=20) == "stopped"
+
+
+async def test_two_boxes_ticked_at_once_that_contradict_each_other_are_answered_with_a_sentence(world: World) -> None:
+    world.model.default(Script([Wait("on"), Say("The plan.")]))
+    async with world.bot():
+        world.say("/claude plan the change")
+        world.model.release("on")
+        assert await world.outcome() == "planned"
+        live = world.replies()[0]
+        tick_all(world, live)
+        answer = await world.github.changed(lambda: shows(world, "ticked at once"), 20)
+        assert "*Approve the plan*, *Deny it*" in answer.body and "tick one" in answer.body
+        await world.github.changed(lambda: "- [x]" not in live.body and "- [ ]" in live.body, 20)
+        await world.github.idle()
+    assert len(world.states()) == 1
+
+
 async def test_a_box_is_no_command_for_whom_the_words_beside_it_would_be_none(world: World) -> None:
     world.github.user("bob")
     world.repo.grant("bob", "read")
