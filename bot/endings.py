@@ -35,7 +35,8 @@ _STOPPED_BY = {
     REMOVED: "The App was removed from this repository, so the work was stopped.",
     PAUSED: "The operator has paused Forgehand, so the work was stopped.",
     LOCKED: "This conversation was locked, so the work was stopped. Once it is unlocked, the work can go on.",
-    TRANSFERRED: "The issue was transferred to another repository, so the work was stopped. Ask again there.",
+    TRANSFERRED: "The issue was transferred to another repository, so the work was stopped. To have it done in its new "
+    "place, ask there again; what was done so far stays in the repository that it came from.",
     DELETED: "The issue was deleted, so the work was stopped.",
     CLOSED: "The pull request was closed or merged meanwhile, so the work was stopped.",
 }
@@ -65,6 +66,10 @@ def over_budget(budget_usd: float) -> str:
 def environment_lost(*, saved: bool = False) -> str:
     words = "The environment disappeared while the agent was in it."
     return f"{words} What was brought home some minutes before is saved." if saved else words
+
+
+def memory_refused() -> str:
+    return "The agent did not take back its own memory of earlier turns; it was begun anew with a summary of them."
 
 
 def goes_on() -> str:

@@ -87,6 +87,10 @@ class LiveBoard:
         await self._make(key)
         await self._react(key)
 
+    def moved(self, key: TurnKey) -> None:
+        """Its issue went elsewhere."""
+        self._threads.pop(key, None)
+
     async def boxes(self, key: TurnKey) -> list[Box]:
         """What may be ticked in its comment now."""
         session = await sessions.session(self._store, key.session)
@@ -129,11 +133,13 @@ class LiveBoard:
             self._writers[installation] = asyncio.create_task(self._write(installation))
 
     async def _thread(self, key: TurnKey) -> Thread:
-        """Where the turn was asked for: that is where its comment lives."""
+        """Where the turn was asked for, or where that issue went: that is where its comment lives."""
         if key not in self._threads:
             turn = await sessions.turn(self._store, key)
             home = (await sessions.session(self._store, key.session)).thread
-            self._threads[key] = Thread(home.repo, home.installation, turn.number, home.is_pull)
+            here = Thread(home.repo, home.installation, turn.number, home.is_pull)
+            comment = await comments.get(self._store, key)
+            self._threads[key] = (comment.moved_to if comment else None) or here
         return self._threads[key]
 
     async def _write(self, installation: InstallationId) -> None:
@@ -221,6 +227,7 @@ class LiveBoard:
         except GitHubRefused as refused:  # the whole thread is gone, or locked
             log.info("there is no place for a live comment", extra={"turn": key.workflow_id, "error": str(refused)})
             return
+        await self._outbound.edit_comment(thread, made, body)  # what was found there may be of an earlier moment
         await comments.made(self._store, key, made)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bot import endings
 from bot.live import asked as asked_of
 from bot.live import boxes, line, render, saving
 from bot.live.boxes import Box
@@ -145,6 +146,8 @@ class Page:
         offered = [box for one in _open(asked) for box in boxes.to_answer(one.id, plan=one.kind is Kind.PLAN)]
         if turn.state is not TurnState.DONE:
             return offered + [boxes.STOP] * (turn.stop_requested is None)
+        if turn.stop_requested == endings.TRANSFERRED:  # what is ticked elsewhere would be asked of another thread
+            return []
         latest = await sessions.latest(self._store, session.thread)
         if latest is None or latest.key != turn.key:
             return []
