@@ -210,6 +210,10 @@ def permission_gone(login: str) -> str:
     return f"Nothing was pushed, because {login} no longer has write access to this repository."
 
 
+def may_not_begin(login: str) -> str:
+    return f"Nothing was begun, because {login} no longer has write access to this repository."
+
+
 def push_refused(words: str) -> str:
     return f"GitHub refused the push:\n\n{fenced(words)}"
 

@@ -17,7 +17,7 @@ from bot.live import saving
 from bot.models import Outcome, TurnKey
 from bot.outbound import TextKind, neutralise
 from bot.publish import policy, secrets_scan
-from bot.sessions import detours, keeping, reviewing
+from bot.sessions import detours, keeping, reviewing, trust
 from bot.sessions.moves import End, Move
 from bot.sessions.remote import follow_move, remote_access
 from bot.sessions.services import Services
@@ -123,13 +123,10 @@ async def _held(work: _Work, tree: str) -> str | None:
 async def _not_allowed(work: _Work) -> str | None:
     """Asked again now: somebody may have lost access while the agent worked."""
     reads = work.services.github.installation(work.session.installation_id)
-    try:
-        user_id, permission = await reads.permission(work.session.thread.repo, work.turn.requester)
-    except GitHubRefused:  # the person, the repository or our installation is gone: not allowed, as far as we know
-        return endings.permission_gone(work.turn.requester)
-    if permission.may_write and user_id == work.turn.requester_id:
+    turn = work.turn
+    if await trust.may_write(reads, work.session.thread.repo, turn.requester, turn.requester_id):
         return None
-    return endings.permission_gone(work.turn.requester)
+    return endings.permission_gone(turn.requester)
 
 
 async def _publish(work: _Work) -> Move:
