@@ -95,6 +95,16 @@ def what_next(outcome: Outcome, command: str, *, ceiling: bool = False) -> str:
     return _NEXT[outcome].format(command=command)
 
 
+def checks_failed(command: str) -> str:
+    """In the place of what comes next where work was pushed that does not pass."""
+    return f"Not all checks passed, see above. To have that mended, comment `{command} mend the failing checks`."
+
+
+def tick_or_say(command: str) -> str:
+    """Where a question waits that has boxes."""
+    return f"Tick an answer below, or comment `{command} …` with what to do instead: it goes on from here."
+
+
 def next_after(state: str, command: str) -> str:
     """Where what waited for a word has had it."""
     return _AFTER_A_YES if state == "approved" else f"For something else, comment `{command} …`."

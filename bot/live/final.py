@@ -104,7 +104,15 @@ def _next(view: View, outcome: Outcome) -> str:
     if (one := asked.settled(view)) is not None:
         return f"**Next:** {replies.next_after(one.state, view.command)}"
     ceiling = view.turn.agent_error == "ceiling_exhausted"
-    return f"**Next:** {replies.what_next(outcome, view.command, ceiling=ceiling)}"
+    instead = replies.checks_failed(view.command) if _checks_failed(view, outcome) else ""
+    if outcome is Outcome.NEEDS_INPUT and view.boxes:
+        instead = replies.tick_or_say(view.command)
+    return f"**Next:** {instead or replies.what_next(outcome, view.command, ceiling=ceiling)}"
+
+
+def _checks_failed(view: View, outcome: Outcome) -> bool:
+    pushed = outcome in (Outcome.PULL_REQUEST, Outcome.PUSHED)
+    return pushed and any(row["exit_code"] != 0 for row in view.verified)
 
 
 def _meter(view: View) -> str:

@@ -55,6 +55,7 @@ def _running(view: View) -> list[tuple[str, int]]:
         (_waiting(view), 0),
         (sections.heard(view.state), 2),
         (_asks(view), 0),
+        (boxes.rendered(view.boxes, view.command) if view.asks else "", 0),
         (_todo(view.state), 3),
         (_now(view), 0),
         (_said(view.state), 4),
@@ -64,7 +65,7 @@ def _running(view: View) -> list[tuple[str, int]]:
         (sections.withheld(view), 2),
         (_meter(view), 0),
         (sections.environment(view), 1),
-        (boxes.rendered(view.boxes, view.command), 0),
+        ("" if view.asks else boxes.rendered(view.boxes, view.command), 0),
         (_foot(view), 1),
     ]
 
