@@ -158,9 +158,9 @@ class LiveBoard:
             await due.wait(pause)
             return
         crowded = due.sessions() > allowance.rule.most_sessions
-        entry, wrote = due.take(key), True
+        entry = due.take(key)
         try:
-            wrote = await self._edit(installation, key, entry, crowded=crowded)
+            await self._edit(installation, key, entry, crowded=crowded)
         except TransientError as error:
             due.put_back(key, entry)
             await self._purse.refused(installation, error.retry_after)
@@ -170,28 +170,23 @@ class LiveBoard:
         except Exception:  # one comment that cannot be rendered must not silence the others
             log.exception("live comment failed", extra={"turn": key.workflow_id})
             _put_back_final(due, key, entry)
-        if wrote:
-            due.written(key)
 
-    async def _edit(self, installation: InstallationId, key: TurnKey, entry: Due, *, crowded: bool) -> bool:
-        """False when there was nothing to write."""
+    async def _edit(self, installation: InstallationId, key: TurnKey, entry: Due, *, crowded: bool) -> None:
         comment = await comments.get(self._store, key)
         if comment is None or comment.final:
-            return False
+            return
         if comment.comment_id is None:
             comment = await self._make(key)
         await self._react(key)
         page = await self._page.render(key, crowded=crowded)
         if not entry.first and not self._is_worth_it(key, page, comment, crowded=crowded):
-            return False
-        wrote = comment.comment_id is not None and _digest(page.body) != comment.body_sha256
-        if wrote:
-            assert comment.comment_id is not None
+            return
+        if comment.comment_id is not None and _digest(page.body) != comment.body_sha256:
             await self._purse.spend(installation)
+            self._due[installation].began()
             await self._put(key, comment.comment_id, page.body)
         await comments.shown(self._store, comment, _digest(page.body), page.still, final=page.final)
         self._note(key, page)
-        return wrote
 
     def _is_worth_it(self, key: TurnKey, page: Rendered, comment: LiveComment, *, crowded: bool) -> bool:
         """Of a change for which nobody waits in particular."""
