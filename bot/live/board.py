@@ -222,8 +222,10 @@ class LiveBoard:
         except GitHubRefused as refused:  # the whole thread is gone, or locked
             log.info("there is no place for a live comment", extra={"turn": key.workflow_id, "error": str(refused)})
             return
-        await self._outbound.edit_comment(thread, made, body)  # what was found there may be of an earlier moment
         await comments.made(self._store, key, made)
+        comment = await comments.get(self._store, key)
+        if comment is not None and comment.moved_to is not None:  # it came along, and shows what it showed before
+            await self._outbound.edit_comment(thread, made, body)
 
 
 def _put_back_final(due: DueList, key: TurnKey, entry: Due) -> None:

@@ -8,6 +8,8 @@ from bot.store.sessions import Turn
 
 PATIENCE_SECONDS = 1.0
 """Most work is saved by then, and the comment can say at once where."""
+LONGER_PATIENCE_SECONDS = 6.0
+"""Where the agent itself had to be ended first: then nothing has been brought home yet."""
 _SAVED_IN = (Step.COLLECT, Step.VERIFY, Step.PUBLISH, Step.SETTLE)
 
 
@@ -15,7 +17,13 @@ def is_said(turn: Turn, now: float) -> bool:
     """Whether its end is shown though it goes on. True once, it stays true until it is done."""
     if turn.state is TurnState.DONE or turn.outcome is not Outcome.STOPPED or turn.stop_at is None:
         return False
-    return turn.step in _SAVED_IN and now - turn.stop_at >= PATIENCE_SECONDS
+    return turn.step in _SAVED_IN and now >= from_when(turn)
+
+
+def from_when(turn: Turn) -> float:
+    assert turn.stop_at is not None
+    had_ended = turn.step_times.get(Step.COLLECT, turn.stop_at + 1) <= turn.stop_at
+    return turn.stop_at + (PATIENCE_SECONDS if had_ended else LONGER_PATIENCE_SECONDS)
 
 
 def words(turn: Turn) -> str:

@@ -7,7 +7,7 @@ import contextlib
 
 from bot import endings
 from bot.errors import TransientError
-from bot.live.saving import PATIENCE_SECONDS
+from bot.live.saving import from_when
 from bot.models import Outcome
 from bot.sessions.services import Services
 from bot.store import sessions
@@ -21,11 +21,11 @@ AT_ONCE_SECONDS = 0.05
 async def herald(services: Services, turn: Turn) -> None:
     """Beside a step that brings the work home or publishes it: it saves the work, and so it is not cut short."""
     wish = await _wish(services, turn)
-    assert wish.stop_requested is not None and wish.stop_at is not None
+    assert wish.stop_requested is not None
     words = endings.stopped_by(wish.stop_requested)
     if await sessions.decide_stopped(services.store, turn.key, words) is not Outcome.STOPPED:
         return
-    await asyncio.sleep(max(0.0, wish.stop_at + PATIENCE_SECONDS - services.clock()) + AT_ONCE_SECONDS)
+    await asyncio.sleep(max(0.0, from_when(wish) - services.clock()) + AT_ONCE_SECONDS)
     services.board.touch(turn.key, pressing=True)
 
 
