@@ -159,4 +159,4 @@ def _foot(view: View) -> str:
     if view.turn.stop_requested:
         return f"<sub>{rarely}{watch}The work so far is kept.</sub>"
     kept = "" if view.turn.state is TurnState.QUEUED else "; the work so far is kept"
-    return f"<sub>{rarely}{watch}Tick the box or comment `{view.command} stop` to end it{kept}.</sub>"
+    return f"<sub>{rarely}{watch}Tick *Stop* or comment `{view.command} stop` to end it{kept}.</sub>"
