@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, cast
@@ -193,6 +193,8 @@ class ThreadChanged:
     change: str
     """locked, transferred, deleted or closed."""
     at: float
+    moved_to: Thread | None = None
+    """What a transferred issue has become."""
 
 
 @dataclass(frozen=True)
@@ -326,13 +328,16 @@ _WANTED: dict[tuple[str, str], type[Remark] | type[ThreadChanged]] = {
 def _thread(payload: payloads.OfThread) -> Thread:
     subject = payload.subject()
     assert payload.installation is not None
-    repo = payload.repository
     return Thread(
-        repo=Repo(RepoId(repo.id), repo.owner.login, repo.name, repo.private, repo.default_branch),
+        repo=_repo(payload.repository),
         installation=InstallationId(payload.installation.id),
         number=subject.number,
         is_pull=payload.pull_request is not None or subject.pull_request is not None,
     )
+
+
+def _repo(repo: payloads.Repository) -> Repo:
+    return Repo(RepoId(repo.id), repo.owner.login, repo.name, repo.private, repo.default_branch)
 
 
 def _wordless(
@@ -380,7 +385,15 @@ def _thread_changed(origin: Origin, payload: payloads.OfThread) -> Event:
     changed = payload.subject().updated_at
     if changed is None:
         raise msgspec.ValidationError("there is no `updated_at`")
-    return ThreadChanged(origin, _thread(payload), origin.action, _epoch(changed))
+    return ThreadChanged(origin, _thread(payload), origin.action, _epoch(changed), _new_place(payload))
+
+
+def _new_place(payload: payloads.OfThread) -> Thread | None:
+    """Of the same account, and so of the same installation, where that has it."""
+    changes, old = payload.changes, _thread(payload)
+    if changes is None or changes.new_issue is None or changes.new_repository is None:
+        return None
+    return replace(old, repo=_repo(changes.new_repository), number=changes.new_issue.number)
 
 
 def _remark(kind: type[Remark], origin: Origin, payload: payloads.OfThread, now: float) -> Event:

@@ -88,8 +88,14 @@ class Before(Struct, rename={"text": "from"}):
     text: str | None = None
 
 
+class NewPlace(Struct):
+    number: Number
+
+
 class Changes(Struct):
     body: Before | None = None
+    new_issue: NewPlace | None = None
+    new_repository: Repository | None = None
 
 
 class Label(Struct):

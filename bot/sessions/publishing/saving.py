@@ -5,6 +5,7 @@ from __future__ import annotations
 from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused
 from bot.github.types import Purpose
+from bot.live.saving import rescue_ref
 from bot.sessions import keeping, rescues
 from bot.sessions.moves import End, Move
 from bot.sessions.publishing.work import Work
@@ -13,7 +14,7 @@ from bot.sessions.remote import follow_move, remote_access
 
 async def rescue(work: Work, end: End) -> Move:
     """Work cut short goes to a ref that is no branch; where even that cannot be pushed, it stays on the host."""
-    ref = f"refs/forgehand/rescue/{work.turn.key.session}-{work.turn.key.n}"
+    ref = rescue_ref(work.turn)
     try:
         access = await remote_access(work.services, work.session.thread, Purpose.PUSH)
         await work.quarantine.push(access, work.commit, ref, expect=None)

@@ -9,13 +9,16 @@ from bot.account_settings import Choices
 from bot.errors import UserError
 from bot.models import Outcome, Step, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions import evidence, exhaustion, openness, pinning, reading, rereading, shelf, undoing
+from bot.sessions import evidence, exhaustion, openness, pinning, reading, rereading, shelf, trust, undoing
 from bot.sessions.moves import End, Move, To
 from bot.sessions.pinning import Start
 from bot.sessions.rights import WORK
 from bot.sessions.services import Services
 from bot.store import checks, choices, sessions
 from bot.store.sessions import Session, Turn
+
+FRESH_SECONDS = 60.0
+"""For so long it holds what was found out about a person when they spoke."""
 
 
 async def run(services: Services, turn: Turn) -> Move:
@@ -25,6 +28,8 @@ async def run(services: Services, turn: Turn) -> Move:
         return End(Outcome.OVER_BUDGET, spent.sentence, {"agent_error": spent.error})
     session = await sessions.session(services.store, turn.key.session)
     await openness.check(services, turn, session)
+    if not await _may_begin(services, turn, session):
+        return End(Outcome.REFUSED, endings.may_not_begin(turn.requester))
     reads = services.github.installation(session.installation_id)
     repo = session.thread.repo
     raw = await reads.file(repo, repo_config.PATH, repo.default_branch)
@@ -53,6 +58,14 @@ async def run(services: Services, turn: Turn) -> Move:
         "untrusted": int(found.untrusted or turn.kind == "review"),  # nobody has merged what it looked at
     }
     return To(Step.FURNISH, {**columns, "config": repo_config.dump(config), **_limits(services, turn, config, own)})
+
+
+async def _may_begin(services: Services, turn: Turn, session: Session) -> bool:
+    """Its author was asked about when it was said; where it has waited since, they may have lost access."""
+    if services.clock() - (turn.asked_at or turn.created_at) < FRESH_SECONDS:
+        return True
+    reads = services.github.installation(session.installation_id)
+    return await trust.may_write(reads, session.thread.repo, turn.requester, turn.requester_id)
 
 
 async def _start(services: Services, turn: Turn, session: Session, config: RepoConfig) -> tuple[str, Start]:
