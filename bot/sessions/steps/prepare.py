@@ -19,8 +19,6 @@ from bot.store.sessions import Session, Turn
 async def run(services: Services, turn: Turn) -> Move:
     if turn.kind == "undo":
         return await undoing.prepare(services, turn)
-    if spent := await exhaustion.before_the_start(services, turn):
-        return End(Outcome.OVER_BUDGET, spent.sentence, {"agent_error": spent.error})
     session = await sessions.session(services.store, turn.key.session)
     await openness.check(services, turn, session)
     reads = services.github.installation(session.installation_id)
@@ -28,6 +26,9 @@ async def run(services: Services, turn: Turn) -> Move:
     raw = await reads.file(repo, repo_config.PATH, repo.default_branch)
     config = repo_config.parse(raw)
     repo_config.keep_from(config, services.settings.own_hosts())
+    await sessions.update_session(services.store, turn.key.session, budget_usd=config.budget)
+    if spent := await exhaustion.before_the_start(services, turn):
+        return End(Outcome.OVER_BUDGET, spent.sentence, {"agent_error": spent.error})
     base, start = await _start(services, turn, session, config)
     if turn.kind == "review" and await rereading.is_repetition(services, turn, start.sha):
         return End(Outcome.NO_CHANGE, endings.reviewed_already(start.sha))
@@ -67,12 +68,7 @@ def _kind(turn: Turn, config: RepoConfig) -> str:
 
 def _limits(turn: Turn, config: RepoConfig) -> dict[str, object]:
     """The repository may only narrow what the operator allows."""
-    limits: dict[str, object] = {}
-    if config.budget is not None:
-        limits["budget_usd"] = min(turn.budget_usd, config.budget)
-    if config.timeout is not None:
-        limits["timeout_seconds"] = min(turn.timeout_seconds, config.timeout)
-    return limits
+    return {} if config.timeout is None else {"timeout_seconds": min(turn.timeout_seconds, config.timeout)}
 
 
 async def _on_pull(services: Services, turn: Turn, home: Thread) -> str | None:

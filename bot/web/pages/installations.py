@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from bot.errors import Hidden, NotAllowed, UserError, VaultError
+from bot.funds import Terms
 from bot.models import InstallationId
 from bot.sessions import ceilings
 from bot.sessions.ceilings import Ceilings
@@ -144,7 +145,9 @@ class InstallationPages:
         rows = [
             Limit(f"This {one.period.value}", f"${ledger.spent_usd:.2f}", f"${one.usd:.2f}") for one, ledger in ledgers
         ]
-        rows.append(Limit("One turn", "", f"${limits.session_budget_usd:.2f}, {limits.timeout_minutes:g} min"))
+        terms = Terms.of(limits)
+        rows.append(Limit("One session", "", f"${terms.budget_usd:.2f}, raised to ${terms.most_usd:.2f} at most"))
+        rows.append(Limit("One turn", "", f"{limits.timeout_minutes:g} min"))
         return rows
 
     async def _spend(self, request: Request, visitor: Visitor) -> Response:
