@@ -1,0 +1,31 @@
+"""Work that may not be published: saved under a ref that is no branch, or kept on the host."""
+
+from __future__ import annotations
+
+from bot.errors import GitHubRefused
+from bot.git.errors import PushRaced, PushRefused
+from bot.github.types import Purpose
+from bot.sessions import keeping
+from bot.sessions.moves import End, Move
+from bot.sessions.publishing.work import Work
+from bot.sessions.remote import follow_move, remote_access
+
+
+async def rescue(work: Work, end: End) -> Move:
+    """Work cut short goes to a ref that is no branch; where even that cannot be pushed, it stays on the host."""
+    ref = f"refs/forgehand/rescue/{work.turn.key.session}-{work.turn.key.n}"
+    try:
+        access = await remote_access(work.services, work.session.thread, Purpose.PUSH)
+        await work.quarantine.push(access, work.commit, ref, expect=None)
+    except (PushRefused, PushRaced):
+        return await keep(work, end)
+    except GitHubRefused as error:
+        await follow_move(work.services, work.turn, error)
+        return await keep(work, end)
+    return End(end.outcome, end.detail, {"rescue_ref": ref, "commit_sha": work.commit})
+
+
+async def keep(work: Work, end: End) -> Move:
+    kept = keeping.path(work.services, work.turn)
+    await work.quarantine.keep(work.commit, kept)
+    return End(end.outcome, end.detail, {"kept": kept.name})

@@ -1,0 +1,51 @@
+"""A push taken back: a commit on top of the branch that reverts it."""
+
+from __future__ import annotations
+
+from bot import endings, publications
+from bot.git.commits import Author
+from bot.git.errors import PushRaced, PushRefused
+from bot.github.types import Purpose
+from bot.models import Outcome, TurnKey
+from bot.outbound import TextKind
+from bot.sessions.moves import End, Move
+from bot.sessions.publishing import judging
+from bot.sessions.publishing.work import Work
+from bot.sessions.remote import remote_access
+from bot.sessions.services import Services
+from bot.store import sessions
+from bot.store.sessions import Session, Turn
+
+
+async def take_back(services: Services, turn: Turn, session: Session) -> Move:
+    """Where this push, too, was cut off, its repetition makes the same commit and finds it at the remote."""
+    if turn.outcome is not None:
+        return End(turn.outcome, turn.detail or "")
+    assert turn.undoes is not None and turn.tip_sha is not None and session.branch is not None
+    undone = await sessions.turn(services.store, TurnKey(turn.key.session, turn.undoes))
+    assert undone.commit_sha is not None
+    async with services.cache.quarantine(session.repo_id) as quarantine:
+        tree = await quarantine.reverted(undone.commit_sha, turn.tip_sha)
+        if tree is None:
+            return End(Outcome.REFUSED, endings.does_not_revert(session.branch, undone.n))
+        bot = await services.github.identity()
+        message = services.outbound.text(
+            TextKind.COMMIT, publications.undo_message(turn, undone.key, undone.commit_sha)
+        )
+        author = Author(bot.bot_login, bot.bot_email)
+        commit = await quarantine.commit(tree, [turn.tip_sha], message, author, int(turn.created_at))
+        work = Work(services, turn, session, quarantine, commit)
+        if (forbidden := await judging.not_allowed(work)) is not None:
+            return End(Outcome.REFUSED, forbidden)
+        return await _push_back(work, session.branch, endings.taken_back(undone.n, undone.commit_sha))
+
+
+async def _push_back(work: Work, branch: str, words: str) -> Move:
+    access = await remote_access(work.services, work.session.thread, Purpose.PUSH)
+    try:
+        await work.quarantine.push(access, work.commit, branch, expect=work.turn.tip_sha)
+    except PushRaced:
+        return End(Outcome.REFUSED, endings.branch_moved(branch))
+    except PushRefused as error:
+        return End(Outcome.REFUSED, endings.push_refused(work.services.outbound.text(TextKind.COMMENT, error.words)))
+    return End(Outcome.PUSHED, words, {"commit_sha": work.commit})
