@@ -93,6 +93,10 @@ async def _offering(remark: Remark, desk: Desk) -> TurnKey | None:
     return last.key if last is not None and ended and await desk.board.boxes(last.key) else None
 
 
+def closed(why: str) -> str:
+    return _CLOSED[why]
+
+
 def new_turn(wish: Wish, remark: Remark, desk: Desk) -> NewTurn:
     settings, options = desk.settings, wish.options
     limits = settings.limits
