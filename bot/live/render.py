@@ -54,6 +54,7 @@ def _running(view: View) -> list[tuple[str, int]]:
         (_waiting(view), 0),
         (sections.heard(view.state), 2),
         (_asks(view), 0),
+        (sections.checks(view), 3),
         (_todo(view.state), 3),
         (_now(view), 0),
         (_said(view.state), 4),

@@ -101,6 +101,9 @@ class LiveState:
         """A line of our own between the agent's: of another kind than ours knows, it changes nothing."""
         with contextlib.suppress(ValueError, KeyError, TypeError):
             found = json.loads(line)
+            if "note" in found:  # it is begun again: how it ended before is not how it ends
+                self.ended = None
+                return
             self.heard.append((str(found["author"]), str(found["text"])))
 
     def _tool(self, event: ToolCalled | ToolReturned, at: float) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 
 from bot.models import Outcome, Step
-from bot.sessions import echo, hosts, keeping, kept, mail, warmth
+from bot.sessions import clean_room, echo, hosts, keeping, kept, mail, warmth
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
 from bot.store import approvals, checks, gateway, machines, sessions
@@ -15,6 +15,7 @@ from bot.store.sessions import Turn
 
 async def run(services: Services, turn: Turn) -> Move:
     await gateway.revoke(services.store, turn.key)
+    await clean_room.leave(services, turn)
     stays = await kept.keep_or_end(services, turn)
     await warmth.consider(services, turn)
     if not stays:  # else it runs, and costs, until it is at rest
