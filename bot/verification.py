@@ -82,23 +82,23 @@ def words(rows: Sequence[Mapping[str, Any]], block: Callable[[str], str], *, men
         lines.append(f"- and {len(rest)} more, {sum(not one.passed for one in rest)} of them failed")
     again = "\n\nSome failed at first: the agent was given what they printed, once, and went on." if mended else ""
     tails = [_tail(one, block) for one in checks if not one.passed and one.tail.strip()]
-    head = f"Run {_where(checks)}:\n\n" + "\n".join(lines)
+    head = f"Run {where(checks)}:\n\n" + "\n".join(lines)
     return "\n\n".join([head + again, *tails[:MOST_TAILS]])
 
 
-def _where(checks: Sequence[Check]) -> str:
+def where(checks: Sequence[Check]) -> str:
     if any(one.where == Where.AGENT for one in checks):
         return "in the agent's own environment (a fresh one was not to be had, so what it left there may count)"
     sha = next((one.sha for one in checks if one.sha), "")
-    return f"on a clean checkout{f' of `{sha[:12]}`' if sha else ''} in a fresh environment"
+    return f"on a clean checkout{f' of {sha[:12]}' if sha else ''} in a fresh environment"
 
 
 def _line(one: Check) -> str:
     sign, kind = ("✓" if one.passed else "✗"), ("setup " if one.setup else "")
-    return f"- {sign} {kind}{shown(one.command, 200)} {_ending(one)}"
+    return f"- {sign} {kind}{shown(one.command, 200)} {ending(one)}"
 
 
-def _ending(one: Check) -> str:
+def ending(one: Check) -> str:
     if one.exit_code is None:
         return "was not run: no time was left"
     took = f", {one.seconds:.1f} s" if one.seconds else ""

@@ -40,7 +40,7 @@ async def opened(
     services: Services, turn: Turn, quarantine: Quarantine, commit: str
 ) -> AsyncIterator[ExecutionEnvironment]:
     """With a clean checkout of the commit, which is in the quarantine. What an earlier try has left is ended first."""
-    await leave(services, turn)
+    await _end_left(services, turn)
     try:
         snapshot = await warmth.found(services, turn, (await sessions.session(services.store, turn.key.session)).thread)
         environment = ExecutionEnvironment(await _created(services, turn, snapshot), services.agent)
@@ -52,16 +52,22 @@ async def opened(
 
 async def leave(services: Services, turn: Turn) -> None:
     """Nothing is left of it, or the sweep has it in hand; safe to repeat."""
+    row = await rows.for_checks(services.store, turn.key)
+    if row is None:
+        return
+    await rows.give_up(services.store, row.id)
+    try:
+        async with asyncio.timeout(END_SECONDS):
+            await _end_left(services, turn)
+    except (TimeoutError, SandboxError) as error:
+        log.warning("an environment is left to the sweep", extra={"id": row.id, "error": str(error)})
+
+
+async def _end_left(services: Services, turn: Turn) -> None:
+    """Before there can be another one under its name: what has run in it must not be found again."""
     async with services.environment_locks.of(turn.key.session):
-        row = await rows.for_checks(services.store, turn.key)
-        if row is None:
-            return
-        await rows.give_up(services.store, row.id)
-        try:
-            async with asyncio.timeout(END_SECONDS):
-                await environments.give_up(services, row.id)
-        except (TimeoutError, SandboxError) as error:
-            log.warning("an environment is left to the sweep", extra={"id": row.id, "error": str(error)})
+        if (row := await rows.for_checks(services.store, turn.key)) is not None:
+            await environments.give_up(services, row.id)
 
 
 async def _created(services: Services, turn: Turn, snapshot: Snapshot | None) -> EnvironmentPrimitives:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bot.errors import BotError
+from bot.sessions import outputs
 from bot.sessions.services import Services
 from bot.store import audit, repos, upkeep
 from bot.store.repos import Gone
@@ -52,13 +53,16 @@ class Purging:
         now, folder = services.clock(), services.settings.data_dir
         await asyncio.to_thread(_remove_older, folder / "kept", now - KEPT_DAYS * DAY)
         await asyncio.to_thread(_remove_older, folder / "transcripts", now - days * DAY)
+        await asyncio.to_thread(_remove_older, outputs.folder(folder), now - days * DAY)
 
     async def _forget(self, gone: Gone) -> None:
         services, name = self._services, f"{gone.owner}/{gone.name}"
-        transcripts = services.settings.data_dir / "transcripts"
-        held = await repos.agent_sessions(services.store, gone.id)
+        data_dir = services.settings.data_dir
+        known = await repos.sessions_of(services.store, gone.id)
+        held = [data_dir / "transcripts" / f"{one}.jsonl" for one in known.values() if one]
         await services.cache.remove(gone.id)
-        await asyncio.to_thread(_remove, [transcripts / f"{one}.jsonl" for one in held])
+        await asyncio.to_thread(_remove, held)
+        await asyncio.to_thread(_remove, [file for one in known for file in outputs.of_session(data_dir, one)])
         await repos.purged(services.store, gone.id)
         await audit.add(services.store, "github", "repository forgotten", name, f"{len(held)} transcripts")
         log.info("a repository was taken away; what was held of it is gone", extra={"repo": name})

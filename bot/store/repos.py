@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bot.models import InstallationId, RepoId
+from bot.models import InstallationId, RepoId, SessionId
 from bot.store.base import Store
 from bot.store.records import Record
 from bot.store.rows import Database, many, run
@@ -29,15 +29,16 @@ WHERE repos.removed_at IS NOT NULL AND repos.purged_at IS NULL AND NOT EXISTS (
 ORDER BY repos.id LIMIT 20
 """
 _SESSIONS = """
-SELECT sessions.agent_session_id FROM sessions JOIN threads ON threads.id = sessions.thread_id
-WHERE threads.repo_id = :repo_id AND sessions.agent_session_id IS NOT NULL
+SELECT sessions.id, sessions.agent_session_id FROM sessions JOIN threads ON threads.id = sessions.thread_id
+WHERE threads.repo_id = :repo_id
 """
 _LINES = """
 DELETE FROM events WHERE session_id IN (
     SELECT sessions.id FROM sessions JOIN threads ON threads.id = sessions.thread_id WHERE threads.repo_id = :repo_id)
 """
 _WORDS = """
-UPDATE turns SET context = NULL, instructions = NULL, agent_result = NULL, prompt = '' WHERE session_id IN (
+UPDATE turns SET context = NULL, instructions = NULL, agent_result = NULL, verified = NULL,
+    prompt = '' WHERE session_id IN (
     SELECT sessions.id FROM sessions JOIN threads ON threads.id = sessions.thread_id WHERE threads.repo_id = :repo_id)
 """
 
@@ -78,9 +79,10 @@ async def to_purge(store: Store) -> list[Gone]:
     return [Gone.of(row) for row in await store.read(lambda db: many(db, _GONE))]
 
 
-async def agent_sessions(store: Store, repo: RepoId) -> list[str]:
+async def sessions_of(store: Store, repo: RepoId) -> dict[SessionId, str | None]:
+    """With the agent's own name for each."""
     rows = await store.read(lambda db: many(db, _SESSIONS, repo_id=repo))
-    return [str(row["agent_session_id"]) for row in rows]
+    return {SessionId(row["id"]): row["agent_session_id"] for row in rows}
 
 
 async def purged(store: Store, repo: RepoId) -> None:

@@ -46,7 +46,7 @@ def test_rows_of_earlier_versions_are_read() -> None:
 
 def test_each_check_is_told_with_its_end_and_the_output_of_those_that_fail() -> None:
     text = words(GOOD, BAD)
-    assert text.startswith(f"Run on a clean checkout of `{SHA[:12]}` in a fresh environment:\n\n- ✓ `pytest -q` exit 0")
+    assert text.startswith(f"Run on a clean checkout of {SHA[:12]} in a fresh environment:\n\n- ✓ `pytest -q` exit 0")
     assert "- ✗ `ruff check` exit 1, 1.2 s\n" in text
     assert "The end of what <code>ruff check</code> printed" in text and "E501 too long" in text
     assert "pytest -q</code>" not in text
@@ -82,7 +82,11 @@ def test_many_and_long_ones_are_bounded() -> None:
 
 
 def test_the_agent_is_told_what_is_its_doing_and_nothing_else() -> None:
-    checks = [GOOD, replace(BAD, tail="evil\nlines", base_exit_code=0), replace(BAD, command="make old", base_exit_code=1)]
+    checks = [
+        GOOD,
+        replace(BAD, tail="evil\nlines", base_exit_code=0),
+        replace(BAD, command="make old", base_exit_code=1),
+    ]
     turn = replace(TURN, context="the request", mending=1, resumptions=0, resumed=True)
     text = briefing.prompt(replace(turn, verified=tuple(verification.dump(checks))))
     assert "`ruff check` ended with exit code 1" in text and "> evil\n> lines" in text

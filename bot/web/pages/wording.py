@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from bot import endings, replies
+from bot import endings, replies, verification
 from bot.models import Outcome, Step, TurnState
 
 
@@ -56,4 +56,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "usd": usd,
     "short": short,
     "standing": lambda one: standing(one.state, one.outcome),
+    "checks": lambda turn: verification.load(turn.verified or ()),
+    "ending": verification.ending,
+    "verified_where": lambda turn: f"Verified by Forgehand, {verification.where(verification.load(turn.verified))}",
 }
