@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -119,6 +120,6 @@ def _tail(one: Check, block: Callable[[str], str]) -> str:
 
 
 def _plain(command: str) -> str:
-    """Inside HTML, where markdown's own quoting does not count."""
-    text = shown(command, 80).strip("`")
-    return f"<code>{text.replace('&', '&amp;').replace('<', '&lt;').replace('>', '&gt;')}</code>"
+    """Words that are neither markdown nor HTML: they stand in the summary of a fold."""
+    text = re.sub(r"[^\w ./:=+,-]", "?", " ".join(command.split()))
+    return text if len(text) <= 80 else f"{text[:79]}…"

@@ -48,8 +48,8 @@ def test_each_check_is_told_with_its_end_and_the_output_of_those_that_fail() -> 
     text = words(GOOD, BAD)
     assert text.startswith(f"Run on a clean checkout of {SHA[:12]} in a fresh environment:\n\n- ✓ `pytest -q` exit 0")
     assert "- ✗ `ruff check` exit 1, 1.2 s\n" in text
-    assert "The end of what <code>ruff check</code> printed" in text and "E501 too long" in text
-    assert "pytest -q</code>" not in text
+    assert "The end of what ruff check printed" in text and "E501 too long" in text
+    assert "what pytest -q printed" not in text
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,8 @@ def test_an_output_and_a_command_cannot_leave_their_place() -> None:
     text = words(replace(BAD, command="x</code></summary>`@org` <img>", tail="```\n</details>\n# Verified"))
     folded = text[text.index("<details>") :]
     assert "- ✗ `x</code></summary>?@org? <img>` exit 1" in text
-    assert folded.count("</summary>") == 1 and "<img>" not in folded
+    assert folded.count("</summary>") == 1 and "<img>" not in folded and "@org" not in folded
+    assert neutralise.whole(text) == text, "the door has nothing to take from it"
     assert "\n````\n```\n</details>\n# Verified\n````\n\n</details>" in folded
 
 
