@@ -344,6 +344,17 @@ async def test_a_command_that_ends_our_own_script_has_failed(world: World) -> No
     assert [one.passed for one in await here.checks()] == [False, True]
 
 
+async def test_a_check_that_ruins_the_checkout_is_told_and_nothing_is_said_of_the_base(world: World) -> None:
+    here = Place(world, None)
+    here.configure("checks: ['rm -rf .git; false']\n")
+    world.model.default(Script([writes("right"), Say("Done.")], after=Say("It cannot be mended.")))
+    async with world.bot():
+        world.say("/claude fix this")
+        assert await world.outcome() == "pull_request", world.replies()[0].body
+    [check] = await here.checks()
+    assert (check.exit_code, check.base_exit_code) == (1, None)
+
+
 async def test_a_fresh_environment_that_vanishes_is_replaced(tmp_path: Path) -> None:
     async with place("e2b", tmp_path) as here:
         here.configure("checks: ['sleep 3; cat out.txt']\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +16,8 @@ from bot.store.sessions import Turn
 from bot.verification import Check, Where
 from sandbox.errors import EnvironmentGone, KeyRefused, SandboxError
 from sandbox.execution import CheckResult, ExecutionEnvironment
+
+log = logging.getLogger(__name__)
 
 COMMAND_SECONDS = 900.0
 WHOLE_SECONDS = 1800.0
@@ -59,7 +62,13 @@ class Checking:
         red = [at for at, one in enumerate(self.done) if one.is_ours and not one.setup]
         if not red or self._left() <= 0:
             return
-        await self.environment.switch(base, branch)
+        try:
+            await self.environment.switch(base, branch)
+        except (EnvironmentGone, KeyRefused):
+            raise
+        except SandboxError as error:  # the checks have spoilt the checkout, which is theirs to spoil
+            log.warning("the base cannot be tried", extra={"turn": self.turn.key.workflow_id, "error": str(error)})
+            return
         for command in setup:
             if not (await self._run(command, "on the base")).passed:
                 return  # nothing can be said of it
@@ -81,12 +90,17 @@ class Checking:
         except SandboxError as error:  # what the command did to our own script, or to its machine, is its failure
             result = CheckResult(command, BROKEN, str(error), time.monotonic() - began)
         check = self._check(result)
+        await self._keep(f"{command}{f'   ({beside})' if beside else ''}", printed, check)
+        return check
+
+    async def _keep(self, head: str, printed: Path, check: Check) -> None:
+        """That it cannot be kept is no reason to end the turn."""
         foot = f"exit {check.exit_code}, {check.seconds:.1f} s{', its time was up' * check.timed_out}"
         try:
-            await self._output.add(f"{command}{f'   ({beside})' if beside else ''}", printed, foot)
-        finally:
+            await self._output.add(head, printed, foot)
             await asyncio.to_thread(printed.unlink, missing_ok=True)
-        return check
+        except OSError as error:
+            log.warning("output is not kept", extra={"turn": self.turn.key.workflow_id, "error": error.strerror})
 
     def _check(self, result: CheckResult) -> Check:
         code = result.exit_code or (BROKEN if result.timed_out else 0)

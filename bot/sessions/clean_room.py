@@ -19,7 +19,7 @@ from bot.store import environments as rows
 from bot.store import sessions
 from bot.store.sessions import Turn
 from bot.store.snapshots import Snapshot
-from sandbox.errors import KeyRefused, SandboxError
+from sandbox.errors import EnvironmentBusy, EnvironmentGone, KeyRefused, SandboxError
 from sandbox.execution import ExecutionEnvironment
 from sandbox.primitives import EnvironmentPrimitives
 
@@ -32,7 +32,7 @@ END_SECONDS = 5.0
 
 
 class NotToBeHad(Exception):
-    """There is no room for another environment, or its provider refused."""
+    """There is no room for another environment, its provider refused, or the commit cannot be checked out in it."""
 
 
 @asynccontextmanager
@@ -44,7 +44,7 @@ async def opened(
     try:
         snapshot = await warmth.found(services, turn, (await sessions.session(services.store, turn.key.session)).thread)
         environment = ExecutionEnvironment(await _created(services, turn, snapshot), services.agent)
-        await _bring_in(services, turn, environment, (quarantine, commit), snapshot)
+        await _brought_in(services, turn, environment, (quarantine, commit), snapshot)
         yield environment
     finally:
         await leave(services, turn)
@@ -85,6 +85,21 @@ async def _created(services: Services, turn: Turn, snapshot: Snapshot | None) ->
     await services.ways.open(row.id, frozenset(spec.egress))
     await metering.look(services.store, turn.key, primitives)
     return primitives
+
+
+async def _brought_in(
+    services: Services,
+    turn: Turn,
+    environment: ExecutionEnvironment,
+    source: tuple[Quarantine, str],
+    snapshot: Snapshot | None,
+) -> None:
+    try:
+        await _bring_in(services, turn, environment, source, snapshot)
+    except (EnvironmentGone, EnvironmentBusy, KeyRefused):
+        raise
+    except SandboxError as error:
+        raise NotToBeHad(str(error)) from error
 
 
 async def _bring_in(

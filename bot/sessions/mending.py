@@ -7,6 +7,7 @@ taken once however often we are killed, and what was brought home before stays h
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 from collections.abc import Sequence
 
@@ -19,6 +20,8 @@ from bot.store import sessions
 from bot.store.sessions import Turn
 from bot.verification import Check
 
+log = logging.getLogger(__name__)
+
 
 async def back(services: Services, turn: Turn, checks: Sequence[Check]) -> To | None:
     """None where there is nothing to mend, or it may not go on."""
@@ -26,8 +29,11 @@ async def back(services: Services, turn: Turn, checks: Sequence[Check]) -> To | 
     now = await sessions.turn(services.store, turn.key)
     if not failing or not await _may(services, now):
         return None
-    # What is home now is what an environment that is lost goes on from.
-    await asyncio.to_thread(shutil.copyfile, keeping.collected(services, turn), checkpoints.path(services, turn))
+    try:  # what is home now is what an environment that is lost goes on from
+        await asyncio.to_thread(shutil.copyfile, keeping.collected(services, turn), checkpoints.path(services, turn))
+    except OSError as error:
+        log.warning("what failed stays as it is", extra={"turn": turn.key.workflow_id, "error": error.strerror})
+        return None
     columns = {
         "mending": turn.resumptions + 1,
         "resumed": 1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 from bot.models import SessionId
@@ -32,11 +33,9 @@ class Output:
     """One such file. Begun anew when a killed process comes back to it."""
 
     def __init__(self, target: Path, redactor: Redactor) -> None:
-        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        target.touch(0o600)
-        target.write_bytes(b"")
         self._target = target
         self._redactor = redactor
+        self._begun = False
 
     async def add(self, head: str, printed: Path, foot: str) -> None:
         """A command's output between two lines of ours; `printed` need not be there."""
@@ -51,8 +50,11 @@ class Output:
         await asyncio.to_thread(self._append, "".join([*parts, f"{end}[{foot}]\n\n"]))
 
     def _append(self, text: str) -> None:
-        with self._target.open("ab") as file:
+        self._target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if self._begun else os.O_TRUNC)
+        with os.fdopen(os.open(self._target, flags, 0o600), "ab") as file:
             file.write(text.encode("utf-8", "replace"))
+        self._begun = True
 
 
 def _text(printed: Path) -> str:
