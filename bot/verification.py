@@ -32,7 +32,7 @@ class Check:
     where: Where = Where.FRESH
     sha: str = ""
     """Of the commit that it was run on."""
-    seconds: float = 0.0
+    seconds: float | None = None
     tail: str = ""
     timed_out: bool = False
     setup: bool = False
@@ -102,7 +102,7 @@ def _line(one: Check) -> str:
 def ending(one: Check) -> str:
     if one.exit_code is None:
         return "was not run: no time was left"
-    took = f", {one.seconds:.1f} s" if one.seconds else ""
+    took = f", {one.seconds:.1f} s" if one.seconds is not None else ""
     limit = " (its time was up)" if one.timed_out else ""
     return f"exit {one.exit_code}{took}{limit}{_on_base(one)}"
 

@@ -19,6 +19,7 @@ from bot.simulation.github.gitstore import refs
 from bot.store import environments, events, sessions
 from bot.store.base import Store
 from bot.store.records import Turn
+from bot.store.rows import many
 from sandbox.local.folders import Base
 from tests.e2b_stand_in import E2BStandIn
 from tests.e2b_world import e2b_spine
@@ -95,6 +96,16 @@ class Place:
 
         await until(gone, 20)
 
+    async def billed(self) -> dict[str, bool]:
+        """Machines that were paid for, and whether their end is known."""
+        store = await Store.open_reader(self.world.root / "data" / "state.db")
+        try:
+            sql = "SELECT environment_id AS id, ended_at FROM machine_runs"
+            rows = await store.read(lambda db: many(db, sql))
+            return {row["id"]: row["ended_at"] is not None for row in rows}
+        finally:
+            await store.close()
+
     async def notes(self) -> list[str]:
         store = await Store.open_reader(self.world.root / "data" / "state.db")
         try:
@@ -142,6 +153,8 @@ async def test_checks_run_on_the_published_commit_in_an_environment_of_their_own
             assert "✓ `cat made.txt out.txt" in body
         assert "### Done, as the agent says" in (pull.body or "")
         await here.nothing_left()
+        if here.e2b is not None:
+            assert await here.billed() == {f"{turn.session_id}-1": True, f"{turn.session_id}-1-checks": True}
 
 
 FAKES = (

@@ -95,7 +95,7 @@ class Checking:
 
     async def _keep(self, head: str, printed: Path, check: Check) -> None:
         """That it cannot be kept is no reason to end the turn."""
-        foot = f"exit {check.exit_code}, {check.seconds:.1f} s{', its time was up' * check.timed_out}"
+        foot = verification.ending(check)
         try:
             await self._output.add(head, printed, foot)
             await asyncio.to_thread(printed.unlink, missing_ok=True)
