@@ -25,7 +25,7 @@ from sandbox.primitives import EnvironmentPrimitives
 
 log = logging.getLogger(__name__)
 
-ROOM_SECONDS = 120.0
+ROOM_SECONDS = 30.0
 """Whoever waits for room holds room himself, the agent's environment: so nobody waits for long."""
 END_SECONDS = 5.0
 """What takes longer is left to the sweep, which finds it given up."""
