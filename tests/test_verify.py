@@ -21,6 +21,7 @@ from bot.store.base import Store
 from bot.store.records import Turn
 from bot.store.rows import many
 from sandbox.local.folders import Base
+from tests.command_line import forgehand
 from tests.e2b_stand_in import E2BStandIn
 from tests.e2b_world import e2b_spine
 from tests.environment_world import until
@@ -326,8 +327,11 @@ async def test_secrets_are_in_no_output_that_is_kept(world: World) -> None:
         assert await world.outcome() == "pull_request", world.replies()[0].body
     turn = await here.turn()
     files = outputs.of_session(world.root / "data", turn.key.session)
-    kept = json.dumps(turn.verified) + "".join(one.read_text() for one in files) + world.replies()[0].body
-    assert "begin" in kept and secret not in kept
+    told = await forgehand(world.environment, "sessions", "logs", turn.session_id, "--checks")
+    assert told.out == "".join(one.read_text() for one in files) and "begin" in told.out
+    rows = await forgehand(world.environment, "sessions", "logs", turn.session_id, "--checks", "--json")
+    assert [json.loads(line)["text"] for line in rows.out.splitlines()] == [one.read_text() for one in files]
+    assert secret not in json.dumps(turn.verified) + told.out + world.replies()[0].body
 
 
 async def test_a_check_has_its_own_time_and_all_have_theirs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn
 from bot.verification import Check, Where
-from sandbox.errors import EnvironmentGone, KeyRefused, SandboxError
+from sandbox.errors import EnvironmentBusy, EnvironmentGone, KeyRefused, SandboxError
 from sandbox.execution import CheckResult, ExecutionEnvironment
 
 log = logging.getLogger(__name__)
@@ -78,13 +78,12 @@ class Checking:
         await self._store()
 
     async def _run(self, command: str, beside: str = "") -> Check:
-        if (left := self._left()) <= 0:
+        if self._left() <= 0:
             return Check(command, None, self.where, self.sha)
         await metering.look(self.services.store, self.turn.key, self.environment.primitives)
-        printed = self._printed()
-        began = time.monotonic()
+        printed, began = self._printed(), time.monotonic()
         try:
-            result = await self.environment.verify(command, min(COMMAND_SECONDS, left), printed)
+            result = await self._result(command, printed)
         except (EnvironmentGone, KeyRefused):
             raise
         except SandboxError as error:  # what the command did to our own script, or to its machine, is its failure
@@ -92,6 +91,15 @@ class Checking:
         check = self._check(result)
         await self._keep(f"{command}{f'   ({beside})' if beside else ''}", printed, check)
         return check
+
+    async def _result(self, command: str, printed: Path) -> CheckResult:
+        """Once more where there was no answer: that may be the way there, and no failure of the command."""
+        try:
+            return await self.environment.verify(command, min(COMMAND_SECONDS, self._left()), printed)
+        except EnvironmentBusy:
+            if self._left() <= 0:
+                raise
+        return await self.environment.verify(command, min(COMMAND_SECONDS, self._left()), printed)
 
     async def _keep(self, head: str, printed: Path, check: Check) -> None:
         """That it cannot be kept is no reason to end the turn."""
