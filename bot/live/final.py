@@ -75,7 +75,7 @@ def _verified(view: View, outcome: Outcome) -> str:
 
 def _saved(view: View) -> str:
     if view.turn.rescue_ref:
-        return endings.rescued(view.turn.rescue_ref)
+        return endings.rescued(view.turn.rescue_ref, view.turn.rescue_until)
     return endings.kept_on_host(view.turn.kept) if view.turn.kept else ""
 
 

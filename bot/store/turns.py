@@ -39,6 +39,7 @@ SETTABLE = {
     "notes",
     "pulse_at",
     "rescue_ref",
+    "rescue_until",
     "resumed",
     "review",
     "review_id",
