@@ -109,6 +109,7 @@ def pull_body(  # noqa: PLR0913 - each part of the body, by name
     verified: Sequence[dict[str, Any]],
     seconds: float,
     cost: Spent,
+    report: Sequence[str] = (),
     inert: Inert = plain,
 ) -> str:
     """Asked, done, verified, and what it took. `inert` makes texts of others harmless as markdown."""
@@ -122,11 +123,17 @@ def pull_body(  # noqa: PLR0913 - each part of the body, by name
             f"### Asked by {shown(turn.requester, 60)}\n\n{asked}",
             f"### Done\n\n{done}",
             _files(files),
+            _report(report),
             f"### Verified\n\n{_verified(verified)}",
             _footer(turn, seconds, cost),
         )
         if part
     )
+
+
+def _report(lines: Sequence[str]) -> str:
+    """What stands out of the change. The lines are markdown that cannot act."""
+    return "### Look closely at\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
 
 
 def _files(files: Sequence[dict[str, Any]]) -> str:

@@ -33,6 +33,10 @@ class Quarantine:
         """Take in a bundle and say which tree its one commit has; BundleRefused with a sentence otherwise."""
         return await admission.admit(self._dir, bundle, base, limits or ImportLimits())
 
+    async def readmit(self, bundle: Path, commit: str, *, limits: ImportLimits | None = None) -> str:
+        """Take in a bundle that `keep` has written, and say which tree the commit has that it must hold."""
+        return await admission.readmit(self._dir, bundle, commit, limits or ImportLimits())
+
     async def changes(self, base: str, tree: str, *, max_files: int = 100_000) -> list[Change]:
         return await inspection.changes(self._dir, base, tree, max_files=max_files)
 
@@ -48,9 +52,9 @@ class Quarantine:
         """The new contents for the secret scan; left out are files over the cap, which the push policy holds."""
         return inspection.blobs(self._dir, changes, max_bytes)
 
-    async def patch(self, base: str, tree: str, max_bytes: int) -> bytes:
-        """The change as a patch that `git apply` takes; cut at a line end when it is larger."""
-        return await inspection.patch(self._dir, base, tree, max_bytes)
+    async def patch(self, base: str, tree: str, max_bytes: int, *, paths: Sequence[str] = ()) -> bytes:
+        """The change (of these paths, or whole) as a patch for `git apply`; cut at a line end when it is larger."""
+        return await inspection.patch(self._dir, base, tree, max_bytes, paths)
 
     async def commit(self, tree: str, parents: Sequence[str], message: str, author: Author, when: int) -> str:
         """Our own commit over a tree: the same inputs make the same commit, whoever runs it and whenever."""

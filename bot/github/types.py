@@ -17,6 +17,7 @@ class Purpose(StrEnum):
     METADATA = "metadata"
     READ_REPOSITORY = "read_repository"
     PUSH = "push"
+    PUSH_WORKFLOWS = "push_workflows"
     THREAD = "thread"
     CHECKS = "checks"
     RESOLVE = "resolve"

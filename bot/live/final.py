@@ -94,6 +94,8 @@ def _saved(view: View) -> str:
 def _next(view: View, outcome: Outcome) -> str:
     if (one := asked.settled(view)) is not None:
         return f"**Next:** {replies.next_after(one.state, view.command)}"
+    if (held := asked.held(view)) is not None:
+        return f"**Next:** {replies.next_for_held(held.id, view.command)}"
     ceiling = view.turn.agent_error == "ceiling_exhausted"
     return f"**Next:** {replies.what_next(outcome, view.command, ceiling=ceiling)}"
 

@@ -137,7 +137,7 @@ class Page:
         return await self._boxes(turn, session, await approvals.of_turn(self._store, turn.key))
 
     async def _boxes(self, turn: Turn, session: Session, asked: Sequence[Approval]) -> list[Box]:
-        offered = [box for one in _open(asked) for box in boxes.to_answer(one.id, plan=one.kind is Kind.PLAN)]
+        offered = [box for one in _open(asked) for box in _answers(one)]
         if turn.state is not TurnState.DONE:
             return offered + [boxes.STOP] * (turn.stop_requested is None)
         latest = await sessions.latest(self._store, session.thread)
@@ -153,6 +153,12 @@ class Page:
         waiting = await standing.standing(self._store)
         lately = await standing.lately(self._store, KNOWN_TURNS)
         return line.place(turn.key, waiting, lately, self._limits, self._clock())
+
+
+def _answers(one: Approval) -> list[Box]:
+    if one.kind is Kind.PUSH:
+        return boxes.to_let_go(one.id)
+    return boxes.to_answer(one.id, plan=one.kind is Kind.PLAN)
 
 
 def _open(asked: Sequence[Approval]) -> list[Approval]:

@@ -17,7 +17,7 @@ async def open_pull(work: Work, branch: str) -> Move:
     try:
         pull = await services.outbound.open_pull(
             work.session.thread,
-            title=publications.pull_title(turn),
+            title=publications.pull_title(work.done),
             body=await _pull_body(work),
             head=branch,
             base=turn.base,
@@ -30,7 +30,7 @@ async def open_pull(work: Work, branch: str) -> Move:
 
 
 async def _pull_body(work: Work) -> str:
-    services, turn = work.services, work.turn
+    services, turn = work.services, work.done
     return publications.pull_body(
         turn,
         number=turn.number,
@@ -38,5 +38,6 @@ async def _pull_body(work: Work) -> str:
         verified=turn.verified or (),
         seconds=services.clock() - turn.created_at,
         cost=await gateway.turn_cost(services.store, turn.key),
+        report=work.report,
         inert=neutralise.inert,
     )

@@ -16,3 +16,17 @@ class Work:
     session: Session
     quarantine: Quarantine
     commit: str
+    report: tuple[str, ...] = ()
+    """What the pull request should tell of the change."""
+    done_by: Turn | None = None
+    """The earlier turn whose agent did it, where this one only lets it go."""
+
+    @property
+    def done(self) -> Turn:
+        """The turn whose words the pull request has."""
+        return self.done_by or self.turn
+
+    @property
+    def let_go(self) -> bool:
+        """Somebody has approved this very commit, with the workflow files that it changes."""
+        return self.done_by is not None

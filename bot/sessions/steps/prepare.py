@@ -11,6 +11,7 @@ from bot.repo_config import RepoConfig
 from bot.sessions import exhaustion, openness, pinning, reading, rereading, shelf, undoing
 from bot.sessions.moves import End, Move, To
 from bot.sessions.pinning import Start
+from bot.sessions.publishing import releasing
 from bot.sessions.services import Services
 from bot.store import checks, sessions
 from bot.store.sessions import Session, Turn
@@ -19,6 +20,8 @@ from bot.store.sessions import Session, Turn
 async def run(services: Services, turn: Turn) -> Move:
     if turn.kind == "undo":
         return await undoing.prepare(services, turn)
+    if turn.kind == "release":
+        return await releasing.prepare(services, turn)
     if spent := await exhaustion.before_the_start(services, turn):
         return End(Outcome.OVER_BUDGET, spent.sentence, {"agent_error": spent.error})
     session = await sessions.session(services.store, turn.key.session)

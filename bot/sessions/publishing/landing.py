@@ -1,0 +1,15 @@
+"""How a commit gets onto its branch."""
+
+from __future__ import annotations
+
+from bot.github.types import Purpose
+from bot.sessions.publishing.work import Work
+from bot.sessions.remote import remote_access
+
+
+async def land(work: Work, branch: str) -> str:
+    """The commit at which the branch then stands; PushRaced or PushRefused where it does not."""
+    purpose = Purpose.PUSH_WORKFLOWS if work.let_go else Purpose.PUSH
+    access = await remote_access(work.services, work.session.thread, purpose)
+    await work.quarantine.push(access, work.commit, branch, expect=work.turn.tip_sha)
+    return work.commit
