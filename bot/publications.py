@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+from bot import pull_template
 from bot.characters import plain
 from bot.command_options import shown
 from bot.models import TurnKey, Usage
@@ -101,6 +103,18 @@ def pull_title(turn: Asked) -> str:
     return subject(turn, MAX_TITLE)
 
 
+@dataclass(frozen=True)
+class Extras:
+    """What a pull request's text has beside the turn's own."""
+
+    report: Sequence[str] = ()
+    """What stands out of the change, as markdown that cannot act."""
+    template: str | None = None
+    """The repository's own."""
+    closes: bool = False
+    """Merging it closes the thread that it is for."""
+
+
 def pull_body(  # noqa: PLR0913 - each part of the body, by name
     turn: Asked,
     *,
@@ -109,26 +123,33 @@ def pull_body(  # noqa: PLR0913 - each part of the body, by name
     verified: Sequence[dict[str, Any]],
     seconds: float,
     cost: Spent,
-    report: Sequence[str] = (),
+    extras: Extras | None = None,
     inert: Inert = plain,
 ) -> str:
     """Asked, done, verified, and what it took. `inert` makes texts of others harmless as markdown."""
     # Cut first: making it inert also closes what the cut leaves open, so that what follows stays outside of it.
+    extras = extras or Extras()
     asked = _quoted(inert(_cut(visible(turn.prompt).strip(), MAX_ASKED)))
     done = inert(_cut((turn.agent_result or "").strip(), MAX_DONE)) or "The agent left no summary."
-    return "\n\n".join(
-        part
-        for part in (
-            f"For #{number}",
-            f"### Asked by {shown(turn.requester, 60)}\n\n{asked}",
-            f"### Done\n\n{done}",
-            _files(files),
-            _report(report),
-            f"### Verified\n\n{_verified(verified)}",
-            _footer(turn, seconds, cost),
-        )
-        if part
+    ours = {
+        "link": f"{'Closes' if extras.closes else 'For'} #{number}",
+        "done": done,
+        "verified": _verified(verified),
+    }
+    filled = pull_template.fill(extras.template or "", ours)
+    left = {name: text for name, text in ours.items() if name not in filled.taken}
+    parts = (
+        left.get("link", ""),
+        "" if "done" in left else filled.text,
+        f"### Asked by {shown(turn.requester, 60)}\n\n{asked}",
+        f"### Done\n\n{done}" if "done" in left else "",
+        filled.text if "done" in left else "",
+        _report(extras.report),
+        _files(files),
+        f"### Verified\n\n{left['verified']}" if "verified" in left else "",
+        _footer(turn, seconds, cost),
     )
+    return "\n\n".join(part for part in parts if part)
 
 
 def _report(lines: Sequence[str]) -> str:

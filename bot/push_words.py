@@ -23,6 +23,8 @@ _ADVICE = {
     "lfs": "An object of Git LFS is missing at GitHub: have the file left as it was, or upload it, and ask again.",
     "protected": _RULE,
     "rules": _RULE,
+    "unverified": "`commits: verified` stands in `.github/forgehand.yml`, so nothing was pushed unsigned instead. On "
+    "GitHub Enterprise Server an administrator switches on the signing of commits that are made on the web.",
     "permission": "The App needs *Contents: Read and write* here; its installation's settings show what it has.",
 }
 """By the kind of a refusal: what its readers can do."""
@@ -57,6 +59,19 @@ def refused(words: str, kind: str) -> str:
     """The remote's words, and what can be done; it is not tried again."""
     advice = _ADVICE.get(_SIGNATURES if _SIGNED.search(words) else kind, "")
     return endings.push_refused(words) + (f"\n\n{advice}" if advice else "")
+
+
+def labels_missing(labels: Sequence[str]) -> str:
+    named = ", ".join(shown(label, 60) for label in labels)
+    return f"Not labelled with {named}: `.github/forgehand.yml` names it, but this repository has no such label."
+
+
+def not_signed(reason: str) -> str:
+    return f"GitHub made the commit but did not sign it (verification: {shown(reason, 60)})."
+
+
+def another_tree(ours: str, theirs: str) -> str:
+    return f"GitHub made a commit with another content than ours: tree {theirs[:12]} instead of {ours[:12]}."
 
 
 def outdated() -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from bot.git import admission, commits, inspection, remote, trees
 from bot.git.access import RemoteAccess
 from bot.git.changes import Change
-from bot.git.commits import Author
+from bot.git.commits import Author, Facts
 from bot.git.measure import ImportLimits
 from bot.git.push import Push, PushResult
 from bot.git.run import run_git
@@ -59,6 +59,10 @@ class Quarantine:
     async def commit(self, tree: str, parents: Sequence[str], message: str, author: Author, when: int) -> str:
         """Our own commit over a tree: the same inputs make the same commit, whoever runs it and whenever."""
         return await commits.make(self._dir, tree, parents, message, author=author, when=when)
+
+    async def facts(self, commit: str) -> Facts:
+        """Of a commit of our own, or of the repository."""
+        return await commits.facts(self._dir, commit)
 
     async def with_file(self, commit: str, path: str, content: bytes) -> str:
         """The tree of a commit with a file of ours put in."""

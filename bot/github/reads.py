@@ -177,6 +177,13 @@ class Reads:
             raise
         return answer.content.decode("utf-8", "replace")
 
+    async def has_label(self, repo: Repo, name: str) -> bool:
+        try:
+            await self.call(Call("GET", f"{base(repo)}/labels/{segment(name)}"), Purpose.THREAD, repo.id)
+        except NotFound:
+            return False
+        return True
+
     async def check_run(self, repo: Repo, sha: str, name: str, external_id: str) -> CheckRun | None:
         """Our check run on a commit, known by the id that we gave it."""
         params: dict[str, str | int] = {"check_name": name, "per_page": PAGE, "filter": "all"}

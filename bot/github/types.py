@@ -151,6 +151,17 @@ class Pull:
 
 
 @dataclass(frozen=True)
+class MadeCommit:
+    """A commit that GitHub has made for us."""
+
+    sha: str
+    tree: str
+    verified: bool
+    reason: str
+    """Why it is verified or not, in GitHub's word."""
+
+
+@dataclass(frozen=True)
 class LineComment:
     """What is said at lines of the new side of a diff; `start_line` None: at one line."""
 

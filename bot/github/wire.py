@@ -14,6 +14,7 @@ from bot.github.types import (
     Hook,
     InstallationView,
     Issue,
+    MadeCommit,
     Pull,
     Registration,
     RepoView,
@@ -221,12 +222,26 @@ class File(msgspec.Struct):
     size: int = 0
 
 
-class BranchRules(msgspec.Struct):
-    protected: bool = False
-
-
 class RefTarget(msgspec.Struct):
     sha: str
+
+
+class Verification(msgspec.Struct):
+    verified: bool = False
+    reason: str = "unknown"
+
+
+class MadeCommitJson(msgspec.Struct):
+    sha: str
+    tree: RefTarget
+    verification: Verification = msgspec.field(default_factory=Verification)
+
+    def made(self) -> MadeCommit:
+        return MadeCommit(self.sha, self.tree.sha, self.verification.verified, self.verification.reason)
+
+
+class BranchRules(msgspec.Struct):
+    protected: bool = False
 
 
 class Ref(msgspec.Struct):

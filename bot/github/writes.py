@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from bot.github import reviews, wire
 from bot.github.api import Call
-from bot.github.reads import Caller, base
-from bot.github.types import CheckOutput, Pull, Purpose, ReviewDraft
+from bot.github.reads import Caller, base, segment
+from bot.github.types import CheckOutput, MadeCommit, Pull, Purpose, ReviewDraft
 from bot.models import Repo
 
 MOST_ANNOTATIONS = 50
@@ -46,6 +47,51 @@ async def create_pull(caller: Caller, repo: Repo, fields: dict[str, Any]) -> Pul
 async def update_pull(caller: Caller, repo: Repo, number: int, fields: dict[str, Any]) -> None:
     """`fields`: any of title, body, state."""
     await caller.call(Call("PATCH", f"{base(repo)}/pulls/{number}", body=fields), Purpose.THREAD, repo.id)
+
+
+async def add_labels(caller: Caller, repo: Repo, number: int, labels: Sequence[str]) -> None:
+    """Labelled twice is labelled."""
+    path = f"{base(repo)}/issues/{number}/labels"
+    call = Call("POST", path, body={"labels": list(labels)}, repeatable=True)
+    await caller.call(call, Purpose.THREAD, repo.id)
+
+
+async def request_review(caller: Caller, repo: Repo, number: int, login: str) -> None:
+    path = f"{base(repo)}/pulls/{number}/requested_reviewers"
+    call = Call("POST", path, body={"reviewers": [login]}, repeatable=True)
+    await caller.call(call, Purpose.THREAD, repo.id)
+
+
+async def create_commit(caller: Caller, repo: Repo, fields: dict[str, Any], purpose: Purpose) -> MadeCommit:
+    """`fields`: message, tree, parents, and nobody's name: GitHub signs only what it dates and names itself."""
+    call = Call("POST", f"{base(repo)}/git/commits", body=fields, repeatable=True)
+    return (await caller.call(call, purpose, repo.id)).decode(wire.MadeCommitJson).made()
+
+
+async def create_tree(
+    caller: Caller, repo: Repo, base_tree: str, entries: Sequence[dict[str, str | None]], purpose: Purpose
+) -> str:
+    body = {"base_tree": base_tree, "tree": list(entries)}
+    call = Call("POST", f"{base(repo)}/git/trees", body=body, repeatable=True)
+    return (await caller.call(call, purpose, repo.id)).decode(wire.RefTarget).sha
+
+
+async def create_ref(caller: Caller, repo: Repo, ref: str, sha: str, purpose: Purpose) -> None:
+    await caller.call(Call("POST", f"{base(repo)}/git/refs", body={"ref": ref, "sha": sha}), purpose, repo.id)
+
+
+async def move_ref(caller: Caller, repo: Repo, ref: str, sha: str, purpose: Purpose) -> None:
+    """`ref` without its `refs/`."""
+    body = {"sha": sha, "force": False}
+    await caller.call(Call("PATCH", f"{base(repo)}/git/refs/{_path(ref)}", body=body), purpose, repo.id)
+
+
+async def delete_ref(caller: Caller, repo: Repo, ref: str) -> None:
+    await caller.call(Call("DELETE", f"{base(repo)}/git/refs/{_path(ref)}"), Purpose.PUSH, repo.id)
+
+
+def _path(ref: str) -> str:
+    return "/".join(segment(part) for part in ref.split("/"))
 
 
 async def create_review(caller: Caller, repo: Repo, number: int, draft: ReviewDraft) -> int:

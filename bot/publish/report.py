@@ -61,7 +61,7 @@ def _size(changes: Sequence[Change]) -> str:
         return ""
     biggest = max(changes, key=lambda change: change.size)
     return (
-        f"**Large**: {len(changes):,} files, +{added:,} −{removed:,} lines; "
+        f"**Large**: {len(changes):,} file{'s' * (len(changes) != 1)}, +{added:,} −{removed:,} lines; "
         f"the biggest is {shown(biggest.path, 200)} ({_bytes(biggest.size)})"
     )
 

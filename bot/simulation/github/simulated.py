@@ -17,6 +17,7 @@ from bot.simulation.github import (
     rest,
     rest_app,
     rest_checks,
+    rest_git,
     rest_issues,
     rest_pulls,
     rest_repos,
@@ -42,6 +43,7 @@ T = TypeVar("T")
 TABLES = (
     rest_app.ROUTES,
     rest_checks.ROUTES,
+    rest_git.ROUTES,
     rest_issues.ROUTES,
     rest_reviews.ROUTES,
     rest_pulls.ROUTES,

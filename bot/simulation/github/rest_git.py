@@ -1,0 +1,140 @@
+"""Routes of git's own objects: commits that GitHub signs, trees, and refs that move without force."""
+
+from __future__ import annotations
+
+import asyncio
+from fnmatch import fnmatchcase
+
+from starlette.responses import Response
+
+from bot.simulation.github import gitstore, payloads, pull_payloads
+from bot.simulation.github.auth import Refusal
+from bot.simulation.github.payloads import Json
+from bot.simulation.github.rest import Ask, Table, answer
+from bot.simulation.github.state import Protection, Repository
+
+WRITE = "contents:write"
+OWN_WORDS = ("author", "committer", "signature")
+"""With any of these in a request the commit is somebody's own, and GitHub does not sign it."""
+SIGNATURE = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n c3RhbmQtaW4=\n -----END PGP SIGNATURE-----"
+
+
+def ref_payload(ask: Ask, repo: Repository, name: str, sha: str) -> Json:
+    url = f"{payloads.repo_url(ask.state, repo)}/git"
+    target = {"type": "commit", "sha": sha, "url": f"{url}/commits/{sha}"}
+    return {"ref": name, "node_id": payloads.node_id("Ref", name), "url": f"{url}/{name}", "object": target}
+
+
+async def create_commit(ask: Ask) -> Response:
+    repo = ask.repo(WRITE)
+    message, tree, parents = ask.body.get("message"), str(ask.body.get("tree") or ""), ask.body.get("parents") or []
+    if not isinstance(message, str) or not message:
+        raise Refusal(422, 'Invalid request.\n\n"message" wasn\'t supplied.')
+    if not repo.reuses_trees and tree not in repo.made_trees:
+        raise Refusal(422, "Tree SHA does not exist")
+    sha = await asyncio.to_thread(_write, ask, repo, tree, [str(one) for one in parents])
+    if repo.signs and not set(OWN_WORDS) & ask.body.keys():
+        repo.verified.add(sha)
+    ask.state.touch()
+    found = await asyncio.to_thread(pull_payloads.commit, ask.state, repo, sha)
+    inner = found["commit"]
+    own = {name: found[name] for name in ("sha", "node_id", "html_url", "parents")}
+    return answer(inner | own | {"url": inner["url"]}, 201)
+
+
+def _write(ask: Ask, repo: Repository, tree: str, parents: list[str]) -> str:
+    if gitstore.resolve(repo.path, tree, "tree") != tree:
+        raise Refusal(422, "Tree SHA does not exist")
+    for parent in parents:
+        if gitstore.resolve(repo.path, parent) != parent:
+            raise Refusal(422, "Parent SHA does not exist or is not a commit object")
+    when = f"{int(ask.state.clock())} +0000"
+    bot = ask.actor
+    lines = [f"tree {tree}", *(f"parent {one}" for one in parents)]
+    lines += [f"author {bot.login} <{bot.id}+{bot.login}@users.noreply.github.com> {when}"]
+    lines += [f"committer GitHub <noreply@github.com> {when}", *([SIGNATURE] if repo.signs else [])]
+    text = "\n".join(lines) + f"\n\n{ask.body['message']}"
+    return gitstore.write_object(repo.path, "commit", text.encode())
+
+
+async def create_tree(ask: Ask) -> Response:
+    repo = ask.repo(WRITE)
+    sha = await asyncio.to_thread(_tree, repo, str(ask.body.get("base_tree") or ""), ask.body.get("tree") or [])
+    repo.made_trees.add(sha)
+    return answer({"sha": sha, "url": f"{payloads.repo_url(ask.state, repo)}/git/trees/{sha}", "truncated": False}, 201)
+
+
+def _tree(repo: Repository, base: str, entries: list[Json]) -> str:
+    if base and gitstore.resolve(repo.path, base, "tree") != base:
+        raise Refusal(422, "base_tree does not exist")
+    known = gitstore.entries(repo.path, base) if base else {}
+    for entry in entries:
+        path, sha = str(entry["path"]), entry.get("sha")
+        if sha is None:
+            known.pop(path, None)
+        elif entry["mode"] != "160000" and gitstore.git(repo.path, "cat-file", "-t", sha, ok=(0, 128)) != b"blob\n":
+            raise Refusal(422, f"tree.sha {sha} is not a valid blob")
+        else:
+            known[path] = (str(entry["mode"]), str(sha))
+    return gitstore.write_tree(repo.path, known)
+
+
+async def create_ref(ask: Ask) -> Response:
+    repo, name = ask.repo(WRITE), str(ask.body.get("ref") or "")
+    sha = await _commit(repo, str(ask.body.get("sha") or ""))
+    if not name.startswith("refs/") or name.count("/") < 2:
+        raise Refusal(422, "Reference name is invalid. It must start with 'refs/' and have at least two slashes.")
+    async with repo.pushes:
+        if gitstore.ref(repo.path, name):
+            raise Refusal(422, "Reference already exists")
+        await _move(ask, repo, name, (None, sha))
+    return answer(ref_payload(ask, repo, name, sha), 201)
+
+
+async def update_ref(ask: Ask) -> Response:
+    repo, name = ask.repo(WRITE), f"refs/{ask.param('ref')}"
+    sha = await _commit(repo, str(ask.body.get("sha") or ""))
+    async with repo.pushes:
+        old = gitstore.ref(repo.path, name)
+        if old is None:
+            raise Refusal(422, "Reference does not exist")
+        if not ask.body.get("force") and gitstore.merge_base(repo.path, old, sha) != old:
+            raise Refusal(422, "Update is not a fast forward")
+        await _move(ask, repo, name, (old, sha))
+    return answer(ref_payload(ask, repo, name, sha))
+
+
+async def _commit(repo: Repository, sha: str) -> str:
+    if await asyncio.to_thread(gitstore.resolve, repo.path, sha) != sha:
+        raise Refusal(422, "Object does not exist")
+    return sha
+
+
+async def _move(ask: Ask, repo: Repository, name: str, move: tuple[str | None, str]) -> None:
+    old, new = move
+    for rule in repo.protections:
+        if fnmatchcase(name.removeprefix("refs/heads/"), rule.pattern) and _breaks(repo, rule, new):
+            raise Refusal(422, "\n\n".join((f"Repository rule violations found for {name}", *rule.lines)))
+    await asyncio.to_thread(gitstore.set_ref, repo.path, name, new)
+    ask.desk.actions.refs_changed(repo, {name: old} if old else {}, {name: new}, ask.actor)
+
+
+def _breaks(repo: Repository, rule: Protection, new: str) -> bool:
+    if not rule.only:
+        return True
+    span = (new, "--not", "--branches")
+    if rule.only == "linear":
+        return bool(gitstore.git(repo.path, "rev-list", "--merges", *span))
+    return not set(gitstore.git(repo.path, "rev-list", *span).decode().split()) <= repo.verified
+
+
+ROUTES: Table = tuple(
+    (method, prefix + path, handler)
+    for prefix in ("/repos/{owner}/{repo}", "/repositories/{repo_id}")
+    for method, path, handler in (
+        ("POST", "/git/commits", create_commit),
+        ("POST", "/git/trees", create_tree),
+        ("POST", "/git/refs", create_ref),
+        ("PATCH", "/git/refs/{ref:path}", update_ref),
+    )
+)
