@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.simulation.anthropic import Call, Say, Script
+from bot.simulation.github import gitstore
 from bot.simulation.github.state import Pull
 from tests.test_pulls_publish_held import does
 from tests.world import World
@@ -35,8 +36,9 @@ async def test_pulls_a_plain_change_has_no_report_and_links_without_closing(worl
 @pytest.mark.acceptance("E07")
 async def test_pulls_what_stands_out_is_told(world: World) -> None:
     command = (
-        "mkdir -p auth && echo x > auth/login.py && head -c 3000 /dev/urandom > logo.png && echo '{}' > package-lock.json "
-        "&& echo 'echo hi' > run.sh && chmod +x run.sh && ln -s a.txt link && echo x > a.txt"
+        "mkdir -p auth && echo x > auth/login.py && head -c 3000 /dev/urandom > logo.png && "
+        "echo '{}' > package-lock.json && echo 'echo hi' > run.sh && chmod +x run.sh && ln -s a.txt link && "
+        "echo x > a.txt"
     )
     pull = await opened(world, "paths: {sensitive: ['auth/**']}\n", command)
     report = str(pull.body).partition("### Look closely at")[2].partition("<details>")[0]
@@ -91,7 +93,7 @@ async def test_pulls_go_to_the_branch_that_was_named_under_a_name_of_the_reposit
     [
         "true",
         "echo x > a.txt && rm a.txt",
-        "printf 'build/\\n' > .git/info/exclude; mkdir -p build && echo x > build/out",
+        "mkdir -p build && echo x > build/out",
         "git -c user.name=x -c user.email=x@x commit -q --allow-empty -m empty",
         "echo x > a.txt && git add a.txt && git -c user.name=x -c user.email=x@x commit -qm one && "
         "git -c user.name=x -c user.email=x@x revert --no-edit HEAD",
@@ -99,6 +101,7 @@ async def test_pulls_go_to_the_branch_that_was_named_under_a_name_of_the_reposit
     ids=["nothing", "made and removed", "ignored", "an empty commit", "commit and revert"],
 )
 async def test_pulls_none_for_work_that_changes_nothing(world: World, command: str) -> None:
+    world.github.commit(world.repo, "main", {".gitignore": "build/\n"}, by="alice")
     world.model.default(Script([Call("Bash", {"command": command, "description": "Work"}), Say("Done.")]))
     async with world.bot():
         world.say("/claude fix this")
@@ -115,10 +118,9 @@ async def test_pulls_none_for_work_that_changes_nothing(world: World, command: s
         ("ln -s ../../outside link", "link"),
         ("ln -s .git/config link", "link"),
         ("ln -s b a && ln -s a b", "a"),
-        ("touch $'new\\nline'", "new?line"),
+        ("touch $'new\\nline'", "its name holds a control character"),
         ("touch 'back\\slash'", "back"),
         ("touch 'dot.'", "dot."),
-        ("mkdir 'git~1' && touch 'git~1/config'", "git~1/config"),
         ("touch Shop.py; ls", "Shop.py"),
     ],
 )
@@ -146,7 +148,8 @@ async def test_pulls_hooks_filters_and_forged_commits_of_the_sandbox_have_no_eff
         "remote.origin.pushurl file:///tmp/elsewhere",
     ]
     configured = " && ".join(f"git config {one}" for one in settings)
-    who = "GIT_AUTHOR_NAME=root GIT_AUTHOR_EMAIL=boss@example.org GIT_AUTHOR_DATE='@0 +0000' GIT_COMMITTER_DATE='@4000000000 +0000'"
+    dates = "GIT_AUTHOR_DATE='@0 +0000' GIT_COMMITTER_DATE='@4000000000 +0000'"
+    who = f"GIT_AUTHOR_NAME=root GIT_AUTHOR_EMAIL=boss@example.org {dates}"
     forged = f"{who} git -c user.name=x -c user.email=x@x commit -qm forged --no-verify"
     attributes = "printf '* filter=x diff=x\\n' > .git/info/attributes"
     command = (
@@ -155,11 +158,7 @@ async def test_pulls_hooks_filters_and_forged_commits_of_the_sandbox_have_no_eff
     pull = await opened(world, command=command)
     assert not canary.exists()
     assert world.repo.file(pull.head, "a.txt") == b"x\n"
-    raw = (
-        __import__("bot.simulation.github.gitstore", fromlist=["git"])
-        .git(world.repo.path, "cat-file", "commit", pull.head_sha)
-        .decode()
-    )
+    raw = gitstore.git(world.repo.path, "cat-file", "commit", pull.head_sha).decode()
     assert "boss@example.org" not in raw and "forged" not in raw
     assert raw.count("forgehand[bot]") >= 2 and " 0 +0000" not in raw and "4000000000" not in raw
 

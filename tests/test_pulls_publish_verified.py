@@ -40,7 +40,7 @@ async def test_pulls_first_push_follow_up_and_undo_are_all_verified(signed: Worl
         assert await world.outcome() == "pull_request", world.replies()[0].body
         [pull] = world.pulls()
         [first] = commits(world, pull.head)
-        assert first in world.repo.verified and first[:12] in world.replies()[0].body or first == pull.head_sha
+        assert (first in world.repo.verified and first[:12] in world.replies()[0].body) or first == pull.head_sha
         text = content(world, first)
         assert "Add a runner" in text and "Co-authored-by: alice" in text and "committer GitHub" in text
         modes = {path: mode for path, (mode, _) in gitstore.entries(world.repo.path, first).items()}
@@ -76,7 +76,9 @@ async def test_pulls_work_that_was_saved_unsigned_is_signed_when_it_is_gone_on_w
 
 async def test_pulls_trees_that_github_does_not_know_are_made_anew(signed: World) -> None:
     signed.repo.reuses_trees = False
-    signed.model.default(does("mkdir d && for n in $(seq 130); do echo $n > d/$n; done; echo x > run.sh; chmod +x run.sh"))
+    signed.model.default(
+        does("mkdir d && for n in $(seq 130); do echo $n > d/$n; done; echo x > run.sh; chmod +x run.sh")
+    )
     async with signed.bot():
         signed.say("/claude fix this")
         assert await signed.outcome() == "pull_request", signed.replies()[0].body
