@@ -46,12 +46,27 @@ def waits(words: str, approval_id: str) -> str:
     return f"{words}\n\nIt waits under the name `{approval_id}`."
 
 
+def takes_a_yes(words: str, slug: str, sha: str, days: int) -> str:
+    """The remote itself found workflow files in a push."""
+    return (
+        f"GitHub refused the push for the workflow files that it carries:\n\n{endings.fenced(words)}\n\n"
+        f"They take a yes by somebody with write access, which pushes commit `{sha[:12]}` as it is; it is held for "
+        f"{days} days. {_remedy(slug)}"
+    )
+
+
 def no_permission(words: str, slug: str, sha: str, days: int) -> str:
     return (
-        f"GitHub takes no workflow files from this App:\n\n{endings.fenced(words)}\n\nTo let them in, the App's owner "
-        f"gives {shown(slug, 60)} the permission **Workflows: Read and write** (the App's settings, *Permissions & "
-        "events*), and an owner of this account accepts that in the installation's settings. Then a yes pushes commit "
-        f"`{sha[:12]}` as it is; it is held for {days} days."
+        f"GitHub takes no workflow files from this App:\n\n{endings.fenced(words)}\n\n{_remedy(slug)} Then another yes "
+        f"pushes commit `{sha[:12]}` as it is; it is held for {days} days."
+    )
+
+
+def _remedy(slug: str) -> str:
+    return (
+        f"For that, {shown(slug, 60)} needs the permission **Workflows: Read and write**: the App's owner gives it "
+        "(the App's settings, *Permissions & events*), and an owner of this account accepts it in the installation's "
+        "settings."
     )
 
 

@@ -76,6 +76,18 @@ async def test_pulls_are_drafts_until_verified(world: World, checks: str, draft:
     assert pull.draft is draft
 
 
+async def test_pulls_end_as_drafts_once_a_later_push_is_verified(world: World) -> None:
+    pull = await opened(world, "draft: until_verified\nchecks: ['test -f good.txt']\n")
+    assert pull.draft
+    async with world.bot():
+        world.model.default(does("echo x > other.txt"))
+        world.say("/claude more")
+        assert await world.outcome(2) == "pushed" and pull.draft
+        world.model.default(does("echo x > good.txt"))
+        world.say("/claude make it good")
+        assert await world.outcome(3) == "pushed" and not pull.draft
+
+
 async def test_pulls_go_to_the_branch_that_was_named_under_a_name_of_the_repositorys_choice(world: World) -> None:
     world.github.commit(world.repo, "release", {"a.txt": "old"}, by="alice")
     world.github.commit(world.repo, "main", {CONFIG: "branch: 'bots/{thread}/{session}'\nbase: nowhere\n"}, by="alice")

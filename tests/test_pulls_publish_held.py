@@ -7,6 +7,7 @@ import time
 import pytest
 
 from bot.simulation.anthropic import Call, Say, Script
+from bot.simulation.github.state import Protection
 from tests.world import World
 
 WORKFLOW = ".github/workflows/ci.yml"
@@ -148,3 +149,41 @@ async def test_pulls_a_secret_beside_a_workflow_is_not_on_offer(world: World) ->
         world.say("/claude add a workflow")
         assert await world.outcome() == "refused"
     assert "looks like a secret" in world.replies()[0].body and "approve" not in world.replies()[0].body
+
+
+@pytest.mark.acceptance("E05")
+async def test_pulls_workflow_files_that_only_the_remote_finds_wait_for_a_yes_as_well(world: World) -> None:
+    """As where the branch lags behind a base whose workflows have changed."""
+    words = "refusing to allow a GitHub App to create or update workflow `.github/workflows/ci.yml`"
+    rule = Protection("forgehand/*", "", (), f"{words} without `workflows` permission")
+    world.repo.protections.append(rule)
+    permit(world)
+    world.model.default(does("echo x > a.txt"))
+    async with world.bot():
+        world.say("/claude fix this")
+        assert await world.outcome() == "refused"
+        live = world.replies()[0].body
+        assert words in live and "Workflows: Read and write" in live and "Push exactly this commit" in live, live
+        world.repo.protections.clear()
+        world.say("/claude approve")
+        assert await world.outcome(2) == "pull_request", world.replies()[-1].body
+    assert world.pulls()[0].head_sha[:12] in live
+
+
+@pytest.mark.acceptance("E05")
+async def test_pulls_taking_workflow_files_back_waits_for_a_yes_too(world: World) -> None:
+    permit(world)
+    async with world.bot():
+        await held(world)
+        world.say("/claude approve")
+        assert await world.outcome(2) == "pull_request", world.replies()[-1].body
+        [pull] = world.pulls()
+        world.say("/claude undo")
+        assert await world.outcome(3) == "refused"
+        assert world.repo.file(pull.head, WORKFLOW) is not None
+        world.say("/claude approve")
+        assert await world.outcome(4) == "pushed", world.replies()[-1].body
+        assert world.repo.file(pull.head, WORKFLOW) is None
+        world.say("/claude undo")
+        assert await world.outcome(5) == "refused"
+    assert "could be taken back" in world.replies()[-1].body, "what was taken back is not taken back again"

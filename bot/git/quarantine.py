@@ -8,7 +8,7 @@ import shutil
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from bot.git import admission, commits, inspection, remote, trees
+from bot.git import admission, commits, inspection, push, remote, trees
 from bot.git.access import RemoteAccess
 from bot.git.changes import Change
 from bot.git.commits import Author, Facts
@@ -74,6 +74,10 @@ class Quarantine:
 
     async def push(self, access: RemoteAccess, commit: str, branch: str, *, expect: str | None) -> PushResult:
         return await Push(self._dir, access, commit, branch, expect).run()
+
+    async def require_free(self, access: RemoteAccess, branch: str) -> None:
+        """PushRefused where a branch of the remote is in the way of that name on some system."""
+        await push.require_free(self._dir, access, branch)
 
     async def remote_sha(self, access: RemoteAccess, branch: str) -> str | None:
         return await remote.branch_sha(self._dir, access, branch)

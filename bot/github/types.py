@@ -148,6 +148,8 @@ class Pull:
     head_repo_id: int | None
     base_branch: str
     base_sha: str
+    node_id: str = ""
+    """Its name in GraphQL."""
 
 
 @dataclass(frozen=True)

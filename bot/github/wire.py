@@ -192,6 +192,7 @@ class PullJson(msgspec.Struct):
     body: str | None = None
     draft: bool = False
     merged_at: str | None = None
+    node_id: str = ""
 
     def pull(self) -> Pull:
         return Pull(
@@ -208,6 +209,7 @@ class PullJson(msgspec.Struct):
             head_repo_id=self.head.repo.id if self.head.repo else None,
             base_branch=self.base.ref,
             base_sha=self.base.sha,
+            node_id=self.node_id,
         )
 
 

@@ -62,6 +62,14 @@ async def request_review(caller: Caller, repo: Repo, number: int, login: str) ->
     await caller.call(call, Purpose.THREAD, repo.id)
 
 
+async def make_ready(caller: Caller, repo: Repo, node_id: str) -> None:
+    """A draft that is one no longer; ready twice is ready."""
+    await reviews.graphql(caller, _READY, {"id": node_id}, repo, Purpose.THREAD)
+
+
+_READY = "mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) { pullRequest { id } } }"
+
+
 async def create_commit(caller: Caller, repo: Repo, fields: dict[str, Any], purpose: Purpose) -> MadeCommit:
     """`fields`: message, tree, parents, and nobody's name: GitHub signs only what it dates and names itself."""
     call = Call("POST", f"{base(repo)}/git/commits", body=fields, repeatable=True)

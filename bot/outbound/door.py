@@ -135,6 +135,11 @@ class Outbound:
 
         return await self._find_or_make(at, find, make)
 
+    async def make_ready(self, thread: Thread, pull: Pull) -> None:
+        at = self._app.installation(thread.installation)
+        async with self._pace.turn(at.id):
+            await writes.make_ready(at, thread.repo, pull.node_id)
+
     async def update_pull_body(self, thread: Thread, number: int, body: str) -> None:
         at = self._app.installation(thread.installation)
         async with self._pace.turn(at.id):

@@ -1,4 +1,4 @@
-"""What a new pull request gets beside its text: the labels of the config that exist, and a review by who asked."""
+"""What a pull request gets beside its text: the labels of the config, a review by who asked, the end as a draft."""
 
 from __future__ import annotations
 
@@ -22,6 +22,20 @@ async def dress(work: Work, number: int) -> str:
     except GitHubRefused:  # the person is no collaborator by name, or labels may not be set: the work is there
         pass
     return push_words.labels_missing(missing) if missing else ""
+
+
+async def make_ready(work: Work) -> None:
+    """Where drafts last until the work is verified, and this push is."""
+    config, number = repo_config.load(work.turn.config), work.session.pull_number
+    if number is None or config.draft != "until_verified" or config.opens_draft(work.exit_codes):
+        return
+    thread = work.session.thread
+    try:
+        pull = await work.services.github.installation(work.session.installation_id).pull(thread.repo, number)
+        if pull.draft:
+            await work.services.outbound.make_ready(thread, pull)
+    except GitHubRefused:
+        return
 
 
 async def _labelled(work: Work, thread: Thread, wanted: tuple[str, ...]) -> list[str]:

@@ -25,9 +25,10 @@ async def workflows(work: Work, paths: Sequence[str]) -> Move:
 
 
 async def permission(work: Work, words: str) -> Move:
-    """The remote takes no workflow files from us: once the App has the permission, a yes pushes the same commit."""
+    """The remote found workflow files that we may not push: with the permission, a yes pushes the same commit."""
     app = await work.services.github.identity()
-    return await _offered(work, push_words.no_permission(words, app.slug, work.commit, DAYS))
+    told = push_words.no_permission if work.let_go else push_words.takes_a_yes
+    return await _offered(work, told(words, app.slug, work.commit, DAYS))
 
 
 async def _offered(work: Work, words: str) -> Move:

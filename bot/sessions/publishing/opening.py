@@ -19,7 +19,6 @@ from bot.store import gateway
 async def open_pull(work: Work, branch: str) -> Move:
     services, turn = work.services, work.turn
     assert turn.base is not None
-    codes = [int(check["exit_code"]) for check in work.done.verified or ()]
     try:
         pull = await services.outbound.open_pull(
             work.session.thread,
@@ -27,7 +26,7 @@ async def open_pull(work: Work, branch: str) -> Move:
             body=await _pull_body(work),
             head=branch,
             base=turn.base,
-            draft=repo_config.load(turn.config).opens_draft(codes),
+            draft=repo_config.load(turn.config).opens_draft(work.exit_codes),
         )
     except GitHubRefused as error:
         words = services.outbound.text(TextKind.TITLE, error.message)

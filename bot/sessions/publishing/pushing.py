@@ -7,7 +7,7 @@ from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused
 from bot.models import Outcome
 from bot.sessions.moves import End, Move
-from bot.sessions.publishing import landing, opening, refusals, saving
+from bot.sessions.publishing import dressing, landing, opening, refusals, saving
 from bot.sessions.publishing.work import Work
 from bot.store import sessions
 
@@ -25,6 +25,7 @@ async def publish(work: Work) -> Move:
         return await refusals.unreachable(work, error)
     await sessions.update_turn(services.store, turn.key, commit_sha=sha)
     if session.pull_number is not None:
+        await dressing.make_ready(work)
         return End(Outcome.PUSHED, "")
     return await opening.open_pull(work, branch)
 

@@ -45,6 +45,7 @@ async def prepare(services: Services, turn: Turn) -> Move:
         "tip_sha": held.tip_sha,
         "config": repo_config.dump(config),
         "agent_result": held.agent_result,
+        "undoes": held.undoes,
     }
     return To(Step.PUBLISH, columns)
 

@@ -38,6 +38,8 @@ async def _moved(work: Work, branch: str, purpose: Purpose, temporary: str) -> s
     if (actual := await _stands(work, branch)) != expected:
         raise PushRaced(branch, actual)
     access = await remote_access(work.services, work.session.thread, purpose)
+    if expected is None:
+        await work.quarantine.require_free(access, branch)
     await work.quarantine.push(access, work.commit, temporary, expect=None)
     sha = await _signed(work, purpose)
     thread, commits = work.session.thread, work.services.outbound.commits

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bot import endings, publications, push_words
 from bot.git.commits import Author
-from bot.git.errors import PushRaced, PushRefused
+from bot.git.errors import PushRaced, PushRefused, Refusal
 from bot.models import Outcome, TurnKey
 from bot.outbound import TextKind
 from bot.sessions.moves import End, Move
-from bot.sessions.publishing import judging, landing
+from bot.sessions.publishing import holding, judging, landing
 from bot.sessions.publishing.work import Work
 from bot.sessions.services import Services
 from bot.store import sessions
@@ -45,5 +45,7 @@ async def _push_back(work: Work, branch: str, words: str) -> Move:
         return End(Outcome.REFUSED, endings.branch_moved(branch))
     except PushRefused as error:
         words = work.services.outbound.text(TextKind.COMMENT, error.words)
+        if error.kind is Refusal.WORKFLOW:
+            return await holding.permission(work, words)
         return End(Outcome.REFUSED, push_words.refused(words, error.kind))
     return End(Outcome.PUSHED, words, {"commit_sha": sha})

@@ -27,6 +27,11 @@ class Work:
         return self.done_by or self.turn
 
     @property
+    def exit_codes(self) -> tuple[int, ...]:
+        """Of the checks that were run of it."""
+        return tuple(int(check["exit_code"]) for check in self.done.verified or ())
+
+    @property
     def let_go(self) -> bool:
         """Somebody has approved this very commit, with the workflow files that it changes."""
         return self.done_by is not None
