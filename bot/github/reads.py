@@ -152,6 +152,18 @@ class Reads:
             return False
         return answer.decode(wire.BranchRules).protected
 
+    async def rules(self, repo: Repo, branch: str) -> frozenset[str]:
+        """The kinds of rules that rulesets hold for a branch of that name, whether it is there or not."""
+        where = "/".join(segment(part) for part in branch.split("/"))
+        call = Call("GET", f"{base(repo)}/rules/branches/{where}", {"per_page": PAGE})
+        answer = await self.call(call, Purpose.METADATA, repo.id)
+        return frozenset(one.type for one in answer.decode(list[wire.Rule]))
+
+    async def repos(self) -> list[RepoView]:
+        """The first hundred that the installation has."""
+        answer = await self.call(Call("GET", "/installation/repositories", {"per_page": PAGE}), Purpose.METADATA, None)
+        return [one.view() for one in answer.decode(wire.Repositories).repositories]
+
     async def pull(self, repo: Repo, number: int) -> Pull:
         call = Call("GET", f"{base(repo)}/pulls/{number}")
         return (await self.call(call, Purpose.THREAD, repo.id)).decode(wire.PullJson).pull()

@@ -105,6 +105,14 @@ class Repository(msgspec.Struct):
         )
 
 
+class Repositories(msgspec.Struct):
+    repositories: list[Repository]
+
+
+class Rule(msgspec.Struct):
+    type: str
+
+
 class Collaborator(msgspec.Struct):
     user: User
     permission: str = "none"

@@ -128,6 +128,15 @@ def _breaks(repo: Repository, rule: Protection, new: str) -> bool:
     return not set(gitstore.git(repo.path, "rev-list", *span).decode().split()) <= repo.verified
 
 
+async def branch_rules(ask: Ask) -> Response:
+    """Those of rulesets; what protects a branch in the older way is not among them."""
+    repo, branch = ask.repo("metadata:read"), ask.param("branch")
+    kinds = {"signatures": "required_signatures", "linear": "required_linear_history", "": "update"}
+    found = [rule for rule in repo.protections if rule.code == "GH013" and fnmatchcase(branch, rule.pattern)]
+    source = {"ruleset_source_type": "Repository", "ruleset_source": repo.full_name}
+    return answer([{"type": kinds[rule.only], "ruleset_id": n, **source} for n, rule in enumerate(found, start=1)])
+
+
 ROUTES: Table = tuple(
     (method, prefix + path, handler)
     for prefix in ("/repos/{owner}/{repo}", "/repositories/{repo_id}")
@@ -136,5 +145,6 @@ ROUTES: Table = tuple(
         ("POST", "/git/trees", create_tree),
         ("POST", "/git/refs", create_ref),
         ("PATCH", "/git/refs/{ref:path}", update_ref),
+        ("GET", "/rules/branches/{branch:path}", branch_rules),
     )
 )
