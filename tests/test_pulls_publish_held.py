@@ -187,3 +187,21 @@ async def test_pulls_taking_workflow_files_back_waits_for_a_yes_too(world: World
         world.say("/claude undo")
         assert await world.outcome(5) == "refused"
     assert "could be taken back" in world.replies()[-1].body, "what was taken back is not taken back again"
+
+
+async def test_pulls_what_is_held_for_a_closed_pull_request_does_not_go(world: World) -> None:
+    permit(world)
+    async with world.bot():
+        world.model.default(does("echo a > a.txt"))
+        world.say("/claude begin")
+        assert await world.outcome() == "pull_request"
+        [pull] = world.pulls()
+        stands = world.repo.branch_sha(pull.head)
+        world.model.default(does(f"{WRITE} && printf 'a: b # \\xe2\\x80\\xae\\n' >> {WORKFLOW}"))
+        world.say("/claude add a workflow")
+        assert await world.outcome(2) == "refused"
+        assert "\\u{202e}" in world.replies()[-1].body, "what turns letters around is shown for what it is"
+        world.github.close(pull, by="alice")
+        world.say("/claude approve")
+        assert await world.outcome(3) == "refused"
+    assert "no longer fits" in world.replies()[-1].body and world.repo.branch_sha(pull.head) == stands

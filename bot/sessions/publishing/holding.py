@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot import push_words
+from bot import characters, push_words
 from bot.models import Outcome
 from bot.sessions.moves import End, Move
 from bot.sessions.publishing import saving
@@ -20,7 +20,7 @@ MOST_SHOWN = 5_000
 async def workflows(work: Work, paths: Sequence[str]) -> Move:
     """Held by our own policy: it shows what a yes lets go."""
     whole = await work.quarantine.patch(f"{work.commit}^", f"{work.commit}^{{tree}}", MOST_SHOWN + 1, paths=paths)
-    text = whole.decode("utf-8", "replace")
+    text = characters.spelled_out(whole.decode("utf-8", "replace"))
     return await _offered(work, push_words.held(paths, work.commit, text, DAYS, cut=len(whole) > MOST_SHOWN))
 
 

@@ -26,7 +26,7 @@ async def prepare(services: Services, turn: Turn) -> Move:
     approval = await _approval(services, turn)
     if approval.state is not Standing.APPROVED or (approval.answered_at or 0.0) > approval.expires_at:
         return End(Outcome.REFUSED, push_words.too_late())
-    if session.branch != approval.matter["branch"]:
+    if session.branch != approval.matter["branch"] or not await _is_open(services, session):
         return End(Outcome.REFUSED, push_words.outdated())
     await openness.check(services, turn, session)
     held = await sessions.turn(services.store, approval.key)
@@ -48,6 +48,14 @@ async def prepare(services: Services, turn: Turn) -> Move:
         "undoes": held.undoes,
     }
     return To(Step.PUBLISH, columns)
+
+
+async def _is_open(services: Services, session: Session) -> bool:
+    """The pull request that the commit is for, where there is one."""
+    if session.pull_number is None:
+        return True
+    reads = services.github.installation(session.installation_id)
+    return (await reads.pull(session.thread.repo, session.pull_number)).state == "open"
 
 
 async def release(services: Services, turn: Turn, session: Session) -> Move:
