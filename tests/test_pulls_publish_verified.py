@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.simulation.anthropic import Call, Say, Script, Wait
-from bot.simulation.github import gitstore
+from bot.simulation.github import Fault, gitstore
 from bot.simulation.github.gitstore import refs
 from tests.test_pulls_publish_held import WORKFLOW, WRITE, does, permit
 from tests.world import World
@@ -90,7 +90,7 @@ async def test_pulls_trees_that_github_does_not_know_are_made_anew(signed: World
 async def test_pulls_what_github_does_not_sign_is_not_pushed_unsigned(signed: World) -> None:
     signed.repo.signs = False
     signed.repo.protections.clear()  # nothing but ourselves would keep an unsigned commit away
-    signed.model.default(does("echo x > a.txt"))
+    signed.model.default(does("echo x > run.sh && chmod +x run.sh"))
     async with signed.bot():
         signed.say("/claude fix this")
         assert await signed.outcome() == "refused", signed.replies()[0].body
@@ -139,3 +139,33 @@ async def test_pulls_a_held_commit_that_is_let_go_is_signed_as_well(signed: Worl
         assert await signed.outcome(2) == "pull_request", signed.replies()[-1].body
     [pull] = signed.pulls()
     assert pull.head_sha in signed.repo.verified and signed.repo.file(pull.head, WORKFLOW) == b"on: push\n"
+
+
+async def test_pulls_plain_files_that_one_way_does_not_sign_go_another_signed_way(signed: World) -> None:
+    signed.repo.signs = False
+    signed.repo.protections.clear()
+    signed.model.default(does("printf 'x\\r\\n' > a.txt; head -c 2000 /dev/urandom > b.bin; rm test_shop.py"))
+    async with signed.bot():
+        signed.say("/claude fix this")
+        assert await signed.outcome() == "pull_request", signed.replies()[0].body
+        [pull] = signed.pulls()
+        signed.model.default(does("echo y > c.txt"))
+        signed.say("/claude more")
+        assert await signed.outcome(2) == "pushed", signed.replies()[-1].body
+    found = commits(signed, pull.head)
+    assert len(found) == 2 and set(found) <= signed.repo.verified
+    assert "Co-authored-by: alice" in content(signed, found[0]) and signed.repo.file(pull.head, "a.txt") == b"x\r\n"
+    assert signed.repo.branches().keys() == {"main", pull.head} and not refs(signed.repo.path, "refs/forgehand/")
+
+
+@pytest.mark.parametrize("lost", ["POST *graphql", "POST /repos/*/git/refs"])
+async def test_pulls_a_lost_answer_of_that_way_is_found_again(signed: World, lost: str) -> None:
+    signed.repo.signs = False
+    signed.repo.protections.clear()
+    signed.model.default(does("echo x > a.txt"))
+    async with signed.bot():
+        fault = signed.github.faults.add(Fault(lost, "fail_after", status=502, times=3))
+        signed.say("/claude fix this")
+        assert await signed.outcome() == "pull_request", signed.replies()[0].body
+    [pull] = signed.pulls()
+    assert fault.hits and commits(signed, pull.head) == [pull.head_sha] and pull.head_sha in signed.repo.verified

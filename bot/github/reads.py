@@ -11,7 +11,7 @@ from urllib.parse import quote
 from bot.errors import GitHubRefused, GitHubUnavailable, NotFound
 from bot.github import wire
 from bot.github.api import Answer, Call
-from bot.github.types import CheckRun, Comment, Issue, Pull, Purpose, RepoView
+from bot.github.types import CheckRun, Comment, Issue, MadeCommit, Pull, Purpose, RepoView
 from bot.models import Permission, Repo, RepoId
 
 FULL = "application/vnd.github.full+json"
@@ -151,6 +151,11 @@ class Reads:
         except NotFound:
             return False
         return answer.decode(wire.BranchRules).protected
+
+    async def made_commit(self, repo: Repo, sha: str) -> MadeCommit:
+        """A commit as GitHub vouches for it, or does not."""
+        call = Call("GET", f"{base(repo)}/git/commits/{segment(sha)}")
+        return (await self.call(call, Purpose.READ_REPOSITORY, repo.id)).decode(wire.MadeCommitJson).made()
 
     async def rules(self, repo: Repo, branch: str) -> frozenset[str]:
         """The kinds of rules that rulesets hold for a branch of that name, whether it is there or not."""

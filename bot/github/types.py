@@ -161,6 +161,15 @@ class MadeCommit:
     verified: bool
     reason: str
     """Why it is verified or not, in GitHub's word."""
+    parents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FileChanges:
+    """Whole files that are new or changed, and paths that go."""
+
+    additions: Mapping[str, bytes]
+    deletions: tuple[str, ...]
 
 
 @dataclass(frozen=True)

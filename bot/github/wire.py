@@ -245,9 +245,11 @@ class MadeCommitJson(msgspec.Struct):
     sha: str
     tree: RefTarget
     verification: Verification = msgspec.field(default_factory=Verification)
+    parents: list[RefTarget] = msgspec.field(default_factory=list)
 
     def made(self) -> MadeCommit:
-        return MadeCommit(self.sha, self.tree.sha, self.verification.verified, self.verification.reason)
+        parents = tuple(one.sha for one in self.parents)
+        return MadeCommit(self.sha, self.tree.sha, self.verification.verified, self.verification.reason, parents)
 
 
 class BranchRules(msgspec.Struct):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from typing import Any
 
 from bot.github import reviews, wire
 from bot.github.api import Call
 from bot.github.reads import Caller, base, segment
-from bot.github.types import CheckOutput, MadeCommit, Pull, Purpose, ReviewDraft
+from bot.github.types import CheckOutput, FileChanges, MadeCommit, Pull, Purpose, ReviewDraft
 from bot.models import Repo
 
 MOST_ANNOTATIONS = 50
@@ -74,6 +75,24 @@ async def create_commit(caller: Caller, repo: Repo, fields: dict[str, Any], purp
     """`fields`: message, tree, parents, and nobody's name: GitHub signs only what it dates and names itself."""
     call = Call("POST", f"{base(repo)}/git/commits", body=fields, repeatable=True)
     return (await caller.call(call, purpose, repo.id)).decode(wire.MadeCommitJson).made()
+
+
+async def commit_on_branch(  # noqa: PLR0913 - the call's own parts
+    caller: Caller, repo: Repo, branch: str, *, expected: str, message: str, files: FileChanges, purpose: Purpose
+) -> None:
+    """From `expected` alone, so that it happens once however often it is sent."""
+    headline, _, body = message.partition("\n")
+    additions = [{"path": path, "contents": base64.b64encode(data).decode()} for path, data in files.additions.items()]
+    given = {
+        "branch": {"repositoryNameWithOwner": repo.full_name, "branchName": branch},
+        "message": {"headline": headline, "body": body.strip()},
+        "expectedHeadOid": expected,
+        "fileChanges": {"additions": additions, "deletions": [{"path": path} for path in files.deletions]},
+    }
+    await reviews.graphql(caller, _COMMIT, {"input": given}, repo, purpose)
+
+
+_COMMIT = "mutation($input: CreateCommitOnBranchInput!) { createCommitOnBranch(input: $input) { commit { oid } } }"
 
 
 async def create_tree(

@@ -8,7 +8,7 @@ from bot.errors import GitHubRefused, NotFound
 from bot.git.changes import Change
 from bot.github import writes
 from bot.github.client import GitHubApp
-from bot.github.types import MadeCommit, Purpose
+from bot.github.types import FileChanges, MadeCommit, Purpose
 from bot.models import Thread
 from bot.outbound.pace import Pace
 
@@ -41,6 +41,16 @@ class SignedCommits:
                 entries = [_entry(change) for change in changes[start : start + CHUNK]]
                 tree = await writes.create_tree(at, thread.repo, tree, entries, purpose)
         return tree
+
+    async def commit_on_branch(
+        self, thread: Thread, purpose: Purpose, branch: str, expected: str, *, message: str, files: FileChanges
+    ) -> None:
+        """GitHubRefused where the branch does not stand at `expected`."""
+        at, text = self._app.installation(thread.installation), self._clean(message)
+        async with self._pace.turn(at.id):
+            await writes.commit_on_branch(
+                at, thread.repo, branch, expected=expected, message=text, files=files, purpose=purpose
+            )
 
     async def set_branch(self, thread: Thread, purpose: Purpose, branch: str, sha: str, *, new: bool) -> None:
         """Made, or moved forward."""

@@ -14,9 +14,14 @@ from bot.git import remote
 from bot.git.commits import Facts
 from bot.git.errors import PushRaced, PushRefused, Refusal
 from bot.github.types import MadeCommit, Purpose
+from bot.sessions.publishing import on_branch
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import remote_access
 from bot.store import sessions, signed
+
+
+class NotSigned(PushRefused):
+    """GitHub has made the commit, and does not vouch for it."""
 
 
 async def land(work: Work, branch: str, purpose: Purpose) -> str:
@@ -34,23 +39,45 @@ async def land(work: Work, branch: str, purpose: Purpose) -> str:
 
 
 async def _moved(work: Work, branch: str, purpose: Purpose, temporary: str) -> str:
-    expected = work.turn.tip_sha
+    expected, facts = work.turn.tip_sha, await work.quarantine.facts(work.commit)
     if (actual := await _stands(work, branch)) != expected:
-        raise PushRaced(branch, actual)
+        return await _begun(work, branch, purpose, facts, actual)
     access = await remote_access(work.services, work.session.thread, purpose)
     if expected is None:
         await work.quarantine.require_free(access, branch)
     await work.quarantine.push(access, work.commit, temporary, expect=None)
-    sha = await _signed(work, purpose)
-    thread, commits = work.session.thread, work.services.outbound.commits
     try:
-        await commits.set_branch(thread, purpose, branch, sha, new=expected is None)
+        sha = await _signed(work, purpose)
+    except NotSigned:
+        if (made := await on_branch.commit(work, branch, purpose, facts)) is None:
+            raise
+        await signed.put(work.services.store, work.session.id, work.commit, made)
+        return made
+    await _set(work, branch, sha, purpose)
+    return sha
+
+
+async def _begun(work: Work, branch: str, purpose: Purpose, facts: Facts, actual: str | None) -> str:
+    """The branch stands elsewhere: by an earlier try of the way that commits on it directly, or by somebody else."""
+    half = work.turn.tip_sha is None and (actual,) == facts.parents
+    if not half and await on_branch.found(work, branch, facts) is None:
+        raise PushRaced(branch, actual)
+    made = await on_branch.commit(work, branch, purpose, facts)
+    if made is None:
+        raise PushRaced(branch, actual)
+    await signed.put(work.services.store, work.session.id, work.commit, made)
+    return made
+
+
+async def _set(work: Work, branch: str, sha: str, purpose: Purpose) -> None:
+    expected = work.turn.tip_sha
+    try:
+        await work.services.outbound.commits.set_branch(work.session.thread, purpose, branch, sha, new=expected is None)
     except GitHubRefused as refused:
         if (actual := await _stands(work, branch)) not in (sha, expected):
             raise PushRaced(branch, actual) from None
         if actual != sha:
             raise remote.refusal(refused.message, "") from None
-    return sha
 
 
 async def _stands(work: Work, branch: str) -> str | None:
@@ -96,7 +123,7 @@ async def _made(work: Work, purpose: Purpose, facts: Facts, parents: Sequence[st
     if made.tree != facts.tree:
         raise PushRefused(Refusal.UNVERIFIED, push_words.another_tree(facts.tree, made.tree))
     if not made.verified:
-        raise PushRefused(Refusal.UNVERIFIED, push_words.not_signed(made.reason))
+        raise NotSigned(Refusal.UNVERIFIED, push_words.not_signed(made.reason))
     return made
 
 

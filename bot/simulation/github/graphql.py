@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from bot.simulation.github import auth, rest
+from bot.simulation.github import auth, rest, rest_git
 from bot.simulation.github.payloads import Json, node_id
 from bot.simulation.github.rest import Ask, Desk, answer
 from bot.simulation.github.state import Pull, Repository, ReviewComment
@@ -28,6 +28,8 @@ async def _answered(ask: Ask) -> Response:
     query, variables = str(ask.body.get("query", "")), ask.body.get("variables") or {}
     if "resolveReviewThread" in query:
         return answer(_resolve(ask, str(variables.get("id"))))
+    if "createCommitOnBranch" in query:
+        return answer(await rest_git.commit_on_branch(ask, variables.get("input") or {}))
     if "markPullRequestReadyForReview" in query:
         return answer(_make_ready(ask, str(variables.get("id"))))
     if "reviewThreads" in query:

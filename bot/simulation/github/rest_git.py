@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from fnmatch import fnmatchcase
 
 from starlette.responses import Response
 
-from bot.simulation.github import gitstore, payloads, pull_payloads
+from bot.simulation.github import auth, gitstore, payloads, pull_payloads
 from bot.simulation.github.auth import Refusal
 from bot.simulation.github.payloads import Json
 from bot.simulation.github.rest import Ask, Table, answer
@@ -48,13 +49,15 @@ def _write(ask: Ask, repo: Repository, tree: str, parents: list[str]) -> str:
     for parent in parents:
         if gitstore.resolve(repo.path, parent) != parent:
             raise Refusal(422, "Parent SHA does not exist or is not a commit object")
-    when = f"{int(ask.state.clock())} +0000"
-    bot = ask.actor
+    return _signed(ask, repo, tree, parents, str(ask.body["message"]), signs=repo.signs)
+
+
+def _signed(ask: Ask, repo: Repository, tree: str, parents: list[str], message: str, *, signs: bool) -> str:
+    bot, when = ask.actor, f"{int(ask.state.clock())} +0000"
     lines = [f"tree {tree}", *(f"parent {one}" for one in parents)]
     lines += [f"author {bot.login} <{bot.id}+{bot.login}@users.noreply.github.com> {when}"]
-    lines += [f"committer GitHub <noreply@github.com> {when}", *([SIGNATURE] if repo.signs else [])]
-    text = "\n".join(lines) + f"\n\n{ask.body['message']}"
-    return gitstore.write_object(repo.path, "commit", text.encode())
+    lines += [f"committer GitHub <noreply@github.com> {when}", *([SIGNATURE] if signs else [])]
+    return gitstore.write_object(repo.path, "commit", ("\n".join(lines) + f"\n\n{message}").encode())
 
 
 async def create_tree(ask: Ask) -> Response:
@@ -126,6 +129,40 @@ def _breaks(repo: Repository, rule: Protection, new: str) -> bool:
     if rule.only == "linear":
         return bool(gitstore.git(repo.path, "rev-list", "--merges", *span))
     return not set(gitstore.git(repo.path, "rev-list", *span).decode().split()) <= repo.verified
+
+
+async def commit_on_branch(ask: Ask, given: Json) -> Json:
+    """GraphQL's: one commit on a branch that exists, of whole files; always signed, and modes are lost."""
+    where = given["branch"]
+    repo = ask.state.repo(where["repositoryNameWithOwner"])
+    token = ask.token()
+    if repo is None or not auth.in_scope(token, repo) or not auth.holds(token, "contents", "write"):
+        return {"data": None, "errors": [{"message": "Resource not accessible by integration"}]}
+    name = f"refs/heads/{where['branchName']}"
+    async with repo.pushes:
+        old = gitstore.ref(repo.path, name)
+        if old is None or old != given["expectedHeadOid"]:
+            words = f"Expected branch to point to {given['expectedHeadOid']!r} but it did not. Pull and try again."
+            return {"data": None, "errors": [{"message": words}]}
+        sha = await asyncio.to_thread(_committed, ask, repo, old, given)
+        try:
+            await _move(ask, repo, name, (old, sha))
+        except Refusal as refusal:
+            return {"data": None, "errors": [{"message": str(refusal)}]}
+    return {"data": {"createCommitOnBranch": {"commit": {"oid": sha}}}}
+
+
+def _committed(ask: Ask, repo: Repository, old: str, given: Json) -> str:
+    known = gitstore.entries(repo.path, old)
+    for one in given["fileChanges"]["deletions"]:
+        del known[one["path"]]
+    for one in given["fileChanges"]["additions"]:
+        blob = gitstore.write_object(repo.path, "blob", base64.b64decode(one["contents"]))
+        known[one["path"]] = ("100644", blob)
+    message = "\n\n".join(part for part in (given["message"]["headline"], given["message"].get("body")) if part)
+    sha = _signed(ask, repo, gitstore.write_tree(repo.path, known), [old], message, signs=True)
+    repo.verified.add(sha)
+    return sha
 
 
 async def branch_rules(ask: Ask) -> Response:
