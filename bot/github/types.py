@@ -22,6 +22,8 @@ class Purpose(StrEnum):
     CHECKS = "checks"
     RESOLVE = "resolve"
     MEMBERS = "members"
+    ACTIONS = "actions"
+    RERUN = "rerun"
 
 
 @dataclass(frozen=True)
