@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +13,7 @@ import typer
 
 from bot import settings
 from bot.cli import console, service
+from bot.errors import UserError
 from bot.models import SessionId
 
 app = typer.Typer(no_args_is_help=True, help="List, show, read and stop sessions.")
@@ -131,6 +134,25 @@ def stop(session: str, as_json: AsJson = False, config: Config = None) -> None:
 async def _stop(path: Path, session_id: SessionId) -> tuple[bool, str]:
     await _show(path, session_id)  # a session that is not there needs no service to say so
     return await service.ask(path, "stop", {"session": session_id})
+
+
+@app.command()
+def patch(
+    session: str,
+    turn: Annotated[int | None, typer.Option(min=1, help="Which; the last that has one otherwise.")] = None,
+    config: Config = None,
+) -> None:
+    """Print a turn's work on a fork as a patch for `git am`."""
+    sys.stdout.buffer.write(console.run(_patch(_database(config), SessionId(session), turn)))
+
+
+async def _patch(path: Path, session_id: SessionId, n: int | None) -> bytes:
+    turns = (await _show(path, session_id))["turns"]
+    names = [one["patch"] for one in turns if one["patch"] and n in (None, one["n"])]
+    file = path.parent / "kept" / names[-1] if names else None
+    if file is None or not await asyncio.to_thread(file.is_file):
+        raise UserError(f"Session {session_id} has no patch{f' of turn {n}' if n else ''}; one is kept for 30 days.")
+    return await asyncio.to_thread(file.read_bytes)
 
 
 @app.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bot import endings, replies
+from bot import endings, fork_words, replies
 from bot.command_options import shown
 from bot.live import asides, asked, boxes, sections
 from bot.live.figures import duration, tokens
@@ -46,6 +46,8 @@ def parts(view: View) -> list[tuple[str, int]]:
 def _headline(view: View, outcome: Outcome) -> str:
     if outcome is Outcome.PLANNED and (plan := asked.settled(view)):
         return f"### {replies.plan_headline(plan.state)}"
+    if view.turn.fork is not None and view.turn.kind == "run" and (words := fork_words.headline(outcome)):
+        return f"### {words}"
     pull = view.session.pull_number if outcome in (Outcome.PULL_REQUEST, Outcome.PUSHED) else None
     return f"### {replies.headline(outcome)}{f' #{pull}' if pull else ''}"
 
@@ -58,7 +60,7 @@ def _detail(view: View) -> str:
 
 
 def _answer(view: View) -> str:
-    if view.turn.outcome is Outcome.REVIEWED:  # it stands in the review
+    if view.turn.kind == "review" and view.turn.outcome is Outcome.REVIEWED:  # it stands in the review
         return ""
     text = (view.turn.agent_result or "").strip()[: 2 * MOST_RESULT]  # a flood must not be worked through to be cut
     inert = truncate.truncate(neutralise.inert(text), MOST_RESULT, SHORTENED)
@@ -88,12 +90,20 @@ def verified(rows: list[dict[str, Any]], outcome: Outcome) -> str:
 def _saved(view: View) -> str:
     if view.turn.rescue_ref:
         return endings.rescued(view.turn.rescue_ref)
+    if view.turn.patch:  # which the turn's own words name
+        return ""
     return endings.kept_on_host(view.turn.kept) if view.turn.kept else ""
 
 
 def _next(view: View, outcome: Outcome) -> str:
     if (one := asked.settled(view)) is not None:
         return f"**Next:** {replies.next_after(one.state, view.command)}"
+    if (
+        view.turn.fork is not None
+        and view.turn.kind == "run"
+        and (words := fork_words.what_next(outcome, view.command))
+    ):
+        return f"**Next:** {words}"
     ceiling = view.turn.agent_error == "ceiling_exhausted"
     return f"**Next:** {replies.what_next(outcome, view.command, ceiling=ceiling)}"
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bot import fork_words
 from bot.live import asked as asked_of
 from bot.live import boxes, line, render
 from bot.live.boxes import Box
@@ -119,7 +120,7 @@ class Page:
             verified=list(turn.verified or ()),
             command=self._command,
             now=self._clock(),
-            asks=_open(asked),
+            asks=[one for one in _open(asked) if one.kind is not Kind.FORK],  # no agent waits for that
             asked=asked,
             sample=await samples.latest(self._store, key),
             sandbox_usd=(await machines.turn_cost(self._store, key)).usd,
@@ -137,7 +138,7 @@ class Page:
         return await self._boxes(turn, session, await approvals.of_turn(self._store, turn.key))
 
     async def _boxes(self, turn: Turn, session: Session, asked: Sequence[Approval]) -> list[Box]:
-        offered = [box for one in _open(asked) for box in boxes.to_answer(one.id, plan=one.kind is Kind.PLAN)]
+        offered = [box for one in _open(asked) for box in _to_answer(one)]
         if turn.state is not TurnState.DONE:
             return offered + [boxes.STOP] * (turn.stop_requested is None)
         latest = await sessions.latest(self._store, session.thread)
@@ -153,6 +154,12 @@ class Page:
         waiting = await standing.standing(self._store)
         lately = await standing.lately(self._store, KNOWN_TURNS)
         return line.place(turn.key, waiting, lately, self._limits, self._clock())
+
+
+def _to_answer(one: Approval) -> list[Box]:
+    if one.sha is not None:
+        return boxes.to_adopt(one.id, one.sha[: fork_words.SHORT])
+    return boxes.to_answer(one.id, plan=one.kind is Kind.PLAN)
 
 
 def _open(asked: Sequence[Approval]) -> list[Approval]:

@@ -18,6 +18,8 @@ from bot.store.rows import Database, many, one, run
 class Kind(StrEnum):
     PLAN = "plan"
     TOOL = "tool"
+    FORK = "fork"
+    """Code of a fork, which is to become a branch of the repository: answered by the commit's name alone."""
 
 
 class Standing(StrEnum):
@@ -60,6 +62,11 @@ class Approval(Record):
         return TurnKey(self.session_id, self.turn)
 
     @property
+    def sha(self) -> str | None:
+        """The fork's commit that is meant, where one is."""
+        return self.matter.get("sha") if self.kind is Kind.FORK else None
+
+    @property
     def hosts(self) -> tuple[str, ...]:
         """What a yes opens of the network, where that is what was asked."""
         return tuple(self.matter.get("hosts", ()))
@@ -88,6 +95,8 @@ class Answer:
     """Which states it may still change."""
 
 
+ONE_AT_A_TIME = (Kind.PLAN, Kind.FORK)
+
 _SELECT = "SELECT * FROM approvals "
 _INSERT = """
 INSERT INTO approvals (id, session_id, turn, kind, state, request_id, matter, asked_at, expires_at)
@@ -101,7 +110,7 @@ WHERE id = :id AND state = :was
 
 
 async def ask(store: Store, question: Question) -> Approval:
-    """Found or made. A new plan takes the place of the session's earlier ones."""
+    """Found or made. A new plan takes the place of the session's earlier ones, and so does work on a fork."""
     at = store.now()
     return Approval.of(await store.write(lambda db: _ask(db, question, at)))
 
@@ -163,9 +172,9 @@ def _ask(db: Database, question: Question, at: float) -> Any:
     same = _SELECT + "WHERE session_id = :session AND turn = :n AND kind = :kind AND request_id = :request"
     found = {"session": key.session, "n": key.n, "kind": question.kind, "request": question.request_id}
     if (known := one(db, same, **found)) is None:
-        if question.kind is Kind.PLAN:
-            older = "UPDATE approvals SET state = 'expired' WHERE session_id = :session AND kind = 'plan'"
-            run(db, older + " AND state = 'open'", session=key.session)
+        if question.kind in ONE_AT_A_TIME:
+            older = "UPDATE approvals SET state = 'expired' WHERE session_id = :session AND kind = :kind"
+            run(db, older + " AND state = 'open'", session=key.session, kind=question.kind)
         matter = msgspec.json.encode(question.matter).decode()
         made = {"id": _id(db, question), "matter": matter, "at": at, "expires_at": question.expires_at}
         run(db, _INSERT, **found, **made)
@@ -177,6 +186,8 @@ def _id(db: Database, question: Question) -> str:
     key = question.key
     if question.kind is Kind.PLAN:
         return f"{key.session}-{key.n}"
+    if question.kind is Kind.FORK:
+        return f"{key.session}-{key.n}-fork"
     sql = "SELECT COUNT(*) AS many FROM approvals WHERE session_id = :session AND turn = :n AND kind = 'tool'"
     row = one(db, sql, session=key.session, n=key.n)
     assert row is not None

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
-from bot import endings, replies, repo_config
+from bot import endings, repo_config
 from bot.errors import UserError
+from bot.github.types import Pull
 from bot.models import Outcome, Step, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions import exhaustion, openness, pinning, reading, rereading, shelf, undoing
+from bot.sessions import adopting, exhaustion, forks, openness, pinning, reading, rereading, shelf, undoing
 from bot.sessions.moves import End, Move, To
 from bot.sessions.pinning import Start
 from bot.sessions.services import Services
 from bot.store import checks, sessions
 from bot.store.sessions import Session, Turn
 
+WITHOUT_AGENT = {"undo": undoing.prepare, "adopt": adopting.prepare}
+
 
 async def run(services: Services, turn: Turn) -> Move:
-    if turn.kind == "undo":
-        return await undoing.prepare(services, turn)
+    if turn.kind in WITHOUT_AGENT:
+        return await WITHOUT_AGENT[turn.kind](services, turn)
     if spent := await exhaustion.before_the_start(services, turn):
         return End(Outcome.OVER_BUDGET, spent.sentence, {"agent_error": spent.error})
     session = await sessions.session(services.store, turn.key.session)
@@ -34,7 +37,7 @@ async def run(services: Services, turn: Turn) -> Move:
     if turn.kind == "review":
         await checks.put(services.store, turn.key, start.sha)
     kind = _kind(turn, config)
-    found = await reading.gather(services, replace(turn, kind=kind), config, base, start)
+    found = await reading.gather(services, replace(turn, kind=kind, fork=start.fork), config, base, start)
     await shelf.put(services, turn, found.files)
     columns = {
         "kind": kind,
@@ -45,7 +48,8 @@ async def run(services: Services, turn: Turn) -> Move:
         "instructions": found.instructions,
         "notes": found.notes,
         "ignored": found.ignored,
-        "untrusted": int(found.untrusted or turn.kind == "review"),  # nobody has merged what it looked at
+        "fork": asdict(start.fork) if start.fork else None,
+        "untrusted": int(found.untrusted or turn.kind == "review" or start.fork is not None),  # not merged by anybody
     }
     return To(Step.FURNISH, {**columns, "config": repo_config.dump(config), **_limits(turn, config)})
 
@@ -56,7 +60,10 @@ async def _start(services: Services, turn: Turn, session: Session, config: RepoC
         return await pinning.pin_pull(services, turn)
     base = turn.base or config.base or session.default_branch
     if turn.number != session.number or session.is_pull:
-        base = await _on_pull(services, turn, session.thread) or base
+        pull = await services.github.installation(session.installation_id).pull(session.thread.repo, turn.number)
+        if pull.head_repo_id != session.repo_id:
+            return await forks.pin(services, turn)
+        base = await _on_pull(services, turn, session.thread, pull) or base
     return base, await pinning.pin(services, turn, base)
 
 
@@ -75,13 +82,10 @@ def _limits(turn: Turn, config: RepoConfig) -> dict[str, object]:
     return limits
 
 
-async def _on_pull(services: Services, turn: Turn, home: Thread) -> str | None:
+async def _on_pull(services: Services, turn: Turn, home: Thread, pull: Pull) -> str | None:
     """On a pull request the work goes to its own branch: learn which, and what it is to be merged into."""
     session = await sessions.session(services.store, turn.key.session)
     reads = services.github.installation(home.installation)
-    pull = await reads.pull(home.repo, turn.number)
-    if pull.head_repo_id != home.repo.id:
-        raise UserError(replies.forks_not_supported())
     if pull.state != "open":
         raise UserError(endings.pull_closed(pull.number))
     if pull.head_branch == home.repo.default_branch:

@@ -6,9 +6,9 @@ Work that may not be published (stopped, over budget, held by policy) goes to a 
 from __future__ import annotations
 
 from bot.models import Outcome
-from bot.sessions import detours, keeping, reviewing
+from bot.sessions import adopting, detours, keeping, reviewing
 from bot.sessions.moves import End, Move
-from bot.sessions.publishing import committing, judging, pushing, saving, taking_back
+from bot.sessions.publishing import committing, forks, judging, pushing, saving, taking_back
 from bot.sessions.publishing.work import Work
 from bot.sessions.services import Services
 from bot.store import sessions
@@ -19,6 +19,8 @@ async def run(services: Services, turn: Turn) -> Move:
     session = await sessions.session(services.store, turn.key.session)
     if turn.kind == "undo":
         return await taking_back.take_back(services, turn, session)
+    if turn.kind == "adopt":
+        return await adopting.publish(services, turn, session)
     if turn.kind == "review":
         return await reviewing.publish(services, turn, session)
     assert turn.base_sha is not None
@@ -26,6 +28,8 @@ async def run(services: Services, turn: Turn) -> Move:
         tree = await quarantine.admit(keeping.collected(services, turn), base=turn.base_sha)
         commit = await committing.commit(services, turn, quarantine, tree)
         work = Work(services, turn, session, quarantine, commit)
+        if turn.fork is not None:
+            return await forks.publish(work, tree)
         held = await judging.held(work, tree) or await judging.not_allowed(work)
         if held is not None:
             return await saving.keep(work, End(turn.outcome or Outcome.REFUSED, turn.detail or held))

@@ -15,7 +15,7 @@ CHECK_SECONDS = 900.0
 async def run(services: Services, turn: Turn) -> Move:
     """In the agent's own environment, and called so: a clean one of their own is not to be had here yet."""
     config = repo_config.load(turn.config)
-    if turn.outcome is not None or not config.checks:
+    if turn.outcome is not None or not config.checks or turn.fork is not None:
         return To(Step.PUBLISH)
     environment = await environments.attach(services, turn)
     results = await environment.check(config.checks, CHECK_SECONDS)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from bot.errors import Hidden, StoreError, TransientError
@@ -46,6 +47,7 @@ class SessionPages:
             Route(at, self._gate.page(self._show)),
             Route(f"{at}/events", self._gate.plain(self._stream)),
             Route(f"{at}/log", self._gate.plain(self._log)),
+            Route(f"{at}/patch/{{n:int}}", self._gate.plain(self._patch)),
             Route(f"{at}/stop", self._gate.form(self._stop), methods=["POST"]),
             Route(f"{at}/retry", self._gate.form(self._retry), methods=["POST"]),
         ]
@@ -106,6 +108,16 @@ class SessionPages:
         name = f'attachment; filename="forgehand-{session.id}.log"'
         headers = {**COMMON, "Content-Disposition": name, "Content-Security-Policy": "sandbox; default-src 'none'"}
         return StreamingResponse(self._lines(session.id), media_type="text/plain", headers=headers)
+
+    async def _patch(self, request: Request, visitor: Visitor) -> Response:
+        """A turn's work on a fork, as long as it is kept."""
+        session = await self._session(request, visitor)
+        n = request.path_params["n"]
+        found = next((one for one in await sessions.turns_of(self._gate.store, session.id) if one.n == n), None)
+        file = self._desk.settings.data_dir / "kept" / found.patch if found and found.patch else None
+        if file is None or not await asyncio.to_thread(file.is_file):
+            raise Hidden("no such patch")
+        return FileResponse(file, media_type="application/octet-stream", filename=file.name, headers={**COMMON})
 
     async def _lines(self, session: SessionId) -> AsyncIterator[bytes]:
         after = 0
