@@ -51,6 +51,8 @@ class Account:
     """What was not read, a sentence each."""
     commit: str
     base: str
+    base_now: str | None
+    """What it is to be merged into by now, if something else."""
     moved_to: str | None
     """Where the head stands now, if it is no longer what was read."""
 
@@ -143,6 +145,8 @@ def _unread(account: Account) -> str:
 
 def _foot(account: Account) -> str:
     words = [f"Read at `{account.commit[:12]}` against {shown(account.base, 200)}."]
+    if account.base_now is not None:
+        words.append(f"It is to be merged into {shown(account.base_now, 200)} by now, with which I did not compare it.")
     if account.moved_to is not None:
         words.append(f"The head has moved to `{account.moved_to[:12]}` meanwhile, which this does not cover.")
     if account.verdict is Verdict.APPROVE and not account.approves:

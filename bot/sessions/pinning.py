@@ -76,7 +76,10 @@ async def pin_pull(services: Services, turn: Turn) -> tuple[str, Start]:
     base_tip = await _fetched(services, session, access, pull.base_branch)
     if base_tip is None:
         raise UserError(endings.branch_missing(pull.base_branch))
-    sha = await services.cache.fetch(session.repo_id, access, ref)
+    try:
+        sha = await services.cache.fetch(session.repo_id, access, ref)
+    except RefMissing:
+        raise UserError(endings.head_gone(pull.number)) from None
     is_own = pull.head_repo_id == session.repo_id
     fork = None if is_own else Fork(pull.head_repo_id, pull.head_repo, pull.head_branch)
     return pull.base_branch, Start(sha, sha, base_tip, ref, fork)
