@@ -197,7 +197,8 @@ _ANSWER = re.compile(
     r"(?=[\r\n]|\Z)"
 )
 """After `approve` or `deny`: the id of what is answered, or a commit, and how far a yes reaches."""
-_SHORT_COMMIT = re.compile(r"`?([0-9a-f]{7,11})`?[ \t]*(?=[\r\n]|\Z)")
+_SHORT_COMMIT = re.compile(r"`?([0-9a-f]{7}|[0-9a-f]{9,11})`?[ \t]*(?=[\r\n]|\Z)")
+"""As GitHub shows commits; eight letters may be a session's name."""
 _EXTRA = re.compile(r"\+(\S*)[ \t]*")
 
 

@@ -52,8 +52,9 @@ def patch_comment(patch: Patch) -> str:
         f"### 🩹 The work as a patch, for `{patch.sha[:SHORT]}`",
         f"Save it as `{FILE}` and apply it {_where(patch)}:",
         f"```sh\ngit am --3way {FILE}\n```",
-        f"Without the commit that it carries: `git apply --3way {FILE}`. It is made for {patch.sha}; where that is not "
-        f"what is checked out, `git fetch origin pull/{patch.number}/head` in a clone of this repository brings it.",
+        f"Without the commit that it carries: `git apply --3way {FILE}`.",
+        f"It is made for `{patch.sha}`; where that is not what is checked out, `git fetch origin pull/{patch.number}/head` "
+        "in a clone of this repository brings it.",
         _itself(patch),
     ]
     return "\n\n".join(parts)

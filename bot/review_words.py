@@ -57,6 +57,10 @@ class Account:
     """Where the head stands now, if it is no longer what was read."""
 
 
+def headline(verdict: Verdict) -> str:
+    return _HEADLINES[verdict]
+
+
 def marker(session: str, turn: int) -> str:
     return f"<!-- forgehand:review={session}-{turn} -->"
 

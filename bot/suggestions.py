@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bot import diffs
 from bot.diffs import FileDiff
@@ -60,8 +60,19 @@ def _changes(part: FileDiff) -> Iterator[Suggested | None]:
     if part.path is None or any(line.startswith(_NO_TEXT) for line in lines[:head]):
         yield None
         return
+    last: Suggested | None = None
     for run in _runs(lines[head:]):
-        yield _suggested(part.path, run)
+        one = _suggested(part.path, run)
+        if last is not None and one is not None and one.first == last.last:  # both lean on the same line
+            last = replace(last, lines=(*last.lines, *one.lines[1:]))
+            continue
+        if last is not None:
+            yield last
+        if one is None:
+            yield None
+        last = one
+    if last is not None:
+        yield last
 
 
 def _runs(lines: Sequence[str]) -> Iterator[_Run | None]:

@@ -35,7 +35,7 @@ async def test_a_yes_that_names_the_commit_makes_a_branch_and_a_pull_request_of_
         before, session = refs(world), world.states(fork.pull)[0]["session"]
         world.say("/claude approve", on=fork.pull)
         await said(world, fork, f"only by its name: `/claude approve {fork.sha[:12]}`")
-        world.say(f"/claude approve {fork.sha[:8]}", on=fork.pull)
+        world.say(f"/claude approve {fork.sha[:7]}", on=fork.pull)
         await said(world, fork, "at least twelve of its letters")
         world.say(f"/claude approve {'0' * 40}", on=fork.pull)
         await said(world, fork, "No work on the commit")
