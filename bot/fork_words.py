@@ -53,8 +53,8 @@ def patch_comment(patch: Patch) -> str:
         f"Save it as `{FILE}` and apply it {_where(patch)}:",
         f"```sh\ngit am --3way {FILE}\n```",
         f"Without the commit that it carries: `git apply --3way {FILE}`.",
-        f"It is made for `{patch.sha}`; where that is not what is checked out, `git fetch origin pull/{patch.number}/head` "
-        "in a clone of this repository brings it.",
+        f"It is made for `{patch.sha}`; where something else is checked out, "
+        f"`git fetch origin pull/{patch.number}/head` in a clone of this repository brings that.",
         _itself(patch),
     ]
     return "\n\n".join(parts)

@@ -13,8 +13,10 @@ import pytest
 from bot.simulation.anthropic import Call, Say, Script
 from bot.simulation.anthropic.script import Step
 from bot.simulation.github import gitstore
+from bot.simulation.github.faults import Fault
 from bot.simulation.github.state import Comment, Pull, Repository, Review
 from tests.command_line import forgehand
+from tests.visitor import visitor
 from tests.world import World
 
 CODE = "def half(n):\n    return n / 0\n\n\ndef twice(n):\n    return n + n\n"
@@ -143,6 +145,18 @@ async def test_what_lies_beside_the_diff_is_in_the_patch_which_clicks_are_not_in
     assert mended.read_text() == CODE.replace("n / 0", "n / 2") and (mended.parent / "more.py").read_text() == "new\n"
 
 
+@pytest.mark.acceptance("C02")
+async def test_answers_that_are_lost_make_no_second_review_and_no_second_patch(world: World) -> None:
+    world.model.default(works(MEND))
+    async with world.bot():
+        fork = forked(world)
+        world.github.faults.add(Fault(match="POST /repos/*/pulls/*/reviews", kind="lose"))
+        world.github.faults.add(Fault(match="POST /repos/*/issues/*/comments", kind="lose", times=2))
+        world.say("/claude fix the division", on=fork.pull)
+        assert await world.outcome(on=fork.pull) == "reviewed", world.replies(fork.pull)[0].body
+    assert len(ours(world, fork.pull)) == 1 and patch_in(world, fork.pull)
+
+
 async def test_the_next_turn_goes_on_from_work_that_could_not_be_pushed(world: World, tmp_path: Path) -> None:
     world.model.default(works(ELSEWHERE))
     async with world.bot():
@@ -204,15 +218,23 @@ async def test_an_account_that_is_not_served_and_a_fork_s_default_branch_are_not
 async def test_a_patch_that_has_no_room_in_a_comment_is_downloaded(world: World, tmp_path: Path) -> None:
     long = Call("Bash", {"command": "seq 1 9000 > numbers.txt", "description": "Count"})
     world.model.default(works(long))
-    async with world.bot():
+    for login in ("rita", "eve"):
+        world.github.user(login)
+    world.repo.grant("rita", "read")
+    async with world.bot() as service:
         fork = forked(world)
         world.say("/claude count", on=fork.pull)
         assert await world.outcome(on=fork.pull) == "answered", world.replies(fork.pull)[0].body
+        page = f"/sessions/{world.states(fork.pull)[0]['session']}/patch/"
+        async with visitor(world, service.url, "rita") as rita, visitor(world, service.url, "eve") as eve:
+            there = await rita.get(f"{page}1")
+            assert there.status_code == 200 and "attachment" in there.headers["content-disposition"]
+            assert (await rita.get(f"{page}2")).status_code == (await eve.get(f"{page}1")).status_code == 404
     body = patch_in(world, fork.pull).body
     assert "```diff" not in body and len(body) < 1_000
     [command] = re.findall(r"`forgehand (sessions patch [^`]+)`", body)
     told = await forgehand(world.environment, *command.split())
-    assert told.code == 0, told.text
+    assert told.code == 0 and told.out == there.text, told.text
     clone = tmp_path / "clone"
     run(tmp_path, "git", "clone", "--quiet", "--branch", "feature", str(fork.repo.path), str(clone))
     (clone / "forgehand.patch").write_text(told.out)
