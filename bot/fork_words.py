@@ -158,7 +158,9 @@ def name_the_commit(sha: str, command: str) -> str:
 
 
 def no_such_commit(given: str) -> str:
-    return f"No work on the commit {shown(given, 40)} of a fork waits for a yes on this thread."
+    return (
+        f"No work on the commit {shown(given, 40)} of a fork waits for a yes on this thread: ask for work on it first."
+    )
 
 
 def adopted(sha: str, fork: Fork | None) -> str:
@@ -173,4 +175,4 @@ def no_conflicts_on_forks(command: str) -> str:
     )
 
 
-UNREAD_SETUP = "the setup commands, which run on a fork's code only once somebody has approved it by its commit"
+SETUP_LEFT_OUT = "the setup commands, which run on a fork's code only once somebody has approved it by its commit"

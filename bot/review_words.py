@@ -102,7 +102,8 @@ def listed(said: Sequence[Known]) -> str:
 
 def in_short(account: Account, url: str) -> str:
     """For the live comment."""
-    counts = [_count(account.on_lines, "comment on a line", "comments on lines")]
+    on_lines = _count(account.on_lines, "comment on a line", "comments on lines")
+    counts = [on_lines] if account.on_lines or not (account.below or account.resolved or account.repeated) else []
     counts += [f"{len(account.below)} more in its summary"] if account.below else []
     counts += [f"{len(account.resolved)} earlier resolved"] if account.resolved else []
     counts += [f"{account.repeated} said before and not repeated"] if account.repeated else []

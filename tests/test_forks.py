@@ -122,6 +122,7 @@ async def test_work_on_a_fork_becomes_suggestions_and_a_patch_and_nothing_is_pus
     assert line.body == "```suggestion\n    return n / 2\n```"
     assert "was-set-up" not in seen(world) and "was-checked" not in seen(world)
     live = world.replies(fork.pull)[0].body
+    assert "the setup commands, which run on a fork's code only once" in live
     assert "### 🩹 Suggested the changes" in live and "Verified" not in live
     assert f"/claude approve {fork.sha[:12]}" in live and "run again" not in live
     mended = applied(tmp_path, fork, patch_in(world, fork.pull).body)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bot import fork_words
 from bot.errors import UserError
+from bot.repo_config import RepoConfig
 from bot.sessions import keeping, pinning
 from bot.sessions.pinning import Start
 from bot.sessions.rights import READ_ONLY
@@ -29,6 +30,12 @@ async def may_set_up(services: Services, turn: Turn) -> bool:
         return True
     known = await approvals.of_session(services.store, turn.key.session)
     return any(one.kind is Kind.FORK and one.state is Standing.APPROVED and one.sha == turn.base_sha for one in known)
+
+
+async def notes(services: Services, turn: Turn, config: RepoConfig) -> tuple[str, ...]:
+    """What the reader is told that was left out for it."""
+    left_out = turn.fork is not None and turn.kind != "review" and bool(config.setup)
+    return (fork_words.SETUP_LEFT_OUT,) if left_out and not await may_set_up(services, turn) else ()
 
 
 async def earlier_work(services: Services, turn: Turn) -> Path | None:

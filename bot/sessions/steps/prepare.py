@@ -46,7 +46,10 @@ async def run(services: Services, turn: Turn) -> Move:
         "tip_sha": start.tip,
         "context": found.context,
         "instructions": found.instructions,
-        "notes": found.notes,
+        "notes": (
+            *found.notes,
+            *await forks.notes(services, replace(turn, fork=start.fork, base_sha=start.sha), config),
+        ),
         "ignored": found.ignored,
         "fork": asdict(start.fork) if start.fork else None,
         "untrusted": int(found.untrusted or turn.kind == "review" or start.fork is not None),  # not merged by anybody

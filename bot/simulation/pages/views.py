@@ -34,17 +34,13 @@ WHILE_IT_WORKS = (
     ("Say something to the agent", "/claude also test a discount of exactly 100 %"),
     ("Stop it", "/claude stop"),
 )
-ON_A_PULL = (
-    ("Have it reviewed", "/claude review"),
-    ("Have it mended", "/claude mend what the review has found"),
-    ("Take the last push back", "/claude undo"),
-)
 OTHERWISE = (
     ("Have it fixed", "/claude fix this and keep the tests green"),
     ("Ask", "/claude ask what does `discounted` do?"),
     ("Plan first", "/claude plan how to fix this"),
     ("Take the last push back", "/claude undo"),
 )
+ON_A_PULL = (("Have it reviewed", "/claude review"), *OTHERWISE)
 """Buttons under a thread: what each is called, and what it comments."""
 
 
