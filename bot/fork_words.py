@@ -175,4 +175,11 @@ def no_conflicts_on_forks(command: str) -> str:
     )
 
 
+def no_ci(command: str) -> str:
+    return (
+        f"A fork's checks are its author's: I cannot push there and watch them. `{command} …` with words on what is "
+        "red works on the fork's code, and hands over suggestions and a patch."
+    )
+
+
 SETUP_LEFT_OUT = "the setup commands, which run on a fork's code only once somebody has approved it by its commit"

@@ -109,6 +109,16 @@ class Thread:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """The facts of the delivery that an event came by."""
+
+    delivery: DeliveryId
+    name: str
+    action: str
+    sender: Person
+
+
+@dataclass(frozen=True)
 class Fork:
     """Where the head of a pull request lives that is not in its repository; without names where that was deleted."""
 

@@ -12,6 +12,7 @@ from bot.commands import (
     Continue,
     Cost,
     Deny,
+    FixCi,
     Help,
     Init,
     Plan,
@@ -21,12 +22,27 @@ from bot.commands import (
     Run,
     Status,
     Stop,
+    StopCi,
     Undo,
     Why,
 )
 from bot.errors import CommandError, NotFound
 from bot.events import IssueOpened, Labeled, PullOpened, Remark, ReviewWanted
-from bot.handlers import again, answers, forks, init, review_triggers, reviews, start, stop, triggers, undo, why, words
+from bot.handlers import (
+    again,
+    answers,
+    ci,
+    forks,
+    init,
+    review_triggers,
+    reviews,
+    start,
+    stop,
+    triggers,
+    undo,
+    why,
+    words,
+)
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, ignored, refused
 from bot.policy import Answer, Decision
@@ -111,8 +127,8 @@ async def _dispatch(command: Command, remark: Remark, desk: Desk) -> Noted:
             return await init.handle(remark, desk)
         case Status() | Help() | Cost() | Why():
             return await _answer(command, remark, desk)
-        case Review():
-            return await reviews.asked(command, remark, desk)
+        case Review() | FixCi() | StopCi():
+            return await _on_pull(command, remark, desk)
         case Resolve():
             word = commands.word_of(command)
             await desk.reply(remark, replies.not_available(word, desk.settings.command))
@@ -129,6 +145,18 @@ async def _work(command: Run | Ask | Plan | Retry | Continue, remark: Remark, de
             return await again.retry(command, remark, desk)
         case Continue():
             return await again.go_on(command, remark, desk)
+        case _:
+            assert_never(command)
+
+
+async def _on_pull(command: Review | FixCi | StopCi, remark: Remark, desk: Desk) -> Noted:
+    match command:
+        case Review():
+            return await reviews.asked(command, remark, desk)
+        case FixCi():
+            return await ci.asked(command, remark, desk)
+        case StopCi():
+            return await ci.stopped(remark, desk)
         case _:
             assert_never(command)
 

@@ -17,6 +17,7 @@ from bot.material import Diff, Material, Said
 from bot.models import Thread
 from bot.repo_config import RepoConfig
 from bot.sessions import environments, pictures, rereading, rulebook
+from bot.sessions.evidence import Evidence
 from bot.sessions.pictures import Album
 from bot.sessions.pinning import Start
 from bot.sessions.remote import remote_access
@@ -59,7 +60,11 @@ class _Conversation:
     """The comment that holds the command, where it still is as it was."""
 
 
-async def gather(services: Services, turn: Turn, config: RepoConfig, base: str, start: Start) -> Reading:
+async def gather(
+    services: Services, turn: Turn, config: RepoConfig, place: tuple[str, Start], red: Evidence | None = None
+) -> Reading:
+    """`place`: the base branch, and where the work begins."""
+    base, start = place
     thread = (await sessions.session(services.store, turn.key.session)).thread
     found = await _conversation(services, turn, thread)
     book = await rulebook.read(services, thread.repo.id, base, start.base)
@@ -69,12 +74,13 @@ async def gather(services: Services, turn: Turn, config: RepoConfig, base: str, 
     instructions, cut = rules.instructions(
         environments.instructions(turn.kind, fork=turn.fork is not None), book, config.instructions
     )
-    missing = [*album.notes, *cut, *_of_the_pull(ignored, base)]
-    extras = _extras(turn)
+    red = red or Evidence()
+    missing = [*album.notes, *cut, *_of_the_pull(ignored, base), *red.missing]
+    extras = [*_extras(turn), *red.said]
     if turn.kind == "review" and change and diff:
         diff, more = await rereading.given(services, turn, change, diff)
         extras += more
-    material = replace(_material(turn, thread, found, config, (diff, album, missing)), extras=extras)
+    material = replace(_material(turn, thread, found, config, (diff, album, missing)), extras=extras, logs=red.logs)
     composed = await asyncio.to_thread(prompt.compose, material, delimiter=secrets.token_hex(8))
     return Reading(
         context=composed.text,

@@ -26,19 +26,8 @@ from bot.store.rows import Row
 R = TypeVar("R", bound="Record")
 
 _JSON = {
-    *(
-        "files_changed",
-        "verified",
-        "step_times",
-        "notes",
-        "ignored",
-        "blocked",
-        "spot",
-        "matter",
-        "request",
-        "review",
-        "fork",
-    ),
+    *("files_changed", "verified", "step_times", "notes", "ignored", "blocked", "spot", "matter", "request", "review"),
+    *("asked", "reruns", "failing", "fork"),
 }
 _FLAGS = {
     *("resumed", "untrusted", "prepared", "private", "is_pull", "final", "remade", "reacted", "told_refused", "late"),

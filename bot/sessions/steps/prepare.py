@@ -9,9 +9,10 @@ from bot.errors import UserError
 from bot.github.types import Pull
 from bot.models import Outcome, Step, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions import adopting, exhaustion, forks, openness, pinning, reading, rereading, shelf, undoing
+from bot.sessions import adopting, evidence, exhaustion, forks, openness, pinning, reading, rereading, shelf, undoing
 from bot.sessions.moves import End, Move, To
 from bot.sessions.pinning import Start
+from bot.sessions.rights import WORK
 from bot.sessions.services import Services
 from bot.store import checks, sessions
 from bot.store.sessions import Session, Turn
@@ -36,8 +37,10 @@ async def run(services: Services, turn: Turn) -> Move:
         return End(Outcome.NO_CHANGE, endings.reviewed_already(start.sha))
     if turn.kind == "review":
         await checks.put(services.store, turn.key, start.sha)
+    if isinstance(red := await evidence.of(services, turn, start.tip), End):
+        return red
     kind = _kind(turn, config)
-    found = await reading.gather(services, replace(turn, kind=kind, fork=start.fork), config, base, start)
+    found = await reading.gather(services, replace(turn, kind=kind, fork=start.fork), config, (base, start), red)
     await shelf.put(services, turn, found.files)
     columns = {
         "kind": kind,
@@ -72,7 +75,7 @@ async def _start(services: Services, turn: Turn, session: Session, config: RepoC
 
 def _kind(turn: Turn, config: RepoConfig) -> str:
     """Where the repository wants plans only, work begins with one unless its plan was approved."""
-    return "plan" if turn.kind == "run" and config.permission == "plan" and turn.approval is None else turn.kind
+    return "plan" if turn.kind in WORK and config.permission == "plan" and turn.approval is None else turn.kind
 
 
 def _limits(turn: Turn, config: RepoConfig) -> dict[str, object]:
