@@ -18,7 +18,7 @@ from bot.errors import SettingsError
 from bot.simulation.anthropic import SimulatedAnthropic
 from bot.simulation.github import SimulatedGitHub
 from bot.simulation.github.state import App, Issue, Repository
-from bot.simulation.pages.views import Pages
+from bot.simulation.pages.views import FORGEHANDS, Pages
 from bot.simulation.scenarios import basket, discount
 from bot.simulation.scenarios.plays import Play, Push
 from bot.workbench import slots
@@ -50,6 +50,8 @@ async def telling(root: Path, port: int, play: Play, *, watched: bool) -> AsyncI
         interrupted = play.meanwhile is not None
         model.default(discount.script(paced=watched, sweeping=not watched, interrupted=interrupted))
         registered = github.create_app(slug="forgehand", webhook_secret=hook)
+        registered.callback_urls = [f"{github.url}{FORGEHANDS}/oauth/callback"]
+        github.state.at_the_browser = MAINTAINER
         repo, issue = _shop(github, registered)
         issue = _basket(github, repo) if play.on_pull else issue
         values = _settings(data_dir, github, registered, model, key)
@@ -68,7 +70,7 @@ async def telling(root: Path, port: int, play: Play, *, watched: bool) -> AsyncI
             data_dir=data_dir,
             url=f"{github.url}/{repo.full_name}/{'pull' if issue.pull else 'issues'}/{issue.number}",
             watched=pages.watched,
-            secrets=[key, hook, values["FORGEHAND_SECRET_KEY"], registered.private_key_pem],
+            secrets=[key, hook, values["FORGEHAND_SECRET_KEY"], registered.private_key_pem, registered.client_secret],
         )
         if isinstance(play.afterwards, Push):
             pages.push = partial(story.do, play.afterwards)
@@ -132,6 +134,9 @@ def _settings(
         "FORGEHAND_GITHUB_API_URL": github.api_url,
         "FORGEHAND_APP_ID": str(registered.id),
         "FORGEHAND_PRIVATE_KEY": registered.private_key_pem,
+        "FORGEHAND_PUBLIC_URL": f"{github.url}{FORGEHANDS}",
+        "FORGEHAND_CLIENT_ID": registered.client_id,
+        "FORGEHAND_CLIENT_SECRET": registered.client_secret,
         "FORGEHAND_WEBHOOK_SECRET": registered.webhook_secret,
         "FORGEHAND_SECRET_KEY": base64.b64encode(os.urandom(32)).decode(),
         "FORGEHAND_ACCOUNTS": discount.REPOSITORY.partition("/")[0],

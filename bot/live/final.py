@@ -89,7 +89,7 @@ def verified(rows: list[dict[str, Any]], outcome: Outcome) -> str:
 
 def _saved(view: View) -> str:
     if view.turn.rescue_ref:
-        return endings.rescued(view.turn.rescue_ref)
+        return endings.rescued(view.turn.rescue_ref, view.turn.rescue_until)
     if view.turn.patch:  # which the turn's own words name
         return ""
     return endings.kept_on_host(view.turn.kept) if view.turn.kept else ""

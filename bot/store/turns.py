@@ -40,6 +40,7 @@ SETTABLE = {
     "patch",
     "pulse_at",
     "rescue_ref",
+    "rescue_until",
     "resumed",
     "review",
     "review_id",
