@@ -45,7 +45,13 @@ _TASKS = {
         "review and is still open needs no second time; name in `resolved` those of your earlier findings that are "
         "mended."
     ),
-    "resolve": "Solve the conflicts between the branch and its base, keeping what both sides mean.",
+    "resolve": (
+        "The base branch was merged into the working directory. Solve the conflicts so that what both sides mean is "
+        "kept; the files are named below, with what each side did to them. In a file, the pull request's side stands "
+        "from <<<<<<< to |||||||, what both began with up to =======, and the base's side up to >>>>>>>: leave no such "
+        "line. A file that only one side has deleted, or that is no text, is not marked: decide what becomes of it. "
+        "Change nothing else, and do not merge yourself: that the result is a merge of both is seen to."
+    ),
 }
 _WORK = "Carry the request out in the working directory."
 
@@ -169,6 +175,8 @@ class _Composer:
             return "Go on."
         if self._material.kind == "review":
             return "Review this pull request."
+        if self._material.kind == "resolve":
+            return "Resolve the merge conflicts."
         kind = "pull request" if self._material.is_pull else "issue"
         return f"Do what the {kind} describes."
 

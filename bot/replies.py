@@ -321,6 +321,10 @@ def review_needs_a_pull(command: str) -> str:
     return f"`{command} review` is for pull requests, and this is an issue. `{command} ask …` answers a question here."
 
 
+def resolve_needs_a_pull(command: str) -> str:
+    return f"`{command} resolve` is for pull requests, and there is none here yet."
+
+
 def forks_not_supported() -> str:
     return "This pull request comes from a fork, and I cannot push there. Work on forks is not available yet."
 

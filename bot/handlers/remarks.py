@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from bot import commands, policy, replies
+from bot import commands, policy
 from bot.commands import (
     Approve,
     Ask,
@@ -26,9 +26,22 @@ from bot.commands import (
 )
 from bot.errors import CommandError, NotFound
 from bot.events import IssueOpened, Labeled, PullOpened, Remark, ReviewWanted
-from bot.handlers import again, answers, init, review_triggers, reviews, start, stop, triggers, undo, why, words
+from bot.handlers import (
+    again,
+    answers,
+    init,
+    resolve,
+    review_triggers,
+    reviews,
+    start,
+    stop,
+    triggers,
+    undo,
+    why,
+    words,
+)
 from bot.handlers.desk import Desk
-from bot.handlers.verdicts import Noted, acted, ignored, refused
+from bot.handlers.verdicts import Noted, ignored, refused
 from bot.policy import Answer, Decision
 from bot.store import threads
 
@@ -113,9 +126,7 @@ async def _dispatch(command: Command, remark: Remark, desk: Desk) -> Noted:
         case Review():
             return await reviews.asked(command, remark, desk)
         case Resolve():
-            word = commands.word_of(command)
-            await desk.reply(remark, replies.not_available(word, desk.settings.command))
-            return acted(reason=f"`{word}` is not available yet")
+            return await resolve.handle(command, remark, desk)
         case _:
             assert_never(command)
 

@@ -122,6 +122,7 @@ def new_turn(wish: Wish, remark: Remark, desk: Desk) -> NewTurn:
         approval=wish.approval,
         spot=remark.place,
         head_sha=wish.head_sha,
+        new_branch=options.new_branch,
         delivery=remark.origin.delivery,
     )
 

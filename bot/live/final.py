@@ -46,7 +46,9 @@ def parts(view: View) -> list[tuple[str, int]]:
 def _headline(view: View, outcome: Outcome) -> str:
     if outcome is Outcome.PLANNED and (plan := asked.settled(view)):
         return f"### {replies.plan_headline(plan.state)}"
-    pull = view.session.pull_number if outcome in (Outcome.PULL_REQUEST, Outcome.PUSHED) else None
+    pull = view.turn.pull_number or view.session.pull_number
+    if outcome not in (Outcome.PULL_REQUEST, Outcome.PUSHED):
+        pull = None
     return f"### {replies.headline(outcome)}{f' #{pull}' if pull else ''}"
 
 
@@ -104,4 +106,4 @@ def _meter(view: View) -> str:
     machine = f" + {replies.dollars(view.sandbox_usd)} sandbox" if view.sandbox_usd else ""
     spent = f"${view.cost.usd:.2f} of ${turn.budget_usd:.2f}{machine} · {tokens(view.cost.usage)} tokens"
     where = sections.page_link(view, f"session {turn.key.session}, turn {turn.key.n}")
-    return f"<sub>{took} · {spent} · {sections.model(view)} · {where}</sub>"
+    return f"<sub>{took} · {spent} · {sections.model(view)} · {where}{sections.pinned(view)}</sub>"

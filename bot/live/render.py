@@ -148,7 +148,7 @@ def _meter(view: View) -> str:
     """Tokens and dollars as the gateway counted them, not as the agent says."""
     turn, spent = view.turn, view.cost.usd
     money = f"{bar(spent, turn.budget_usd)} ${spent:.2f} of ${turn.budget_usd:.2f}"
-    return f"<sub>{money} · {tokens(view.cost.usage)} tokens · {sections.model(view)}</sub>"
+    return f"<sub>{money} · {tokens(view.cost.usage)} tokens · {sections.model(view)}{sections.pinned(view)}</sub>"
 
 
 def _foot(view: View) -> str:

@@ -25,6 +25,8 @@ from bot.sessions.trust import Trust
 from bot.store import sessions
 from bot.store.sessions import Turn
 
+Extra = tuple[str, str]
+"""Further data with its name."""
 MOST_COMMENTS = 200
 _KINDS = {"comment": "comment", "review": "review"}
 """How a turn's source calls what GitHub lists; all else are comments on lines."""
@@ -59,7 +61,9 @@ class _Conversation:
     """The comment that holds the command, where it still is as it was."""
 
 
-async def gather(services: Services, turn: Turn, config: RepoConfig, base: str, start: Start) -> Reading:
+async def gather(
+    services: Services, turn: Turn, config: RepoConfig, base: str, start: Start, *, beside: Sequence[Extra] = ()
+) -> Reading:
     thread = (await sessions.session(services.store, turn.key.session)).thread
     found = await _conversation(services, turn, thread)
     book = await rulebook.read(services, thread.repo.id, base, start.base)
@@ -68,7 +72,7 @@ async def gather(services: Services, turn: Turn, config: RepoConfig, base: str, 
     ignored = rules.ignored(change.paths) if change else ()
     instructions, cut = rules.instructions(environments.instructions(turn.kind), book, config.instructions)
     missing = [*album.notes, *cut, *_of_the_pull(ignored, base)]
-    extras = _extras(turn)
+    extras = [*_extras(turn), *beside]
     if turn.kind == "review" and change and diff:
         diff, more = await rereading.given(services, turn, change, diff)
         extras += more
@@ -143,7 +147,7 @@ async def _reviews(reads: Installation, trust: Trust, thread: Thread, number: in
     return found + [one for one in await reviews.whole(reads, thread.repo, number) if await trust.of(one)]
 
 
-def _extras(turn: Turn) -> list[tuple[str, str]]:
+def _extras(turn: Turn) -> list[Extra]:
     """The place in the diff where it was asked: the words there mean these lines."""
     return [] if turn.spot is None else [(prompt.where(turn.spot), turn.spot.hunk)]
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from bot import endings, replies, repo_config
 from bot.errors import UserError
 from bot.models import Outcome, Step, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions import exhaustion, openness, pinning, reading, rereading, shelf, undoing
+from bot.sessions import exhaustion, openness, pinning, reading, rereading, resolving, shelf, undoing
 from bot.sessions.moves import End, Move, To
 from bot.sessions.pinning import Start
+from bot.sessions.reading import Extra
 from bot.sessions.services import Services
 from bot.store import checks, sessions
 from bot.store.sessions import Session, Turn
@@ -33,21 +35,48 @@ async def run(services: Services, turn: Turn) -> Move:
         return End(Outcome.NO_CHANGE, endings.reviewed_already(start.sha))
     if turn.kind == "review":
         await checks.put(services.store, turn.key, start.sha)
-    kind = _kind(turn, config)
-    found = await reading.gather(services, replace(turn, kind=kind), config, base, start)
+    if turn.kind == "resolve":
+        return await _resolve(services, turn, config, base, start)
+    return await _ready(services, replace(turn, kind=_kind(turn, config)), config, base, start)
+
+
+async def _ready(
+    services: Services, turn: Turn, config: RepoConfig, base: str, start: Start, *, beside: Sequence[Extra] = ()
+) -> To:
+    """All that the agent needs to begin, with what it is to read."""
+    found = await reading.gather(services, turn, config, base, start, beside=beside)
     await shelf.put(services, turn, found.files)
     columns = {
-        "kind": kind,
-        "base": base,
-        "base_sha": start.sha,
-        "tip_sha": start.tip,
+        "kind": turn.kind,
         "context": found.context,
         "instructions": found.instructions,
         "notes": found.notes,
         "ignored": found.ignored,
         "untrusted": int(found.untrusted or turn.kind == "review"),  # nobody has merged what it looked at
     }
-    return To(Step.FURNISH, {**columns, "config": repo_config.dump(config), **_limits(turn, config)})
+    return To(Step.FURNISH, {**columns, **_pinned(config, base, start), **_limits(turn, config)})
+
+
+def _pinned(config: RepoConfig, base: str, start: Start) -> dict[str, object]:
+    return {"base": base, "base_sha": start.sha, "tip_sha": start.tip, "config": repo_config.dump(config)}
+
+
+async def _resolve(services: Services, turn: Turn, config: RepoConfig, base: str, start: Start) -> Move:
+    """The agent begins at both sides as git merges them; where git can do that alone, there is nothing for it to do."""
+    joined = await resolving.join(services, turn, base, start)
+    if isinstance(joined, End):
+        return joined
+    merge = {
+        "merged_sha": start.base,
+        "tree_sha": joined.tree,
+        "conflicts": [path.encode("utf-8", "replace").decode() for path in joined.conflicts],
+    }
+    at = replace(start, sha=joined.commit)
+    if not joined.conflicts:
+        return To(Step.PUBLISH, {**_pinned(config, base, at), **merge})
+    beside = await resolving.both_sides(services, turn, base, start, joined)
+    ready = await _ready(services, turn, config, base, at, beside=beside)
+    return replace(ready, columns={**ready.columns, **merge})
 
 
 async def _start(services: Services, turn: Turn, session: Session, config: RepoConfig) -> tuple[str, Start]:
@@ -57,6 +86,11 @@ async def _start(services: Services, turn: Turn, session: Session, config: RepoC
     base = turn.base or config.base or session.default_branch
     if turn.number != session.number or session.is_pull:
         base = await _on_pull(services, turn, session.thread) or base
+    elif turn.kind == "resolve" and session.pull_number is not None:
+        pull = await services.github.installation(session.installation_id).pull(
+            session.thread.repo, session.pull_number
+        )
+        base = pull.base_branch
     return base, await pinning.pin(services, turn, base)
 
 
@@ -84,9 +118,9 @@ async def _on_pull(services: Services, turn: Turn, home: Thread) -> str | None:
         raise UserError(replies.forks_not_supported())
     if pull.state != "open":
         raise UserError(endings.pull_closed(pull.number))
-    if pull.head_branch == home.repo.default_branch:
+    if pull.head_branch == home.repo.default_branch and not turn.new_branch:
         raise UserError(endings.default_branch_is_head(pull.head_branch))
-    if await reads.is_protected(home.repo, pull.head_branch):
+    if not turn.new_branch and await reads.is_protected(home.repo, pull.head_branch):
         raise UserError(endings.head_is_protected(pull.head_branch))
     if session.pull_number is None:
         await sessions.update_session(

@@ -6,9 +6,9 @@ Work that may not be published (stopped, over budget, held by policy) goes to a 
 from __future__ import annotations
 
 from bot.models import Outcome
-from bot.sessions import detours, keeping, reviewing
+from bot.sessions import detours, reviewing
 from bot.sessions.moves import End, Move
-from bot.sessions.publishing import committing, judging, pushing, saving, taking_back
+from bot.sessions.publishing import committing, joining, judging, pushing, saving, taking_back
 from bot.sessions.publishing.work import Work
 from bot.sessions.services import Services
 from bot.store import sessions
@@ -23,7 +23,7 @@ async def run(services: Services, turn: Turn) -> Move:
         return await reviewing.publish(services, turn, session)
     assert turn.base_sha is not None
     async with services.cache.quarantine(session.repo_id) as quarantine:
-        tree = await quarantine.admit(keeping.collected(services, turn), base=turn.base_sha)
+        tree = await joining.tree(services, turn, quarantine)
         commit = await committing.commit(services, turn, quarantine, tree)
         work = Work(services, turn, session, quarantine, commit)
         held = await judging.held(work, tree) or await judging.not_allowed(work)
@@ -33,4 +33,6 @@ async def run(services: Services, turn: Turn) -> Move:
             return await saving.rescue(work, End(turn.outcome, turn.detail or ""))
         if detours.is_to_stop(now := await sessions.turn(services.store, turn.key)):
             return detours.stopped(now)
+        if (unsolved := await joining.unsolved(work, tree)) is not None:
+            return await saving.rescue(work, End(Outcome.REFUSED, unsolved))
         return await pushing.publish(work)
