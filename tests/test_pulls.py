@@ -1,4 +1,4 @@
-"""Work on a pull request over the wire: it goes to the head that was pinned, on top of it, or beside it; never by force."""
+"""Work on a pull request over the wire: it goes to the pinned head, on top of it, or beside it; never by force."""
 
 from __future__ import annotations
 

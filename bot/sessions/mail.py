@@ -6,6 +6,7 @@ import contextlib
 
 from bot import prompt
 from bot.errors import GitHubRefused
+from bot.sessions import answering
 from bot.sessions.services import Services
 from bot.store import messages
 from bot.store.messages import Message
@@ -26,12 +27,14 @@ async def deliver(services: Services, turn: Turn, environment: ExecutionEnvironm
 
 async def _give(services: Services, turn: Turn, message: Message, environment: ExecutionEnvironment) -> bool:
     """The reaction comes before the row: repeated after a crash, each of them is done once."""
-    words = services.redactor.redact(prompt.interjection(message.author, message.text, message.request.spot))
+    spot = message.request.spot
+    number = await answering.number_of(services, turn, spot) if spot else 0
+    words = services.redactor.redact(prompt.interjection(message.author, message.text, spot, number))
     if not await environment.steer(turn.key.n, f"said-{message.source}", words):
         return False
     new = message.request
     if new.source_comment is not None:
-        on_diff = new.spot is not None
+        on_diff = spot is not None
         with contextlib.suppress(GitHubRefused):  # gone or locked: the agent has it all the same
             await services.outbound.react(new.thread, new.source_comment, "rocket", on_review_comment=on_diff)
     await messages.delivered(services.store, message)

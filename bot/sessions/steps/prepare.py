@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from bot import endings, replies, repo_config
 from bot.errors import UserError
@@ -52,6 +52,7 @@ async def _ready(
         "instructions": found.instructions,
         "notes": found.notes,
         "ignored": found.ignored,
+        "discussions": [asdict(spot) for spot in found.discussions],
         "untrusted": int(found.untrusted or turn.kind == "review"),  # nobody has merged what it looked at
     }
     return To(Step.FURNISH, {**columns, **_pinned(config, base, start), **_limits(turn, config)})

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 
 from bot.models import Outcome, Step
-from bot.sessions import echo, hosts, keeping, kept, mail, warmth
+from bot.sessions import answering, hosts, keeping, kept, mail, warmth
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
 from bot.store import approvals, checks, gateway, machines, sessions
@@ -24,7 +24,7 @@ async def run(services: Services, turn: Turn) -> Move:
     await hosts.ask(services, turn)
     await approvals.expire_questions(services.store, turn.key)
     await mail.pass_on(services, turn)
-    await echo.in_diff(services, turn)
+    await answering.in_diff(services, turn)
     if turn.commit_sha is not None and turn.outcome in (Outcome.PULL_REQUEST, Outcome.PUSHED):
         await checks.put(services.store, turn.key, turn.commit_sha)
     await sessions.finish(services.store, turn.key, turn.outcome or Outcome.FAILED, turn.detail)
