@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import base64
+import contextlib
+import functools
 import os
 import re
 import shutil
+import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -21,6 +25,7 @@ from bot.simulation.github.state import App, Comment, Installation, Issue, Pull,
 from bot.simulation.scenarios import discount
 from bot.store.base import Clock, Store
 from sandbox.agents import claude_binary
+from sandbox.local.folders import Base
 from sandbox.local.provider import LocalProvider
 
 MODEL_KEY = "sk-ant-api03-" + "canary-model-key" * 4
@@ -60,6 +65,7 @@ class World:
             issue = github.open_issue(repo, title=discount.ISSUE_TITLE, body=discount.ISSUE_BODY, by="alice")
             world = cls(root, github, model, registered, installation, repo, issue)
             world.environment = {**world._environment(), **changes}
+            _bring_tools(world.environments)
             try:
                 yield world
             finally:
@@ -67,12 +73,17 @@ class World:
 
     async def _clear(self) -> None:
         """What a failed or killed run has left: its boxes, and their folders where they lie outside of ours."""
-        provider = LocalProvider(self.root / "data" / "environments", claude_binary.find())
+        provider = LocalProvider(self.environments, claude_binary.find())
         for left in await provider.find({}):
             await left.terminate()
         await provider.close()
+        _remember_tools(self.environments)
         if not provider.sockets.is_relative_to(self.root):
             shutil.rmtree(provider.sockets.parent, ignore_errors=True)
+
+    @property
+    def environments(self) -> Path:
+        return self.root / "data" / "environments"
 
     def _environment(self) -> dict[str, str]:
         return {
@@ -126,3 +137,29 @@ class World:
 
     def pulls(self) -> list[Pull]:
         return list(self.repo.pulls.values())
+
+
+@functools.cache
+def _tools() -> Path:
+    """What the first world of this process has taken over of the agent's binary: hashing it takes half a second."""
+    folder = Path(tempfile.mkdtemp(prefix="forgehand-tools-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _bring_tools(environments: Path) -> None:
+    """As a second start of the service on this folder would find them."""
+    if any(_tools().iterdir()):
+        _link_tools(_tools(), Base(environments).tools)
+
+
+def _remember_tools(environments: Path) -> None:
+    if not any(_tools().iterdir()):
+        _link_tools(Base(environments).tools, _tools())
+
+
+def _link_tools(source: Path, target: Path) -> None:
+    """The index last: without it nothing is known, and the binary is taken anew, as between two file systems."""
+    with contextlib.suppress(OSError):
+        for file in (*source.glob("agent-*"), *source.glob("index.json")):
+            os.link(file, target / file.name)

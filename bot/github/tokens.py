@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from bot.errors import GitHubUnavailable, SettingsError
 from bot.github.api import Answer, Call, require, server_time
@@ -42,6 +45,7 @@ class Signer:
     def __init__(self, app_id: int, private_key: Secret, clock: Clock = time.time) -> None:
         self._app_id = app_id
         self._private_key = private_key
+        self._read_key: RSAPrivateKey | None = None
         self._clock = clock
         self._offset = 0.0
 
@@ -53,14 +57,13 @@ class Signer:
 
         now = int(self.now())
         claims = {"iat": now - _BACKDATED_SECONDS, "exp": now + _JWT_SECONDS, "iss": str(self._app_id)}
-        try:
-            return Secret(f"Bearer {jwt.encode(claims, self._private_key.reveal(), algorithm='RS256')}")
-        except (ValueError, TypeError, jwt.PyJWTError):
-            wrong = True
-        assert wrong
-        raise SettingsError(
-            "FORGEHAND_PRIVATE_KEY cannot be read as an RSA key; download a new one from the App's page."
-        )
+        return Secret(f"Bearer {jwt.encode(claims, self._key(), algorithm='RS256')}")
+
+    def _key(self) -> RSAPrivateKey:
+        """Read once: to prove that a key is sound takes as long as fifty signatures, and the loop waits for it."""
+        if self._read_key is None:
+            self._read_key = _rsa_key(self._private_key)
+        return self._read_key
 
     def learn(self, answer: Answer) -> bool:
         """Take GitHub's time from its refusal; False when the clocks agree, so that time was not the reason."""
@@ -69,6 +72,21 @@ class Signer:
             return False
         self._offset = offset
         return True
+
+
+def _rsa_key(pem: Secret) -> RSAPrivateKey:
+    """Raised outside of the `except`, so that no traceback carries what was read."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    key = None
+    with contextlib.suppress(ValueError, TypeError, UnsupportedAlgorithm):
+        key = serialization.load_pem_private_key(pem.reveal().encode(), password=None)
+    if not isinstance(key, rsa.RSAPrivateKey):
+        raise SettingsError(
+            "FORGEHAND_PRIVATE_KEY cannot be read as an RSA key; download a new one from the App's page."
+        )
+    return key
 
 
 class _Minted(msgspec.Struct):
