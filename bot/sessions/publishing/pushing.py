@@ -81,19 +81,22 @@ async def _after_others(work: Work, branch: str, words: str) -> Move:
     if at is None:
         return await saving.rescue(work, End(Outcome.REFUSED, pull_words.branch_deleted(branch)))
     if (landed := await replaying.landed(work, at)) is not None:
-        return await _pushed(Work(work.services, work.turn, work.session, work.quarantine, landed), branch, words)
+        return await _pushed(landed, branch, words)
     found = await replaying.on_top(work, at)
     if found is None:
         return await aside.publish(work, branch, pull_words.does_not_fit(branch, at))
     moved, tree = found
     if (held := await judging.held(moved, tree)) is not None:
         return await saving.keep(work, End(Outcome.REFUSED, held))
+    told = _together(pull_words.put_on_top(branch, at, unchecked=bool(work.turn.verified)), words)
     try:
         await _push(moved, branch)
     except PushRaced:
+        at_last = await replaying.head(work, branch)
+        if at_last is not None and (landed := await replaying.landed(work, at_last)) is not None:
+            return await _pushed(landed, branch, told)
         return await aside.publish(work, branch, pull_words.moved_again(branch))
-    told = pull_words.put_on_top(branch, at, unchecked=bool(work.turn.verified))
-    return await _pushed(moved, branch, _together(told, words))
+    return await _pushed(moved, branch, told)
 
 
 def _together(*parts: str) -> str:

@@ -29,16 +29,16 @@ async def head(work: Work, branch: str) -> str | None:
     return found
 
 
-async def landed(work: Work, at: str) -> str | None:
-    """Our commit where its push had arrived though the answer was lost, also under what others have pushed since."""
+async def landed(work: Work, at: str) -> Work | None:
+    """The work as it stands there: a push had arrived though its answer was lost, and others have pushed since."""
     if await work.quarantine.continues(at, work.commit):
-        return work.commit
+        return work
     since = work.turn.tip_sha
     if since is None or not await _continues(work, at):
         return None
     for one in await work.quarantine.made_at(since, at, int(work.turn.created_at)):
         if one.sha == await committing.on_top(work, one.tree, one.parent):
-            return one.sha
+            return replace(work, commit=one.sha)
     return None
 
 

@@ -24,7 +24,7 @@ def in_the_way(work: Work, pull: Pull | None) -> str | None:
     """Why the work has no place there any more, or None."""
     if pull is None:
         return None
-    if pull.state != "open":
+    if pull.state != "open" and pull.head_sha != work.commit:  # else it was pushed by an earlier try
         return pull_words.closed_before_push(pull.number, pull.merged)
     if work.turn.merged_sha is not None and pull.base_branch != work.turn.base:
         return pull_words.merged_the_wrong_base(pull.number, work.turn.base or "", pull.base_branch)
