@@ -130,3 +130,27 @@ async def test_on_an_issue_a_new_branch_begins_anew(world: World) -> None:
     first, second = world.pulls()
     assert (first.base, second.base) == ("main", "main")
     assert world.repo.file(second.head, "a.txt") is None and world.repo.file(second.head, "b.txt") == b"two\n"
+
+
+@pytest.mark.acceptance("E02")
+@pytest.mark.parametrize(
+    ("taken", "instead"),
+    [
+        ("forgehand/1-{session}", "forgehand/1-{session}-1"),
+        ("forgehand/1-{session}/below", "forgehand/1-{session}-1"),
+        ("Forgehand/1-{session}", "forgehand/1-{session}-1"),
+        ("forgehand", "forgehand-1-{session}-1"),
+    ],
+)
+async def test_a_name_that_is_taken_or_almost_is_left_for_another(world: World, taken: str, instead: str) -> None:
+    world.model.default(write("new.txt", "one", held="work"))
+    async with world.bot():
+        world.say("/claude write it")
+        await world.model.reached("work", timeout=30)
+        session = str(world.states()[0]["session"])
+        stands = world.repo.branch_sha("main")
+        world.github.set_branch(world.repo, taken.format(session=session), stands)
+        world.model.release("work")
+        assert await world.outcome() == "pull_request", world.replies()[-1].body
+    assert world.pulls()[0].head == instead.format(session=session)
+    assert world.repo.branch_sha(taken.format(session=session)) == stands

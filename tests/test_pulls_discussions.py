@@ -101,3 +101,16 @@ async def test_a_turn_that_ends_otherwise_says_so_once_and_not_at_each_line(worl
         assert await world.outcome(on=pull, timeout=20) == "stopped"
     assert [ours(world, pull, one) for one in review.comments] == [[], []]
     assert not any(one.resolved_by for one in review.comments)
+
+
+async def test_asked_anew_it_is_still_about_the_same_discussions(world: World) -> None:
+    world.model.default(Script([Say("I see nothing to do.")]))
+    async with world.bot():
+        pull = pull_of(world, CODE)
+        review = world.github.review(pull, "/claude", by="alice", lines=[("calc.py", 2, "Make it 3")])
+        assert await world.outcome(on=pull) == "no_change", live(world, pull)
+        world.model.default(Script([MEND, Say("D1: it is three now.")]))
+        world.say("/claude retry", on=pull)
+        assert await world.outcome(2, on=pull) == "pushed", live(world, pull)
+    [asked] = review.comments
+    assert "it is three now" in ours(world, pull, asked)[-1] and asked.resolved_by is world.app.bot

@@ -6,13 +6,16 @@ import time
 
 import pytest
 
+from bot.simulation import faults
 from bot.simulation.anthropic import Call, Say, Script, Wait
+from bot.simulation.github import Fault
 from bot.simulation.github.gitstore import entries, write_commit, write_tree
 from bot.simulation.github.state import Pull
 from tests.test_pulls import CONFIG, live, parents, pull_of, rescued, write
 from tests.world import World
 
 LOOK = Call("Bash", {"command": "cat calc.py; git status --short; git log --format=%s -3", "description": "Look"})
+UNSOLVE = Call("Bash", {"command": "printf '<<<<<<< mine\\n' > calc.py", "description": "Unsolve"})
 SOLVE = Call("Bash", {"command": "printf 'a = 1 + 2\\n' > calc.py", "description": "Solve it"})
 
 
@@ -146,3 +149,46 @@ async def test_a_stop_saves_the_merge_as_far_as_it_is(world: World) -> None:
         assert await world.outcome(on=pull, timeout=20) == "stopped"
     [saved] = rescued(world).values()
     assert parents(world, saved) == [tip, base] and world.repo.file(saved, "calc.py") == b"a = 1 + 2\n"
+
+
+async def test_what_was_saved_of_a_merge_is_not_pushed_with_marks_by_the_next_turn(world: World) -> None:
+    world.model.default(Script([LOOK, Wait("looked"), Say("unreachable")]))
+    async with world.bot():
+        pull = conflicting(world)
+        tip, base = pull.head_sha, world.repo.branch_sha("main")
+        world.say("/claude resolve", on=pull)
+        await world.model.reached("looked", timeout=30)
+        world.say("/claude stop", on=pull)
+        assert await world.outcome(on=pull, timeout=20) == "stopped"
+        world.model.default(Script([SOLVE, Wait("half"), Say("unreachable")]))
+        world.say("/claude resolve", on=pull)
+        await world.model.reached("half", timeout=30)
+        world.say("/claude stop", on=pull)
+        assert await world.outcome(2, on=pull, timeout=20) == "stopped"
+        world.model.default(Script([UNSOLVE, Say("Done.")]))
+        world.say("/claude go on", on=pull)
+        assert await world.outcome(3, on=pull) == "refused", live(world, pull)
+        assert "marks of conflicts are left in `calc.py`" in live(world, pull)
+        world.model.default(Script([SOLVE, Say("Done.")]))
+        world.say("/claude go on", on=pull)
+        assert await world.outcome(4, on=pull) == "pushed", live(world, pull)
+    assert pull.head_sha != tip and world.repo.file("feature", "calc.py") == b"a = 1 + 2\n"
+    assert world.repo.file("feature", "theirs.txt") == b"t\n" and base is not None
+
+
+@pytest.mark.acceptance("B07")
+async def test_a_merge_whose_answer_was_lost_is_recognised_under_what_others_pushed_since(world: World) -> None:
+    def pushed_since(_: faults.Call) -> None:
+        if lost.hits == 1:
+            world.github.commit(world.repo, "feature", {"later.txt": "3\n"}, by="alice")
+
+    # git's own second try is the second to strike.
+    lost = Fault("POST */git-receive-pack", "lose", times=2, on_hit=pushed_since)
+    async with world.bot():
+        pull = pull_of(world)
+        tip, base = pull.head_sha, world.github.commit(world.repo, "main", {"theirs.txt": "t\n"}, by="alice")
+        world.github.faults.add(lost)
+        world.say("/claude resolve", on=pull)
+        assert await world.outcome(on=pull) == "pushed", live(world, pull)
+    [merge] = parents(world, pull.head_sha)
+    assert parents(world, merge) == [tip, base] and len(world.pulls()) == 1

@@ -21,7 +21,10 @@ async def retry(command: Retry, remark: Remark, desk: Desk) -> Noted:
         return await _say(replies.nothing_to_repeat(), remark, desk)
     if last.state is not TurnState.DONE:
         return await _say(replies.still_under_way(desk.settings.command), remark, desk)
-    return await start.begin(Wish(last.kind, last.prompt, command.options, approval=last.approval), remark, desk)
+    wish = Wish(
+        last.kind, last.prompt, command.options, approval=last.approval, discussions=tuple(last.discussions or ())
+    )
+    return await start.begin(wish, remark, desk)
 
 
 async def go_on(command: Continue, remark: Remark, desk: Desk) -> Noted:

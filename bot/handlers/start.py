@@ -12,7 +12,7 @@ from bot.errors import TransientError
 from bot.events import Remark
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, ignored, refused
-from bot.models import TurnKey, TurnState
+from bot.models import Spot, TurnKey, TurnState
 from bot.sessions import ceilings
 from bot.sessions.ceilings import Ceiling, Ceilings
 from bot.store import messages, sessions
@@ -41,6 +41,8 @@ class Wish:
     """What it is begun with a yes to."""
     head_sha: str | None = None
     """The commit at which a check run shows it."""
+    discussions: tuple[Spot, ...] = ()
+    """Of the diff, that are to be answered; where it is asked anew, those of the turn before."""
 
 
 async def handle(command: Run | Ask | Plan, remark: Remark, desk: Desk) -> Noted:
@@ -121,6 +123,7 @@ def new_turn(wish: Wish, remark: Remark, desk: Desk) -> NewTurn:
         max_turns=options.turns,
         approval=wish.approval,
         spot=remark.place,
+        discussions=wish.discussions,
         head_sha=wish.head_sha,
         new_branch=options.new_branch,
         delivery=remark.origin.delivery,

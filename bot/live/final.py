@@ -33,7 +33,7 @@ def parts(view: View) -> list[tuple[str, int]]:
         (asked.words(view), 0),
         (_answer(view), 5),
         (sections.files([_changed(file) for file in view.files], "changed"), 4),
-        (verified(view.verified, outcome), 3),
+        ("" if _is_merged_only(view) else verified(view.verified, outcome), 3),
         (_saved(view), 0),
         (asides.blocked(view.turn.blocked or ()), 2),
         (sections.withheld(view), 2),
@@ -85,6 +85,11 @@ def verified(rows: list[dict[str, Any]], outcome: Outcome) -> str:
     if rest := rows[MOST_CHECKS:]:
         lines.append(f"- and {len(rest)} more, {sum(row['exit_code'] != 0 for row in rest)} of them failed")
     return f"**Verified by Forgehand** ({where}):\n" + "\n".join(lines)
+
+
+def _is_merged_only(view: View) -> bool:
+    """Without an agent or an environment: the words above say that nothing was run."""
+    return view.turn.merged_sha is not None and not view.turn.conflicts
 
 
 def _saved(view: View) -> str:

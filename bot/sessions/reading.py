@@ -151,6 +151,8 @@ async def _conversation(services: Services, turn: Turn, thread: Thread) -> _Conv
 
 def _asked_about(turn: Turn, comments: Sequence[Comment]) -> list[Spot]:
     """The place where the command stands; of one in the words of a review, all places that the review comments on."""
+    if turn.discussions:
+        return list(turn.discussions)
     if turn.spot is not None:
         return [turn.spot]
     review = _review_of(turn)

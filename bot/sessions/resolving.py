@@ -43,7 +43,7 @@ async def both_sides(services: Services, turn: Turn, base: str, start: Start, jo
         for tip in (start.tip, start.base)
     ]
     return [
-        ("the files in conflict", "\n".join([*paths, "", *joined.words])),
+        ("the files in conflict", "\n".join([*paths, "", *joined.words]).encode("utf-8", "replace").decode()),
         ("what the pull request did to these files since it left its base", ours),
         (f"what {base} did to these files since then", theirs),
     ]

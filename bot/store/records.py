@@ -191,6 +191,7 @@ class NewTurn:
     head_sha: str | None = None
     """The commit at which a check run shows the turn."""
     new_branch: bool = False
+    discussions: tuple[Spot, ...] = ()
     delivery: DeliveryId | None = None
     """Settled as acted upon in the same transaction."""
 

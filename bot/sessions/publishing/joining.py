@@ -11,6 +11,9 @@ from bot.sessions.publishing.work import Work
 from bot.sessions.services import Services
 from bot.store.sessions import Turn
 
+MERGED = 2
+"""Parents of a merge."""
+
 
 async def tree(services: Services, turn: Turn, quarantine: Quarantine) -> str:
     """What came home. Of a merge whose files needed no change, nothing did: then it is as the host has joined it."""
@@ -35,8 +38,8 @@ def told(turn: Turn) -> str:
 
 
 async def _joined(services: Services, turn: Turn, quarantine: Quarantine) -> Joined | None:
-    """Made again, which gives the same."""
-    if turn.merged_sha is None or turn.base_sha is None:
+    """Made again, which gives the same. Also of a merge that an earlier turn was cut short in, and that was saved."""
+    if turn.base_sha in (None, turn.tip_sha):
         return None
-    ours, theirs = await quarantine.parents(turn.base_sha)
-    return await services.cache.join(RepoId(turn.repo_id), ours, theirs)
+    parents = await quarantine.parents(turn.base_sha)
+    return await services.cache.join(RepoId(turn.repo_id), *parents) if len(parents) == MERGED else None

@@ -59,20 +59,26 @@ async def _pushed(work: Work, branch: str, words: str) -> Move:
 
 
 async def _push(work: Work, branch: str) -> str:
-    """The branch that was moved, or made: where its name is taken, one with the turn's number behind it."""
+    """The branch that was moved, or made: where its name is taken, one with the turn's number behind it, and where a
+    branch stands at what would be its folder, the same without folders."""
     services, turn = work.services, work.turn
     access = await remote_access(services, work.session.thread, Purpose.PUSH)
     another = f"{branch.removesuffix(f'-{turn.n}')}-{turn.n}"
-    for name in dict.fromkeys((branch, another)):
+    flat = another.replace("/", "-")
+    for name in dict.fromkeys((branch, another, flat)):
         await sessions.update_session(services.store, turn.key.session, branch=name)
         try:
             await work.quarantine.push(access, work.commit, name, expect=turn.tip_sha)
-        except PushRaced:
-            if turn.tip_sha is not None or name == another:
+        except (PushRaced, PushRefused) as error:
+            if turn.tip_sha is not None or name == flat or not _is_name_taken(error):
                 raise
             continue
         return name
     raise AssertionError("the last name was pushed or raised")
+
+
+def _is_name_taken(error: PushRaced | PushRefused) -> bool:
+    return isinstance(error, PushRaced) or error.kind is Refusal.NAME
 
 
 async def _after_others(work: Work, branch: str, words: str) -> Move:
