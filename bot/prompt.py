@@ -54,6 +54,8 @@ _TASKS = {
     ),
 }
 _WORK = "Carry the request out in the working directory."
+_WHOLE = ("plan", "review")
+"""Kinds of turns whose last message is one thing, in which nothing else has a place."""
 _ANSWER_EACH = (
     "End your last message with a paragraph for each of them that begins with its name and a colon, as in `D1: …`: "
     "what you did about it, or why not. It is posted there as the answer. Write `D1 (open): …` where the matter is not "
@@ -199,7 +201,7 @@ class _Composer:
     def _to_answer(self) -> list[str]:
         """What the agent says of each discussion is posted there."""
         places = self._material.discussions
-        if not places:
+        if not places or self._material.kind in _WHOLE:
             return []
         rows = "\n".join(f"- {discussions.name(number)}: {_name(where)}" for number, where in enumerate(places, 1))
         return [f"The request is about these discussions of the diff:\n\n{rows}\n\n{_ANSWER_EACH}"]

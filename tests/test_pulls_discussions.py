@@ -114,3 +114,16 @@ async def test_asked_anew_it_is_still_about_the_same_discussions(world: World) -
         assert await world.outcome(2, on=pull) == "pushed", live(world, pull)
     [asked] = review.comments
     assert "it is three now" in ours(world, pull, asked)[-1] and asked.resolved_by is world.app.bot
+
+
+async def test_a_plan_that_is_approved_is_about_the_same_discussion(world: World) -> None:
+    world.model.default(Script([Say("1. Make b three.")]))
+    async with world.bot():
+        pull = pull_of(world, CODE)
+        asked = world.github.review_line(pull, ("calc.py", 2), "/claude plan to make it 3", by="alice")
+        assert await world.outcome(on=pull) == "planned", live(world, pull)
+        assert "D1" not in prompts(world)[0].split("DATA")[0], "a plan is one thing"
+        world.model.default(Script([MEND, Say("D1: it is three now.")]))
+        world.say("/claude approve", on=pull)
+        assert await world.outcome(2, on=pull) == "pushed", live(world, pull)
+    assert "it is three now" in ours(world, pull, asked)[-1] and asked.resolved_by is world.app.bot

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot import replies
 from bot.command_options import NO_OPTIONS
@@ -64,11 +64,12 @@ async def handle(command: Approve | Deny, remark: Remark, desk: Desk) -> Noted:
 def _follows(command: Approve, approval: Approval, turn: Turn) -> Wish | None:
     """What a yes begins; nothing where the agent still waits for it."""
     if approval.kind is Kind.PLAN:
-        plan = command.plan or str(approval.matter.get("plan", ""))
-        return Wish("run", carry_out(turn.prompt, plan), NO_OPTIONS, approval=approval.id)
-    if not approval.late:  # its agent is told
+        prompt = carry_out(turn.prompt, command.plan or str(approval.matter.get("plan", "")))
+    elif approval.late:
+        prompt = go_on_with(str(approval.matter.get("shown", "")))
+    else:  # its agent is told
         return None
-    return Wish("run", go_on_with(str(approval.matter.get("shown", ""))), NO_OPTIONS, approval=approval.id)
+    return start.anew(turn, replace(Wish("run", prompt, NO_OPTIONS), approval=approval.id))
 
 
 async def _pass_on(reason: str, remark: Remark, desk: Desk) -> None:

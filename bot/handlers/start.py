@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot import replies
 from bot.command_options import NO_OPTIONS, Options
@@ -16,7 +16,7 @@ from bot.models import Spot, TurnKey, TurnState
 from bot.sessions import ceilings
 from bot.sessions.ceilings import Ceiling, Ceilings
 from bot.store import messages, sessions
-from bot.store.sessions import NewTurn
+from bot.store.sessions import NewTurn, Turn
 from bot.store.spend import Payers
 
 log = logging.getLogger(__name__)
@@ -43,6 +43,12 @@ class Wish:
     """The commit at which a check run shows it."""
     discussions: tuple[Spot, ...] = ()
     """Of the diff, that are to be answered; where it is asked anew, those of the turn before."""
+
+
+def anew(turn: Turn, wish: Wish) -> Wish:
+    """With what the turn was asked for where it stood: the wish carries it further, or repeats it."""
+    options = replace(wish.options, new_branch=wish.options.new_branch or turn.new_branch)
+    return replace(wish, options=options, discussions=tuple(turn.discussions or ()))
 
 
 async def handle(command: Run | Ask | Plan, remark: Remark, desk: Desk) -> Noted:
