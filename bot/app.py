@@ -19,7 +19,8 @@ from bot.engine.durable import DurableEngine
 from bot.errors import BotError, SettingsError
 from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
-from bot.handlers import installations
+from bot.handlers import installations, remarks
+from bot.handlers.ci_rounds import Rounds
 from bot.handlers.desk import Desk
 from bot.handlers.errands import Errands
 from bot.handlers.intake import Intake
@@ -214,6 +215,7 @@ async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event)
     reading = Reading(services.settings.github.app_id, wakes.set, services.settings.poll_seconds)
     sweep = DeliveryLog(services.github, services.store, reading)
     loops = [admission.run(), sweeper.run(), sweep.run(), Intake(desk, wakes).run(), Errands(desk).run()]
+    loops.append(Rounds(desk, remarks.judge).run())
     loops.append(Purging(services).run())
     loops.append(CheckBoard(services.store, services.outbound).run())
     if services.snapshots is not None:

@@ -61,6 +61,19 @@ class Stop:
 
 
 @dataclass(frozen=True)
+class FixCi:
+    """The checks of a pull request that failed; the prompt is what is said beyond that."""
+
+    prompt: str
+    options: Options = NO_OPTIONS
+
+
+@dataclass(frozen=True)
+class StopCi:
+    pass
+
+
+@dataclass(frozen=True)
 class Status:
     pass
 
@@ -115,6 +128,8 @@ Command = (
     | Continue
     | Retry
     | Stop
+    | FixCi
+    | StopCi
     | Status
     | Approve
     | Deny
@@ -146,6 +161,13 @@ FORMS = (
     Form("continue", "continue +3 …", "goes on where the last turn ended, here with 3 dollars more", ready=True),
     Form("retry", "retry", "runs the last turn again", ready=True),
     Form("stop", "stop", "stops the turn that runs and keeps its work", ready=True),
+    Form(
+        "fix ci",
+        "fix ci …",
+        "mends the checks of the pull request that are red by what it changes, in three attempts at most",
+        ready=True,
+    ),
+    Form("stop ci", "stop ci", "leaves the checks of the pull request alone, until the next `fix ci`", ready=True),
     Form("status", "status", "says what is going on", ready=True),
     Form(
         "approve",
@@ -169,8 +191,8 @@ FORMS = (
 
 
 def word_of(command: Command) -> str:
-    """The command's own word, as it is stored and shown: `run`, `ask`, …"""
-    return type(command).__name__.lower()
+    """The command's own word, as it is stored and shown: `run`, `fix ci`, …"""
+    return _CAPITAL.sub(" ", type(command).__name__).lower()
 
 
 def parse(body: str, *, word: str = "/claude", app_slug: str = "") -> Command | None:
@@ -189,6 +211,7 @@ def parse(body: str, *, word: str = "/claude", app_slug: str = "") -> Command | 
     return _read(_Text(body[lines[0].rest :], word))
 
 
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _VERB = re.compile(r"([A-Za-z]+)(?=\s|\Z)[ \t]*")
 _BLANK_LINES = re.compile(r"[ \t]*(?:\r?\n[ \t]*(?=\r?\n))*\r?\n")
 _CONFLICTS = re.compile(r"(?:the\s+)?(?:merge\s+)?conflicts?\b", re.IGNORECASE)
@@ -196,6 +219,7 @@ _ANSWER = re.compile(
     r"(?:([a-z0-9]{8}-\d{1,5}(?:-\d{1,5})?)(?=\s|\Z)[ \t]*)?(?:(once|session)(?=\s|\Z)[ \t]*)?(?=[\r\n]|\Z)"
 )
 """After `approve` or `deny`: the id of what is answered, and how far a yes reaches."""
+_CI = re.compile(r"ci(?=\s|\Z)[ \t]*", re.IGNORECASE)
 _EXTRA = re.compile(r"\+(\S*)[ \t]*")
 
 
@@ -282,6 +306,24 @@ def _resolve(text: _Text) -> Command | None:
     return Resolve(prompt, options) if alone or _CONFLICTS.match(prompt) else None
 
 
+def _fix_ci(text: _Text) -> Command | None:
+    match = _CI.match(text.after)
+    return FixCi(*_with_options(text, match.end())) if match else None
+
+
+def _stop_ci(text: _Text) -> Command | None:
+    """Alone on its line: `stop ci from running twice` is work."""
+    match = _CI.match(text.after)
+    if match is None or text.after[match.end() : match.end() + 1] not in ("", "\r", "\n"):
+        return None
+    return text.without_options(StopCi())
+
+
+def _with_options(text: _Text, at: int) -> tuple[str, Options]:
+    rest, options = take(text.after[at:], text.options)
+    return _trim(rest), options
+
+
 def _continue(text: _Text) -> Command:
     after, options = take(text.after, text.options)
     match = _EXTRA.match(after)
@@ -324,6 +366,8 @@ _WITH_TEXT: dict[str, Callable[[_Text], Command | None]] = {
     "plan": lambda text: Plan(*text.taken()),
     "review": lambda text: Review(*text.taken()),
     "resolve": _resolve,
+    "fix": _fix_ci,
+    "stop": _stop_ci,
     "continue": _continue,
     "approve": _approve,
     "deny": _deny,

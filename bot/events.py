@@ -10,8 +10,9 @@ from typing import Any, cast
 
 import msgspec
 
-from bot import payloads
-from bot.models import DeliveryId, InstallationId, Person, Repo, RepoId, Spot, Thread
+from bot import check_events, payloads
+from bot.check_events import CheckAsked, CheckEnded
+from bot.models import DeliveryId, InstallationId, Origin, Person, Repo, RepoId, Spot, Thread
 
 SUBSCRIBED_EVENTS = frozenset(
     ("check_run", "issue_comment", "issues", "pull_request", "pull_request_review", "pull_request_review_comment")
@@ -23,16 +24,7 @@ HANDLED_EVENTS = SUBSCRIBED_EVENTS | AUTOMATIC_EVENTS
 MAX_AGE_SECONDS = 4 * 24 * 3600.0
 """GitHub's own log goes back three days: what is older than this is a replay, or nobody waits for it."""
 OLD = "what it tells of is more than 4 days old"
-
-
-@dataclass(frozen=True)
-class Origin:
-    """The facts of the delivery that an event came by."""
-
-    delivery: DeliveryId
-    name: str
-    action: str
-    sender: Person
+_NO_CHECK = "nothing is asked of us with it, and no check has ended"
 
 
 @dataclass(frozen=True)
@@ -184,19 +176,6 @@ class ButtonPressed(Remark):
 
 
 @dataclass(frozen=True)
-class CheckAsked:
-    """Somebody pressed a button of a check run; of whose, the handler finds out."""
-
-    origin: Origin
-    repo: Repo
-    installation: InstallationId
-    app_id: int
-    external_id: str
-    wish: str
-    """retry or stop."""
-
-
-@dataclass(frozen=True)
 class ThreadChanged:
     """Somebody did something to the thread that may take the ground from under what runs there."""
 
@@ -247,6 +226,7 @@ Event = (
     | Labeled
     | ReviewWanted
     | CheckAsked
+    | CheckEnded
     | ThreadChanged
     | InstallationChanged
     | Ignored
@@ -259,7 +239,7 @@ def decode(name: str, body: bytes | str, *, delivery: DeliveryId, now: float) ->
         if name in AUTOMATIC_EVENTS:
             return _installation(name, body, delivery)
         if name == "check_run":
-            return _check(body, delivery)
+            return check_events.decode(body, delivery) or Ignored(delivery, _NO_CHECK)
         if name in SUBSCRIBED_EVENTS:
             return _of_thread(name, body, delivery, now)
     except msgspec.ValidationError as error:
@@ -441,22 +421,6 @@ def _times(
 
 def _epoch(at: datetime) -> float:
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-
-
-def _check(body: bytes | str, delivery: DeliveryId) -> Event:
-    """GitHub's own button to run a check again means the same as ours."""
-    payload = msgspec.json.decode(body, type=payloads.OfCheck)
-    if payload.action not in ("requested_action", "rerequested") or payload.installation is None:
-        return Ignored(delivery, f"we have no use for `check_run` with the action `{_short(payload.action)}`")
-    pressed, repo = payload.requested_action, payload.repository
-    return CheckAsked(
-        origin=Origin(delivery, "check_run", payload.action, _person(payload.sender)),
-        repo=Repo(RepoId(repo.id), repo.owner.login, repo.name, repo.private, repo.default_branch),
-        installation=InstallationId(payload.installation.id),
-        app_id=payload.check_run.app.id if payload.check_run.app else 0,
-        external_id=payload.check_run.external_id or "",
-        wish=pressed.identifier if pressed else "retry",
-    )
 
 
 def _installation(name: str, body: bytes | str, delivery: DeliveryId) -> Event:

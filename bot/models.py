@@ -109,6 +109,16 @@ class Thread:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """The facts of the delivery that an event came by."""
+
+    delivery: DeliveryId
+    name: str
+    action: str
+    sender: Person
+
+
+@dataclass(frozen=True)
 class Spot:
     """A place in the diff of a pull request at which somebody wrote."""
 

@@ -130,6 +130,7 @@ class OfThread(Struct):
 
 
 class CheckRun(Struct):
+    head_sha: str = ""
     external_id: str | None = None
     app: App | None = None
 

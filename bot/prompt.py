@@ -45,6 +45,12 @@ _TASKS = {
         "review and is still open needs no second time; name in `resolved` those of your earlier findings that are "
         "mended."
     ),
+    "fix_ci": (
+        "Find out why the checks fail whose output is given below, and mend the cause in the working directory. Do "
+        "not switch a check off, skip a test or loosen what it asserts to get it through; where the check itself is "
+        "wrong, mend that and say why. Run what you can of them before you are done. What is red on the base branch "
+        "too is not yours to mend. Where you cannot mend it, change nothing and say what you found."
+    ),
     "resolve": (
         "The base branch was merged into the working directory. Solve the conflicts so that what both sides mean is "
         "kept; the files are named below, with what each side did to them. In a file, the pull request's side stands "

@@ -205,7 +205,9 @@ KEYS: dict[str, Key] = {
     "triggers.review_pushed": Key(
         _yes_no, _BOOLEAN, "what was reviewed once is reviewed again when somebody with write access pushes to it"
     ),
-    "triggers.ci_fix": Key(_yes_no, _BOOLEAN, "failed checks on our own pull requests are mended"),
+    "triggers.ci_fix": Key(
+        _yes_no, _BOOLEAN, "checks of our own pull requests that fail by what they change are mended"
+    ),
     "review.approve": Key(_yes_no, _BOOLEAN, "a review may approve"),
     "review.request_changes": Key(
         _yes_no, _BOOLEAN, "a review may ask for changes, which holds the merge where reviews are required"

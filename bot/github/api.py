@@ -48,6 +48,8 @@ class Call:
     repeatable: bool = False
     once: bool = False
     """What would be added a second time, whatever the method."""
+    elsewhere: bool = False
+    """The answer may be an address on another host, which is handed out and not followed."""
 
     @property
     def may_repeat(self) -> bool:
@@ -131,6 +133,8 @@ class Api:
             if isinstance(result, _Fault) or result.status not in _REDIRECTS:
                 return result
             url = urljoin(url, result.headers.get("location", ""))
+            if not self._is_ours(url) and call.elsewhere:
+                return result
             if not self._is_ours(url):
                 return _Fault("it redirects to another host, which we do not follow", sent=True, passing=False)
         return _Fault("it redirects in circles", sent=True, passing=False)
@@ -258,7 +262,7 @@ def message(answer: Answer) -> str:
 
 def require(answer: Answer) -> Answer:
     """The answer itself when it is a success, else the error that it means."""
-    if 200 <= answer.status < 300:
+    if 200 <= answer.status < 300 or (answer.call.elsewhere and answer.status in _REDIRECTS):
         return answer
     if answer.status == 404:
         raise NotFound(f"{answer.call}: {message(answer)}")

@@ -11,6 +11,7 @@ from bot.errors import GitHubRefused, NotFound
 from bot.github import wire
 from bot.github.api import REPEAT_AFTER_SECONDS, Answer, Api, Call, require, server_time
 from bot.github.attachments import Attachments
+from bot.github.job_logs import JobLogs
 from bot.github.reads import MAX_PAGES, PAGE, Reads
 from bot.github.tokens import Clock, Signer, Tokens
 from bot.github.types import AppIdentity, DeliveryPage, Hook, InstallationView, Purpose, Registration
@@ -39,6 +40,7 @@ class GitHubApp:
         self._on_retired = on_retired
         self._api = Api(settings.api_url, repeat_after)
         self.attachments = Attachments(settings.url)
+        self.job_logs = JobLogs(settings.api_url)
         self._signer = Signer(settings.app_id, settings.private_key, clock)
         self._installations: dict[InstallationId, Installation] = {}
         self._identity: AppIdentity | None = None
@@ -133,6 +135,7 @@ class GitHubApp:
 
     async def close(self) -> None:
         await self.attachments.close()
+        await self.job_logs.close()
         await self._api.close()
 
 

@@ -30,6 +30,8 @@ PERMISSIONS: Mapping[Purpose, Mapping[str, str]] = {
     # GitHub resolves discussions only for who may write both; the documentation does not say so.
     Purpose.RESOLVE: {"pull_requests": "write", "contents": "write", "metadata": "read"},
     Purpose.MEMBERS: {"members": "read", "metadata": "read"},
+    Purpose.ACTIONS: {"actions": "read", "metadata": "read"},
+    Purpose.RERUN: {"actions": "write", "metadata": "read"},
 }
 
 _BACKDATED_SECONDS = 60  # GitHub refuses a JWT from the future

@@ -21,6 +21,8 @@ class Purpose(StrEnum):
     CHECKS = "checks"
     RESOLVE = "resolve"
     MEMBERS = "members"
+    ACTIONS = "actions"
+    RERUN = "rerun"
 
 
 @dataclass(frozen=True)

@@ -106,6 +106,12 @@ async def annotate_check(caller: Caller, repo: Repo, check_id: int, output: Chec
     await caller.call(call, Purpose.CHECKS, repo.id)
 
 
+async def rerun_failed(caller: Caller, repo: Repo, run_id: int) -> None:
+    """The failed jobs of a run of Actions, and what depends on them."""
+    call = Call("POST", f"{base(repo)}/actions/runs/{run_id}/rerun-failed-jobs")
+    await caller.call(call, Purpose.RERUN, repo.id)
+
+
 def _check(output: CheckOutput) -> dict[str, Any]:
     body: dict[str, Any] = {"output": {"title": output.title, "summary": output.summary}}
     if output.conclusion is None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from bot import events, replies
 from bot.commands import Retry
 from bot.errors import NotAllowed
-from bot.events import Origin, Remark
+from bot.events import Remark
 from bot.handlers import again, remarks, stop
 from bot.handlers.desk import Desk
-from bot.models import DeliveryId, Person, Thread, TurnState
+from bot.models import DeliveryId, Origin, Person, Thread, TurnState
 from bot.store import audit, sessions
 from bot.store.deliveries import DeliveryState
 from bot.store.sessions import Session, Turn

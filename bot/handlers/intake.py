@@ -7,9 +7,9 @@ import logging
 from collections import defaultdict
 
 from bot import events, logs
+from bot.check_events import CheckAsked, CheckEnded
 from bot.errors import GitHubRefused, TransientError, UserError
 from bot.events import (
-    CheckAsked,
     CommentDeleted,
     CommentEdited,
     Event,
@@ -17,7 +17,7 @@ from bot.events import (
     InstallationChanged,
     ThreadChanged,
 )
-from bot.handlers import check_buttons, installations, own_comments, remarks, thread_changes
+from bot.handlers import check_buttons, ci, installations, own_comments, remarks, thread_changes
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, ignored, refused
 from bot.store import deliveries
@@ -137,6 +137,8 @@ class Intake:
                 return await own_comments.deleted(event, self._desk)
             case CheckAsked():
                 return await check_buttons.handle(event, self._desk, remarks.judge)
+            case CheckEnded():
+                return await ci.ended(event, self._desk)
             case ThreadChanged():
                 return await thread_changes.handle(event, self._desk)
             case InstallationChanged():

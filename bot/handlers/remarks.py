@@ -12,6 +12,7 @@ from bot.commands import (
     Continue,
     Cost,
     Deny,
+    FixCi,
     Help,
     Init,
     Plan,
@@ -21,6 +22,7 @@ from bot.commands import (
     Run,
     Status,
     Stop,
+    StopCi,
     Undo,
     Why,
 )
@@ -29,6 +31,7 @@ from bot.events import IssueOpened, Labeled, PullOpened, Remark, ReviewWanted
 from bot.handlers import (
     again,
     answers,
+    ci,
     init,
     resolve,
     review_triggers,
@@ -123,8 +126,8 @@ async def _dispatch(command: Command, remark: Remark, desk: Desk) -> Noted:
             return await init.handle(remark, desk)
         case Status() | Help() | Cost() | Why():
             return await _answer(command, remark, desk)
-        case Review():
-            return await reviews.asked(command, remark, desk)
+        case Review() | FixCi() | StopCi():
+            return await _on_pull(command, remark, desk)
         case Resolve():
             return await resolve.handle(command, remark, desk)
         case _:
@@ -139,6 +142,18 @@ async def _work(command: Run | Ask | Plan | Retry | Continue, remark: Remark, de
             return await again.retry(command, remark, desk)
         case Continue():
             return await again.go_on(command, remark, desk)
+        case _:
+            assert_never(command)
+
+
+async def _on_pull(command: Review | FixCi | StopCi, remark: Remark, desk: Desk) -> Noted:
+    match command:
+        case Review():
+            return await reviews.asked(command, remark, desk)
+        case FixCi():
+            return await ci.asked(command, remark, desk)
+        case StopCi():
+            return await ci.stopped(remark, desk)
         case _:
             assert_never(command)
 

@@ -100,6 +100,10 @@ async def _offering(remark: Remark, desk: Desk) -> TurnKey | None:
     return last.key if last is not None and ended and await desk.board.boxes(last.key) else None
 
 
+def closed(why: str) -> str:
+    return _CLOSED[why]
+
+
 async def out_of_money(remark: Remark, desk: Desk) -> Noted | None:
     """Said to the person, unless their turn was begun before the limit was reached."""
     reached = await _reached(remark, desk)

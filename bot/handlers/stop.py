@@ -19,9 +19,10 @@ async def handle(remark: Remark, desk: Desk) -> Noted:
     return acted(latest.key.session)
 
 
-async def stop_all(session: SessionId, login: str, desk: Desk) -> int:
-    """Whatever of the session runs, waits or is kept; how many turns that were. Also for the command line."""
-    turns = [one for one in await sessions.turns_of(desk.store, session) if one.state is not TurnState.DONE]
+async def stop_all(session: SessionId, login: str, desk: Desk, *, kind: str | None = None) -> int:
+    """Whatever of the session runs, waits or is kept, or only turns of a kind; how many turns that were."""
+    found = await sessions.turns_of(desk.store, session)
+    turns = [one for one in found if one.state is not TurnState.DONE and kind in (None, one.kind)]
     for turn in reversed(turns):  # what waits first: it must not begin when the running one ends
         if await sessions.cancel_queued(desk.store, turn.key, endings.stopped_by(login)):
             desk.board.touch(turn.key, final=True)
@@ -29,6 +30,6 @@ async def stop_all(session: SessionId, login: str, desk: Desk) -> int:
             await sessions.request_stop(desk.store, turn.key, login)
             desk.poke(turn.key)
             desk.board.touch(turn.key)
-    if await environments.give_up_kept(desk.store, session):
+    if kind is None and await environments.give_up_kept(desk.store, session):
         desk.sweep()
     return len(turns)

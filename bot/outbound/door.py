@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from bot.errors import GitHubRefused, GitHubUnavailable
-from bot.github import reviews, writes
+from bot.github import checks, reviews, writes
 from bot.github.client import GitHubApp, Installation
 from bot.github.reads import carries
 from bot.github.types import CheckOutput, Pull, ReviewDraft
@@ -183,6 +183,20 @@ class Outbound:
             await self._update_check(at, repo, found, clean)
         await self._annotate(at, repo, found, clean)
         return found
+
+    async def rerun(self, thread: Thread, run_id: int, attempt: int) -> int:
+        """The number of the attempt at a run of Actions that follows this one: found, or begun now."""
+        at, repo = self._app.installation(thread.installation), thread.repo
+
+        async def find() -> int | None:
+            now = (await checks.workflow_run(at, repo, run_id)).attempt
+            return now if now > attempt else None
+
+        async def make() -> int:
+            await writes.rerun_failed(at, repo, run_id)
+            return attempt + 1
+
+        return await self._find_or_make(at, find, make)
 
     async def _annotate(self, at: Installation, repo: Repo, check_id: int, output: CheckOutput) -> None:
         """In portions, after what an earlier try has added already."""

@@ -10,6 +10,7 @@ from typing import Any
 from bot import characters, endings, replies, repo_config
 from bot.command_options import shown
 from bot.errors import GitHubRefused
+from bot.sessions.rights import WORK
 from bot.sessions.services import Services
 from bot.store import approvals, sessions
 from bot.store.approvals import Answer, Approval, Kind, Question, Scope, Standing
@@ -47,7 +48,7 @@ class _Asking:
         self._services = services
         self._turn = turn
         self._environment = environment
-        self._people = turn.kind in ("run", "resolve") and repo_config.load(turn.config).permission == "ask"
+        self._people = turn.kind in (*WORK, "resolve") and repo_config.load(turn.config).permission == "ask"
         self._settled: set[str] = set()
         self._shown: set[str] = set()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bot import replies, repo_config
 from bot.repo_config_values import covered, may_be_opened
+from bot.sessions.rights import WORK
 from bot.sessions.services import Services
 from bot.store import approvals
 from bot.store.approvals import Kind, Question, Scope, Standing
@@ -20,7 +21,7 @@ async def ask(services: Services, turn: Turn) -> None:
     ours = sorted(services.settings.own_hosts())
     asked = [str(one["host"]) for one in turn.blocked or () if one["port"] == PORT]
     wanted = [host for host in asked if may_be_opened(host) and not covered(host, ours)]
-    if turn.kind != "run" or not wanted or repo_config.load(turn.config).permission != "ask":
+    if turn.kind not in WORK or not wanted or repo_config.load(turn.config).permission != "ask":
         return
     hosts = wanted[:MOST]
     matter = {"tool": "network", "hosts": hosts, "shown": replies.hosts_asked(hosts), "call": REQUEST}

@@ -17,6 +17,7 @@ from bot.material import Diff, Material, Said
 from bot.models import Spot, Thread
 from bot.repo_config import RepoConfig
 from bot.sessions import environments, pictures, rereading, rulebook
+from bot.sessions.evidence import Evidence
 from bot.sessions.pictures import Album
 from bot.sessions.pinning import Start
 from bot.sessions.remote import remote_access
@@ -25,8 +26,6 @@ from bot.sessions.trust import Trust
 from bot.store import sessions
 from bot.store.sessions import Turn
 
-Extra = tuple[str, str]
-"""Further data with its name."""
 MOST_COMMENTS = 200
 HANDED_IN_SECONDS = 10.0
 _KINDS = {"comment": "comment", "review": "review"}
@@ -67,8 +66,10 @@ class _Conversation:
 
 
 async def gather(
-    services: Services, turn: Turn, config: RepoConfig, base: str, start: Start, *, beside: Sequence[Extra] = ()
+    services: Services, turn: Turn, config: RepoConfig, place: tuple[str, Start], beside: Evidence | None = None
 ) -> Reading:
+    """`place`: the base branch, and where the work begins."""
+    base, start = place
     thread = (await sessions.session(services.store, turn.key.session)).thread
     found = await _conversation(services, turn, thread)
     book = await rulebook.read(services, thread.repo.id, base, start.base)
@@ -76,12 +77,13 @@ async def gather(
     album = await pictures.gather(services.github.attachments, _with_pictures(found))
     ignored = rules.ignored(change.paths) if change else ()
     instructions, cut = rules.instructions(environments.instructions(turn.kind), book, config.instructions)
-    missing = [*album.notes, *cut, *_of_the_pull(ignored, base)]
-    extras = [*_hunks(found.asked_at), *beside]
+    beside = beside or Evidence()
+    missing = [*album.notes, *cut, *_of_the_pull(ignored, base), *beside.missing]
+    extras = [*_hunks(found.asked_at), *beside.said]
     if turn.kind == "review" and change and diff:
         diff, more = await rereading.given(services, turn, change, diff)
         extras += more
-    material = replace(_material(turn, thread, found, config, (diff, album, missing)), extras=extras)
+    material = replace(_material(turn, thread, found, config, (diff, album, missing)), extras=extras, logs=beside.logs)
     composed = await asyncio.to_thread(prompt.compose, material, delimiter=secrets.token_hex(8))
     return Reading(
         context=composed.text,
@@ -188,7 +190,7 @@ async def _reviews(reads: Installation, trust: Trust, thread: Thread, number: in
     return found + [one for one in await reviews.whole(reads, thread.repo, number) if await trust.of(one)]
 
 
-def _hunks(spots: Sequence[Spot]) -> list[Extra]:
+def _hunks(spots: Sequence[Spot]) -> list[tuple[str, str]]:
     """The places in the diff where it was asked: the words there mean these lines."""
     return [(f"{discussions.name(number)}: {prompt.where(spot)}", spot.hunk) for number, spot in enumerate(spots, 1)]
 

@@ -7,6 +7,7 @@ from bot.errors import UserError
 from bot.git.merges import Joined
 from bot.github.types import Purpose
 from bot.models import Outcome
+from bot.sessions.evidence import Evidence
 from bot.sessions.moves import End
 from bot.sessions.pinning import Start
 from bot.sessions.remote import JOINED_DEPTH, remote_access
@@ -34,7 +35,7 @@ async def join(services: Services, turn: Turn, base: str, start: Start) -> Joine
     return joined
 
 
-async def both_sides(services: Services, turn: Turn, base: str, start: Start, joined: Joined) -> list[tuple[str, str]]:
+async def both_sides(services: Services, turn: Turn, base: str, start: Start, joined: Joined) -> Evidence:
     """What the agent is told of the conflicts: which files, in git's words, and what each side did to them, and why."""
     assert start.tip is not None and start.base is not None
     repo, paths = turn.repo_id, joined.conflicts
@@ -42,8 +43,9 @@ async def both_sides(services: Services, turn: Turn, base: str, start: Start, jo
         await services.cache.side(repo, joined.parted, tip, paths, max_bytes=MOST_SIDE_BYTES)
         for tip in (start.tip, start.base)
     ]
-    return [
+    said = (
         ("the files in conflict", "\n".join([*paths, "", *joined.words]).encode("utf-8", "replace").decode()),
         ("what the pull request did to these files since it left its base", ours),
         (f"what {base} did to these files since then", theirs),
-    ]
+    )
+    return Evidence(said=said)

@@ -26,7 +26,7 @@ R = TypeVar("R", bound="Record")
 
 _JSON = {
     *("files_changed", "verified", "step_times", "notes", "ignored", "blocked", "spot", "matter", "request", "review"),
-    *("conflicts", "discussions"),
+    *("conflicts", "discussions", "asked", "reruns", "failing"),
 }
 _FLAGS = {
     *("resumed", "untrusted", "prepared", "private", "is_pull", "final", "remade", "reacted", "told_refused", "late"),

@@ -91,6 +91,8 @@ async def purged(store: Store, repo: RepoId) -> None:
     def work(db: Database) -> None:
         run(db, _LINES, repo_id=repo)
         run(db, _WORDS, repo_id=repo)
+        run(db, "DELETE FROM ci_watches WHERE repo_id = :repo_id", repo_id=repo)
+        run(db, "DELETE FROM ci_attempts WHERE repo_id = :repo_id", repo_id=repo)
         run(db, sql, repo_id=repo, at=at)
 
     await store.write(work)

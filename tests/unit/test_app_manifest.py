@@ -31,6 +31,7 @@ def test_the_permissions_are_the_least() -> None:
         "pull_requests": "write",
         "checks": "write",
         "members": "read",
+        "actions": "read",
     }
     assert manifest()["public"] is False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 
 import pytest
@@ -19,6 +20,7 @@ from bot.commands import (
     Continue,
     Cost,
     Deny,
+    FixCi,
     Help,
     Plan,
     Resolve,
@@ -27,6 +29,7 @@ from bot.commands import (
     Run,
     Status,
     Stop,
+    StopCi,
     Undo,
     Why,
 )
@@ -44,6 +47,14 @@ def parse(body: str) -> Command | None:
         ("   /claude fix this", Run("fix this")),
         ("@forge fix this", Run("fix this")),
         ("/claude\tfix", Run("fix")),
+        ("/claude fix ci", FixCi("")),
+        ("/claude fix CI keep the tests\nas they are", FixCi("keep the tests\nas they are")),
+        ("/claude fix ci --budget 2", FixCi("", Options(budget_usd=2))),
+        ("/claude fix ci.yml", Run("fix ci.yml")),
+        ("/claude fix cities", Run("fix cities")),
+        ("/claude stop ci", StopCi()),
+        ("/claude stop ci\n\nIt is mine.", StopCi()),
+        ("/claude stop ci from running twice", Run("stop ci from running twice")),
         ("/claude", Run("")),
         ("/claude\n\n    indented(code)\n", Run("    indented(code)")),
         ("Thanks!\r\n/claude fix\r\n\r\nmore\r\n", Run("fix\r\n\r\nmore")),
@@ -269,7 +280,7 @@ def test_the_word_is_configurable() -> None:
 
 def test_every_command_has_its_line_in_the_one_list() -> None:
     words = {form.word or "run" for form in commands.FORMS}
-    kinds = {kind.__name__.lower() for kind in commands.Command.__args__}
+    kinds = {re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).lower() for kind in commands.Command.__args__}
     assert words == kinds
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from bot import endings, replies, repo_config
 from bot.errors import UserError
 from bot.models import Outcome, Step, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions import exhaustion, openness, pinning, reading, rereading, resolving, shelf, undoing
+from bot.sessions import evidence, exhaustion, openness, pinning, reading, rereading, resolving, shelf, undoing
+from bot.sessions.evidence import Evidence
 from bot.sessions.moves import End, Move, To
 from bot.sessions.pinning import Start
-from bot.sessions.reading import Extra
+from bot.sessions.rights import WORK
 from bot.sessions.services import Services
 from bot.store import checks, sessions
 from bot.store.sessions import Session, Turn
@@ -37,14 +37,16 @@ async def run(services: Services, turn: Turn) -> Move:
         await checks.put(services.store, turn.key, start.sha)
     if turn.kind == "resolve":
         return await _resolve(services, turn, config, base, start)
-    return await _ready(services, replace(turn, kind=_kind(turn, config)), config, base, start)
+    if isinstance(red := await evidence.of(services, turn, start.tip), End):
+        return red
+    return await _ready(services, replace(turn, kind=_kind(turn, config)), config, (base, start), red)
 
 
 async def _ready(
-    services: Services, turn: Turn, config: RepoConfig, base: str, start: Start, *, beside: Sequence[Extra] = ()
+    services: Services, turn: Turn, config: RepoConfig, place: tuple[str, Start], beside: Evidence | None
 ) -> To:
     """All that the agent needs to begin, with what it is to read."""
-    found = await reading.gather(services, turn, config, base, start, beside=beside)
+    found = await reading.gather(services, turn, config, place, beside)
     await shelf.put(services, turn, found.files)
     columns = {
         "kind": turn.kind,
@@ -55,7 +57,7 @@ async def _ready(
         "discussions": [asdict(spot) for spot in found.discussions],
         "untrusted": int(found.untrusted or turn.kind == "review"),  # nobody has merged what it looked at
     }
-    return To(Step.FURNISH, {**columns, **_pinned(config, base, start), **_limits(turn, config)})
+    return To(Step.FURNISH, {**columns, **_pinned(config, *place), **_limits(turn, config)})
 
 
 def _pinned(config: RepoConfig, base: str, start: Start) -> dict[str, object]:
@@ -76,7 +78,7 @@ async def _resolve(services: Services, turn: Turn, config: RepoConfig, base: str
     if not joined.conflicts:
         return To(Step.PUBLISH, {**_pinned(config, base, at), **merge})
     beside = await resolving.both_sides(services, turn, base, start, joined)
-    ready = await _ready(services, turn, config, base, at, beside=beside)
+    ready = await _ready(services, turn, config, (base, at), beside)
     return replace(ready, columns={**ready.columns, **merge})
 
 
@@ -97,7 +99,7 @@ async def _start(services: Services, turn: Turn, session: Session, config: RepoC
 
 def _kind(turn: Turn, config: RepoConfig) -> str:
     """Where the repository wants plans only, work begins with one unless its plan was approved."""
-    return "plan" if turn.kind == "run" and config.permission == "plan" and turn.approval is None else turn.kind
+    return "plan" if turn.kind in WORK and config.permission == "plan" and turn.approval is None else turn.kind
 
 
 def _limits(turn: Turn, config: RepoConfig) -> dict[str, object]:

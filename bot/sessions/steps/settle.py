@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import shutil
 
+from bot import repo_config
 from bot.models import Outcome, Step
 from bot.sessions import answering, hosts, keeping, kept, mail, warmth
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
-from bot.store import approvals, checks, gateway, machines, sessions
+from bot.store import approvals, checks, ci, gateway, machines, sessions
 from bot.store.sessions import Turn
 
 
@@ -27,9 +28,19 @@ async def run(services: Services, turn: Turn) -> Move:
     await answering.in_diff(services, turn)
     if turn.commit_sha is not None and turn.outcome in (Outcome.PULL_REQUEST, Outcome.PUSHED):
         await checks.put(services.store, turn.key, turn.commit_sha)
+        await _look_after(services, turn, turn.commit_sha)
     await sessions.finish(services.store, turn.key, turn.outcome or Outcome.FAILED, turn.detail)
     services.board.touch(turn.key, final=True)
     if stays:
         await kept.rest(services, turn)  # it may take seconds, and nobody should wait for them
         await machines.end(services.store, turn.key)
     return To(Step.SETTLE)
+
+
+async def _look_after(services: Services, turn: Turn, sha: str) -> None:
+    """The checks of what was pushed, without waiting to hear of them: one may end before we know the commit."""
+    number = (await sessions.session(services.store, turn.key.session)).pull_number
+    if number is None or turn.kind == "undo":
+        return
+    wanted, fresh = repo_config.load(turn.config).triggers.ci_fix, turn.kind != ci.KIND
+    await ci.heard(services.store, turn.repo_id, number, sha, fresh=fresh, only_asked=not wanted)

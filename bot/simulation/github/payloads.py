@@ -356,7 +356,7 @@ def check_run(state: State, check: CheckRun) -> Json:
             "annotations_count": len(check.output.get("annotations", [])),
             "annotations_url": f"{url}/annotations",
         },
-        "check_suite": {"id": check.id},
+        "check_suite": {"id": check.suite or check.id},
         "app": app(state, check.app),
         "pull_requests": [],
     }

@@ -10,6 +10,7 @@ from bot.simulation.github import keys
 from bot.simulation.github.state import App, State
 
 PERMISSIONS = {
+    "actions": "read",
     "checks": "write",
     "contents": "write",
     "issues": "write",

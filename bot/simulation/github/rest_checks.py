@@ -109,12 +109,20 @@ async def list_checks(ask: Ask) -> Response:
     sha = await asyncio.to_thread(gitstore.resolve, repo.path, ask.param("ref"))
     name = ask.query("check_name")
     found = [each for each in repo.checks.values() if each.head_sha == sha and name in ("", each.name)]
+    if ask.query("filter", "latest") == "latest":
+        found = list({(each.app.id, each.suite, each.name): each for each in found}.values())
     return paged(ask, found, lambda each: payloads.check_run(ask.state, each), wrap="check_runs")
+
+
+async def list_annotations(ask: Ask) -> Response:
+    found = _check(ask, "checks:read").output.get("annotations", [])
+    return paged(ask, found, lambda each: {"start_column": None, "end_column": None, "title": None, **each})
 
 
 ROUTES: Table = (
     ("POST", "/repos/{owner}/{repo}/check-runs", create_check),
     ("GET", "/repos/{owner}/{repo}/check-runs/{check_id}", get_check),
     ("PATCH", "/repos/{owner}/{repo}/check-runs/{check_id}", edit_check),
+    ("GET", "/repos/{owner}/{repo}/check-runs/{check_id}/annotations", list_annotations),
     ("GET", "/repos/{owner}/{repo}/commits/{ref:path}/check-runs", list_checks),
 )

@@ -15,6 +15,7 @@ from bot.simulation.github import (
     attachments,
     graphql,
     rest,
+    rest_actions,
     rest_app,
     rest_checks,
     rest_issues,
@@ -35,12 +36,14 @@ from bot.simulation.github.webhooks import Webhooks
 from bot.simulation.github.world_apps import Apps
 from bot.simulation.github.world_repos import Repos
 from bot.simulation.github.world_threads import Threads
+from bot.simulation.github.world_workflows import Workflows
 from bot.simulation.loopback import LoopbackServer
 
 T = TypeVar("T")
 # the checks of a commit end in a fixed word and must be tried before a ref that may hold slashes
 TABLES = (
     rest_app.ROUTES,
+    rest_actions.ROUTES,
     rest_checks.ROUTES,
     rest_issues.ROUTES,
     rest_reviews.ROUTES,
@@ -50,7 +53,7 @@ TABLES = (
 )
 
 
-class SimulatedGitHub(Apps, Repos, Threads):
+class SimulatedGitHub(Apps, Repos, Threads, Workflows):
     """`async with SimulatedGitHub.running(folder) as github`; `extra_routes` adds pages that read `github.state`."""
 
     def __init__(
@@ -69,7 +72,7 @@ class SimulatedGitHub(Apps, Repos, Threads):
         self.limits = Limits(clock)
         self.tokens = TokenRules(token_format)
         self.faults = Faults()
-        self._server = LoopbackServer()
+        self._server, self._log_host = LoopbackServer(), LoopbackServer()
         desk = rest.Desk(self.state, self.actions, self.limits, self.tokens)
         git = Route("/{owner}/{repo}.git/{tail:path}", GitHttp(desk, install_hook(root)))
         pages = extra_routes(self) if extra_routes else ()
@@ -101,10 +104,13 @@ class SimulatedGitHub(Apps, Repos, Threads):
 
     async def start(self, port: int = 0) -> None:
         self.state.url = f"http://127.0.0.1:{await self._server.start(self._app, port)}"
+        logs = rest_actions.log_host(self.state)
+        self.state.logs_url = f"http://127.0.0.1:{await self._log_host.start(logs, 0)}"
 
     async def stop(self) -> None:
         self.faults.clear()
         await self._server.stop()
+        await self._log_host.stop()
         await self.webhooks.close()
 
     @property

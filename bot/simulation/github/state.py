@@ -8,9 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bot.simulation.github import gitstore
+
+if TYPE_CHECKING:
+    from bot.simulation.github.workflows import WorkflowRun
 
 Clock = Callable[[], float]
 T = TypeVar("T")
@@ -251,6 +254,7 @@ class CheckRun:
     output: dict[str, Any] = field(default_factory=dict)
     details_url: str | None = None
     external_id: str | None = None
+    suite: int = 0
     actions: list[dict[str, str]] = field(default_factory=list)
     """Its buttons."""
     history: list[tuple[str, str | None]] = field(default_factory=list)
@@ -300,6 +304,7 @@ class Repository:
     """Issues that were deleted (None), or transferred to become another."""
     labels: dict[str, Label] = field(default_factory=dict)
     checks: dict[int, CheckRun] = field(default_factory=dict)
+    workflows: dict[int, WorkflowRun] = field(default_factory=dict)
     protections: list[Protection] = field(default_factory=list)
     pushes: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
@@ -352,6 +357,7 @@ class State:
         self.root = root
         self.clock = clock
         self.url = ""
+        self.logs_url = ""
         self.accounts: dict[int, Account] = {}
         self.repos: dict[int, Repository] = {}
         self.moved: dict[str, Repository] = {}

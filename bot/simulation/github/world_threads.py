@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bot.simulation.github import attachments, gitstore, payloads, pull_payloads, tasks
 from bot.simulation.github.rest_pulls import check_new
-from bot.simulation.github.state import Account, App, CheckRun, Comment, Issue, Pull, Repository, Review, ReviewComment
+from bot.simulation.github.state import Account, CheckRun, Comment, Issue, Pull, Repository, Review, ReviewComment
 from bot.simulation.github.world import World, thread
 
 Who = str | Account
@@ -168,13 +168,3 @@ class Threads(World):
             if installation.app is check.app:
                 common = events.common(check.repo, installation, self.person(by))
                 events.webhooks.emit(installation, "check_run", payload | common)
-
-    def check(self, repo: Repository, sha: str, name: str, conclusion: str, *, app: App) -> CheckRun:
-        """A finished check run of an App, as CI leaves one."""
-        now = self.state.clock()
-        check = CheckRun(self.state.new_id(), repo, app, name, sha, "completed", conclusion, now, now)
-        check.history.append(("completed", conclusion))
-        repo.checks[check.id] = check
-        payload = {"action": "completed", "check_run": payloads.check_run(self.state, check)}
-        self.actions.events.tell(repo, app.bot, "check_run", payload)
-        return check

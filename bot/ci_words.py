@@ -1,0 +1,120 @@
+"""The sentences about the checks of a pull request: what is waited for, left alone, tried and handed over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot.command_options import shown
+from bot.models import Outcome
+
+MOST_NAMED = 20
+MOST_ATTEMPTS = 3
+REQUEST = "Mend what makes the checks of this pull request fail."
+LOGS_NOT_ALLOWED = "logs of failed jobs: the App may not read them (permission Actions: read)"
+RERUN_NOT_ALLOWED = (
+    "a second run of the failed jobs, which would tell a flake from a failure: the App may not begin one "
+    "(permission Actions: write)"
+)
+RERUN_REFUSED = "a second run of the failed jobs, which would tell a flake from a failure: GitHub did not begin one"
+NO_RERUN = "a second run of the failed checks, which would tell a flake: no job of GitHub Actions is among them"
+HEAD_MOVED = "Somebody pushed before this began, so the checks that it was about are of another commit."
+NOTHING_RED = "No check of this pull request is red by what it changes."
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names that others gave, in a sentence of ours."""
+    found = list(dict.fromkeys(names))
+    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    return ", ".join(shown(name, 80) for name in found[:MOST_NAMED]) + more
+
+
+def left_alone(names: Sequence[str]) -> list[str]:
+    return [f"checks that are red on the base too, and are left alone: {listed(names)}"] if names else []
+
+
+def not_looked_at(names: Sequence[str]) -> list[str]:
+    return [f"further failed checks, of which there were too many at once: {listed(names)}"] if names else []
+
+
+def no_log(name: str) -> str:
+    return f"the log of {shown(name, 80)}: it could not be fetched"
+
+
+def log_cut(name: str, size: int, *, whole: bool) -> str:
+    end = "only its end was read" if whole else "its end was not reached in time"
+    return f"most of the log of {shown(name, 80)}: {size >> 10} KiB, {end}"
+
+
+def said_cut(name: str, size: int, most: int) -> str:
+    return f"what {shown(name, 80)} says beyond the first {most} of {size} characters"
+
+
+def annotations_cut(name: str, count: int, most: int) -> str:
+    return f"annotations of {shown(name, 80)} beyond the first {most} of {count}"
+
+
+def waits(sha: str, command: str) -> str:
+    return (
+        f"The checks of `{sha[:12]}` are still under way, or something else is: I begin when they have ended. "
+        f"`{command} stop ci` takes that back."
+    )
+
+
+def nothing_red(sha: str) -> str:
+    return f"All is well with the checks of `{sha[:12]}`: there is none to mend."
+
+
+def red_below(sha: str, names: Sequence[str]) -> str:
+    return (
+        f"Red at `{sha[:12]}`: {listed(names)}. Red on the base too, so it is not this pull request that broke "
+        "them, and I leave them alone."
+    )
+
+
+def was_a_flake(sha: str, names: Sequence[str]) -> str:
+    return (
+        f"{listed(names)} failed at `{sha[:12]}`. I had the failed jobs run once more, and they passed: a flake, not "
+        "what this pull request changes. Nothing was changed, and no agent was asked."
+    )
+
+
+def stopped(command: str) -> str:
+    return f"I leave the checks of this pull request alone from now on. `{command} fix ci` changes that."
+
+
+def needs_a_pull(command: str) -> str:
+    return f"There is no pull request on this thread yet: `{command} fix ci` is for one whose checks have failed."
+
+
+def under_way() -> str:
+    return "I am at these checks already."
+
+
+def handed_over(
+    attempts: Sequence[tuple[str, Sequence[str], Outcome | None, str | None]],
+    red: Sequence[tuple[str, str]],
+    inherited: Sequence[str],
+    notes: Sequence[str],
+    command: str,
+) -> str:
+    """`attempts`: at which commit, what was red there, how it ended and which commit it made; `red`: name and page."""
+    rows = [
+        f"### 🧰 These checks need a person: {len(attempts)} attempts did not mend them",
+        "",
+        "| at | red there | what I did |",
+        "|---|---|---|",
+    ]
+    for sha, names, outcome, made in attempts:
+        did = f"pushed {made[:12]}" if made else (outcome.value.replace("_", " ") if outcome else "is under way")
+        rows.append(f"| `{sha[:12]}` | {listed(names)} | {did} |")
+    rows += ["", "**Still red:**", ""]
+    rows += [f"- {shown(name, 80)}{f' ([its page]({url}))' if url else ''}" for name, url in red[:MOST_NAMED]]
+    rows += [f"- red on the base too: {listed(inherited)}"] if inherited else []
+    rows += [f"- not had: {note}" for note in notes]
+    rows += [
+        "",
+        "**What to do:** read the last of these logs and my commits, then push, or say what to try: "
+        f"`{command} fix ci …` with your words begins three attempts anew. `{command} undo` takes my last commit back, "
+        f"`{command} stop ci` keeps me from these checks.",
+    ]
+    return "\n".join(rows)

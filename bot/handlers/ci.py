@@ -1,0 +1,92 @@
+"""The checks of a pull request: `fix ci`, `stop ci`, and a check that has ended; `ci_rounds` sees to the rest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bot import ci_words, endings, replies
+from bot.check_events import CheckEnded
+from bot.commands import FixCi, Run
+from bot.events import Remark
+from bot.handlers import start, stop
+from bot.handlers.desk import Desk
+from bot.handlers.verdicts import Noted, acted, ignored, refused
+from bot.models import TurnState
+from bot.store import ci, sessions
+from bot.store.ci import Asked
+
+
+async def ended(event: CheckEnded, desk: Desk) -> Noted:
+    """GitHub is not asked here: a commit may have hundreds of checks, and they end in bursts."""
+    if event.app_id == (await desk.github.identity()).app_id:
+        return ignored("it is a check run of our own")
+    if await ci.heard_again(desk.store, event.repo.id, event.sha):
+        return ignored("noted: the checks of this commit are looked at once they have settled")
+    ours = await ci.ours(desk.store, event.repo.id, event.sha)
+    if ours is None or ours.kind == "undo" or ours.newest != event.sha:
+        return ignored("it is the check of a commit that we did not push, or not last")
+    if not await ci.heard(desk.store, event.repo.id, ours.pull_number, event.sha, fresh=ours.kind != ci.KIND):
+        return ignored("somebody has switched CI fixes off on this pull request (`stop ci`)")
+    return ignored("noted: the checks of this commit are looked at once they have settled")
+
+
+async def asked(command: FixCi, remark: Remark, desk: Desk) -> Noted:
+    """On an issue without a pull request these are words like any other: whatever they mean, it is work."""
+    number = await _pull_of(remark, desk)
+    if number is None:
+        return await start.handle(Run(f"fix ci {command.prompt}".strip(), command.options), remark, desk)
+    if remark.closed_to_us:
+        return refused(start.closed(remark.closed_to_us))
+    thread = replace(remark.thread, number=number, is_pull=True)
+    pull = await desk.github.installation(thread.installation).pull(thread.repo, number)
+    if pull.state != "open":
+        return await _say(endings.pull_closed(number), remark, desk)
+    if pull.head_repo_id != thread.repo.id:
+        return await _say(replies.forks_not_supported(), remark, desk)
+    latest = await sessions.latest(desk.store, thread)
+    if latest is not None and latest.kind == ci.KIND and latest.state is not TurnState.DONE:
+        return await _say(ci_words.under_way(), remark, desk)
+    await ci.ask(desk.store, thread, pull.head_sha, _wish(command, remark, number))
+    await desk.react(remark, "eyes")
+    return acted(latest.key.session if latest else None, "the checks of the head are looked at")
+
+
+async def stopped(remark: Remark, desk: Desk) -> Noted:
+    """Also what is being done about them now; whatever else the session does goes on."""
+    number = await _pull_of(remark, desk)
+    if number is None:
+        return await _say(ci_words.needs_a_pull(desk.settings.command), remark, desk)
+    thread = replace(remark.thread, number=number, is_pull=True)
+    await ci.switch_off(desk.store, thread, remark.author.login)
+    latest = await sessions.latest(desk.store, thread)
+    if latest is not None:
+        await stop.stop_all(latest.key.session, remark.author.login, desk, kind=ci.KIND)
+    await desk.reply(remark, ci_words.stopped(desk.settings.command))
+    return acted(latest.key.session if latest else None)
+
+
+async def _pull_of(remark: Remark, desk: Desk) -> int | None:
+    """The pull request itself, or the one that the issue's session has opened."""
+    if remark.thread.is_pull:
+        return remark.thread.number
+    latest = await sessions.latest(desk.store, remark.thread)
+    return (await sessions.session(desk.store, latest.key.session)).pull_number if latest else None
+
+
+def _wish(command: FixCi, remark: Remark, number: int) -> Asked:
+    on_pull = remark.thread.number == number
+    return Asked(
+        login=remark.author.login,
+        id=remark.author.id,
+        source=remark.source,
+        words=command.prompt,
+        at=remark.created_at,
+        comment_id=remark.react_to if remark.place is None and on_pull else None,
+        thread_sha256=remark.thread_sha256 if on_pull else "",
+        options=command.options,
+    )
+
+
+async def _say(sentence: str, remark: Remark, desk: Desk) -> Noted:
+    await desk.reply(remark, sentence)
+    return refused(sentence)

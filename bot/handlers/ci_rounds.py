@@ -1,0 +1,263 @@
+"""Sees to red checks once they have settled: left alone, run again, mended by a turn, or handed over to people."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, replace
+
+from bot import ci_words, events
+from bot.command_options import NO_OPTIONS
+from bot.errors import BotError, GitHubRefused, TransientError
+from bot.events import Remark
+from bot.github import checks
+from bot.github.types import Pull
+from bot.handlers import start
+from bot.handlers.desk import Desk
+from bot.handlers.start import Wish
+from bot.handlers.triggers import Judge, config_of
+from bot.models import DeliveryId, Origin, Person, TurnState
+from bot.sessions import failing
+from bot.sessions.failing import Standing
+from bot.store import ci, sessions
+from bot.store.ci import Reruns, Watch
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+AT_ONCE = 8
+WAIT_SECONDS = 60.0
+"""Until the next look at checks that are under way, where nothing is heard of them."""
+PATIENCE_SECONDS = 30 * 60.0
+"""Since something was heard: what has not ended by then is not waited for."""
+AGAIN_SECONDS = 30.0
+AFTER_A_BUG_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class ChecksFailed(Remark):
+    """Red checks, as if whoever wants them mended had said so on the pull request."""
+
+    key: str = ""
+
+    @property
+    def source(self) -> str:
+        return self.key
+
+
+class Rounds:
+    def __init__(self, desk: Desk, judge: Judge) -> None:
+        self._desk = desk
+        self._judge = judge
+        self._room = asyncio.Semaphore(AT_ONCE)
+        self._under_way: dict[tuple[int, int], asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        """Until cancelled; what waits is in the store, so that a restart changes nothing."""
+        try:
+            while True:
+                try:
+                    await self._look()
+                except Exception:  # the loop must outlive a failure of the store
+                    log.exception("checks cannot be looked after")
+                await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            tasks = list(self._under_way.values())
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _look(self) -> None:
+        """Side by side: one that GitHub keeps waiting holds up no other."""
+        for watch in await ci.due(self._desk.store):
+            key = (watch.repo_id, watch.number)
+            if key not in self._under_way:
+                self._under_way[key] = asyncio.create_task(self._one(key, watch))
+
+    async def _one(self, key: tuple[int, int], watch: Watch) -> None:
+        try:
+            async with self._room:
+                if wait := await self._seen_to(watch):
+                    await ci.later(self._desk.store, watch, wait)
+        except BotError as error:  # of the store: it is due still
+            log.warning("checks wait for the store", extra={"error": str(error)})
+        finally:
+            self._under_way.pop(key, None)
+
+    async def _seen_to(self, watch: Watch) -> float:
+        """0, or the seconds until the next try."""
+        try:
+            await _Round(watch, self._desk, self._judge).go()
+        except TransientError as error:
+            log.warning("checks wait", extra={"error": str(error)})
+            return error.retry_after or AGAIN_SECONDS
+        except BotError as error:  # the repository is gone, or the App: nobody can be told
+            log.warning("checks are let go", extra={"error": str(error)})
+            await ci.rest(self._desk.store, watch)
+        except Exception:  # a bug: nothing is lost by looking again
+            log.exception("checks could not be looked at")
+            return AFTER_A_BUG_SECONDS
+        return 0.0
+
+
+@dataclass(frozen=True)
+class _Round:
+    """One look; whatever it does is found again by its key when it is done a second time."""
+
+    watch: Watch
+    desk: Desk
+    judge: Judge
+
+    async def go(self) -> None:
+        watch, thread = self.watch, self.watch.thread
+        if watch.wish is None and not await self._is_on():
+            return await self._rest()
+        latest = await sessions.latest(self.desk.store, thread)
+        if latest is not None and latest.state is not TurnState.DONE:  # it may push, and these checks be of the past
+            return await self._wait()
+        pull = await self.desk.github.installation(thread.installation).pull(thread.repo, watch.number)
+        if not await self._is_meant(pull):
+            return None
+        standing = await failing.at_head(self.desk.github, thread, pull, watch.sha)
+        if self.desk.clock() < watch.event_at + PATIENCE_SECONDS and await self._is_under_way(standing):
+            return await self._wait()
+        if not standing.red:
+            return await self._all_well(standing)
+        if watch.rerun is None:
+            return await ci.ran_again(self.desk.store, watch, await self._to_run_again(standing))
+        return await self._attempt(pull, standing)
+
+    async def _is_on(self) -> bool:
+        config, _ = await config_of(self.watch.thread, self.desk)
+        return config is not None and config.triggers.ci_fix
+
+    async def _is_meant(self, pull: Pull) -> bool:
+        """What nobody has asked for is done at commits of ours on pull requests of ours, and nowhere else."""
+        watch, store = self.watch, self.desk.store
+        gone = pull.state != "open" or pull.head_repo_id != watch.repo_id
+        own = pull.author.id == (await self.desk.github.identity()).bot_id
+        if gone or (watch.wish is None and (not own or pull.head_sha != watch.sha)):
+            await self._rest()
+            return False
+        if pull.head_sha != watch.sha:
+            await ci.follow(store, watch, pull.head_sha)
+            return False
+        return True
+
+    async def _is_under_way(self, standing: Standing) -> bool:
+        """Also where what is to be run again has not begun: then it is begun now."""
+        again = await self._rerun(self.watch.rerun) if self.watch.rerun else False
+        return again or standing.under_way
+
+    async def _rerun(self, reruns: Reruns) -> bool:
+        at, thread = self.desk.github.installation(self.watch.installation_id), self.watch.thread
+        for number, attempt in reruns.runs.items():
+            run = await checks.workflow_run(at, thread.repo, int(number))
+            if run.attempt > attempt and run.ended:
+                continue
+            if run.attempt <= attempt:
+                try:
+                    await self.desk.outbound.rerun(thread, run.id, attempt)
+                except GitHubRefused as error:
+                    note = ci_words.RERUN_NOT_ALLOWED if _lacks_permission(error) else ci_words.RERUN_REFUSED
+                    left = {one: n for one, n in reruns.runs.items() if one != number}
+                    await ci.ran_again(self.desk.store, self.watch, replace(reruns, runs=left, note=note))
+            return True
+        return False
+
+    async def _to_run_again(self, standing: Standing) -> Reruns:
+        """The runs of Actions that failed, unless somebody has run them again already."""
+        at = self.desk.github.installation(self.watch.installation_id)
+        names, suites = tuple(one.name for one in standing.red), {one.suite for one in standing.red}
+        try:
+            found = await checks.workflow_runs(at, self.watch.thread.repo, self.watch.sha)
+        except GitHubRefused:
+            return Reruns({}, names, ci_words.RERUN_NOT_ALLOWED)
+        of_these = [run for run in found if run.suite in suites and run.ended]
+        runs = {str(run.id): run.attempt for run in of_these if run.attempt == 1}
+        return Reruns(runs, names, "" if of_these else ci_words.NO_RERUN)
+
+    async def _all_well(self, standing: Standing) -> None:
+        watch, again = self.watch, self.watch.rerun
+        inherited = [one.name for one in standing.inherited]
+        flaky = [name for name in again.names if name not in inherited] if again and again.runs else []
+        if flaky:
+            await self._say("flake", ci_words.was_a_flake(watch.sha, flaky))
+        if inherited:
+            await self._say("base", ci_words.red_below(watch.sha, inherited))
+        if watch.wish and not flaky and not inherited:
+            await self._say("well", ci_words.nothing_red(watch.sha))
+        await self._rest()
+
+    async def _attempt(self, pull: Pull, standing: Standing) -> None:
+        before = await ci.attempts(self.desk.store, self.watch)
+        if all(one.source != self.watch.source for one in before):  # one for each commit of a round
+            if len(before) >= ci_words.MOST_ATTEMPTS:
+                await self._hand_over(before, standing)
+            else:
+                await self._begin(pull, standing)
+        await self._rest()
+
+    async def _begin(self, pull: Pull, standing: Standing) -> None:
+        watch, wish = self.watch, self.watch.wish
+        remark = await self._remark(pull)
+        if remark is None or not (decision := await self.judge(remark, self.desk)).allowed:
+            log.info("nobody who may write here wants these checks mended", extra={"pull": watch.number})
+            return
+        log.info("checks are mended", extra={"pull": watch.number, "why": decision.reason})
+        again = watch.rerun
+        notes = [again.note] if again and again.note else []
+        await ci.put_attempt(self.desk.store, watch, [one.name for one in standing.red], notes)
+        words = f"{ci_words.REQUEST}\n\n{wish.words if wish else ''}".strip()
+        await start.begin(Wish(ci.KIND, words, wish.options if wish else NO_OPTIONS), remark, self.desk)
+
+    async def _remark(self, pull: Pull) -> ChecksFailed | None:
+        """In the name of whoever asked for it, or for the work whose checks are red."""
+        watch, wish = self.watch, self.watch.wish
+        if wish is None:
+            ours = await ci.ours(self.desk.store, watch.repo_id, watch.sha)
+            if ours is None or ours.kind == "undo":
+                return None
+            person, at = Person(ours.requester_id, ours.requester, "User"), self.desk.clock()
+        else:
+            person, at = Person(wish.id, wish.login, "User"), wish.at
+        return ChecksFailed(
+            origin=Origin(DeliveryId(""), "check_run", "completed", person),
+            thread=watch.thread,
+            author=person,
+            body="",
+            created_at=at,
+            comment_id=wish.comment_id if wish else None,
+            via_app=None,
+            thread_sha256=wish.thread_sha256 if wish and wish.thread_sha256 else events.standing(pull.title, pull.body),
+            key=watch.source,
+        )
+
+    async def _hand_over(self, before: list[ci.Attempt], standing: Standing) -> None:
+        tried = [(one.sha, one.failing, one.outcome, one.commit_sha) for one in before]
+        notes = dict.fromkeys(note for one in before for note in one.notes)
+        words = ci_words.handed_over(
+            tried,
+            [(one.name, one.url) for one in standing.red],
+            [one.name for one in standing.inherited],
+            list(notes),
+            self.desk.settings.command,
+        )
+        await self._say("over", words)
+
+    async def _say(self, what: str, words: str) -> None:
+        marker = f"<!-- forgehand:ci={what}-{self.watch.round}-{self.watch.sha[:12]} -->"
+        await self.desk.outbound.comment(self.watch.thread, f"{marker}\n{words}", marker)
+
+    async def _wait(self) -> None:
+        if self.watch.wish is not None and self.desk.clock() < self.watch.event_at + WAIT_SECONDS:
+            await self._say("waits", ci_words.waits(self.watch.sha, self.desk.settings.command))
+        await ci.later(self.desk.store, self.watch, WAIT_SECONDS)
+
+    async def _rest(self) -> None:
+        await ci.rest(self.desk.store, self.watch)
+
+
+def _lacks_permission(error: GitHubRefused) -> bool:
+    """GitHub gives no token with a permission that the installation has not (422), and no access without it."""
+    return error.status == 422 or "not accessible" in error.message.lower()

@@ -1,0 +1,73 @@
+"""What Actions and other CI do at a commit: workflows run, their jobs end, and Apps are told of each check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bot.simulation.github import payloads
+from bot.simulation.github.state import App, CheckRun, Repository
+from bot.simulation.github.workflows import Job, WorkflowRun, new_job
+from bot.simulation.github.world import World
+
+Ends = Mapping[str, str | None]
+
+
+class Workflows(World):
+    """Of the checks of commits."""
+
+    def run_workflow(
+        self, repo: Repository, sha: str, jobs: Ends, *, logs: Mapping[str, bytes] | None = None, name: str = "CI"
+    ) -> WorkflowRun:
+        """`jobs`: how each ends, by its name; None: it is under way."""
+        number, now = self.state.new_id(), self.state.clock()
+        run = WorkflowRun(number, repo, name, self._branch(repo, sha), sha, self.state.new_id(), now)
+        repo.workflows[run.id] = run
+        for job in jobs:
+            self._told(new_job(self.state, run, job).check, "created")
+        for job, conclusion in jobs.items():
+            if conclusion is not None:
+                self.finish_job(run, job, conclusion, (logs or {}).get(job, b""))
+        return run
+
+    def finish_job(self, run: WorkflowRun, name: str, conclusion: str, log: bytes | None = b"") -> Job:
+        job = run.job(name)
+        job.log = log
+        self._finished(job.check, conclusion)
+        return job
+
+    def annotate(self, check: CheckRun, path: str, line: int, message: str) -> None:
+        """As a problem matcher, or another App, marks a line."""
+        found = check.output.get("annotations", [])
+        level = "failure" if check.conclusion == "failure" else "notice"
+        where = {"path": path, "start_line": line, "end_line": line, "annotation_level": level, "message": message}
+        check.output = {**check.output, "annotations": [*found, where]}
+
+    def check(
+        self,
+        repo: Repository,
+        sha: str,
+        name: str,
+        conclusion: str,
+        *,
+        app: App,
+        output: Mapping[str, str] | None = None,
+    ) -> CheckRun:
+        """A finished check run of an App, as CI leaves one."""
+        number, now = self.state.new_id(), self.state.clock()
+        check = CheckRun(number, repo, app, name, sha, "queued", None, now, output=dict(output or {}))
+        check.suite = app.id
+        repo.checks[check.id] = check
+        self._finished(check, conclusion)
+        return check
+
+    def _finished(self, check: CheckRun, conclusion: str) -> None:
+        check.status, check.conclusion, check.completed_at = "completed", conclusion, self.state.clock()
+        check.history.append(("completed", conclusion))
+        self._told(check, "completed")
+
+    def _told(self, check: CheckRun, action: str) -> None:
+        payload = {"action": action, "check_run": payloads.check_run(self.state, check)}
+        self.actions.events.tell(check.repo, check.app.bot, "check_run", payload)
+
+    def _branch(self, repo: Repository, sha: str) -> str:
+        return next((name for name, tip in repo.branches().items() if tip == sha), "")
