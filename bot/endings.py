@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 from bot.command_options import shown
 from bot.models import Step
@@ -265,8 +266,10 @@ def kept_on_host(name: str) -> str:
     return f"The work so far could not be pushed and is kept by the operator for 30 days as `{name}`."
 
 
-def rescued(ref: str) -> str:
-    return f"The work so far is saved as `{ref}`: `git fetch origin {ref}` brings it to your clone."
+def rescued(ref: str, until: float | None) -> str:
+    day = datetime.fromtimestamp(until, UTC).strftime("%Y-%m-%d") if until is not None else ""
+    time = f" until {day}" if day else ""
+    return f"The work so far is saved{time} as `{ref}`: `git fetch origin {ref}` brings it to your clone."
 
 
 def _words(words: str) -> str:

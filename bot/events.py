@@ -15,10 +15,19 @@ from bot.check_events import CheckAsked, CheckEnded
 from bot.models import DeliveryId, InstallationId, Origin, Person, Repo, RepoId, Spot, Thread
 
 SUBSCRIBED_EVENTS = frozenset(
-    ("check_run", "issue_comment", "issues", "pull_request", "pull_request_review", "pull_request_review_comment")
+    (
+        "check_run",
+        "issue_comment",
+        "issues",
+        "member",
+        "organization",
+        "pull_request",
+        "pull_request_review",
+        "pull_request_review_comment",
+    )
 )
 """The same list as in app.yml."""
-AUTOMATIC_EVENTS = frozenset(("installation", "installation_repositories"))
+AUTOMATIC_EVENTS = frozenset(("github_app_authorization", "installation", "installation_repositories"))
 """GitHub sends these to every App; a manifest that names them is refused."""
 HANDLED_EVENTS = SUBSCRIBED_EVENTS | AUTOMATIC_EVENTS
 MAX_AGE_SECONDS = 4 * 24 * 3600.0
@@ -208,6 +217,16 @@ class InstallationChanged:
 
 
 @dataclass(frozen=True)
+class AccessChanged:
+    """What a person may see has changed, or may have."""
+
+    origin: Origin
+    person: Person
+    leaves: bool
+    """Has left the organisation, or taken back that we may know who they are: they are signed in no more."""
+
+
+@dataclass(frozen=True)
 class Ignored:
     """Stored and not acted upon; the reason is what `why` says."""
 
@@ -229,6 +248,7 @@ Event = (
     | CheckEnded
     | ThreadChanged
     | InstallationChanged
+    | AccessChanged
     | Ignored
 )
 
@@ -236,6 +256,8 @@ Event = (
 def decode(name: str, body: bytes | str, *, delivery: DeliveryId, now: float) -> Event:
     """The event in a delivery whose signature was checked; never raises for what GitHub, or anyone, may send."""
     try:
+        if name in _ABOUT_PEOPLE:
+            return _access(name, body, delivery)
         if name in AUTOMATIC_EVENTS:
             return _installation(name, body, delivery)
         if name == "check_run":
@@ -421,6 +443,29 @@ def _times(
 
 def _epoch(at: datetime) -> float:
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+_PEOPLE = {
+    ("github_app_authorization", "revoked"): True,
+    ("organization", "member_removed"): True,
+    ("organization", "member_added"): False,
+    ("member", "removed"): False,
+    ("member", "edited"): False,
+    ("member", "added"): False,
+}
+"""Whether the person has left."""
+_ABOUT_PEOPLE = frozenset(name for name, _ in _PEOPLE)
+
+
+def _access(name: str, body: bytes | str, delivery: DeliveryId) -> Event:
+    payload = msgspec.json.decode(body, type=payloads.OfPerson)
+    leaves = _PEOPLE.get((name, payload.action))
+    if leaves is None:
+        return Ignored(delivery, f"we have no use for `{name}` with the action `{_short(payload.action)}`")
+    origin = Origin(delivery, name, payload.action, _person(payload.sender))
+    in_organization = payload.membership.user if payload.membership else None
+    whose = {"github_app_authorization": payload.sender, "organization": in_organization, "member": payload.member}
+    return AccessChanged(origin, _person(whose[name]), leaves)
 
 
 def _installation(name: str, body: bytes | str, delivery: DeliveryId) -> Event:

@@ -150,6 +150,21 @@ class OfCheck(Struct):
     requested_action: Pressed | None = None
 
 
+class Membership(Struct):
+    user: User | None = None
+
+
+class OfPerson(Struct):
+    """A payload about what a person may do."""
+
+    action: str
+    sender: User
+    membership: Membership | None = None
+    """In an organisation."""
+    member: User | None = None
+    """Of a repository."""
+
+
 class ShortRepo(Struct):
     id: Id
     full_name: Name

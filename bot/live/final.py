@@ -94,7 +94,7 @@ def _is_merged_only(view: View) -> bool:
 
 def _saved(view: View) -> str:
     if view.turn.rescue_ref:
-        return endings.rescued(view.turn.rescue_ref)
+        return endings.rescued(view.turn.rescue_ref, view.turn.rescue_until)
     return endings.kept_on_host(view.turn.kept) if view.turn.kept else ""
 
 

@@ -16,7 +16,7 @@ from bot.live.line import Place
 from bot.live.state import LiveState
 from bot.models import Outcome, Thread, TurnKey, TurnState
 from bot.settings import Limits
-from bot.store import approvals, gateway, machines, samples, sessions, switches
+from bot.store import approvals, choices, gateway, machines, samples, sessions, switches
 from bot.store import line as standing
 from bot.store.approvals import Approval, Kind, Standing
 from bot.store.base import Store
@@ -152,7 +152,8 @@ class Page:
             return None
         waiting = await standing.standing(self._store)
         lately = await standing.lately(self._store, KNOWN_TURNS)
-        return line.place(turn.key, waiting, lately, self._limits, self._clock())
+        caps = await choices.caps(self._store)
+        return line.place(turn.key, waiting, lately, self._limits, self._clock(), caps=caps)
 
 
 def _open(asked: Sequence[Approval]) -> list[Approval]:

@@ -131,6 +131,8 @@ class Turn(Record):
     files_changed: tuple[dict[str, Any], ...] | None
     verified: tuple[dict[str, Any], ...] | None
     rescue_ref: str | None
+    rescue_until: float | None
+    """When that is taken away; None: nobody was told."""
     kept: str | None
     attempts: int
     created_at: float

@@ -73,11 +73,11 @@ WHERE sessions.thread_id = :thread_id ORDER BY sessions.created_at DESC, session
 _INSERT_TURN = """
 INSERT INTO turns (session_id, n, state, step, kind, prompt, requester, requester_id, number, source, source_comment,
                    asked_at, thread_sha256, model, budget_usd, timeout_seconds, base, max_turns, approval, spot,
-                   new_branch, discussions, created_at)
+                   new_branch, discussions, created_at, in_repo)
 VALUES (:session_id, :n, 'queued', 'prepare', :kind, :prompt, :requester, :requester_id, :number, :source,
         :source_comment, :asked_at, :thread_sha256,
         :model, :budget_usd, :timeout_seconds, :base, :max_turns, :approval, :spot, :new_branch,
-        :discussions, :created_at)
+        :discussions, :created_at, :in_repo)
 """
 
 _TURN_COLUMNS = (
@@ -166,6 +166,7 @@ def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
     values = {name: getattr(new, name) for name in _TURN_COLUMNS}
     values["new_branch"] = int(new.new_branch)
     values["discussions"] = msgspec.json.encode(new.discussions).decode() if new.discussions else None
+    values["in_repo"] = new.thread.repo.id
     values["spot"] = msgspec.json.encode(new.spot).decode() if new.spot else None
     run(db, _INSERT_TURN, session_id=key.session, n=key.n, number=new.thread.number, created_at=at, **values)
     intent = "INSERT INTO comments (session_id, turn, updated_at) VALUES (:session_id, :turn, :at)"

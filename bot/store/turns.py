@@ -43,6 +43,7 @@ SETTABLE = {
     "pull_number",
     "pulse_at",
     "rescue_ref",
+    "rescue_until",
     "resumed",
     "review",
     "review_id",

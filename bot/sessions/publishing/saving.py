@@ -5,7 +5,7 @@ from __future__ import annotations
 from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused
 from bot.github.types import Purpose
-from bot.sessions import keeping
+from bot.sessions import keeping, rescues
 from bot.sessions.moves import End, Move
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import follow_move, remote_access
@@ -22,7 +22,8 @@ async def rescue(work: Work, end: End) -> Move:
     except GitHubRefused as error:
         await follow_move(work.services, work.turn, error)
         return await keep(work, end)
-    return End(end.outcome, end.detail, {"rescue_ref": ref, "commit_sha": work.commit})
+    columns = {"rescue_ref": ref, "rescue_until": rescues.until(work.services), "commit_sha": work.commit}
+    return End(end.outcome, end.detail, columns)
 
 
 async def keep(work: Work, end: End) -> Move:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
-from bot import endings, replies, repo_config
+from bot import account_settings, endings, replies, repo_config
+from bot.account_settings import Choices
 from bot.errors import UserError
 from bot.models import Outcome, Step, Thread
 from bot.repo_config import RepoConfig
@@ -14,7 +15,7 @@ from bot.sessions.moves import End, Move, To
 from bot.sessions.pinning import Start
 from bot.sessions.rights import WORK
 from bot.sessions.services import Services
-from bot.store import checks, sessions
+from bot.store import checks, choices, sessions
 from bot.store.sessions import Session, Turn
 
 
@@ -28,7 +29,8 @@ async def run(services: Services, turn: Turn) -> Move:
     reads = services.github.installation(session.installation_id)
     repo = session.thread.repo
     raw = await reads.file(repo, repo_config.PATH, repo.default_branch)
-    config = repo_config.parse(raw)
+    own = await choices.of(services.store, turn.installation_id)
+    config = account_settings.config_without_file(own) if raw is None else repo_config.parse(raw)
     repo_config.keep_from(config, services.settings.own_hosts())
     base, start = await _start(services, turn, session, config)
     if turn.kind == "review" and await rereading.is_repetition(services, turn, start.sha):
@@ -57,7 +59,8 @@ async def _ready(
         "discussions": [asdict(spot) for spot in found.discussions],
         "untrusted": int(found.untrusted or turn.kind == "review"),  # nobody has merged what it looked at
     }
-    return To(Step.FURNISH, {**columns, **_pinned(config, *place), **_limits(turn, config)})
+    own = await choices.of(services.store, turn.installation_id)
+    return To(Step.FURNISH, {**columns, **_pinned(config, *place), **_limits(services, turn, config, own)})
 
 
 def _pinned(config: RepoConfig, base: str, start: Start) -> dict[str, object]:
@@ -102,11 +105,10 @@ def _kind(turn: Turn, config: RepoConfig) -> str:
     return "plan" if turn.kind in WORK and config.permission == "plan" and turn.approval is None else turn.kind
 
 
-def _limits(turn: Turn, config: RepoConfig) -> dict[str, object]:
-    """The repository may only narrow what the operator allows."""
-    limits: dict[str, object] = {}
-    if config.budget is not None:
-        limits["budget_usd"] = min(turn.budget_usd, config.budget)
+def _limits(services: Services, turn: Turn, config: RepoConfig, own: Choices) -> dict[str, object]:
+    """The account may only narrow what the operator allows, and the repository what both do."""
+    most = account_settings.narrowed(services.settings.limits, own).session_budget_usd
+    limits: dict[str, object] = {"budget_usd": min(turn.budget_usd, most, config.budget or most)}
     if config.timeout is not None:
         limits["timeout_seconds"] = min(turn.timeout_seconds, config.timeout)
     return limits
