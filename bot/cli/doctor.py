@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 SIGNS = {"good": ("✓", "green"), "warning": ("!", "yellow"), "bad": ("✗", "red")}
 
+SETUP = "`forgehand setup` makes a GitHub App and stores what belongs to it; or set what is named."
+AGAIN = "Do what it says, then run this again."
+
 
 def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -49,5 +52,6 @@ async def _examine(config: Path | None, poll: bool) -> list[Finding]:
     try:
         chosen = await start.chosen(settings.from_environment(config), poll=poll)
     except SettingsError as error:
-        return [bad("settings", str(error), "`forgehand setup` makes a GitHub App; the README lists the settings.")]
+        no_app = any(name in str(error) for name in start.APP_NAMES)
+        return [bad("settings", str(error), SETUP if no_app else AGAIN)]
     return await checkup.examine(chosen)

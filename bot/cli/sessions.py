@@ -16,7 +16,6 @@ from bot.models import SessionId
 app = typer.Typer(no_args_is_help=True, help="List, show, read and stop sessions.")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Config = Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")]
-PAGE = 1000
 
 
 def _database(config: Path | None) -> Path:
@@ -90,28 +89,20 @@ async def _show(path: Path, session_id: SessionId) -> dict[str, Any]:
 
 @app.command()
 def logs(session: str, as_json: AsJson = False, config: Config = None) -> None:
-    """Every line of the agent's output, in order."""
-    for row in console.run(_logs(_database(config), SessionId(session))):
-        if as_json:
-            console.print_json(row)
-        else:
-            typer.echo(row["text"])
+    """What the agent said and did, in order; with --json every line of its output as it is."""
+    console.run(_logs(_database(config), SessionId(session), as_json=as_json))
 
 
-async def _logs(path: Path, session_id: SessionId) -> list[dict[str, Any]]:
-    from bot.store import events, sessions
+async def _logs(path: Path, session_id: SessionId, *, as_json: bool) -> None:
+    from bot.cli import logs as telling
+    from bot.store import sessions
     from bot.store.base import Store
 
     store = await Store.open_reader(path)
-    rows: list[dict[str, Any]] = []
     try:
         await sessions.session(store, session_id)
         for turn in await sessions.turns_of(store, session_id):
-            after = 0
-            while page := await events.of_turn(store, turn.key, after, PAGE):
-                rows += [{"seq": row.seq, "turn": turn.n, "at": row.at, "text": row.line} for row in page]
-                after = page[-1].seq
-        return rows
+            await telling.print_turn(store, turn.key, as_json=as_json)
     finally:
         await store.close()
 
