@@ -109,7 +109,7 @@ async def running(
         if settings.e2b is None:
             await _open_sockets(stack, settings, gateway, choice)
         services = await _assemble(stack, settings, store, redactor, choice, clock)
-        desk, parts = await _work(stack, services, wakes)
+        desk, parts = await _work(stack, services, wakes, site.doubt)
         health.ready(parts, choice.provider)
         stack.enter_context(site.opened(desk, kept, services.agent))
         yield Running(server.url, choice.words)
@@ -183,7 +183,9 @@ async def _assemble(
     )
 
 
-async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event) -> tuple[Desk, Parts]:
+async def _work(
+    stack: AsyncExitStack, services: Services, wakes: asyncio.Event, doubt: Callable[[int | None], None]
+) -> tuple[Desk, Parts]:
     """The loops, in the order in which they must end: nothing new is taken before what runs is let go."""
     flow = Flow(services)
     admission: Admission | None = None
@@ -208,6 +210,7 @@ async def _work(stack: AsyncExitStack, services: Services, wakes: asyncio.Event)
         admit=admission.wake,
         poke=services.signals.poke,
         sweep=sweeper.wake,
+        doubt=doubt,
         clock=services.clock,
     )
     await services.board.say_unsaid()

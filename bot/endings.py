@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 from bot.command_options import shown
 from bot.models import Step
@@ -35,7 +36,8 @@ _STOPPED_BY = {
     REMOVED: "The App was removed from this repository, so the work was stopped.",
     PAUSED: "The operator has paused Forgehand, so the work was stopped.",
     LOCKED: "This conversation was locked, so the work was stopped. Once it is unlocked, the work can go on.",
-    TRANSFERRED: "The issue was transferred to another repository, so the work was stopped. Ask again there.",
+    TRANSFERRED: "The issue was transferred to another repository, so the work was stopped. To have it done in its new "
+    "place, ask there again; what was done so far stays in the repository that it came from.",
     DELETED: "The issue was deleted, so the work was stopped.",
     CLOSED: "The pull request was closed or merged meanwhile, so the work was stopped.",
 }
@@ -43,6 +45,15 @@ _STOPPED_BY = {
 
 def stopped_by(login: str) -> str:
     return _STOPPED_BY.get(login, f"{login} asked to stop.")
+
+
+def being_saved(ref: str) -> str:
+    return f"What it did is still being saved, to `{ref}` where that is possible; this comment will say so once it is."
+
+
+def asked_too_late(login: str) -> str:
+    """Where the end was another one, though somebody asked to stop."""
+    return "" if login in _STOPPED_BY else f"{login} asked to stop when the agent had ended already."
 
 
 def timed_out(seconds: float) -> str:
@@ -56,6 +67,10 @@ def over_budget(budget_usd: float) -> str:
 def environment_lost(*, saved: bool = False) -> str:
     words = "The environment disappeared while the agent was in it."
     return f"{words} What was brought home some minutes before is saved." if saved else words
+
+
+def memory_refused() -> str:
+    return "The agent did not take back its own memory of earlier turns; it was begun anew with a summary of them."
 
 
 def goes_on() -> str:
@@ -196,6 +211,10 @@ def permission_gone(login: str) -> str:
     return f"Nothing was pushed, because {login} no longer has write access to this repository."
 
 
+def may_not_begin(login: str) -> str:
+    return f"Nothing was begun, because {login} no longer has write access to this repository."
+
+
 def push_refused(words: str) -> str:
     return f"GitHub refused the push:\n\n{fenced(words)}"
 
@@ -265,8 +284,10 @@ def kept_on_host(name: str) -> str:
     return f"The work so far could not be pushed and is kept by the operator for 30 days as `{name}`."
 
 
-def rescued(ref: str) -> str:
-    return f"The work so far is saved as `{ref}`: `git fetch origin {ref}` brings it to your clone."
+def rescued(ref: str, until: float | None) -> str:
+    day = datetime.fromtimestamp(until, UTC).strftime("%Y-%m-%d") if until is not None else ""
+    time = f" until {day}" if day else ""
+    return f"The work so far is saved{time} as `{ref}`: `git fetch origin {ref}` brings it to your clone."
 
 
 def _words(words: str) -> str:

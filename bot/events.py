@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, cast
@@ -15,10 +15,19 @@ from bot.check_events import CheckAsked, CheckEnded
 from bot.models import DeliveryId, InstallationId, Origin, Person, Repo, RepoId, Spot, Thread
 
 SUBSCRIBED_EVENTS = frozenset(
-    ("check_run", "issue_comment", "issues", "pull_request", "pull_request_review", "pull_request_review_comment")
+    (
+        "check_run",
+        "issue_comment",
+        "issues",
+        "member",
+        "organization",
+        "pull_request",
+        "pull_request_review",
+        "pull_request_review_comment",
+    )
 )
 """The same list as in app.yml."""
-AUTOMATIC_EVENTS = frozenset(("installation", "installation_repositories"))
+AUTOMATIC_EVENTS = frozenset(("github_app_authorization", "installation", "installation_repositories"))
 """GitHub sends these to every App; a manifest that names them is refused."""
 HANDLED_EVENTS = SUBSCRIBED_EVENTS | AUTOMATIC_EVENTS
 MAX_AGE_SECONDS = 4 * 24 * 3600.0
@@ -184,6 +193,8 @@ class ThreadChanged:
     change: str
     """locked, transferred, deleted or closed."""
     at: float
+    moved_to: Thread | None = None
+    """What a transferred issue has become."""
 
 
 @dataclass(frozen=True)
@@ -208,6 +219,16 @@ class InstallationChanged:
 
 
 @dataclass(frozen=True)
+class AccessChanged:
+    """What a person may see has changed, or may have."""
+
+    origin: Origin
+    person: Person
+    leaves: bool
+    """Has left the organisation, or taken back that we may know who they are: they are signed in no more."""
+
+
+@dataclass(frozen=True)
 class Ignored:
     """Stored and not acted upon; the reason is what `why` says."""
 
@@ -229,6 +250,7 @@ Event = (
     | CheckEnded
     | ThreadChanged
     | InstallationChanged
+    | AccessChanged
     | Ignored
 )
 
@@ -236,6 +258,8 @@ Event = (
 def decode(name: str, body: bytes | str, *, delivery: DeliveryId, now: float) -> Event:
     """The event in a delivery whose signature was checked; never raises for what GitHub, or anyone, may send."""
     try:
+        if name in _ABOUT_PEOPLE:
+            return _access(name, body, delivery)
         if name in AUTOMATIC_EVENTS:
             return _installation(name, body, delivery)
         if name == "check_run":
@@ -304,13 +328,16 @@ _WANTED: dict[tuple[str, str], type[Remark] | type[ThreadChanged]] = {
 def _thread(payload: payloads.OfThread) -> Thread:
     subject = payload.subject()
     assert payload.installation is not None
-    repo = payload.repository
     return Thread(
-        repo=Repo(RepoId(repo.id), repo.owner.login, repo.name, repo.private, repo.default_branch),
+        repo=_repo(payload.repository),
         installation=InstallationId(payload.installation.id),
         number=subject.number,
         is_pull=payload.pull_request is not None or subject.pull_request is not None,
     )
+
+
+def _repo(repo: payloads.Repository) -> Repo:
+    return Repo(RepoId(repo.id), repo.owner.login, repo.name, repo.private, repo.default_branch)
 
 
 def _wordless(
@@ -358,7 +385,15 @@ def _thread_changed(origin: Origin, payload: payloads.OfThread) -> Event:
     changed = payload.subject().updated_at
     if changed is None:
         raise msgspec.ValidationError("there is no `updated_at`")
-    return ThreadChanged(origin, _thread(payload), origin.action, _epoch(changed))
+    return ThreadChanged(origin, _thread(payload), origin.action, _epoch(changed), _new_place(payload))
+
+
+def _new_place(payload: payloads.OfThread) -> Thread | None:
+    """Of the same account, and so of the same installation, where that has it."""
+    changes, old = payload.changes, _thread(payload)
+    if changes is None or changes.new_issue is None or changes.new_repository is None:
+        return None
+    return replace(old, repo=_repo(changes.new_repository), number=changes.new_issue.number)
 
 
 def _remark(kind: type[Remark], origin: Origin, payload: payloads.OfThread, now: float) -> Event:
@@ -421,6 +456,29 @@ def _times(
 
 def _epoch(at: datetime) -> float:
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+_PEOPLE = {
+    ("github_app_authorization", "revoked"): True,
+    ("organization", "member_removed"): True,
+    ("organization", "member_added"): False,
+    ("member", "removed"): False,
+    ("member", "edited"): False,
+    ("member", "added"): False,
+}
+"""Whether the person has left."""
+_ABOUT_PEOPLE = frozenset(name for name, _ in _PEOPLE)
+
+
+def _access(name: str, body: bytes | str, delivery: DeliveryId) -> Event:
+    payload = msgspec.json.decode(body, type=payloads.OfPerson)
+    leaves = _PEOPLE.get((name, payload.action))
+    if leaves is None:
+        return Ignored(delivery, f"we have no use for `{name}` with the action `{_short(payload.action)}`")
+    origin = Origin(delivery, name, payload.action, _person(payload.sender))
+    in_organization = payload.membership.user if payload.membership else None
+    whose = {"github_app_authorization": payload.sender, "organization": in_organization, "member": payload.member}
+    return AccessChanged(origin, _person(whose[name]), leaves)
 
 
 def _installation(name: str, body: bytes | str, delivery: DeliveryId) -> Event:

@@ -88,8 +88,14 @@ class Before(Struct, rename={"text": "from"}):
     text: str | None = None
 
 
+class NewPlace(Struct):
+    number: Number
+
+
 class Changes(Struct):
     body: Before | None = None
+    new_issue: NewPlace | None = None
+    new_repository: Repository | None = None
 
 
 class Label(Struct):
@@ -148,6 +154,21 @@ class OfCheck(Struct):
     check_run: CheckRun
     installation: Installation | None = None
     requested_action: Pressed | None = None
+
+
+class Membership(Struct):
+    user: User | None = None
+
+
+class OfPerson(Struct):
+    """A payload about what a person may do."""
+
+    action: str
+    sender: User
+    membership: Membership | None = None
+    """In an organisation."""
+    member: User | None = None
+    """Of a repository."""
 
 
 class ShortRepo(Struct):

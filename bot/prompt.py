@@ -120,6 +120,14 @@ def beside(text: str, folder: str, names: Sequence[str]) -> str:
     return f"{text}\n\n{head}\n{rows}"
 
 
+def with_images(words: str, paths: Sequence[str], notes: Sequence[str]) -> str:
+    """Words for an agent at work, with the images that belong to them."""
+    rows = [f"- {path}" for path in paths]
+    shown = ["The images in these words lie beside the prompt:", *rows] if rows else []
+    missing = [f"Not there: {note}." for note in notes]
+    return "\n".join([words, *([""] if shown or missing else []), *shown, *missing])
+
+
 @dataclass(frozen=True)
 class _Part:
     """A block before it is known how much room it gets."""

@@ -22,6 +22,7 @@ __all__ = [
     "cost",
     "could_not_verify",
     "day_budget_reached",
+    "done_already",
     "forks_not_supported",
     "headline",
     "help_text",
@@ -94,6 +95,16 @@ def what_next(outcome: Outcome, command: str, *, ceiling: bool = False) -> str:
     return _NEXT[outcome].format(command=command)
 
 
+def checks_failed(command: str) -> str:
+    """In the place of what comes next where work was pushed that does not pass."""
+    return f"Not all checks passed, see above. To have that mended, comment `{command} mend the failing checks`."
+
+
+def tick_or_say(command: str) -> str:
+    """Where a question waits that has boxes."""
+    return f"Tick an answer below, or comment `{command} …` with what to do instead: it goes on from here."
+
+
 def next_after(state: str, command: str) -> str:
     """Where what waited for a word has had it."""
     return _AFTER_A_YES if state == "approved" else f"For something else, comment `{command} …`."
@@ -123,6 +134,11 @@ def not_available(word: str, command: str) -> str:
 
 def nothing_runs() -> str:
     return "Nothing is running on this thread."
+
+
+def done_already(outcome: Outcome) -> str:
+    """To a `stop` that comes when all but cleaning up is done."""
+    return f"The work is done already, so there was nothing left to stop. How it ended: **{headline(outcome)}**."
 
 
 def config_is_there(path: str, branch: str) -> str:
@@ -263,6 +279,11 @@ def nothing_waits(command: str) -> str:
 def several_wait(ids: Sequence[str], command: str) -> str:
     named = ", ".join(f"`{one}`" for one in ids[:10])
     return f"Several things wait: {named}. Name the one that you mean: `{command} approve {ids[-1]}`."
+
+
+def several_ticked(labels: Sequence[str]) -> str:
+    named = ", ".join(f"*{one}*" for one in labels)
+    return f"These were ticked at once: {named}. I did none of it, since I cannot tell which you mean: tick one."
 
 
 def no_such_approval(approval_id: str) -> str:

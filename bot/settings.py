@@ -83,6 +83,8 @@ class Limits:
     max_sessions: int = 8
     repo_sessions: int = 4
     retention_days: float = 30.0
+    rescue_days: float = 30.0
+    """How long a ref with work that was cut short stays in its repository."""
     keep_minutes: float = 30.0
     """How long an environment waits for the next turn of its thread; 0: not at all."""
 
@@ -265,6 +267,7 @@ def read_limits(values: Mapping[str, str]) -> Limits:
         max_sessions=reader.whole("FORGEHAND_MAX_SESSIONS", 8),
         repo_sessions=reader.whole("FORGEHAND_REPO_SESSIONS", 4),
         retention_days=reader.number("FORGEHAND_RETENTION_DAYS", 30, least=1),
+        rescue_days=reader.number("FORGEHAND_RESCUE_DAYS", 30, least=1),
         keep_minutes=reader.number("FORGEHAND_KEEP_MINUTES", 30),
     )
 

@@ -128,6 +128,12 @@ class ExecutionEnvironment:
         """The folder in which the agent finds the files beside its prompt."""
         return context_folder(self._layout, turn, self._attempt)
 
+    async def put_beside(self, turn: int, files: Mapping[str, bytes]) -> list[str]:
+        """More files for an agent at work; where each lies for it."""
+        found = {posixpath.join(self.context(turn), name): data for name, data in files.items()}
+        await self.primitives.write_many(found)
+        return list(found)
+
     async def blocked(self, since: float) -> list[Blocked]:
         """Where the environment asked to go and was not let, by its own account; empty when that cannot be read."""
         try:

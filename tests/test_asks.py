@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,18 +11,18 @@ from typing import Any, cast
 import pytest
 
 from bot.handlers.answers import LATE
-from bot.models import SessionId, TurnKey
+from bot.models import InstallationId, Repo, RepoId, Thread, TurnKey
 from bot.sessions import asks
 from bot.sessions.services import Services
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.gitstore import refs
 from bot.simulation.github.state import Comment
-from bot.store import approvals, audit
+from bot.store import approvals, audit, sessions
 from bot.store.approvals import Answer, Kind, Question, Scope, Standing
 from bot.store.base import Store
+from bot.store.records import NewTurn
 from sandbox.agents.events import Asked
 from tests.crash.process import Service
-from tests.unit.turns import TURN
 from tests.world import World
 
 ASK = {".github/forgehand.yml": "permission: ask\n"}
@@ -56,6 +56,11 @@ async def asked(world: World, count: int = 1) -> str:
 
 def shows(world: World, words: str) -> Comment | None:
     return next((one for one in world.replies() if words in one.body), None)
+
+
+def a_turn(source: str, approval: str | None = None) -> NewTurn:
+    thread = Thread(Repo(RepoId(1), "octo-org", "shop", True, "main"), InstallationId(1), 7, is_pull=False)
+    return NewTurn(thread, "run", "build", "alice", 11, source, "claude-sonnet-5-5", 5.0, 3600.0, approval=approval)
 
 
 def results(world: World) -> str:
@@ -192,21 +197,44 @@ async def test_the_one_question_that_was_left_needs_no_name(world: World) -> Non
 
 
 @pytest.mark.parametrize("told", [True, False])
-async def test_a_yes_that_the_agent_was_not_told_of_before_it_ended_can_be_given_again(
+async def test_a_yes_that_the_agent_was_not_told_of_before_it_ended_begins_the_next_turn(
     tmp_path: Path, told: bool
 ) -> None:
-    store, key = await Store.open(tmp_path / "state.db"), TurnKey(SessionId("abcd1234"), 1)
+    store = await Store.open(tmp_path / "state.db")
+    key = await sessions.begin_turn(store, a_turn("comment:1"))
+    assert key is not None
     matter = {"tool": "Bash", "shown": "touch built.txt", "call": "x"}
     question = await approvals.ask(store, Question(key, Kind.TOOL, matter, time.time() + 600, "r1"))
-    yes = Answer(Standing.APPROVED, "alice", "comment:1", Scope.SESSION, LATE)
+    yes = Answer(Standing.APPROVED, "alice", "comment:2", Scope.ONCE, LATE, a_turn("comment:2", question.id))
     assert await approvals.answer(store, question.id, yes)
-    await asks.close(cast(Services, SimpleNamespace(store=store)), replace(TURN, n=1), cast(Any, Ended(told)))
+    touched: list[TurnKey] = []
+    services = SimpleNamespace(store=store, board=SimpleNamespace(touch=touched.append))
+    turn = await sessions.turn(store, key)
+    for _ in range(2):  # as after a crash
+        await asks.close(cast(Services, services), turn, cast(Any, Ended(told)))
     [found] = await approvals.of_turn(store, key)
-    assert found.state is (Standing.APPROVED if told else Standing.EXPIRED)
-    if not told:
-        assert await approvals.answer(store, question.id, replace(yes, source="comment:2"))
-        assert (await approvals.of_turn(store, key))[0].late, "and begins the next turn"
+    assert found.state is Standing.APPROVED and found.late is not told
+    turns = await sessions.turns_of(store, key.session)
+    assert [one.approval for one in turns] == [None] + [question.id] * (not told)
+    assert touched == [one.key for one in turns[1:]]
     await store.close()
+
+
+@pytest.mark.parametrize("first", ["yes", "time"])
+async def test_a_yes_in_the_moment_in_which_its_time_is_over_counts_once(world: World, first: str) -> None:
+    """Whichever of the two comes first: it need not be said again, and the call is made once."""
+    count = Call("Bash", {"command": "echo once >> built.txt", "description": "Build it"})
+    world.model.default(Script([count, Say("Built.")]))
+    ahead = 0.0
+    async with world.bot(clock=lambda: time.time() + ahead):
+        world.say("/claude build")
+        question = await asked(world)
+        ahead = 599.5 if first == "yes" else 600.5
+        world.say(f"/claude approve {question}")
+        ahead = 600.5
+        pull = await world.github.changed(lambda: next(iter(world.pulls()), None), 60)
+        assert await world.outcome(len(world.states())) == "pull_request"
+    assert world.repo.file(pull.head, "built.txt") == b"once\n"
 
 
 @dataclass

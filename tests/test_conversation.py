@@ -61,12 +61,19 @@ async def lose(one: Life) -> None:
         await remove_environments(one.world)
 
 
-@pytest.mark.parametrize("how", ["gone", "spoilt"])
+NO_MESSAGES = b'{"type":"summary","summary":"x","leafUuid":"y"}\n'
+"""Well-formed, and nothing that the agent's program could go on from."""
+
+
+@pytest.mark.parametrize("how", ["gone", "spoilt", "refused"])
 async def test_what_cannot_be_resumed_goes_on_with_a_summary_and_says_so(world: World, how: str) -> None:
     async with world.bot():
         await talk(world, 1)
         for transcript in (world.root / "data" / "transcripts").iterdir():
-            transcript.unlink() if how == "gone" else transcript.write_bytes(b"\0\0not a transcript")
+            spoilt = NO_MESSAGES if how == "refused" else b"\0\0not a transcript"
+            transcript.unlink() if how == "gone" else transcript.write_bytes(spoilt)
         await talk(world, 2)
-    assert "plum-1" in last(world), "from the summary"
-    assert "could not be brought back" in world.replies()[-1].body
+        assert "plum-1" in last(world), "from the summary"
+        await talk(world, 3)
+    assert "could not be brought back" in world.replies()[1].body
+    assert "could not be brought back" not in world.replies()[2].body, "it remembers from here on"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
 import pytest
 
@@ -74,6 +73,37 @@ async def test_boxes_are_gone_once_another_turn_has_followed(world: World) -> No
         world.say("/claude write the whole file")
         assert await world.outcome(2) == "no_change"
         await world.github.changed(lambda: "- [ ]" not in live.body, 20)
+
+
+def tick_all(world: World, live: Comment) -> None:
+    """In one edit, as who edits the text of the comment can."""
+    world.github.edit_comment(live, live.body.replace("- [ ]", "- [x]"), by="alice")
+
+
+async def test_of_two_boxes_ticked_at_once_the_one_that_is_clear_counts(world: World) -> None:
+    """To stop is clear beside anything; to repeat and to go on are not, and that is said."""
+    world.github.commit(world.repo, "main", {".github/forgehand.yml": "permission: ask\n"}, by="alice")
+    world.model.default(Script([Call("Bash", {"command": "touch built.txt"}), Wait("never"), Say("unreachable")]))
+    async with world.bot():
+        world.say("/claude build")
+        live = await world.github.changed(lambda: shows(world, "- [ ] **No**"), 30)
+        tick_all(world, live)
+        assert await world.outcome(timeout=20) == "stopped"
+
+
+async def test_two_boxes_ticked_at_once_that_contradict_each_other_are_answered_with_a_sentence(world: World) -> None:
+    world.model.default(Script([Wait("on"), Say("The plan.")]))
+    async with world.bot():
+        world.say("/claude plan the change")
+        world.model.release("on")
+        assert await world.outcome() == "planned"
+        live = world.replies()[0]
+        tick_all(world, live)
+        answer = await world.github.changed(lambda: shows(world, "ticked at once"), 20)
+        assert "*Approve the plan*, *Deny it*" in answer.body and "tick one" in answer.body
+        await world.github.changed(lambda: "- [x]" not in live.body and "- [ ]" in live.body, 20)
+        await world.github.idle()
+    assert len(world.states()) == 1
 
 
 async def test_a_box_is_no_command_for_whom_the_words_beside_it_would_be_none(world: World) -> None:
@@ -156,24 +186,53 @@ async def test_a_comment_that_is_gone_before_we_could_react_is_answered_all_the_
 
 
 @pytest.mark.acceptance("B06")
-@pytest.mark.parametrize(("change", "words"), [("lock", "was locked"), ("delete", ""), ("transfer", "")])
+@pytest.mark.parametrize("change", ["lock", "delete"])
 async def test_a_thread_that_is_locked_or_gone_ends_what_runs_there_and_keeps_the_work(
-    world: World, change: str, words: str
+    world: World, change: str
 ) -> None:
-    elsewhere = world.github.create_repo("octo-org/elsewhere", files={"a.txt": "a\n"}, private=True)
-    acts = {
-        "lock": partial(world.github.lock, world.issue, by="alice"),
-        "delete": partial(world.github.delete_issue, world.issue, by="alice"),
-        "transfer": partial(world.github.transfer, world.issue, elsewhere, by="alice"),
-    }
     async with world.bot():
         live = await at_work(world)
-        acts[change]()
+        (world.github.lock if change == "lock" else world.github.delete_issue)(world.issue, by="alice")
         await world.github.changed(lambda: rescued(world), 20)
-        if words:
+        if change == "lock":
             assert await world.outcome(timeout=20) == "stopped"
-            assert words in live.body
+            assert "was locked" in live.body
     assert not world.pulls() and world.repo.branches().keys() == {"main"}
+
+
+@pytest.mark.acceptance("B06")
+@pytest.mark.parametrize("known", [True, False], ids=["where the App is", "where it is not"])
+async def test_a_transferred_issue_takes_its_comment_along_and_that_says_how_it_ended(
+    world: World, known: bool
+) -> None:
+    elsewhere = world.github.create_repo("octo-org/elsewhere", files={"a.txt": "a\n"}, private=True)
+    if known:
+        world.github.add_repos(world.installation, elsewhere)
+    async with world.bot():
+        live = await at_work(world)
+        moved = world.github.transfer(world.issue, elsewhere, by="alice")
+        await world.github.changed(lambda: rescued(world), 20)
+        if known:
+            assert await world.outcome(on=moved, timeout=20) == "stopped"
+            assert "was transferred to another repository" in live.body
+            assert "- [ ]" not in live.body and live.issue is moved
+        await world.github.idle()
+    assert len(world.replies(moved)) == 1 and not world.replies()
+    assert not world.pulls() and world.repo.branches().keys() == {"main"}
+
+
+@pytest.mark.acceptance("B06")
+async def test_an_issue_that_became_a_discussion_takes_its_comments_and_the_work_is_published(world: World) -> None:
+    """No delivery tells of it as what it is: its number is gone, with all that stood under it."""
+    world.model.default(Script([WRITE, Wait("on"), Say("Done.")]))
+    async with world.bot():
+        world.say("/claude fix this")
+        await world.model.reached("on", timeout=30)
+        world.github.convert(world.issue)
+        world.model.release("on")
+        [pull] = await world.github.changed(world.pulls, 30)
+        await world.github.idle()
+    assert world.repo.file(pull.head, "half.txt") == b"half\n"
 
 
 @pytest.mark.acceptance("B08")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
+import time
 
 import pytest
 
@@ -12,6 +15,7 @@ from bot.simulation.github.state import Comment, Issue
 from bot.store import events, sessions
 from bot.store.base import Store
 from tests.crash.process import Service
+from tests.test_reading import png
 from tests.world import World
 
 LOOK = Call("Bash", {"command": "ls", "description": "Look around"})
@@ -81,6 +85,57 @@ async def test_somebody_without_write_access_is_not_passed_on(world: World) -> N
         world.model.release("on")
         await world.outcome()
     assert heard(world, "delete everything") == 0
+
+
+async def test_images_in_words_for_the_running_agent_are_files_that_it_looks_at(world: World) -> None:
+    """In the words as they were said: those of a comment that was changed are not fetched."""
+    url = world.github.attach(world.repo, png(3, 2))
+
+    def look(request: ModelRequest) -> Call:
+        found = re.search(r"- (/\S+/said-1-image-1\.png)", str(request.body["messages"]))
+        assert found is not None
+        return Call("Read", {"file_path": found[1]})
+
+    world.model.default(Script([LOOK, Wait("on"), LOOK, look, Say("Done.")]))
+    async with world.bot():
+        world.say("/claude look around")
+        await world.model.reached("on", timeout=30)
+        await told(world, world.say(f"/claude it looks like this: ![shot]({url})"))
+        world.model.release("on")
+        assert await world.outcome() == "no_change", world.replies()[0].body
+    assert '"media_type": "image/png"' in json.dumps(world.model.requests[-1].body), "the picture reached the model"
+
+
+async def test_who_has_lost_access_meanwhile_is_not_passed_on(world: World) -> None:
+    world.github.user("bob")
+    world.repo.grant("bob", "write")
+    world.model.default(Script([Wait("on"), Say("Done.")]))
+    async with world.bot(FORGEHAND_MAX_SESSIONS="1"):
+        other = await queued_behind_another(world)
+        said = world.say("/claude delete everything", on=other, by="bob")
+        await world.github.changed(lambda: "eyes" in reactions(said), 20)
+        world.repo.grant("bob", "read")
+        world.model.default(Script([LOOK, Say("Done.")]))
+        world.model.release("on")
+        assert await world.outcome(on=other) == "no_change", world.replies(other)[0].body
+    assert "not passed on: they may no longer write" in world.replies(other)[0].body
+    assert heard(world, "delete everything") == 0 and "rocket" not in reactions(said)
+    assert len(world.states(other)) == 1
+
+
+@pytest.mark.parametrize("waited", [0, 3600])
+async def test_who_has_lost_access_while_their_turn_waited_begins_nothing(world: World, waited: int) -> None:
+    """Asked again when a turn that has waited begins; within the minute of the command it was asked just before."""
+    world.model.default(Script([Wait("on"), Say("Done.")]))
+    ahead = 0.0
+    async with world.bot(clock=lambda: time.time() + ahead, FORGEHAND_MAX_SESSIONS="1"):
+        other = await queued_behind_another(world)
+        world.repo.grant("alice", "read")
+        ahead = float(waited)
+        world.model.default(Script([LOOK, Say("Done.")]))
+        world.model.release("on")
+        outcome = await world.outcome(on=other)
+    assert outcome == ("refused" if waited else "no_change"), world.replies(other)[0].body
 
 
 async def test_queue_makes_it_the_next_turn(world: World) -> None:

@@ -1,18 +1,19 @@
-"""`forgehand config …`: checks a repository's `.github/forgehand.yml`, and prints the schema that editors use."""
+"""`forgehand config …`: checks a repository's `.github/forgehand.yml`, its schema, and what counts for an account."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from bot import settings
 from bot.cli import console
 from bot.errors import BadRepoConfig
 
-app = typer.Typer(no_args_is_help=True, help="Check a repository's config file.")
+app = typer.Typer(no_args_is_help=True, help="Check a repository's config file; show an account's limits.")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -43,3 +44,33 @@ def schema() -> None:
     from bot import repo_config
 
     typer.echo(json.dumps(repo_config.schema(), indent=2))
+
+
+@app.command()
+def show(
+    account: Annotated[str, typer.Argument(help="The account's name, or the number of its installation.")],
+    as_json: AsJson = False,
+    config: Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")] = None,
+) -> None:
+    """The limits and default triggers that count for ACCOUNT, each with where it comes from."""
+    rows = console.run(_counting(config, account))
+    if as_json:
+        console.print_json(rows)
+        return
+    for row in rows:
+        typer.echo(f"{row['title']}: {row['words']} ({row['source']})")
+
+
+async def _counting(config: Path | None, account: str) -> list[dict[str, Any]]:
+    from bot import account_settings
+    from bot.cli.vault_access import installation_of
+    from bot.store import choices
+    from bot.store.base import Store
+
+    values = settings.from_environment(config)
+    store = await Store.open_reader(settings.data_dir(values) / "state.db")
+    try:
+        own = await choices.of(store, (await installation_of(store, account))[0])
+    finally:
+        await store.close()
+    return account_settings.listed(settings.read_limits(values), own)

@@ -27,6 +27,8 @@ class Service:
 
     def __init__(self, values: Mapping[str, str], app: App, log: Path) -> None:
         self.isolation = ""
+        self.url = ""
+        """Where its own pages are; another one after each start."""
         self.starts = 0
         self.up = False
         self._values = values
@@ -65,7 +67,8 @@ class Service:
         told = await self._told(self._process)
         if "url" not in told:
             raise SettingsError(told.get("error") or f"Forgehand did not start; {self._log} says why.")
-        self._app.webhook_url, self.isolation = f"{told['url']}/webhook", told["isolation"]
+        self.url, self.isolation = told["url"], told["isolation"]
+        self._app.webhook_url = f"{self.url}/webhook"
         self.starts += 1
         self.up = True
 

@@ -17,7 +17,7 @@ from bot.errors import SettingsError
 from bot.simulation.anthropic import SimulatedAnthropic
 from bot.simulation.github import SimulatedGitHub
 from bot.simulation.github.state import App, Issue, Repository
-from bot.simulation.pages.views import Pages
+from bot.simulation.pages.views import FORGEHANDS, Pages
 from bot.simulation.scenarios import discount
 from bot.simulation.scenarios.plays import Play
 from bot.workbench import slots
@@ -49,6 +49,8 @@ async def telling(root: Path, port: int, play: Play, *, watched: bool) -> AsyncI
         interrupted = play.meanwhile is not None
         model.default(discount.script(paced=watched, sweeping=not watched, interrupted=interrupted))
         registered = github.create_app(slug="forgehand", webhook_secret=hook)
+        registered.callback_urls = [f"{github.url}{FORGEHANDS}/oauth/callback"]
+        github.state.at_the_browser = MAINTAINER
         repo, issue = _shop(github, registered)
         values = _settings(data_dir, github, registered, model, key)
         stack.push_async_callback(_end_environments, data_dir)
@@ -66,7 +68,7 @@ async def telling(root: Path, port: int, play: Play, *, watched: bool) -> AsyncI
             data_dir=data_dir,
             url=f"{github.url}/{repo.full_name}/issues/{issue.number}",
             watched=pages.watched,
-            secrets=[key, hook, values["FORGEHAND_SECRET_KEY"], registered.private_key_pem],
+            secrets=[key, hook, values["FORGEHAND_SECRET_KEY"], registered.private_key_pem, registered.client_secret],
         )
 
 
@@ -119,6 +121,9 @@ def _settings(
         "FORGEHAND_GITHUB_API_URL": github.api_url,
         "FORGEHAND_APP_ID": str(registered.id),
         "FORGEHAND_PRIVATE_KEY": registered.private_key_pem,
+        "FORGEHAND_PUBLIC_URL": f"{github.url}{FORGEHANDS}",
+        "FORGEHAND_CLIENT_ID": registered.client_id,
+        "FORGEHAND_CLIENT_SECRET": registered.client_secret,
         "FORGEHAND_WEBHOOK_SECRET": registered.webhook_secret,
         "FORGEHAND_SECRET_KEY": base64.b64encode(os.urandom(32)).decode(),
         "FORGEHAND_ACCOUNTS": discount.REPOSITORY.partition("/")[0],

@@ -12,12 +12,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from bot.errors import BotError, GitHubUnavailable
-from bot.git import comparison, names, pack, reading, remote
+from bot.git import comparison, names, pack, reading, remote, removal
 from bot.git.access import RemoteAccess
 from bot.git.comparison import Comparison
 from bot.git.errors import GitFailed, GitTimedOut, MirrorLost, RefMissing, RepositoryUnsupported
 from bot.git.pack import Extent, Had, RepositoryPack
 from bot.git.quarantine import Quarantine
+from bot.git.removal import Removed
 from bot.git.run import Io, run_git
 from bot.models import RepoId
 
@@ -106,6 +107,16 @@ class RepositoryCache:
 
     async def describe(self, repo_id: RepoId, sha: str) -> reading.CommitFacts:
         return await asyncio.to_thread(reading.describe, self._mirror(repo_id), sha)
+
+    async def remove_ref(self, access: RemoteAccess, ref: str, sha: str) -> Removed:
+        """A ref of our own at the remote, if it stands at this commit; the mirror need not be there."""
+        place = self._root / f"quarantine-none-{secrets.token_hex(8)}"
+        try:
+            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            await run_git(["init", "--quiet", "--bare", "--template=", "--object-format=sha1", str(place)])
+            return await removal.remove(place, access, ref, sha)
+        finally:
+            await asyncio.to_thread(_remove_all, [place])
 
     async def remove(self, repo_id: RepoId) -> None:
         async with self._lock(repo_id):

@@ -45,6 +45,7 @@ async def handle(command: Approve | Deny, remark: Remark, desk: Desk) -> Noted:
         source=remark.source,
         scope=Scope(command.scope) if isinstance(command, Approve) else Scope.ONCE,
         over=LATE if approval.kind is Kind.TOOL else (Standing.OPEN,),
+        begins=start.new_turn(_wish(approval), remark, desk) if isinstance(command, Approve) else None,
     )
     counts = await approvals.answer(desk.store, approval.id, given)
     approval = await approvals.get(desk.store, approval.id) or approval
@@ -68,6 +69,10 @@ def _follows(command: Approve, approval: Approval, turn: Turn) -> Wish | None:
         return Wish("run", carry_out(turn.prompt, plan), NO_OPTIONS, approval=approval.id)
     if not approval.late:  # its agent is told
         return None
+    return _wish(approval)
+
+
+def _wish(approval: Approval) -> Wish:
     return Wish("run", go_on_with(str(approval.matter.get("shown", ""))), NO_OPTIONS, approval=approval.id)
 
 

@@ -33,6 +33,8 @@ class Desk:
     """A turn's row has changed."""
     sweep: Callable[[], None]
     """An environment was given up."""
+    doubt: Callable[[int | None], None]
+    """Pages no longer believe what GitHub has said a person may see (None: anybody)."""
     clock: Callable[[], float] = time.time
 
     async def reply(self, remark: Remark, text: str) -> None:

@@ -9,7 +9,7 @@ from bot.events import InstallationChanged
 from bot.handlers import stop
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted
-from bot.store import audit, credentials, environments, repos, sessions, snapshots, threads
+from bot.store import audit, choices, credentials, environments, repos, sessions, snapshots, threads
 from bot.store.threads import InstallationRow, InstallationState
 
 log = logging.getLogger(__name__)
@@ -26,6 +26,8 @@ async def handle(event: InstallationChanged, desk: Desk) -> Noted:
     await threads.upsert_installation(desk.store, row)
     await _follow_repositories(event, row, desk)
     await _end_what_is_out_of_reach(event, row, desk)
+    if row.state is not InstallationState.ACTIVE or event.removed:
+        desk.doubt(None)
     await audit.add(desk.store, event.origin.sender.login, f"{event.origin.name} {event.origin.action}", row.account)
     if row.state is InstallationState.ACTIVE:
         await desk.board.say_unsaid()
@@ -53,6 +55,7 @@ async def look(desk: Desk) -> None:
 async def _follow_repositories(event: InstallationChanged, row: InstallationRow, desk: Desk) -> None:
     if row.state is InstallationState.DELETED:
         await credentials.remove_of(desk.store, row.id)
+        await choices.forget(desk.store, row.id)
         await snapshots.condemn_of_installation(desk.store, row.id)
         await repos.removed_all(desk.store, row.id)
         return

@@ -10,6 +10,7 @@ from bot import events, logs
 from bot.check_events import CheckAsked, CheckEnded
 from bot.errors import GitHubRefused, TransientError, UserError
 from bot.events import (
+    AccessChanged,
     CommentDeleted,
     CommentEdited,
     Event,
@@ -17,7 +18,7 @@ from bot.events import (
     InstallationChanged,
     ThreadChanged,
 )
-from bot.handlers import check_buttons, ci, installations, own_comments, remarks, thread_changes
+from bot.handlers import check_buttons, ci, departures, installations, own_comments, remarks, thread_changes
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, ignored, refused
 from bot.store import deliveries
@@ -141,7 +142,13 @@ class Intake:
                 return await ci.ended(event, self._desk)
             case ThreadChanged():
                 return await thread_changes.handle(event, self._desk)
-            case InstallationChanged():
-                return await installations.handle(event, self._desk)
+            case AccessChanged() | InstallationChanged():
+                return await self._of_an_account(event)
             case _:
                 return await remarks.handle(event, self._desk)
+
+    async def _of_an_account(self, event: AccessChanged | InstallationChanged) -> Noted:
+        """What becomes of no thread."""
+        if isinstance(event, AccessChanged):
+            return await departures.handle(event, self._desk)
+        return await installations.handle(event, self._desk)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bot import replies
 from bot.events import BoxTicked, CommentDeleted, CommentEdited
 from bot.handlers import remarks
 from bot.handlers.desk import Desk
-from bot.handlers.verdicts import Noted, acted, ignored
+from bot.handlers.verdicts import Noted, acted, ignored, refused
 from bot.live import boxes
+from bot.live.boxes import Box
 from bot.models import TurnKey, TurnState
 from bot.store import comments, sessions
 from bot.store.comments import LiveComment
@@ -26,8 +28,8 @@ async def edited(remark: CommentEdited, desk: Desk) -> Noted:
         return ignored("bots have changed our comment again and again, so it is left as it is")
     await comments.spoilt(desk.store, comment.key, by_bot=not sender.is_human)
     try:
-        tick = await _tick(remark, comment.key, desk)
-        return await remarks.handle(tick, desk) if isinstance(tick, BoxTicked) else ignored(tick)
+        found = await _ticked(remark, comment.key, desk)
+        return await _carry_out(found, remark, desk) if found else ignored(_why_not(remark))
     finally:
         await _write_anew(comment.key, desk)
 
@@ -52,15 +54,32 @@ async def _write_anew(key: TurnKey, desk: Desk) -> None:
     desk.board.touch(key, final=turn.state is TurnState.DONE, pressing=True)
 
 
-async def _tick(remark: CommentEdited, key: TurnKey, desk: Desk) -> BoxTicked | str:
-    """The command of the one box that was ticked, or why there is none."""
+async def _ticked(remark: CommentEdited, key: TurnKey, desk: Desk) -> list[Box]:
+    if remark.before is None or not boxes.newly(remark.before, remark.body):
+        return []
+    return boxes.ticked(remark.before, remark.body, await desk.board.boxes(key), desk.settings.command)
+
+
+def _why_not(remark: CommentEdited) -> str:
     if remark.before is None or not boxes.newly(remark.before, remark.body):
         return "our comment was edited; it is written anew"
+    return "what was ticked is no longer on offer"
+
+
+async def _carry_out(found: list[Box], remark: CommentEdited, desk: Desk) -> Noted:
+    """As the command beside the box; where it is not clear which is meant, a sentence for who may be answered."""
+    if (box := boxes.meant(found)) is not None:
+        return await remarks.handle(_tick(box, remark, desk), desk)
+    unclear = _tick(Box("", " ".join(one.command for one in found)), remark, desk)
+    if not (decision := await remarks.judge(unclear, desk)).allowed:
+        return refused(decision.reason)
+    sentence = replies.several_ticked([one.label for one in found])
+    await desk.reply(unclear, sentence)
+    return refused(sentence)
+
+
+def _tick(box: Box, remark: CommentEdited, desk: Desk) -> BoxTicked:
     word = desk.settings.command
-    found = boxes.ticked(remark.before, remark.body, await desk.board.boxes(key), word)
-    if len(found) != 1:
-        return "several boxes were ticked at once" if found else "what was ticked is no longer on offer"
-    [box] = found
     return BoxTicked(
         origin=remark.origin,
         thread=remark.thread,

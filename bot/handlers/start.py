@@ -14,7 +14,7 @@ from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, ignored, refused
 from bot.models import TurnKey, TurnState
 from bot.sessions import ceilings
-from bot.sessions.ceilings import Ceiling, Ceilings
+from bot.sessions.ceilings import Ceiling
 from bot.store import messages, sessions
 from bot.store.sessions import NewTurn
 from bot.store.spend import Payers
@@ -133,7 +133,8 @@ def new_turn(wish: Wish, remark: Remark, desk: Desk) -> NewTurn:
 async def _reached(remark: Remark, desk: Desk) -> Ceiling | None:
     """The limit of the person, the repository or the installation that leaves nothing to begin with."""
     payers = Payers(remark.thread.installation, remark.thread.repo.id, remark.author.id)
-    return await ceilings.reached(desk.store, Ceilings.of(desk.settings.limits), payers, desk.clock())
+    limits = await ceilings.of_account(desk.store, desk.settings.limits, remark.thread.installation)
+    return await ceilings.reached(desk.store, limits, payers, desk.clock())
 
 
 def _timeout(asked: float | None, most: float) -> float:

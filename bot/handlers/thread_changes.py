@@ -24,11 +24,19 @@ async def handle(event: ThreadChanged, desk: Desk) -> Noted:
     latest = await sessions.latest(desk.store, event.thread)
     if latest is None or latest.state is TurnState.DONE or not await _concerns(event, latest, desk):
         return ignored(f"nothing ran that the thread being {event.change} would end")
-    if event.change in _GONE:
-        for turn in await sessions.turns_of(desk.store, latest.key.session):
-            await comments.without_place(desk.store, turn.key)
+    for turn in await sessions.turns_of(desk.store, latest.key.session):
+        await _replaced(event, turn, desk)
     await stop.stop_all(latest.key.session, _WHY[event.change], desk)
     return acted(latest.key.session)
+
+
+async def _replaced(event: ThreadChanged, turn: Turn, desk: Desk) -> None:
+    """Its live comment went with the thread, or is gone."""
+    if event.moved_to is not None and turn.state is not TurnState.DONE:
+        await comments.moved(desk.store, turn.key, event.moved_to)
+        desk.board.moved(turn.key)
+    elif event.change in _GONE:
+        await comments.without_place(desk.store, turn.key)
 
 
 async def _concerns(event: ThreadChanged, turn: Turn, desk: Desk) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from bot import repo_config
+from bot import account_settings, repo_config
 from bot.command_options import NO_OPTIONS
 from bot.errors import BadRepoConfig
 from bot.events import IssueOpened, Labeled, Remark
@@ -15,7 +15,7 @@ from bot.handlers.verdicts import Noted, ignored, refused
 from bot.models import Thread, TurnState
 from bot.policy import Decision
 from bot.repo_config import RepoConfig
-from bot.store import sessions
+from bot.store import choices, sessions
 
 Judge = Callable[[Remark, Desk], Awaitable[Decision]]
 WORK = Wish("run", "", NO_OPTIONS)
@@ -50,9 +50,11 @@ async def opened(event: IssueOpened, desk: Desk, judge: Judge) -> Noted:
 
 
 async def config_of(thread: Thread, desk: Desk) -> tuple[RepoConfig | None, str]:
-    """That of the default branch, or what is wrong with it."""
+    """That of the default branch, or what is wrong with it; without a file there, as the account's owner has set it."""
     reads = desk.github.installation(thread.installation)
     raw = await reads.file(thread.repo, repo_config.PATH, thread.repo.default_branch)
+    if raw is None:
+        return account_settings.config_without_file(await choices.of(desk.store, thread.installation)), ""
     try:
         return repo_config.parse(raw), ""
     except BadRepoConfig as error:

@@ -87,6 +87,10 @@ class LiveBoard:
         await self._make(key)
         await self._react(key)
 
+    def moved(self, key: TurnKey) -> None:
+        """Its issue went elsewhere."""
+        self._threads.pop(key, None)
+
     async def boxes(self, key: TurnKey) -> list[Box]:
         """What may be ticked in its comment now."""
         session = await sessions.session(self._store, key.session)
@@ -129,11 +133,13 @@ class LiveBoard:
             self._writers[installation] = asyncio.create_task(self._write(installation))
 
     async def _thread(self, key: TurnKey) -> Thread:
-        """Where the turn was asked for: that is where its comment lives."""
+        """Where the turn was asked for, or where that issue went: that is where its comment lives."""
         if key not in self._threads:
             turn = await sessions.turn(self._store, key)
             home = (await sessions.session(self._store, key.session)).thread
-            self._threads[key] = Thread(home.repo, home.installation, turn.number, home.is_pull)
+            here = Thread(home.repo, home.installation, turn.number, home.is_pull)
+            comment = await comments.get(self._store, key)
+            self._threads[key] = (comment.moved_to if comment else None) or here
         return self._threads[key]
 
     async def _write(self, installation: InstallationId) -> None:
@@ -152,9 +158,9 @@ class LiveBoard:
             await due.wait(pause)
             return
         crowded = due.sessions() > allowance.rule.most_sessions
-        entry, wrote = due.take(key), True
+        entry = due.take(key)
         try:
-            wrote = await self._edit(installation, key, entry, crowded=crowded)
+            await self._edit(installation, key, entry, crowded=crowded)
         except TransientError as error:
             due.put_back(key, entry)
             await self._purse.refused(installation, error.retry_after)
@@ -164,28 +170,23 @@ class LiveBoard:
         except Exception:  # one comment that cannot be rendered must not silence the others
             log.exception("live comment failed", extra={"turn": key.workflow_id})
             _put_back_final(due, key, entry)
-        if wrote:
-            due.written(key)
 
-    async def _edit(self, installation: InstallationId, key: TurnKey, entry: Due, *, crowded: bool) -> bool:
-        """False when there was nothing to write."""
+    async def _edit(self, installation: InstallationId, key: TurnKey, entry: Due, *, crowded: bool) -> None:
         comment = await comments.get(self._store, key)
         if comment is None or comment.final:
-            return False
+            return
         if comment.comment_id is None:
             comment = await self._make(key)
         await self._react(key)
         page = await self._page.render(key, crowded=crowded)
         if not entry.first and not self._is_worth_it(key, page, comment, crowded=crowded):
-            return False
-        wrote = comment.comment_id is not None and _digest(page.body) != comment.body_sha256
-        if wrote:
-            assert comment.comment_id is not None
+            return
+        if comment.comment_id is not None and _digest(page.body) != comment.body_sha256:
             await self._purse.spend(installation)
+            self._due[installation].began()
             await self._put(key, comment.comment_id, page.body)
         await comments.shown(self._store, comment, _digest(page.body), page.still, final=page.final)
         self._note(key, page)
-        return wrote
 
     def _is_worth_it(self, key: TurnKey, page: Rendered, comment: LiveComment, *, crowded: bool) -> bool:
         """Of a change for which nobody waits in particular."""
@@ -222,6 +223,9 @@ class LiveBoard:
             log.info("there is no place for a live comment", extra={"turn": key.workflow_id, "error": str(refused)})
             return
         await comments.made(self._store, key, made)
+        comment = await comments.get(self._store, key)
+        if comment is not None and comment.moved_to is not None:  # it came along, and shows what it showed before
+            await self._outbound.edit_comment(thread, made, body)
 
 
 def _put_back_final(due: DueList, key: TurnKey, entry: Due) -> None:

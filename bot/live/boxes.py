@@ -67,6 +67,14 @@ def ticked(before: str, after: str, offered: Sequence[Box], word: str) -> list[B
     return [box for box in offered if box.text(word) in new]
 
 
+def meant(found: Sequence[Box]) -> Box | None:
+    """Of several ticked at once the one that is clear: to stop, or of two kinds of yes the one that reaches less."""
+    if len(found) == 1 or STOP in found:
+        return found[0] if len(found) == 1 else STOP
+    same = {box.command.removesuffix(" session") for box in found}
+    return min(found, key=lambda box: len(box.command)) if len(same) == 1 else None
+
+
 def newly(before: str, after: str) -> bool:
     """Whether any box at all was ticked."""
     return bool(_ticked(after) - _ticked(before))

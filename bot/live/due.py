@@ -50,8 +50,9 @@ class DueList:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._entries: dict[TurnKey, Due] = {}
-        self._written: dict[TurnKey, float] = {}
-        self._last_written = -FOREVER
+        self._last_began = -FOREVER
+        self._since: dict[TurnKey, float] = {}
+        """Of the oldest news that its comment does not show."""
         self._heard: dict[TurnKey, float] = {}
         self._wake = asyncio.Event()
 
@@ -62,6 +63,7 @@ class DueList:
         entry = self._entries.setdefault(key, Due())
         entry.weight = max(entry.weight, weight)
         self._heard[key] = self._clock()
+        self._since.setdefault(key, self._heard[key])
         self._wake.set()
 
     def sessions(self) -> int:
@@ -73,15 +75,15 @@ class DueList:
     def forget(self, key: TurnKey) -> None:
         """It has ended."""
         self._heard.pop(key, None)
-        self._written.pop(key, None)
+        self._since.pop(key, None)
 
     def next(self, now: float, allowance: Allowance) -> tuple[TurnKey, float]:
-        """The one to write next and how long to wait before: the weightiest, then the one that waited longest."""
+        """The one to write next and how long to wait before: the weightiest, then the one with the oldest news."""
         here = self._clock()
         waits = {
             True: allowance.wait_seconds(now, first=True),
             False: max(
-                allowance.wait_seconds(now, first=False), self._last_written + allowance.spacing_seconds(now) - here
+                allowance.wait_seconds(now, first=False), self._last_began + allowance.spacing_seconds(now) - here
             ),
         }
 
@@ -90,7 +92,7 @@ class DueList:
             return max(waits[entry.first], entry.not_before - here, 0.0)
 
         def rank(key: TurnKey) -> tuple[float, int, float]:
-            return wait(key), -self._entries[key].weight, self._written.get(key, -FOREVER)
+            return wait(key), -self._entries[key].weight, self._since.get(key, FOREVER)
 
         key = min(self._entries, key=rank)
         self._wake.clear()
@@ -105,16 +107,18 @@ class DueList:
             return
 
     def take(self, key: TurnKey) -> Due:
+        """To be written now; what is news from here on is not in it."""
+        self._since.pop(key, None)
         return self._entries.pop(key)
+
+    def began(self) -> None:
+        """A write goes out: the next is spaced from here, however long this one takes."""
+        self._last_began = self._clock()
 
     def put_back(self, key: TurnKey, entry: Due) -> None:
         """It could not be written: later, and later each time."""
         known = self._entries.setdefault(key, entry)
+        self._since.setdefault(key, self._clock())
         known.weight = max(known.weight, entry.weight)
         known.tries = entry.tries + 1
         known.not_before = self._clock() + min(FIRST_RETRY_SECONDS * 2**known.tries, LONGEST_PAUSE_SECONDS)
-
-    def written(self, key: TurnKey) -> None:
-        now = self._written[key] = self._last_written = self._clock()
-        if len(self._written) > 1000:
-            self._written = {one: at for one, at in self._written.items() if now - at < LONGEST_PAUSE_SECONDS}

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from bot import endings, replies
 from bot.command_options import shown
-from bot.live import asides, asked, boxes, sections
+from bot.live import asides, asked, boxes, saving, sections
 from bot.live.figures import duration, tokens
-from bot.models import Outcome
+from bot.models import Outcome, TurnState
 from bot.outbound import neutralise, truncate
 
 if TYPE_CHECKING:
@@ -53,8 +53,15 @@ def _headline(view: View, outcome: Outcome) -> str:
 def _detail(view: View) -> str:
     """Of a plan it says that it waits, which is over once it has its answer."""
     over = view.turn.outcome is Outcome.PLANNED and asked.settled(view) is not None
-    words = "" if over else view.turn.detail or ""
+    words = "" if over else "\n\n".join(filter(None, (view.turn.detail, _asked_too_late(view))))
     return truncate.truncate(words[: 2 * MOST_DETAIL], MOST_DETAIL, SHORTENED)
+
+
+def _asked_too_late(view: View) -> str:
+    """So that nobody wonders what became of their `stop`."""
+    login = view.turn.stop_requested
+    late = login is not None and view.turn.outcome is not Outcome.STOPPED
+    return endings.asked_too_late(login) if late and login else ""
 
 
 def _answer(view: View) -> str:
@@ -86,8 +93,10 @@ def verified(rows: list[dict[str, Any]], outcome: Outcome) -> str:
 
 
 def _saved(view: View) -> str:
+    if view.turn.state is not TurnState.DONE:
+        return saving.words(view.turn)
     if view.turn.rescue_ref:
-        return endings.rescued(view.turn.rescue_ref)
+        return endings.rescued(view.turn.rescue_ref, view.turn.rescue_until)
     return endings.kept_on_host(view.turn.kept) if view.turn.kept else ""
 
 
@@ -95,7 +104,15 @@ def _next(view: View, outcome: Outcome) -> str:
     if (one := asked.settled(view)) is not None:
         return f"**Next:** {replies.next_after(one.state, view.command)}"
     ceiling = view.turn.agent_error == "ceiling_exhausted"
-    return f"**Next:** {replies.what_next(outcome, view.command, ceiling=ceiling)}"
+    instead = replies.checks_failed(view.command) if _checks_failed(view, outcome) else ""
+    if outcome is Outcome.NEEDS_INPUT and view.boxes:
+        instead = replies.tick_or_say(view.command)
+    return f"**Next:** {instead or replies.what_next(outcome, view.command, ceiling=ceiling)}"
+
+
+def _checks_failed(view: View, outcome: Outcome) -> bool:
+    pushed = outcome in (Outcome.PULL_REQUEST, Outcome.PUSHED)
+    return pushed and any(row["exit_code"] != 0 for row in view.verified)
 
 
 def _meter(view: View) -> str:

@@ -6,7 +6,7 @@ Admission starts the first round, so the place that a comment shows is the place
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 from statistics import median
@@ -42,6 +42,9 @@ class Standing(Waiting, Protocol):
 
 
 W = TypeVar("W", bound=Waiting)
+Caps = Mapping[InstallationId, int]
+"""How many may run at once of accounts that have set a limit of their own."""
+NO_CAPS: Caps = {}
 
 
 @dataclass(frozen=True)
@@ -57,26 +60,35 @@ class Place:
     """Ended turns that the estimate goes by."""
 
 
-def rounds(queued: Sequence[W], running: Sequence[Waiting], limits: Limits) -> Iterator[list[W]]:
+def rounds(queued: Sequence[W], running: Sequence[Waiting], limits: Limits, caps: Caps = NO_CAPS) -> Iterator[list[W]]:
     """First those that need only a free place, fairest first; then those for whom something of theirs must end.
 
     `queued` is oldest first. A later turn of a thread never overtakes an earlier one.
     """
+    busy = Counter(turn.installation_id for turn in running)
     shares = Counter(turn.installation_id for turn in running)
     threads = {turn.thread_id for turn in running}
     repos = Counter(turn.repo_id for turn in running)
     waiting, most = list(queued), max(1, limits.repo_sessions)
     while waiting:
         taken: list[W] = []
-        while able := [turn for turn in _heads(waiting, threads) if repos[turn.repo_id] < most]:
+        while able := [
+            one for one in _heads(waiting, threads) if repos[one.repo_id] < most and _has_room(one, busy, caps)
+        ]:
             turn = min(able, key=lambda one: (shares[one.installation_id], one.created_at))
             waiting.remove(turn)
             taken.append(turn)
             threads.add(turn.thread_id)
             repos[turn.repo_id] += 1
             shares[turn.installation_id] += 1
+            busy[turn.installation_id] += 1
         yield taken
-        threads, repos = set(), Counter()
+        threads, repos, busy = set(), Counter(), Counter()
+
+
+def _has_room(turn: Waiting, busy: Mapping[InstallationId, int], caps: Caps) -> bool:
+    cap = caps.get(turn.installation_id)
+    return cap is None or busy.get(turn.installation_id, 0) < max(1, cap)
 
 
 def _heads(waiting: Sequence[W], busy: Set[str]) -> list[W]:
@@ -88,12 +100,18 @@ def _heads(waiting: Sequence[W], busy: Set[str]) -> list[W]:
 
 
 def place(
-    key: TurnKey, standing: Sequence[Standing], lately: Sequence[float], limits: Limits, now: float
+    key: TurnKey,
+    standing: Sequence[Standing],
+    lately: Sequence[float],
+    limits: Limits,
+    now: float,
+    *,
+    caps: Caps = NO_CAPS,
 ) -> Place | None:
     """None for a turn that does not wait."""
     running = [one for one in standing if one.state is TurnState.RUNNING]
     queued = [one for one in standing if one.state is TurnState.QUEUED]
-    line = list(chain.from_iterable(rounds(queued, running, limits)))
+    line = list(chain.from_iterable(rounds(queued, running, limits, caps)))
     found = next((at for at, one in enumerate(line) if one.key == key), None)
     if found is None:
         return None

@@ -8,15 +8,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bot import endings
 from bot.live import asked as asked_of
-from bot.live import boxes, line, render
+from bot.live import boxes, line, render, saving
 from bot.live.boxes import Box
 from bot.live.folds import Folds
 from bot.live.line import Place
 from bot.live.state import LiveState
 from bot.models import Outcome, Thread, TurnKey, TurnState
 from bot.settings import Limits
-from bot.store import approvals, gateway, machines, samples, sessions, switches
+from bot.store import approvals, choices, gateway, machines, samples, sessions, switches
 from bot.store import line as standing
 from bot.store.approvals import Approval, Kind, Standing
 from bot.store.base import Store
@@ -59,6 +60,11 @@ class View:
     """So many sessions are at work that this comment is written at the start and at the end only."""
     public_url: str = ""
     """Where our pages are; empty where nobody else can reach them."""
+
+    @property
+    def ended(self) -> bool:
+        """As far as people are concerned."""
+        return self.turn.state is TurnState.DONE or saving.is_said(self.turn, self.now)
 
     @property
     def page_url(self) -> str:
@@ -140,6 +146,8 @@ class Page:
         offered = [box for one in _open(asked) for box in boxes.to_answer(one.id, plan=one.kind is Kind.PLAN)]
         if turn.state is not TurnState.DONE:
             return offered + [boxes.STOP] * (turn.stop_requested is None)
+        if turn.stop_requested == endings.TRANSFERRED:  # what is ticked elsewhere would be asked of another thread
+            return []
         latest = await sessions.latest(self._store, session.thread)
         if latest is None or latest.key != turn.key:
             return []
@@ -152,7 +160,8 @@ class Page:
             return None
         waiting = await standing.standing(self._store)
         lately = await standing.lately(self._store, KNOWN_TURNS)
-        return line.place(turn.key, waiting, lately, self._limits, self._clock())
+        caps = await choices.caps(self._store)
+        return line.place(turn.key, waiting, lately, self._limits, self._clock(), caps=caps)
 
 
 def _open(asked: Sequence[Approval]) -> list[Approval]:

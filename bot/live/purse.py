@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import asyncio
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import asdict
 
@@ -14,34 +15,43 @@ from bot.store.bucket import Bucket
 
 
 class Purse:
-    """Its stored rows are written by one writer an installation; what others make is noted, and counted then."""
+    """What anybody makes is noted, and taken off at the next look."""
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store = store
         self._clock = clock
         self._noted: Counter[InstallationId] = Counter()
+        self._changing: defaultdict[InstallationId, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def note(self, installation: InstallationId) -> None:
         """Something was made there: a comment, a pull request, an answer."""
         self._noted[installation] += 1
 
     async def look(self, installation: InstallationId) -> Allowance:
-        stored, now = await bucket.read(self._store, installation), self._clock()
-        allowance = _of(stored, now)
-        noted = self._noted[installation]
-        return allowance.spent(now, noted) if noted else allowance
+        async with self._changing[installation]:
+            return await self._settled(installation)
 
     async def spend(self, installation: InstallationId) -> None:
-        now = self._clock()
-        noted = self._noted.pop(installation, 0)
-        allowance = _of(await bucket.read(self._store, installation), now).spent(now, 1 + noted)
-        await self._save(installation, allowance)
+        async with self._changing[installation]:
+            allowance = await self._settled(installation)
+            await self._save(installation, allowance.spent(self._clock()))
 
     async def refused(self, installation: InstallationId, retry_after: float | None) -> None:
         """Pause for as long as GitHub said; a failure that names no time is not a refusal."""
         if retry_after is not None:
-            allowance = (await self.look(installation)).refused(self._clock(), retry_after)
+            async with self._changing[installation]:
+                allowance = await self._settled(installation)
+                await self._save(installation, allowance.refused(self._clock(), retry_after))
+
+    async def _settled(self, installation: InstallationId) -> Allowance:
+        """With what was noted taken off, once: what is taken off a full bucket at every look never comes back."""
+        noted, now = self._noted[installation], self._clock()
+        allowance = _of(await bucket.read(self._store, installation), now)
+        if noted:
+            allowance = allowance.spent(now, noted)
             await self._save(installation, allowance)
+            self._noted[installation] -= noted
+        return allowance
 
     async def _save(self, installation: InstallationId, allowance: Allowance) -> None:
         await bucket.save(self._store, installation, Bucket(**asdict(allowance)))

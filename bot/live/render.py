@@ -34,7 +34,7 @@ class Part:
 
 def comment(view: View) -> str:
     """Marker first; then what people read, the most telling lines first."""
-    texts = final.parts(view) if view.turn.state is TurnState.DONE else _running(view)
+    texts = final.parts(view) if view.ended else _running(view)
     kept = [Part(text, rank) for text, rank in texts if text]
     while sum(truncate.size(part.text) + 2 for part in kept) > ROOM and any(part.rank for part in kept):
         kept.remove(max(kept, key=lambda part: part.rank))
@@ -43,8 +43,9 @@ def comment(view: View) -> str:
 
 def _marker(view: View) -> str:
     turn = view.turn
-    outcome = f" outcome={turn.outcome}" if turn.state is TurnState.DONE and turn.outcome else ""
-    return f"<!-- forgehand:session={turn.key.session} turn={turn.key.n} state={turn.state}{outcome} -->"
+    state = TurnState.DONE if view.ended else turn.state
+    outcome = f" outcome={turn.outcome}" if view.ended and turn.outcome else ""
+    return f"<!-- forgehand:session={turn.key.session} turn={turn.key.n} state={state}{outcome} -->"
 
 
 def _running(view: View) -> list[tuple[str, int]]:
@@ -54,6 +55,7 @@ def _running(view: View) -> list[tuple[str, int]]:
         (_waiting(view), 0),
         (sections.heard(view.state), 2),
         (_asks(view), 0),
+        (boxes.rendered(view.boxes, view.command) if view.asks else "", 0),
         (_todo(view.state), 3),
         (_now(view), 0),
         (_said(view.state), 4),
@@ -63,7 +65,7 @@ def _running(view: View) -> list[tuple[str, int]]:
         (sections.withheld(view), 2),
         (_meter(view), 0),
         (sections.environment(view), 1),
-        (boxes.rendered(view.boxes, view.command), 0),
+        ("" if view.asks else boxes.rendered(view.boxes, view.command), 0),
         (_foot(view), 1),
     ]
 
@@ -157,4 +159,4 @@ def _foot(view: View) -> str:
     if view.turn.stop_requested:
         return f"<sub>{rarely}{watch}The work so far is kept.</sub>"
     kept = "" if view.turn.state is TurnState.QUEUED else "; the work so far is kept"
-    return f"<sub>{rarely}{watch}Tick the box or comment `{view.command} stop` to end it{kept}.</sub>"
+    return f"<sub>{rarely}{watch}Tick *Stop* or comment `{view.command} stop` to end it{kept}.</sub>"

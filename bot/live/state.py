@@ -27,6 +27,7 @@ MOST_FILES = 500
 LOG_LINES = 40
 LOG_LINE_LENGTH = 160
 REFUSED_STATUSES = (401, 403)
+NOT_PASSED_ON = "(not passed on: they may no longer write to this repository)"
 MOST_ASKED = 100
 """Questions that a turn is answered; an agent that asks more often waits in vain."""
 
@@ -101,7 +102,8 @@ class LiveState:
         """A line of our own between the agent's: of another kind than ours knows, it changes nothing."""
         with contextlib.suppress(ValueError, KeyError, TypeError):
             found = json.loads(line)
-            self.heard.append((str(found["author"]), str(found["text"])))
+            words = NOT_PASSED_ON if found.get("withheld") is True else str(found["text"])
+            self.heard.append((str(found["author"]), words))
 
     def _tool(self, event: ToolCalled | ToolReturned, at: float) -> None:
         if isinstance(event, ToolCalled):

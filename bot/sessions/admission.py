@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from bot.engine.protocol import Engine
 from bot.live import line
 from bot.live.board import LiveBoard
+from bot.live.line import Caps
 from bot.settings import Limits
-from bot.store import sessions, switches
+from bot.store import choices, sessions, switches
 from bot.store.base import Store
 from bot.store.sessions import Turn
 
@@ -20,9 +21,9 @@ LOOK_SECONDS = 15.0
 RECONCILE_SECONDS = 60.0
 
 
-def choose(queued: Sequence[Turn], running: Sequence[Turn], limits: Limits) -> list[Turn]:
+def choose(queued: Sequence[Turn], running: Sequence[Turn], limits: Limits, caps: Caps = line.NO_CAPS) -> list[Turn]:
     """Those that may start now, in order; `queued` is oldest first."""
-    first: list[Turn] = next(line.rounds(queued, running, limits), [])
+    first: list[Turn] = next(line.rounds(queued, running, limits, caps), [])
     return first[: max(0, limits.max_sessions - len(running))]
 
 
@@ -68,7 +69,8 @@ class Admission:
     async def round(self) -> None:
         running = await sessions.running(self._store)
         paused = await switches.paused_at(self._store) is not None
-        for turn in choose([] if paused else await sessions.queued(self._store), running, self._limits):
+        queued = [] if paused else await sessions.queued(self._store)
+        for turn in choose(queued, running, self._limits, await choices.caps(self._store)):
             await sessions.start(self._store, turn.key)
             await self._engine.submit(turn.key, turn.thread_id)
         for turn in running:

@@ -84,7 +84,7 @@ class _Asking:
 
     async def _tell(self, approval: Approval, request_id: str) -> None:
         n = self._turn.key.n
-        if approval.state is Standing.APPROVED:
+        if approval.state is Standing.APPROVED and not approval.late:
             await self._environment.permit(n, request_id)
         elif approval.state is Standing.DENIED:
             await self._environment.forbid(n, request_id, f"{approval.answered_by} said no. Go on without it.")
@@ -151,18 +151,19 @@ def _is_seen(letter: str) -> bool:
 
 
 async def close(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
-    """The agent has ended: what nobody answered, and a yes that it was not told of, is left to a later yes."""
+    """The agent has ended: what nobody answered is left to a later yes, and a yes that it was not told of is one."""
     await approvals.expire_questions(services.store, turn.key)
     for one in await approvals.of_turn(services.store, turn.key):
         if one.kind is not Kind.TOOL or one.state is not Standing.APPROVED or one.late:
             continue
-        if not await environment.permit(turn.key.n, one.request_id):
-            await approvals.missed(services.store, one.id)
+        heard = await environment.permit(turn.key.n, one.request_id)
+        if not heard and (key := await approvals.missed(services.store, one.id)):
+            services.board.touch(key)
 
 
 async def unanswered(services: Services, turn: Turn) -> str | None:
     """The question that ended the turn, in words; None where none did."""
     for one in await approvals.of_turn(services.store, turn.key):
-        if one.kind is Kind.TOOL and one.state is Standing.EXPIRED:
+        if one.kind is Kind.TOOL and (one.state is Standing.EXPIRED or one.late):
             return endings.nobody_answered(one.id, str(one.matter["shown"]), services.settings.command)
     return None

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Self
 
-from bot import replies
+from bot import account_settings, replies
+from bot.account_settings import Choices
+from bot.models import InstallationId
 from bot.sessions import budget
 from bot.sessions.budget import Decision, Ledger
 from bot.settings import Limits
-from bot.store import spend
+from bot.store import choices, spend
 from bot.store.base import Store
 from bot.store.spend import Cost, Payer, Payers, Window
 
@@ -45,7 +47,7 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class Ceilings:
-    """All that the operator has set; 0: no limit."""
+    """All that the operator has set, and an account has narrowed; 0: no limit."""
 
     day_usd: float
     month_usd: float
@@ -64,6 +66,11 @@ class Ceilings:
             repo_day_usd=limits.repo_day_budget_usd,
             repo_month_usd=limits.repo_month_budget_usd,
         )
+
+    def narrowed(self, own: Choices) -> Self:
+        """By what the account has set: the same limits in the same order, none of them higher."""
+        narrow = account_settings.narrowed(Limits(day_budget_usd=self.day_usd, month_budget_usd=self.month_usd), own)
+        return replace(self, day_usd=narrow.day_budget_usd, month_usd=narrow.month_budget_usd)
 
     def all(self) -> tuple[Ceiling, ...]:
         every = (
@@ -84,6 +91,10 @@ class Ceilings:
         """`spent` is what the `windows` hold."""
         pairs = zip(self.all(), spent, strict=True)
         return [(one, Ledger(cost.usd, cost.reserved_usd, one.usd)) for one, cost in pairs if cost is not None]
+
+
+async def of_account(store: Store, limits: Limits, installation: InstallationId) -> Ceilings:
+    return Ceilings.of(limits).narrowed(await choices.of(store, installation))
 
 
 async def ledgers(store: Store, ceilings: Ceilings, payers: Payers, now: float) -> list[tuple[Ceiling, Ledger]]:

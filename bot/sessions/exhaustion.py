@@ -45,8 +45,7 @@ async def found(services: Services, turn: Turn, *, refused: bool) -> Exhaustion 
 
 async def before_the_start(services: Services, turn: Turn) -> Exhaustion | None:
     """For a turn that has waited: what it was admitted with may be spent by now."""
-    limits = Ceilings.of(services.settings.limits)
-    ceiling = await ceilings.reached(services.store, limits, payers(turn), services.clock())
+    ceiling = await ceilings.reached(services.store, await _limits(services, turn), payers(turn), services.clock())
     return Exhaustion(CEILING, ceiling.sentence()) if ceiling else None
 
 
@@ -59,5 +58,8 @@ async def share(services: Services, turn: Turn) -> float:
 
 
 async def _ledgers(services: Services, turn: Turn) -> list[tuple[ceilings.Ceiling, Ledger]]:
-    limits = Ceilings.of(services.settings.limits)
-    return await ceilings.ledgers(services.store, limits, payers(turn), services.clock())
+    return await ceilings.ledgers(services.store, await _limits(services, turn), payers(turn), services.clock())
+
+
+async def _limits(services: Services, turn: Turn) -> Ceilings:
+    return await ceilings.of_account(services.store, services.settings.limits, turn.installation_id)

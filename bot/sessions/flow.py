@@ -15,7 +15,7 @@ from bot import endings, logs
 from bot.errors import BotError, GitHubRefused, TransientError, UserError
 from bot.git.errors import MirrorLost
 from bot.models import Outcome, Step, TurnKey, TurnState
-from bot.sessions import detours, environments, losses, moves
+from bot.sessions import detours, environments, heralds, losses, moves
 from bot.sessions.moves import End, Move, To
 from bot.sessions.remote import follow_move, restore_mirror
 from bot.sessions.services import Services
@@ -35,6 +35,8 @@ LOOK_SECONDS = 2.0
 """How often a wish to stop is looked for when nothing wakes us."""
 INTERRUPTIBLE = (Step.PREPARE, Step.FURNISH, Step.VERIFY)
 """Steps that a wish to stop cuts short: they may take long, and are repeated or left out without harm."""
+HERALDED = (Step.COLLECT, Step.PUBLISH, Step.SETTLE)
+"""Steps that save the work, which go on when somebody has asked to stop; that it was heard is said beside them."""
 
 StepFunction = Callable[[Services, Turn], Awaitable[Move]]
 STEPS: dict[Step, StepFunction] = {
@@ -88,6 +90,8 @@ class Flow:
                 return detours.stopped(turn)
             if turn.step in INTERRUPTIBLE:
                 return await self._interruptible(turn)
+            if turn.step in HERALDED:
+                return await self._heralded(turn)
             return await STEPS[turn.step](self._services, turn)
         except (TransientError, asyncio.CancelledError):
             raise
@@ -128,6 +132,14 @@ class Flow:
             for task in (working, wish):
                 task.cancel()
             await asyncio.gather(working, wish, return_exceptions=True)
+
+    async def _heralded(self, turn: Turn) -> Move:
+        saying = asyncio.ensure_future(heralds.herald(self._services, turn))
+        try:
+            return await STEPS[turn.step](self._services, turn)
+        finally:
+            saying.cancel()
+            await asyncio.gather(saying, return_exceptions=True)
 
     async def _wish_to_stop(self, key: TurnKey) -> Turn:
         while True:

@@ -9,6 +9,7 @@ import shutil
 from bot import endings
 from bot.models import Outcome, Step
 from bot.sessions import checkpoints, exhaustion, keeping, transcripts
+from bot.sessions.forgetting import REFUSED
 from bot.sessions.moves import End, Move, To
 from bot.sessions.services import Services
 from bot.sessions.steps import collect
@@ -31,7 +32,7 @@ GO_ON = (
 def prompt(turn: Turn) -> str:
     """What the agent is given to read: at a further beginning, with a word on what has happened."""
     assert turn.context is not None
-    if not turn.resumptions:
+    if not turn.resumptions or turn.agent_error == REFUSED:  # that one had not begun
         return turn.context
     return GO_ON + turn.context
 

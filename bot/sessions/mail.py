@@ -6,8 +6,9 @@ import contextlib
 
 from bot import prompt
 from bot.errors import GitHubRefused
+from bot.sessions import enclosures, trust
 from bot.sessions.services import Services
-from bot.store import messages
+from bot.store import messages, sessions
 from bot.store.messages import Message
 from bot.store.sessions import Turn
 from sandbox.execution import ExecutionEnvironment
@@ -19,14 +20,25 @@ async def deliver(services: Services, turn: Turn, environment: ExecutionEnvironm
     """Beside the run, until the agent takes nothing more."""
     while True:
         for message in await messages.waiting(services.store, turn.key):
-            if not await _give(services, turn, message, environment):
+            if not await _is_allowed(services, turn, message):
+                await messages.refuse(services.store, message)
+                services.board.touch(turn.key)
+            elif not await _give(services, turn, message, environment):
                 return
         await services.signals.wait(turn.key, LOOK_SECONDS)
 
 
+async def _is_allowed(services: Services, turn: Turn, message: Message) -> bool:
+    """Asked again now: its author may have lost access since it was said."""
+    thread = (await sessions.session(services.store, turn.key.session)).thread
+    reads = services.github.installation(thread.installation)
+    return await trust.may_write(reads, thread.repo, message.author, message.request.requester_id)
+
+
 async def _give(services: Services, turn: Turn, message: Message, environment: ExecutionEnvironment) -> bool:
     """The reaction comes before the row: repeated after a crash, each of them is done once."""
-    words = services.redactor.redact(prompt.interjection(message.author, message.text, message.request.spot))
+    words = prompt.interjection(message.author, message.text, message.request.spot)
+    words = services.redactor.redact(await enclosures.added(services, turn, message, environment, words))
     if not await environment.steer(turn.key.n, f"said-{message.source}", words):
         return False
     new = message.request
@@ -44,5 +56,7 @@ async def pass_on(services: Services, turn: Turn) -> None:
     for message in await messages.waiting(services.store, turn.key):
         if turn.stop_requested:
             await messages.drop(services.store, message)
+        elif not await _is_allowed(services, turn, message):
+            await messages.refuse(services.store, message)
         elif key := await messages.move(services.store, message):
             services.board.touch(key)

@@ -7,7 +7,7 @@ from bot.models import Outcome
 from bot.outbound import neutralise
 from bot.sessions.moves import End, Move
 from bot.sessions.services import Services
-from bot.store import approvals
+from bot.store import approvals, sessions
 from bot.store.approvals import Kind, Question
 from bot.store.sessions import Turn
 
@@ -25,8 +25,9 @@ def bounded(words: str) -> str:
 
 async def offer(services: Services, turn: Turn) -> Move:
     """Nothing waits but a row: no environment, no process."""
-    if turn.outcome is not None:
-        return End(turn.outcome, turn.detail or "")
+    now = await sessions.turn(services.store, turn.key)  # it may have been stopped meanwhile
+    if now.outcome is not None:
+        return End(now.outcome, now.detail or "")
     plan = (turn.agent_result or "").strip()
     if not plan:
         return End(Outcome.NEEDS_INPUT, endings.no_plan())

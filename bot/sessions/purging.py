@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
 from bot.errors import BotError
+from bot.sessions import rescues
 from bot.sessions.services import Services
 from bot.store import audit, repos, upkeep
 from bot.store.repos import Gone
@@ -18,7 +20,7 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 30.0
 TIDY_SECONDS = 3600.0
 KEPT_DAYS = 30.0
-"""Work that lies here because it could not be pushed: the comment promises as much."""
+"""Work that lies here because it could not be pushed, also since the App was removed: the comment promises as much."""
 
 
 class Purging:
@@ -32,6 +34,7 @@ class Purging:
             looks += 1
             try:
                 await self.forget_removed()
+                await rescues.expire(self._services)
                 if looks % int(TIDY_SECONDS / LOOK_SECONDS) == 0:
                     await self.tidy()
             except (BotError, OSError) as error:
@@ -57,16 +60,26 @@ class Purging:
         services, name = self._services, f"{gone.owner}/{gone.name}"
         transcripts = services.settings.data_dir / "transcripts"
         held = await repos.agent_sessions(services.store, gone.id)
+        turns = await repos.turns_held(services.store, gone.id)
+        bundles = [services.settings.data_dir / "kept" / one.kept for one in turns if one.kept and one.is_old]
         await services.cache.remove(gone.id)
-        await asyncio.to_thread(_remove, [transcripts / f"{one}.jsonl" for one in held])
+        await asyncio.to_thread(_remove, [*bundles, *(transcripts / f"{one}.jsonl" for one in held)])
+        await asyncio.to_thread(_remove_folders, [services.turn_folder(one.key.workflow_id) for one in turns])
         await repos.purged(services.store, gone.id)
-        await audit.add(services.store, "github", "repository forgotten", name, f"{len(held)} transcripts")
+        said = f"{len(held)} transcripts, {len(bundles)} bundles"
+        await audit.add(services.store, "github", "repository forgotten", name, said)
         log.info("a repository was taken away; what was held of it is gone", extra={"repo": name})
 
 
 def _remove(files: Iterable[Path]) -> None:
     for file in files:
         file.unlink(missing_ok=True)
+
+
+def _remove_folders(folders: Iterable[Path]) -> None:
+    """Of turns that have ended: what was gathered for them, images too."""
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove_older(folder: Path, before: float) -> None:

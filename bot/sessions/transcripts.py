@@ -34,6 +34,13 @@ async def restore(services: Services, agent_session: str, environment: Execution
     return True
 
 
+async def set_aside(services: Services, agent_session: str) -> None:
+    """It is not brought back any more; kept for who wants to know why."""
+    path = _path(services, agent_session)
+    if path.is_file():
+        await asyncio.to_thread(path.replace, path.with_suffix(".refused"))
+
+
 def _is_whole(data: bytes) -> bool:
     """Lines of JSON, the last one perhaps cut off; at least one of them."""
     lines = data.split(b"\n")[:-1] or [data]

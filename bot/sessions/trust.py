@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from bot.errors import NotFound
+from bot.errors import GitHubRefused, NotFound
 from bot.github.client import Installation
 from bot.github.types import Comment, Issue
 from bot.models import Person, Repo
 
 MOST_AUTHORS = 30
 """Beyond these, nobody is asked about any more: their words are data."""
+
+
+async def may_write(reads: Installation, repo: Repo, login: str, user_id: int) -> bool:
+    """Now, by GitHub's word; a person, a repository or an installation that is gone: no, as far as we know."""
+    try:
+        answered_id, permission = await reads.permission(repo, login)
+    except GitHubRefused:
+        return False
+    return answered_id == user_id and permission.may_write
 
 
 class Trust:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 import msgspec
 
 from bot.models import SessionId, TurnKey
-from bot.store import audit
+from bot.store import audit, sessions
 from bot.store.base import Store
-from bot.store.records import Record
+from bot.store.records import NewTurn, Record
 from bot.store.rows import Database, many, one, run
 
 
@@ -86,6 +86,8 @@ class Answer:
     scope: Scope = Scope.ONCE
     over: tuple[Standing, ...] = field(default=(Standing.OPEN,))
     """Which states it may still change."""
+    begins: NewTurn | None = None
+    """Of a yes: the turn that it is worth where the agent is not there to hear it."""
 
 
 _SELECT = "SELECT * FROM approvals "
@@ -95,7 +97,7 @@ VALUES (:id, :session, :n, :kind, 'open', :request, :matter, :at, :expires_at)
 """
 _ANSWER = """
 UPDATE approvals SET state = :state, answered_by = :login, answered_at = :at, scope = :scope, source = :source,
-       late = CASE state WHEN 'expired' THEN 1 ELSE 0 END
+       begins = :begins, late = CASE state WHEN 'expired' THEN 1 ELSE 0 END
 WHERE id = :id AND state = :was
 """
 
@@ -140,13 +142,18 @@ async def expire(store: Store, approval_id: str) -> None:
     await store.write(lambda db: run(db, sql, id=approval_id))
 
 
-async def missed(store: Store, approval_id: str) -> None:
-    """A yes that came when its agent had ended already: it can be given again, and begins the next turn then."""
-    sql = """
-    UPDATE approvals SET state = 'expired', scope = 'once', answered_by = NULL, answered_at = NULL, source = NULL
-    WHERE id = :id AND state = 'approved' AND late = 0
-    """
-    await store.write(lambda db: run(db, sql, id=approval_id))
+async def missed(store: Store, approval_id: str) -> TurnKey | None:
+    """A yes that came when its agent had ended already counts as a late one does: the next turn, begun once."""
+    at = store.now()
+    late = "UPDATE approvals SET late = 1 WHERE id = :id AND state = 'approved' AND late = 0"
+
+    def work(db: Database) -> TurnKey | None:
+        row = one(db, "SELECT begins FROM approvals WHERE id = :id", id=approval_id)
+        if not run(db, late, id=approval_id) or row is None or row["begins"] is None:
+            return None
+        return sessions.put_turn(db, msgspec.json.decode(row["begins"], type=NewTurn), at)
+
+    return await store.write(work)
 
 
 async def expire_questions(store: Store, key: TurnKey) -> None:
@@ -184,7 +191,8 @@ def _id(db: Database, question: Question) -> str:
 
 
 def _answer(db: Database, approval_id: str, given: Answer, at: float) -> bool:
-    words = {"state": given.state, "login": given.login, "scope": given.scope, "source": given.source}
+    begins = msgspec.json.encode(replace(given.begins, delivery=None)).decode() if given.begins else None
+    words = {"begins": begins, "state": given.state, "login": given.login, "scope": given.scope, "source": given.source}
     if any(run(db, _ANSWER, id=approval_id, was=was, at=at, **words) for was in given.over):
         entry = f"{given.state}:{approval_id}:{given.source}"
         audit.note(db, audit.Entry(entry, at, given.login, given.state, approval_id, f"{given.scope}, {given.source}"))

@@ -9,6 +9,8 @@ from bot.store.base import Store
 from bot.store.records import Record
 from bot.store.rows import Database, many, run
 
+_KEYS = {"key": "ANTHROPIC_API_KEY", "token": "CLAUDE_CODE_OAUTH_TOKEN"}
+
 
 @dataclass(frozen=True)
 class Entry(Record):
@@ -38,6 +40,13 @@ async def add(store: Store, actor: str, action: str, subject: str, detail: str |
 def put(db: Database, at: float, actor: str, action: str, subject: str, detail: str | None = None) -> None:
     """`add` as a part of a larger transaction."""
     note(db, Entry(uuid.uuid4().hex, at, actor, action, subject, detail))
+
+
+async def about(store: Store, account: str, limit: int) -> list[Entry]:
+    """What was done to an account and its keys, the newest first."""
+    sql = "SELECT * FROM audit WHERE subject IN (:account, :key, :token) ORDER BY at DESC, id LIMIT :limit"
+    subjects = {"account": account, **{name: f"{kind} of {account}" for name, kind in _KEYS.items()}}
+    return [Entry.of(row) for row in await store.read(lambda db: many(db, sql, **subjects, limit=limit))]
 
 
 async def listing(store: Store, limit: int = 1000) -> list[Entry]:

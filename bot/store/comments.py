@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.models import SessionId, TurnKey
+import msgspec
+
+from bot.models import SessionId, Thread, TurnKey
 from bot.store.base import Store
 from bot.store.records import Record
 from bot.store.rows import many, one, run
@@ -30,6 +32,8 @@ class LiveComment(Record):
     restored: int
     """How often it was put right after a bot had changed it."""
     updated_at: float
+    moved_to: Thread | None
+    """Where it went with its issue."""
 
     @property
     def key(self) -> TurnKey:
@@ -87,6 +91,12 @@ async def lost(store: Store, key: TurnKey) -> bool:
     """  # noqa: S608 - a constant
     at = store.now()
     return await store.write(lambda db: run(db, sql, session=key.session, turn=key.n, at=at)) == 1
+
+
+async def moved(store: Store, key: TurnKey, to: Thread) -> None:
+    """It went with its issue, and nobody knows what it shows there."""
+    sql = "moved_to = :place, body_sha256 = NULL, still_sha256 = NULL, remade = 0"
+    await _set(store, key, sql, place=msgspec.json.encode(to).decode())
 
 
 async def without_place(store: Store, key: TurnKey) -> None:

@@ -6,11 +6,12 @@ import hashlib
 import secrets
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from bot.account_settings import Choices
 from bot.models import InstallationId, RepoId, SessionId, TurnKey
 from bot.settings import Secret
-from bot.store import spend
+from bot.store import choices, spend
 from bot.store.base import Database, Store
 from bot.store.rows import one, run
 from bot.store.spend import (
@@ -85,6 +86,8 @@ class Standing:
     turn: Cost
     windows: tuple[Cost | None, ...] = ()
     """Of the claim's windows, in their order; None: there is nobody to have that limit."""
+    own: Choices = field(default_factory=dict)
+    """By which the account has narrowed them."""
 
 
 @dataclass(frozen=True)
@@ -249,6 +252,7 @@ def _standing(db: Database, claim: Claim) -> Standing | None:
         grant=found,
         turn=spend.of_turn(db, found.key),
         windows=tuple(spend.of_window(db, found.payers, window) for window in claim.windows),
+        own=choices.read(db, found.installation),
     )
 
 

@@ -1,10 +1,10 @@
-"""What people look at in pages, read at one moment: a session with all that is drawn of it, and lists of others."""
+"""What people look at in a session's page, read at one moment: its turns, with all that is drawn of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.models import InstallationId, Outcome, Repo, RepoId, SessionId, TurnState
+from bot.models import SessionId
 from bot.store import machines
 from bot.store.base import Store
 from bot.store.records import Record, Turn
@@ -43,57 +43,6 @@ class Look:
         return sum(usd for _, usd in self.spent)
 
 
-@dataclass(frozen=True)
-class Recent(Record):
-    """A session in a list; state and outcome are those of its last turn."""
-
-    id: SessionId
-    repo_id: RepoId
-    installation_id: InstallationId
-    owner: str
-    name: str
-    private: bool
-    default_branch: str
-    number: int
-    state: TurnState
-    outcome: Outcome | None
-    requester: str
-    prompt: str
-    pull_url: str | None
-    pull_number: int | None
-    asked_at: float
-    cost_usd: float
-
-    @property
-    def repo(self) -> Repo:
-        return Repo(self.repo_id, self.owner, self.name, self.private, self.default_branch)
-
-
-@dataclass(frozen=True)
-class Delivered(Record):
-    """What GitHub told about a repository, and what became of it."""
-
-    guid: str
-    event: str
-    action: str | None
-    received_at: float
-    state: str
-    reason: str | None
-    number: int | None
-    sender: str | None
-    session_id: SessionId | None
-    repo_id: RepoId
-    installation_id: InstallationId
-    owner: str
-    name: str
-    private: bool
-    default_branch: str
-
-    @property
-    def repo(self) -> Repo:
-        return Repo(self.repo_id, self.owner, self.name, self.private, self.default_branch)
-
-
 _POINTS = "SELECT at, cpu_percent, memory_bytes FROM samples WHERE session_id = :id ORDER BY at DESC LIMIT :most"
 _SPENT = "SELECT at, cost_usd FROM spend WHERE session_id = :id AND cost_usd > 0 ORDER BY at"
 _TOKENS = """
@@ -106,39 +55,11 @@ SELECT environment_id FROM machine_runs WHERE session_id = :id
 UNION SELECT environment_id FROM sessions WHERE id = :id AND environment_id IS NOT NULL
 """
 _MACHINES = f"SELECT COALESCE(SUM({machines.USD}), 0) AS usd FROM machine_runs WHERE session_id = :id"  # noqa: S608
-_DELIVERED = """
-SELECT deliveries.guid, deliveries.event, deliveries.action, deliveries.received_at, deliveries.state,
-       deliveries.reason, deliveries.number, deliveries.sender, deliveries.session_id, repos.id AS repo_id,
-       repos.installation_id, repos.owner, repos.name, repos.private, repos.default_branch
-FROM deliveries JOIN repos ON repos.id = deliveries.repo_id
-WHERE repos.removed_at IS NULL ORDER BY deliveries.received_at DESC, deliveries.guid LIMIT :limit
-"""
-_RECENT = """
-SELECT sessions.id, threads.repo_id, repos.installation_id, repos.owner, repos.name, repos.private,
-       repos.default_branch, threads.number, last.state, last.outcome, last.requester, last.prompt, sessions.pull_url,
-       sessions.pull_number, last.created_at AS asked_at,
-       COALESCE((SELECT SUM(spend.cost_usd) FROM spend WHERE spend.session_id = sessions.id), 0.0) AS cost_usd
-FROM sessions JOIN threads ON threads.id = sessions.thread_id JOIN repos ON repos.id = threads.repo_id
-JOIN turns AS last ON last.session_id = sessions.id
-     AND last.n = (SELECT MAX(n) FROM turns WHERE turns.session_id = sessions.id)
-WHERE repos.removed_at IS NULL
-ORDER BY last.state = 'done', last.created_at DESC, sessions.id LIMIT :limit
-"""
 
 
 async def of(store: Store, session: SessionId) -> Look:
     now = store.now()
     return await store.read(lambda db: _look(db, session, now))
-
-
-async def recent(store: Store, limit: int) -> list[Recent]:
-    """What runs or waits first, then the newest."""
-    return [Recent.of(row) for row in await store.read(lambda db: many(db, _RECENT, limit=limit))]
-
-
-async def delivered(store: Store, limit: int) -> list[Delivered]:
-    """The newest first."""
-    return [Delivered.of(row) for row in await store.read(lambda db: many(db, _DELIVERED, limit=limit))]
 
 
 def _look(db: Database, session: SessionId, now: float) -> Look:

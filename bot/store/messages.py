@@ -24,7 +24,7 @@ class MessageState(StrEnum):
     MOVED = "moved"
     """It came too late and is a turn of its own."""
     DROPPED = "dropped"
-    """The turn was stopped before the agent had it."""
+    """The turn was stopped before the agent had it, or its author may not write here any more."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,18 @@ async def delivered(store: Store, message: Message) -> None:
 
     def work(db: Database) -> None:
         if run(db, _SETTLE, source=message.source, state=MessageState.DELIVERED):
+            events.note(db, message.key, KIND, line, at)
+
+    await store.write(work)
+
+
+async def refuse(store: Store, message: Message) -> None:
+    """Its author may not say anything here any more; the turn's events say so, and not the words."""
+    at = store.now()
+    line = json.dumps({"type": KIND, "author": message.author, "withheld": True})
+
+    def work(db: Database) -> None:
+        if run(db, _SETTLE, source=message.source, state=MessageState.DROPPED):
             events.note(db, message.key, KIND, line, at)
 
     await store.write(work)

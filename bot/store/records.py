@@ -26,6 +26,7 @@ R = TypeVar("R", bound="Record")
 
 _JSON = {
     *("files_changed", "verified", "step_times", "notes", "ignored", "blocked", "spot", "matter", "request", "review"),
+    "moved_to",
     *("asked", "reruns", "failing"),
 }
 _FLAGS = {
@@ -120,6 +121,9 @@ class Turn(Record):
     checkpoint_at: float | None
     """When what it has done was last brought home, while it works."""
     stop_requested: str | None
+    stop_at: float | None
+    push_began: float | None
+    """From then on a wish to stop comes too late."""
     agent_result: str | None
     agent_error: str | None
     exit_code: int | None
@@ -130,6 +134,8 @@ class Turn(Record):
     files_changed: tuple[dict[str, Any], ...] | None
     verified: tuple[dict[str, Any], ...] | None
     rescue_ref: str | None
+    rescue_until: float | None
+    """When that is taken away; None: nobody was told."""
     kept: str | None
     attempts: int
     created_at: float

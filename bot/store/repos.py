@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bot.models import InstallationId, RepoId
+from bot.models import InstallationId, RepoId, SessionId, TurnKey
 from bot.store.base import Store
 from bot.store.records import Record
-from bot.store.rows import Database, many, run
+from bot.store.rows import Database, many, one, run
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,26 @@ class Gone(Record):
     id: RepoId
     owner: str
     name: str
+
+
+@dataclass(frozen=True)
+class Held(Record):
+    """A turn of such a repository, by which what lies of it on the host is found."""
+
+    session_id: SessionId
+    n: int
+    kept: str | None
+    finished_at: float | None
+    removed_at: float | None
+
+    @property
+    def key(self) -> TurnKey:
+        return TurnKey(self.session_id, self.n)
+
+    @property
+    def is_old(self) -> bool:
+        """It had ended before the repository was taken away."""
+        return self.finished_at is not None and self.removed_at is not None and self.finished_at < self.removed_at
 
 
 _GONE = """
@@ -32,13 +52,32 @@ _SESSIONS = """
 SELECT sessions.agent_session_id FROM sessions JOIN threads ON threads.id = sessions.thread_id
 WHERE threads.repo_id = :repo_id AND sessions.agent_session_id IS NOT NULL
 """
-_LINES = """
-DELETE FROM events WHERE session_id IN (
+_OWN = """
+WHERE session_id IN (
     SELECT sessions.id FROM sessions JOIN threads ON threads.id = sessions.thread_id WHERE threads.repo_id = :repo_id)
 """
+# What can be told of what was read, said or done there. A bundle that was kept since the App was taken away stays for
+# its time: somebody has paid for that work and was told where it is.
 _WORDS = """
-UPDATE turns SET context = NULL, instructions = NULL, agent_result = NULL, prompt = '' WHERE session_id IN (
-    SELECT sessions.id FROM sessions JOIN threads ON threads.id = sessions.thread_id WHERE threads.repo_id = :repo_id)
+UPDATE turns SET context = NULL, instructions = NULL, agent_result = NULL, detail = NULL, prompt = '', notes = NULL,
+    files_changed = NULL, verified = NULL, review = NULL, spot = NULL, config = NULL, ignored = NULL, blocked = NULL,
+    kept = CASE WHEN finished_at < :removed_at THEN NULL ELSE kept END
+"""
+_FORGOTTEN = (
+    "DELETE FROM events" + _OWN,  # noqa: S608 - constants
+    _WORDS + _OWN,
+    "DELETE FROM messages" + _OWN,  # noqa: S608 - constants
+    "DELETE FROM approvals" + _OWN,  # noqa: S608 - constants
+    "DELETE FROM samples" + _OWN,  # noqa: S608 - constants
+    "DELETE FROM findings WHERE repo_id = :repo_id",
+    "DELETE FROM ci_watches WHERE repo_id = :repo_id",
+    "DELETE FROM ci_attempts WHERE repo_id = :repo_id",
+    "UPDATE deliveries SET body = NULL WHERE repo_id = :repo_id AND state <> 'received'",
+)
+_HELD = """
+SELECT turns.session_id, turns.n, turns.kept, turns.finished_at, repos.removed_at
+FROM turns JOIN sessions ON sessions.id = turns.session_id JOIN threads ON threads.id = sessions.thread_id
+JOIN repos ON repos.id = threads.repo_id WHERE threads.repo_id = :repo_id
 """
 
 
@@ -74,8 +113,19 @@ async def back(store: Store, repos: Sequence[RepoId], installation: Installation
     await store.write(work)
 
 
+async def named(store: Store, name: str) -> RepoId | None:
+    """Of those that the App may see, by `owner/name` as GitHub compares them."""
+    sql = "SELECT id FROM repos WHERE removed_at IS NULL AND LOWER(owner || '/' || name) = :name ORDER BY id LIMIT 1"
+    row = await store.read(lambda db: one(db, sql, name=name.lower()))
+    return RepoId(row["id"]) if row else None
+
+
 async def to_purge(store: Store) -> list[Gone]:
     return [Gone.of(row) for row in await store.read(lambda db: many(db, _GONE))]
+
+
+async def turns_held(store: Store, repo: RepoId) -> list[Held]:
+    return [Held.of(row) for row in await store.read(lambda db: many(db, _HELD, repo_id=repo))]
 
 
 async def agent_sessions(store: Store, repo: RepoId) -> list[str]:
@@ -89,10 +139,9 @@ async def purged(store: Store, repo: RepoId) -> None:
     at = store.now()
 
     def work(db: Database) -> None:
-        run(db, _LINES, repo_id=repo)
-        run(db, _WORDS, repo_id=repo)
-        run(db, "DELETE FROM ci_watches WHERE repo_id = :repo_id", repo_id=repo)
-        run(db, "DELETE FROM ci_attempts WHERE repo_id = :repo_id", repo_id=repo)
+        removed = one(db, "SELECT removed_at FROM repos WHERE id = :repo_id", repo_id=repo)
+        for forgotten in _FORGOTTEN:
+            run(db, forgotten, repo_id=repo, removed_at=removed["removed_at"] if removed else at)
         run(db, sql, repo_id=repo, at=at)
 
     await store.write(work)

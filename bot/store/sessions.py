@@ -17,8 +17,10 @@ from bot.store.rows import Database, many, one, run
 from bot.store.turns import (
     Found,
     advance,
+    begin_push,
     cancel_queued,
     decide,
+    decide_stopped,
     finish,
     queued,
     request_stop,
@@ -37,11 +39,13 @@ __all__ = [
     "Session",
     "Turn",
     "advance",
+    "begin_push",
     "begin_turn",
     "by_branch",
     "by_source",
     "cancel_queued",
     "decide",
+    "decide_stopped",
     "finish",
     "latest",
     "listing",
@@ -73,10 +77,10 @@ WHERE sessions.thread_id = :thread_id ORDER BY sessions.created_at DESC, session
 _INSERT_TURN = """
 INSERT INTO turns (session_id, n, state, step, kind, prompt, requester, requester_id, number, source, source_comment,
                    asked_at, thread_sha256, model, budget_usd, timeout_seconds, base, max_turns, approval, spot,
-                   created_at)
+                   created_at, in_repo)
 VALUES (:session_id, :n, 'queued', 'prepare', :kind, :prompt, :requester, :requester_id, :number, :source,
         :source_comment, :asked_at, :thread_sha256,
-        :model, :budget_usd, :timeout_seconds, :base, :max_turns, :approval, :spot, :created_at)
+        :model, :budget_usd, :timeout_seconds, :base, :max_turns, :approval, :spot, :created_at, :in_repo)
 """
 
 _TURN_COLUMNS = (
@@ -163,6 +167,7 @@ def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
     last = one(db, _LATEST, thread_id=thread_id)
     key = TurnKey(last["session_id"], last["n"] + 1) if last else TurnKey(_new_session(db, thread_id, at), 1)
     values = {name: getattr(new, name) for name in _TURN_COLUMNS}
+    values["in_repo"] = new.thread.repo.id
     values["spot"] = msgspec.json.encode(new.spot).decode() if new.spot else None
     run(db, _INSERT_TURN, session_id=key.session, n=key.n, number=new.thread.number, created_at=at, **values)
     intent = "INSERT INTO comments (session_id, turn, updated_at) VALUES (:session_id, :turn, :at)"

@@ -38,6 +38,7 @@ SETTABLE = {
     "notes",
     "pulse_at",
     "rescue_ref",
+    "rescue_until",
     "resumed",
     "review",
     "review_id",
@@ -146,10 +147,36 @@ async def update_turn(store: Store, key: TurnKey, **columns: Any) -> None:
 async def request_stop(store: Store, key: TurnKey, login: str) -> bool:
     """True for the first who asks while there is something to stop."""
     sql = """
-    UPDATE turns SET stop_requested = :login
+    UPDATE turns SET stop_requested = :login, stop_at = :at
     WHERE session_id = :session AND n = :n AND stop_requested IS NULL AND state <> 'done'
     """
-    return await store.write(lambda db: run(db, sql, session=key.session, n=key.n, login=login)) == 1
+    at = store.now()
+    return await store.write(lambda db: run(db, sql, session=key.session, n=key.n, login=login, at=at)) == 1
+
+
+async def begin_push(store: Store, key: TurnKey) -> bool:
+    """Whether it may be published; from here on nobody says that it was stopped. True again after a crash."""
+    sql = """
+    UPDATE turns SET push_began = COALESCE(push_began, :at)
+    WHERE session_id = :session AND n = :n AND outcome IS NULL AND (push_began IS NOT NULL OR stop_requested IS NULL)
+    """
+    at = store.now()
+    return await store.write(lambda db: run(db, sql, session=key.session, n=key.n, at=at)) == 1
+
+
+async def decide_stopped(store: Store, key: TurnKey, detail: str) -> Outcome | None:
+    """Say that it was stopped, unless its end was said before or a push has begun; how it ends, where that is known."""
+    sql = """
+    UPDATE turns SET outcome = 'stopped', detail = :detail
+    WHERE session_id = :session AND n = :n AND outcome IS NULL AND push_began IS NULL
+    """
+
+    def work(db: Database) -> Outcome | None:
+        run(db, sql, session=key.session, n=key.n, detail=detail)
+        row = one(db, _OUTCOME, session=key.session, n=key.n)
+        return Outcome(row["outcome"]) if row and row["outcome"] else None
+
+    return await store.write(work)
 
 
 async def cancel_queued(store: Store, key: TurnKey, detail: str) -> bool:

@@ -41,5 +41,10 @@ async def end(store: Store, mark: str) -> None:
     await store.write(lambda db: run(db, "DELETE FROM visits WHERE mark_sha256 = :mark", mark=_digest(mark)))
 
 
+async def end_all_of(store: Store, user_id: int) -> int:
+    """In whatever browser; how many there were."""
+    return await store.write(lambda db: run(db, "DELETE FROM visits WHERE user_id = :user", user=user_id))
+
+
 def _digest(mark: str) -> str:
     return hashlib.sha256(mark.encode()).hexdigest()

@@ -144,7 +144,7 @@ class Money:
         own = Ledger(standing.turn.usd, standing.turn.reserved_usd, standing.grant.budget_usd)
         if self._ceilings is None:
             return [own]
-        return [own, *(ledger for _, ledger in self._ceilings.ledgers(standing.windows))]
+        return [own, *(ledger for _, ledger in self._ceilings.narrowed(standing.own).ledgers(standing.windows))]
 
     def _claim(self, token_sha256: str, usd: float, claim_id: str | None = None) -> Claim:
         windows = self._ceilings.windows(self._clock()) if self._ceilings else ()

@@ -134,6 +134,7 @@ class World:
             self.due.put_back(key, entry)
             return 0.0
         self.allowance = self.allowance.spent(self.now)
+        self.due.began()
         if not self.paces or self.paces[-1][1] is not self.allowance.pace:
             self.paces.append((self.now - EPOCH, self.allowance.pace))
         self.written(key, turn, final=entry.final)
@@ -143,7 +144,6 @@ class World:
         self.writes += 1
         began = self.now
         self.now += WRITE_SECONDS
-        self.due.written(key)
         if not turn.exists and turn.stale_since is not None:
             self.creations.append(self.now - turn.stale_since)
         turn.begun = turn.exists = True
@@ -155,6 +155,12 @@ class World:
         elif turn.ended_at is None:
             self.at(began + self.random.expovariate(1 / NEWS_SECONDS), "news", key)
         self.happen()
+
+
+def bound(sessions: int, per_second: float) -> tuple[float, float]:
+    """The least that p50 and p95 of the age can be, where every edit is at the best moment: one keeps its comment fresh
+    for so long after the first news that it does not show, and all of them have to add up to that share of all time."""
+    return tuple(max(0.0, part * sessions / per_second - NEWS_SECONDS) for part in (0.5, 0.95))  # type: ignore[return-value]
 
 
 def strict(now: float = EPOCH) -> Allowance:

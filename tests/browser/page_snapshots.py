@@ -37,6 +37,8 @@ async def main(out: Path) -> None:
                 "installations": "/installations",
                 "settings": installation,
                 "spend": f"{installation}/spend",
+                "filtered": "/?repo=octo-org/shop&state=pull_request",
+                "nothing": "/?person=nobody",
                 "hidden": "/sessions/aaaaaaaa",
             }
             browser = await playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])

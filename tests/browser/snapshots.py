@@ -126,6 +126,10 @@ def _among_people() -> dict[str, View]:
         "end-plan-denied": replace(planned, asked=(replace(yes, state=Standing.DENIED),)),
         "end-plan-over": replace(planned, asked=(replace(yes, state=Standing.EXPIRED, answered_by=None),)),
         "end-blocked": replace(pull, turn=replace(pull.turn, blocked=BLOCKED)),
+        "end-stopped-saving": view(
+            fold(*WORK), step=Step.COLLECT, outcome=Outcome.STOPPED, detail="alice asked to stop.", stop_at=0.0
+        ),
+        "end-asked-too-late": replace(pull, turn=replace(pull.turn, stop_requested="alice")),
         "end-withheld": replace(pull, turn=replace(pull.turn, notes=NOTES, ignored=("CLAUDE.md",), base="main")),
     }
 

@@ -140,6 +140,25 @@ async def test_words_and_a_crash_by_the_buttons_and_the_session_goes_on(tmp_path
         await expect(live.nth(1)).to_contain_text("Pushed", timeout=SESSION_MS)
 
 
+async def test_the_sessions_own_page_is_a_sign_in_away_and_follows_too(tmp_path: Path) -> None:
+    async with demo(tmp_path / "data") as (url, _), async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        page = await browser.new_page()
+        await page.goto(url)
+        async with page.expect_popup(timeout=SESSION_MS) as opened:
+            await page.get_by_role("link", name="The session's own page").click(timeout=SESSION_MS)
+        own = await opened.value
+        await own.get_by_role("link", name="Sign in with GitHub").click()
+        await expect(own.get_by_label("Username")).to_have_value("maya")
+        await own.get_by_role("button", name="Authorize").click()
+        await expect(own.locator("#headline")).to_contain_text("Opened a pull request", timeout=SESSION_MS)
+        await expect(own.get_by_role("button", name="Retry")).to_be_visible()
+        assert await page.locator(".comment.bot a", has_text="session").first.get_attribute("href") == (
+            f"http://{urlsplit(url).netloc}/watch/forgehand/sessions/{own.url.rpartition('/')[2]}"
+        )
+        await browser.close()
+
+
 async def test_a_crash_is_asked_for_by_the_page_alone(tmp_path: Path) -> None:
     async with demo(tmp_path / "data") as (url, _), httpx.AsyncClient() as client:
         site = urlsplit(url)

@@ -107,7 +107,7 @@ def test_news_rests_between_two_edits_and_an_end_does_not() -> None:
     due = DueList(lambda: here[0])
     due.add(ONE)
     due.take(ONE)
-    due.written(ONE)
+    due.began()
     due.add(OTHER)
     here[0] += 0.25
     assert due.next(NOW - 86_400, Allowance.full(NOW)) == (OTHER, 0.75)

@@ -258,3 +258,19 @@ def test_it_leads_to_the_page_where_there_is_one() -> None:
         assert "](http" not in render.comment(seen)
         text = neutralise.whole(render.comment(replace(seen, public_url="https://bot.example")))
         assert text.count("](https://bot.example/sessions/abcd1234)") == 1
+
+
+def test_a_stopped_turn_whose_work_takes_long_to_be_saved_is_shown_as_stopped_and_stays_so() -> None:
+    stopped = {"step": Step.COLLECT, "outcome": Outcome.STOPPED, "stop_at": NOW - 2}
+    early = render.comment(view(**stopped, step_times={Step.COLLECT: NOW - 3}))
+    assert "state=done outcome=stopped" in early
+    assert "still being saved, to `refs/forgehand/rescue/abcd1234-1`" in early
+    had_to_be_ended = view(**stopped, stop_requested="alice", step_times={Step.COLLECT: NOW - 1})
+    assert "state=running -->" in render.comment(had_to_be_ended)
+    assert "state=done outcome=stopped" in render.comment(replace(had_to_be_ended, now=NOW + 5))
+
+
+def test_a_stop_that_came_too_late_is_answered_in_the_last_form() -> None:
+    assert "alice asked to stop when the agent had ended" in done(Outcome.PULL_REQUEST, stop_requested="alice")
+    assert "asked to stop when" not in done(Outcome.PULL_REQUEST, stop_requested="(locked)")
+    assert "asked to stop when" not in done(Outcome.STOPPED, stop_requested="alice")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bot import endings, repo_config
-from bot.errors import GitHubRefused
 from bot.publish import policy, secrets_scan
+from bot.sessions import trust
 from bot.sessions.publishing.work import Work
 
 
@@ -24,10 +24,7 @@ async def held(work: Work, tree: str) -> str | None:
 async def not_allowed(work: Work) -> str | None:
     """Asked again now: somebody may have lost access while the agent worked."""
     reads = work.services.github.installation(work.session.installation_id)
-    try:
-        user_id, permission = await reads.permission(work.session.thread.repo, work.turn.requester)
-    except GitHubRefused:  # the person, the repository or our installation is gone: not allowed, as far as we know
-        return endings.permission_gone(work.turn.requester)
-    if permission.may_write and user_id == work.turn.requester_id:
+    turn = work.turn
+    if await trust.may_write(reads, work.session.thread.repo, turn.requester, turn.requester_id):
         return None
-    return endings.permission_gone(work.turn.requester)
+    return endings.permission_gone(turn.requester)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused
 from bot.github.types import Purpose
-from bot.sessions import keeping
+from bot.live.saving import rescue_ref
+from bot.sessions import keeping, rescues
 from bot.sessions.moves import End, Move
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import follow_move, remote_access
@@ -13,7 +14,7 @@ from bot.sessions.remote import follow_move, remote_access
 
 async def rescue(work: Work, end: End) -> Move:
     """Work cut short goes to a ref that is no branch; where even that cannot be pushed, it stays on the host."""
-    ref = f"refs/forgehand/rescue/{work.turn.key.session}-{work.turn.key.n}"
+    ref = rescue_ref(work.turn)
     try:
         access = await remote_access(work.services, work.session.thread, Purpose.PUSH)
         await work.quarantine.push(access, work.commit, ref, expect=None)
@@ -22,7 +23,8 @@ async def rescue(work: Work, end: End) -> Move:
     except GitHubRefused as error:
         await follow_move(work.services, work.turn, error)
         return await keep(work, end)
-    return End(end.outcome, end.detail, {"rescue_ref": ref, "commit_sha": work.commit})
+    columns = {"rescue_ref": ref, "rescue_until": rescues.until(work.services), "commit_sha": work.commit}
+    return End(end.outcome, end.detail, columns)
 
 
 async def keep(work: Work, end: End) -> Move:

@@ -19,8 +19,6 @@ from bot.store.sessions import Session, Turn
 
 async def take_back(services: Services, turn: Turn, session: Session) -> Move:
     """Where this push, too, was cut off, its repetition makes the same commit and finds it at the remote."""
-    if turn.outcome is not None:
-        return End(turn.outcome, turn.detail or "")
     assert turn.undoes is not None and turn.tip_sha is not None and session.branch is not None
     undone = await sessions.turn(services.store, TurnKey(turn.key.session, turn.undoes))
     assert undone.commit_sha is not None

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bot import endings, replies, repo_config
+from bot import account_settings, endings, replies, repo_config
+from bot.account_settings import Choices
 from bot.errors import UserError
 from bot.models import Outcome, Step, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions import evidence, exhaustion, openness, pinning, reading, rereading, shelf, undoing
+from bot.sessions import evidence, exhaustion, openness, pinning, reading, rereading, shelf, trust, undoing
 from bot.sessions.moves import End, Move, To
 from bot.sessions.pinning import Start
 from bot.sessions.rights import WORK
 from bot.sessions.services import Services
-from bot.store import checks, sessions
+from bot.store import checks, choices, sessions
 from bot.store.sessions import Session, Turn
+
+FRESH_SECONDS = 60.0
+"""For so long it holds what was found out about a person when they spoke."""
 
 
 async def run(services: Services, turn: Turn) -> Move:
@@ -24,10 +28,13 @@ async def run(services: Services, turn: Turn) -> Move:
         return End(Outcome.OVER_BUDGET, spent.sentence, {"agent_error": spent.error})
     session = await sessions.session(services.store, turn.key.session)
     await openness.check(services, turn, session)
+    if not await _may_begin(services, turn, session):
+        return End(Outcome.REFUSED, endings.may_not_begin(turn.requester))
     reads = services.github.installation(session.installation_id)
     repo = session.thread.repo
     raw = await reads.file(repo, repo_config.PATH, repo.default_branch)
-    config = repo_config.parse(raw)
+    own = await choices.of(services.store, turn.installation_id)
+    config = account_settings.config_without_file(own) if raw is None else repo_config.parse(raw)
     repo_config.keep_from(config, services.settings.own_hosts())
     base, start = await _start(services, turn, session, config)
     if turn.kind == "review" and await rereading.is_repetition(services, turn, start.sha):
@@ -50,7 +57,15 @@ async def run(services: Services, turn: Turn) -> Move:
         "ignored": found.ignored,
         "untrusted": int(found.untrusted or turn.kind == "review"),  # nobody has merged what it looked at
     }
-    return To(Step.FURNISH, {**columns, "config": repo_config.dump(config), **_limits(turn, config)})
+    return To(Step.FURNISH, {**columns, "config": repo_config.dump(config), **_limits(services, turn, config, own)})
+
+
+async def _may_begin(services: Services, turn: Turn, session: Session) -> bool:
+    """Its author was asked about when it was said; where it has waited since, they may have lost access."""
+    if services.clock() - (turn.asked_at or turn.created_at) < FRESH_SECONDS:
+        return True
+    reads = services.github.installation(session.installation_id)
+    return await trust.may_write(reads, session.thread.repo, turn.requester, turn.requester_id)
 
 
 async def _start(services: Services, turn: Turn, session: Session, config: RepoConfig) -> tuple[str, Start]:
@@ -68,11 +83,10 @@ def _kind(turn: Turn, config: RepoConfig) -> str:
     return "plan" if turn.kind in WORK and config.permission == "plan" and turn.approval is None else turn.kind
 
 
-def _limits(turn: Turn, config: RepoConfig) -> dict[str, object]:
-    """The repository may only narrow what the operator allows."""
-    limits: dict[str, object] = {}
-    if config.budget is not None:
-        limits["budget_usd"] = min(turn.budget_usd, config.budget)
+def _limits(services: Services, turn: Turn, config: RepoConfig, own: Choices) -> dict[str, object]:
+    """The account may only narrow what the operator allows, and the repository what both do."""
+    most = account_settings.narrowed(services.settings.limits, own).session_budget_usd
+    limits: dict[str, object] = {"budget_usd": min(turn.budget_usd, most, config.budget or most)}
     if config.timeout is not None:
         limits["timeout_seconds"] = min(turn.timeout_seconds, config.timeout)
     return limits

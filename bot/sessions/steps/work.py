@@ -15,6 +15,7 @@ from bot.sessions import (
     checkpoints,
     environments,
     exhaustion,
+    forgetting,
     losses,
     mail,
     metering,
@@ -62,6 +63,8 @@ async def run(services: Services, turn: Turn) -> Move:
     state = await services.board.folds.of(turn.key)
     if was_lost and state.ended is None and (move := await losses.agent_lost(services, turn, environment)):
         return move
+    if forgetting.is_refused(turn, status, state):
+        return await forgetting.begin_anew(services, turn)
     spent = await exhaustion.found(services, turn, refused=has_no_credit(state))
     verdict = judge(turn, status, state, exhausted=spent is not None)
     if not readable and not turn.stop_requested:

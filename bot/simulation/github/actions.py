@@ -130,12 +130,18 @@ class Actions:
             for comment in issue.comments:
                 comment.issue = moved
             moved.comments, issue.comments = issue.comments, []
-        del issue.repo.issues[issue.number]
-        issue.repo.gone[issue.number] = moved
-        changes = {"new_issue": payloads.issue(self.state, moved)} if moved else {}
+        self.vanish(issue, moved)
+        changes = {}
+        if moved:
+            new_repository = payloads.repository(self.state, moved.repo)
+            changes = {"new_issue": payloads.issue(self.state, moved), "new_repository": new_repository}
         payload = self.events.issue(issue, "transferred" if moved else "deleted", changes=changes)
         self.events.tell(issue.repo, by, "issues", payload)
         return moved
+
+    def vanish(self, issue: Issue, successor: Issue | None) -> None:
+        del issue.repo.issues[issue.number]
+        issue.repo.gone[issue.number] = successor
 
     def set_locked(self, issue: Issue, by: Account, locked: bool) -> None:
         issue.locked = locked

@@ -22,6 +22,8 @@ EVENTS = (
     "check_run",
     "issue_comment",
     "issues",
+    "member",
+    "organization",
     "pull_request",
     "pull_request_review",
     "pull_request_review_comment",

@@ -357,6 +357,8 @@ class State:
         self.root = root
         self.clock = clock
         self.url = ""
+        self.at_the_browser = ""
+        """Whom the sign-in page takes its visitor for; they may say otherwise."""
         self.logs_url = ""
         self.accounts: dict[int, Account] = {}
         self.repos: dict[int, Repository] = {}

@@ -44,7 +44,8 @@ class _Pages:
         if not _is_registered(app, asked["redirect_uri"]):
             return page("The redirect_uri is not associated with this application.", "", 400)
         hidden = "".join(f'<input type="hidden" name="{name}" value="{escape(asked[name])}">' for name in FIELDS)
-        who = '<label>Username <input name="login"></label>'
+        known = escape(self._state.at_the_browser)
+        who = f'<label>Username <input name="login" value="{known}"></label>'
         agree = f"<button>Authorize {escape(app.slug)}</button>"
         return page(f"Sign in to {app.slug}", f'<form method="post">{hidden}{who}{agree}</form>')
 

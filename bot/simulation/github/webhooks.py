@@ -66,11 +66,16 @@ class Webhooks:
 
     def emit(self, installation: Installation, event: str, payload: dict[str, Any]) -> Delivery | None:
         """Record and send, if the App listens for such events at all."""
-        app = installation.app
-        if not app.hook_active or app.webhook_url is None:
-            return None
-        silent = installation.suspended_at is not None or event not in app.events
+        silent = installation.suspended_at is not None or event not in installation.app.events
         if silent and event not in ALWAYS_SENT:
+            return None
+        return self.emit_to(installation.app, event, payload, installation.id)
+
+    def emit_to(
+        self, app: App, event: str, payload: dict[str, Any], installation_id: int | None = None
+    ) -> Delivery | None:
+        """To the App itself, of no installation."""
+        if not app.hook_active or app.webhook_url is None:
             return None
         ready = signed(app, event, payload)
         repository = payload.get("repository", {}).get("id")
@@ -82,7 +87,7 @@ class Webhooks:
             delivered_at=self._state.clock(),
             headers=ready.headers,
             body=ready.body,
-            installation_id=installation.id,
+            installation_id=installation_id,
             repository_id=repository,
         )
         self._start(app, delivery)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 
-from bot.simulation.github import keys
+from bot.simulation.github import keys, payloads
 from bot.simulation.github.payloads import Json
 from bot.simulation.github.registry import EVENTS, PERMISSIONS, register
-from bot.simulation.github.state import App, Comment, Delivery, Installation, Issue, Pull, Repository
+from bot.simulation.github.state import Account, App, Comment, Delivery, Installation, Issue, Pull, Repository
 from bot.simulation.github.webhooks import Signed, sign, signed
 from bot.simulation.github.world import World, thread
 
@@ -85,6 +85,15 @@ class Apps(World):
     def remove_repos(self, installation: Installation, *repos: Repository) -> None:
         installation.repos = [repo for repo in installation.repos if repo not in repos]
         self.actions.events.installed_repos(installation, [], list(repos), installation.account)
+
+    def revoke_authorization(self, app: App, user: Account) -> None:
+        """The person takes back that the App may know who they are: told to every App, asked for or not."""
+        tokens = self.state.user_tokens
+        for token in [name for name, agreed in tokens.items() if agreed.app is app and agreed.account is user]:
+            del tokens[token]
+        payload: Json = {"action": "revoked", "sender": payloads.user(self.state, user)}
+        self.actions.events.webhooks.emit_to(app, "github_app_authorization", payload)
+        self.state.touch()
 
     def redeliver(self, guid: str) -> Delivery:
         """Send a webhook again, with its GUID."""

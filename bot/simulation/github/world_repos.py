@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 
-from bot.simulation.github import gitstore
+from bot.simulation.github import gitstore, payloads
 from bot.simulation.github.gitstore import Content
-from bot.simulation.github.state import Account, Protection, Repository
+from bot.simulation.github.payloads import Json
+from bot.simulation.github.state import Account, Installation, Protection, Repository
 from bot.simulation.github.world import World
 
 
@@ -23,6 +24,35 @@ class Repos(World):
         for role, logins in (("member", members), ("admin", owners)):
             org.members |= {self.state.user(each).id: role for each in logins}
         return org
+
+    def leave_organization(self, org: Account, user: Account) -> None:
+        """With all that the organisation has granted."""
+        del org.members[user.id]
+        for repo in self.state.repos.values():
+            if repo.owner is org:
+                repo.grant(user.login, "none")
+        role = {"role": "member", "state": "inactive", "user": payloads.user(self.state, user)}
+        for installation in self.state.installations.values():
+            if installation.account is org and not installation.deleted:
+                payload = {"action": "member_removed", "membership": role} | self._of_organization(installation)
+                self.actions.events.webhooks.emit(installation, "organization", payload)
+        self.state.touch()
+
+    def _of_organization(self, installation: Installation) -> Json:
+        org = installation.account
+        about = {"login": org.login, "id": org.id, "node_id": payloads.node_id("Organization", org.id)}
+        sender = payloads.user(self.state, org)
+        return {"organization": about, "installation": {"id": installation.id}, "sender": sender}
+
+    def add_collaborator(self, repo: Repository, user: Account, role: str) -> None:
+        repo.grant(user.login, role)
+        payload: Json = {"action": "added", "member": payloads.user(self.state, user)}
+        self.actions.events.tell(repo, repo.owner, "member", payload)
+
+    def remove_collaborator(self, repo: Repository, user: Account) -> None:
+        repo.grant(user.login, "none")
+        payload: Json = {"action": "removed", "member": payloads.user(self.state, user)}
+        self.actions.events.tell(repo, repo.owner, "member", payload)
 
     def rename_user(self, user: Account, login: str) -> None:
         user.login = login

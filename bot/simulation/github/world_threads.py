@@ -64,6 +64,10 @@ class Threads(World):
     def delete_issue(self, issue: Issue, *, by: Who) -> None:
         self.actions.remove(issue, self.person(by), None)
 
+    def convert(self, issue: Issue) -> None:
+        """Into a discussion: nothing of the issue is left under its number, and no `issues` event says so."""
+        self.actions.vanish(issue, None)
+
     def open_pull(
         self, repo: Repository, *, head: str, by: Who, title: str = "A change", body: str = "", draft: bool = False
     ) -> Pull:

@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 from markupsafe import Markup
@@ -24,11 +24,14 @@ HERE = Path(__file__).parent
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'"
 )
+FORGEHANDS = "/watch/forgehand"
+"""Where Forgehand's own pages are found, whatever port they have since it was started last."""
 COALESCE_SECONDS = 0.15
 HEARTBEAT_SECONDS = 15.0
 LONGEST_FORM = 300_000
 ELSEWHERE = "Only this page may do that."
 UNFINISHED = re.compile(r"<!-- forgehand:session=\w+ turn=\d+ state=\w+ -->")
+SESSION = re.compile(r"<!-- forgehand:session=(\w+) turn=")
 WHILE_IT_WORKS = (
     ("Say something to the agent", "/claude also test a discount of exactly 100 %"),
     ("Stop it", "/claude stop"),
@@ -47,6 +50,7 @@ class Service(Protocol):
 
     up: bool
     starts: int
+    url: str
 
     async def crash(self) -> None: ...
 
@@ -75,6 +79,7 @@ class Pages:
             Mount("/watch/static", StaticFiles(directory=HERE / "static")),
             Route("/watch/events", self.events),
             Route("/watch/crash", self.crash, methods=["POST"]),
+            Route(f"{FORGEHANDS}/{{path:path}}", self.forgehands),
             Route("/{owner}/{repo}/issues/{number:int}", self.thread),
             Route("/{owner}/{repo}/pull/{number:int}", self.thread),
             Route("/{owner}/{repo}/issues/{number:int}/say", self.speak, methods=["POST"]),
@@ -92,8 +97,16 @@ class Pages:
         pulls = [pull for pull in issue.repo.pulls.values() if _speaks_of(pull, issue)]
         working = any(UNFINISHED.match(one.body) for one in issue.comments if not one.deleted)
         actions = WHILE_IT_WORKS if working else OTHERWISE
-        values = {"diff": diff, "pulls": pulls, "actions": actions, "hint": self._hint, "service": self.service}
-        return self._page("thread.html", issue=issue, **values)
+        known = (SESSION.match(one.body) for one in issue.comments if not one.deleted)
+        sessions = list(dict.fromkeys(f"{FORGEHANDS}/sessions/{one[1]}" for one in known if one))
+        values = {
+            "diff": diff,
+            "pulls": pulls,
+            "actions": actions,
+            "hint": self._hint,
+            "service": self.service,
+        }
+        return self._page("thread.html", issue=issue, sessions=sessions, by=self._by, **values)
 
     async def speak(self, request: Request) -> Response:
         """A comment by the demo's person, as GitHub's own form would make it."""
@@ -127,6 +140,14 @@ class Pages:
             return HTMLResponse("Forgehand is still starting.", status_code=409)
         await self.service.crash()
         return RedirectResponse(request.headers.get("referer", "/"), status_code=303)
+
+    async def forgehands(self, request: Request) -> Response:
+        """On to the real page, which asks who somebody is: this GitHub says that it is the demo's person."""
+        if self.service is None or not self.service.up:
+            return HTMLResponse("Forgehand is starting. Please load this page again in a moment.", status_code=503)
+        query = f"?{request.url.query}" if request.url.query else ""
+        path = quote(request.path_params["path"])
+        return RedirectResponse(f"{self.service.url}/{path}{query}", status_code=303)
 
     async def events(self, request: Request) -> Response:
         self.watched.set()

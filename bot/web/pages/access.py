@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 
-from bot.errors import GitHubRefused, NotAllowed, NotFound
+from bot.errors import GitHubRefused, NotAllowed, NotFound, TransientError
 from bot.github.client import GitHubApp
 from bot.models import InstallationId, Permission, Repo, RepoId
 from bot.web.pages.visitors import Visitor
 
 HOLDS_SECONDS = 60.0
-MOST_REMEMBERED = 10_000
+HIDES_SECONDS = 600.0
+"""How long a list passes over what was not to be seen: whoever reloads it must not use up GitHub's allowance."""
+MOST_REMEMBERED = 50_000
 AT_ONCE = 8
+TRIES = 4
 NO_MEMBERS = (
     "The App may not read who owns {account}: grant it the organisation permission “Members: read” on its settings "
     "page and accept that for {account}, or use `forgehand keys set`."
@@ -31,6 +35,7 @@ class Access:
         self._known: dict[tuple[int, str, int], tuple[float, Permission]] = {}
         self._asking: dict[tuple[int, str, int], asyncio.Lock] = {}
         self._room = asyncio.Semaphore(AT_ONCE)
+        self._doubts: Counter[int | None] = Counter()
 
     async def permission(self, visitor: Visitor, place: Place, *, fresh: bool = False) -> Permission:
         """`fresh`: asked now, for whoever is about to change something."""
@@ -46,11 +51,31 @@ class Access:
         answers = await asyncio.gather(*(self.permission(visitor, place) for place in different.values()))
         return dict(zip(different, answers, strict=True))
 
+    def hidden_from(self, visitor: Visitor, reaches: Callable[[Permission], bool]) -> set[RepoId]:
+        """What this person was found not to see lately, without a question to GitHub."""
+        oldest = self._clock() - HIDES_SECONDS
+        return {
+            RepoId(number)
+            for (person, kind, number), (at, found) in self._known.items()
+            if person == visitor.id and kind == "repo" and at >= oldest and not reaches(found)
+        }
+
     async def is_admin(self, visitor: Visitor, installation: InstallationId, *, fresh: bool = False) -> bool:
         """Of the account: the person itself, or an owner of the organisation. NotAllowed where it cannot be known."""
         key = (visitor.id, "account", installation)
         found = await self._remembered(key, lambda: self._ask_account(visitor, installation), fresh=fresh)
         return found is Permission.ADMIN
+
+    def doubt(self, person: int | None) -> None:
+        """What is known of this person (None: of anybody) is asked again before it counts."""
+        if len(self._doubts) >= MOST_REMEMBERED:
+            self._doubts, person = Counter({None: self._doubts.total()}), None
+        self._doubts[person] += 1
+        self._known = {key: known for key, known in self._known.items() if person not in (None, key[0])}
+
+    def doubts(self, person: int) -> int:
+        """A number that another one follows once something about the person is in doubt."""
+        return self._doubts[None] + self._doubts[person]
 
     async def _remembered(
         self, key: tuple[int, str, int], ask: Callable[[], Awaitable[Permission]], *, fresh: bool
@@ -62,11 +87,14 @@ class Access:
                 return known[1]
             self._known.pop(key, None)
             self._forget_old()
-            asked_at = self._clock()
-            async with self._room:
-                answer = await ask()
-            self._known[key] = (asked_at, answer)
-            return answer
+            for _ in range(TRIES):
+                asked_at, doubts = self._clock(), self.doubts(key[0])
+                async with self._room:
+                    answer = await ask()
+                if doubts == self.doubts(key[0]):  # an answer from before the doubt is none
+                    self._known[key] = (asked_at, answer)
+                    return answer
+            raise TransientError("What somebody may see changes while it is asked.")
 
     def _forget_old(self) -> None:
         if len(self._known) >= MOST_REMEMBERED:

@@ -23,6 +23,7 @@ Fields = Mapping[str, str]
 Show = Callable[[Request, Visitor], Awaitable[Response]]
 Act = Callable[[Request, Visitor, Fields], Awaitable[Response]]
 Endpoint = Callable[[Request], Awaitable[Response]]
+TITLES = {403: "Not allowed", 404: "Not found", 422: "That cannot be done", 503: "Not now"}
 NO_ANSWER = "GitHub does not answer, so it cannot be told what you may see. Please try again in a minute."
 
 
@@ -72,7 +73,7 @@ class Gate:
 
     def said(self, visitor: Visitor, words: str, status: int) -> Response:
         return self.pages.render(
-            "said.html", status=status, title="Forgehand", visitor=visitor, words=words, mood="bad", next=""
+            "said.html", status=status, title=TITLES[status], visitor=visitor, words=words, mood="bad", next=""
         )
 
     async def _answered(self, show: Callable[[], Awaitable[Response]], visitor: Visitor) -> Response:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,33 +11,29 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from bot import account_settings
 from bot.errors import Hidden, NotAllowed, UserError, VaultError
 from bot.models import InstallationId
 from bot.sessions import ceilings
 from bot.sessions.ceilings import Ceilings
 from bot.settings import Secret, Settings
-from bot.store import audit, credentials, spending, threads
+from bot.store import audit, choices, credentials, spending, threads
 from bot.store.spend import Payers
 from bot.store.threads import InstallationRow, InstallationState
 from bot.vault import NAMES, OAUTH_TOKEN, Vault
 from bot.web import credential_check
 from bot.web.credentials import Found
 from bot.web.gateway_headers import Credential
-from bot.web.pages import drawing
+from bot.web.pages import account_form, drawing
+from bot.web.pages.account_form import NOTHING, Entered, WrongFields
 from bot.web.pages.gate import Fields, Gate
 from bot.web.pages.visitors import Visitor
 
 MOST_ASKED = 40
+MOST_TRAIL = 10
 SPEND_DAYS = 30
 MOST_BARS = 20
 PARTS = {"day": "day", "repo": "repository", "user": "person"}
-
-
-@dataclass(frozen=True)
-class Limit:
-    name: str
-    spent: str
-    limit: str
 
 
 class InstallationPages:
@@ -54,6 +49,8 @@ class InstallationPages:
             Route(at, self._gate.page(self._show)),
             Route(f"{at}/key", self._gate.form(self._changing(self._store_key)), methods=["POST"]),
             Route(f"{at}/forget", self._gate.form(self._changing(self._forget_key)), methods=["POST"]),
+            Route(f"{at}/limits", self._gate.form(self._changing(self._set_limits)), methods=["POST"]),
+            Route(f"{at}/triggers", self._gate.form(self._changing(self._set_triggers)), methods=["POST"]),
             Route(f"{at}/spend", self._gate.page(self._spend)),
         ]
 
@@ -93,6 +90,9 @@ class InstallationPages:
             row = await self._row(request, visitor, fresh=True)
             try:
                 return await self._page(visitor, row, said=await change(row, visitor, fields))
+            except WrongFields as wrong:
+                entered = Entered(wrong.problems, wrong.typed)
+                return await self._page(visitor, row, wrong=str(wrong), status=422, entered=entered)
             except (UserError, VaultError) as error:
                 return await self._page(visitor, row, wrong=str(error), status=422)
 
@@ -118,9 +118,24 @@ class InstallationPages:
         await audit.add(self._gate.store, visitor.login, "key forgotten", f"{name} of {row.account}")
         return f"{name} is forgotten."
 
+    async def _set_limits(self, row: InstallationRow, visitor: Visitor, fields: Fields) -> str:
+        return await account_form.change_limits(self._gate.store, self._settings.limits, row, visitor, fields)
+
+    async def _set_triggers(self, row: InstallationRow, visitor: Visitor, fields: Fields) -> str:
+        return await account_form.change_triggers(self._gate.store, row, visitor, fields)
+
     async def _page(
-        self, visitor: Visitor, row: InstallationRow, *, said: str = "", wrong: str = "", status: int = 200
+        self,
+        visitor: Visitor,
+        row: InstallationRow,
+        *,
+        said: str = "",
+        wrong: str = "",
+        status: int = 200,
+        entered: Entered = NOTHING,
     ) -> Response:
+        store, own = self._gate.store, await choices.of(self._gate.store, row.id)
+        spent = await self._spent(row.id)
         keys = [one for one in await self._vault.entries() if one.installation == row.id and one.name in NAMES]
         return self._gate.pages.render(
             "installation.html",
@@ -132,20 +147,21 @@ class InstallationPages:
             keys=keys,
             names=NAMES,
             default="the operator's is used",
-            limits=await self._limits(row.id),
+            limits=account_form.limit_fields(self._settings.limits, own, spent, entered),
+            triggers=account_form.trigger_fields(own, entered),
+            version=account_settings.version(own),
+            timeout=self._settings.limits.timeout_minutes,
+            trail=await audit.about(store, row.account, MOST_TRAIL),
             command=self._settings.command,
             said=said,
             wrong=wrong,
         )
 
-    async def _limits(self, installation: InstallationId) -> list[Limit]:
+    async def _spent(self, installation: InstallationId) -> dict[str, str]:
+        """In the periods that are limited, by the limit's name."""
         store, limits = self._gate.store, self._settings.limits
         ledgers = await ceilings.ledgers(store, Ceilings.of(limits), Payers(installation), store.now())
-        rows = [
-            Limit(f"This {one.period.value}", f"${ledger.spent_usd:.2f}", f"${one.usd:.2f}") for one, ledger in ledgers
-        ]
-        rows.append(Limit("One turn", "", f"${limits.session_budget_usd:.2f}, {limits.timeout_minutes:g} min"))
-        return rows
+        return {f"{one.period.value}_budget": f"${ledger.spent_usd:,.2f}" for one, ledger in ledgers}
 
     async def _spend(self, request: Request, visitor: Visitor) -> Response:
         row, store = await self._row(request, visitor), self._gate.store

@@ -2,17 +2,73 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
+from urllib.parse import urlencode
+
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from bot.models import Permission, TurnState
-from bot.store import looks
+from bot.errors import UserError
+from bot.models import InstallationId, Outcome, Permission, Repo, RepoId
+from bot.store import lists, repos
+from bot.store.base import Store
+from bot.store.deliveries import DeliveryState
+from bot.store.lists import Mark, Wanted
 from bot.web.pages.gate import Gate
 from bot.web.pages.visitors import Visitor
 
-MOST_LOOKED_AT = 300
-MOST_SHOWN = 100
+PAGE = 50
+MOST_ROUNDS = 6
+"""How often other rows are looked for in the place of those that somebody may not see; the next load goes on there."""
+UNDER_WAY = "running"
+BROKEN = "This address does not lead to a page of the list. Please begin at its first page."
+_MARK = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)~([!-~]{1,200})")
+
+
+class Shown(Protocol):
+    """A row, as far as it matters whether it may be seen."""
+
+    @property
+    def repo_id(self) -> RepoId: ...
+    @property
+    def installation_id(self) -> InstallationId: ...
+    @property
+    def repo(self) -> Repo: ...
+    @property
+    def mark(self) -> Mark: ...
+
+
+R = TypeVar("R", bound=Shown)
+Read = Callable[[Store, Wanted, int], Awaitable[list[R]]]
+
+
+@dataclass(frozen=True)
+class Filters:
+    """As they stand in the address."""
+
+    repo: str = ""
+    state: str = ""
+    person: str = ""
+    before: str = ""
+
+    @classmethod
+    def of(cls, query: QueryParams) -> Filters:
+        return cls(*(query.get(name, "").strip()[:200] for name in cls.__dataclass_fields__))
+
+    @property
+    def any(self) -> bool:
+        return bool(self.repo or self.state or self.person)
+
+    def address(self, path: str, mark: Mark | None = None) -> str:
+        before = f"{mark.at!r}~{mark.id}" if mark else ""
+        given = {"repo": self.repo, "state": self.state, "person": self.person, "before": before}
+        query = urlencode({name: value for name, value in given.items() if value})
+        return f"{path}?{query}" if query else path
 
 
 class ListPages:
@@ -26,16 +82,85 @@ class ListPages:
         ]
 
     async def _home(self, request: Request, visitor: Visitor) -> Response:
-        found = await looks.recent(self._gate.store, MOST_LOOKED_AT)
-        may = await self._gate.access.permissions(visitor, ((one.repo, one.installation_id) for one in found))
-        rows = [one for one in found if may[one.repo_id] is not Permission.NONE][:MOST_SHOWN]
-        running = [one for one in rows if one.state is not TurnState.DONE]
-        ended = [one for one in rows if one.state is TurnState.DONE]
-        return self._gate.pages.render("home.html", title="Sessions", visitor=visitor, running=running, ended=ended)
+        filters = Filters.of(request.query_params)
+        wanted = await self._wanted(filters, [UNDER_WAY, *Outcome])
+        live: list[lists.Recent] = []
+        if wanted and not wanted.after and filters.state in ("", UNDER_WAY):
+            live, _ = await self._visible(visitor, lists.running, replace(wanted, state=""), _may_read)
+        ended: list[lists.Recent] = []
+        more = False
+        if wanted and filters.state != UNDER_WAY:
+            ended, more = await self._visible(visitor, lists.ended, wanted, _may_read)
+        return self._gate.pages.render(
+            "home.html",
+            title="Sessions",
+            visitor=visitor,
+            running=live,
+            ended=ended,
+            states=[UNDER_WAY, *Outcome],
+            empty=_said_to_be_empty(filters),
+            filters=filters,
+            first=filters.address("/"),
+            older=filters.address("/", ended[-1].mark) if more else "",
+        )
 
     async def _deliveries(self, request: Request, visitor: Visitor) -> Response:
         """For who could have asked for something: why nothing came of it is not for all the world."""
-        found = await looks.delivered(self._gate.store, MOST_LOOKED_AT)
-        may = await self._gate.access.permissions(visitor, ((one.repo, one.installation_id) for one in found))
-        rows = [one for one in found if may[one.repo_id].may_write][:MOST_SHOWN]
-        return self._gate.pages.render("deliveries.html", title="Deliveries", visitor=visitor, rows=rows)
+        filters = Filters.of(request.query_params)
+        wanted = await self._wanted(filters, list(DeliveryState))
+        rows: list[lists.Delivered] = []
+        more = False
+        if wanted:
+            rows, more = await self._visible(visitor, lists.delivered, wanted, _may_write)
+        return self._gate.pages.render(
+            "deliveries.html",
+            title="Deliveries",
+            visitor=visitor,
+            rows=rows,
+            states=list(DeliveryState),
+            filters=filters,
+            first=filters.address("/deliveries"),
+            older=filters.address("/deliveries", rows[-1].mark) if more else "",
+        )
+
+    async def _wanted(self, filters: Filters, states: list[str]) -> Wanted | None:
+        """None: nothing can match. Of a repository nobody learns here whether it is known."""
+        match = _MARK.fullmatch(filters.before)
+        if (filters.before and match is None) or (filters.state and filters.state not in states):
+            raise UserError(BROKEN)
+        after = Mark(float(match[1]), match[2]) if match else None
+        repo = await repos.named(self._gate.store, filters.repo) if filters.repo else None
+        if filters.repo and repo is None:
+            return None
+        return Wanted(repo, filters.state, filters.person, after)
+
+    async def _visible(
+        self, visitor: Visitor, read: Read[R], wanted: Wanted, reaches: Callable[[Permission], bool]
+    ) -> tuple[list[R], bool]:
+        """A page of what this person may see, and whether there is more of it; nothing tells of the rest."""
+        hidden = self._gate.access.hidden_from(visitor, reaches)
+        rows: list[R] = []
+        for _ in range(MOST_ROUNDS):
+            found = await read(self._gate.store, replace(wanted, hidden=frozenset(hidden)), PAGE + 1)
+            may = await self._gate.access.permissions(visitor, ((one.repo, one.installation_id) for one in found))
+            fresh = {repo for repo, permission in may.items() if not reaches(permission)}
+            rows = [one for one in found if one.repo_id not in fresh]
+            if not fresh:
+                break
+            hidden |= fresh
+        return rows[:PAGE], len(rows) > PAGE
+
+
+def _said_to_be_empty(filters: Filters) -> set[int]:
+    """Of the two parts of the front page, those that are shown also when nothing is in them."""
+    if filters.state:
+        return {1} if filters.state == UNDER_WAY else {2}
+    return {2} if filters.before else {1, 2}
+
+
+def _may_read(permission: Permission) -> bool:
+    return permission is not Permission.NONE
+
+
+def _may_write(permission: Permission) -> bool:
+    return permission.may_write

@@ -128,11 +128,13 @@ class SessionPages:
     ) -> AsyncGenerator[bytes, None]:
         """Asked again before what comes next is handed out; while GitHub does not answer, the browser comes back."""
         clock, checked_at = self._gate.store.now, self._gate.store.now()
+        access, doubts = self._gate.access, -1  # the visit may have ended since the request was let in
         self._streams[visitor.id] += 1
         try:
             async with aclosing(watched.stream(after)) as chunks:
                 async for chunk in chunks:
-                    if not 0 <= clock() - checked_at < CHECK_SECONDS:
+                    if not 0 <= clock() - checked_at < CHECK_SECONDS or doubts != access.doubts(visitor.id):
+                        doubts = access.doubts(visitor.id)
                         if not await self._still_may(visitor, session):
                             yield event("gone", GONE)
                             return

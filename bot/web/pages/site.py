@@ -32,10 +32,18 @@ class Site:
 
     def __init__(self) -> None:
         self._app: ASGIApp = _waiting(STARTING)
+        self._access: Access | None = None
+        self._watching: Watching | None = None
 
     def routes(self) -> list[BaseRoute]:
         """They take all that nobody else has taken."""
         return [Mount("/", app=self)]
+
+    def doubt(self, person: int | None) -> None:
+        """GitHub is asked anew what this person (None: anybody) may see, also for what is open."""
+        if self._access is not None and self._watching is not None:
+            self._access.doubt(person)
+            self._watching.nudge()
 
     @contextmanager
     def opened(self, desk: Desk, vault: Vault, agent: Agent) -> Iterator[None]:
@@ -51,7 +59,7 @@ class Site:
             *InstallationPages(gate, settings, vault).routes(),
             *static_routes(),
         ]
-        self._app = Starlette(routes=routes)
+        self._app, self._access, self._watching = Starlette(routes=routes), access, watching
         try:
             yield
         finally:

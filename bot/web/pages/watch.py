@@ -59,6 +59,7 @@ class Watched:
         self._state = b""
         self._version = 0
         self._news = asyncio.Event()
+        self._nudges = 0
         self._closed = False
         self._lock = asyncio.Lock()
         self._read_at = float("-inf")
@@ -89,6 +90,7 @@ class Watched:
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._follow())
         seq, seen = after if after <= self.conversation.seq else 0, -1
+        nudges = self._nudges
         try:
             yield b"retry: 1000\n\n"
             while not self._closed:
@@ -100,10 +102,16 @@ class Watched:
                     fresh += lines
                 if fresh:
                     yield fresh
-                elif not await _soon(news):
+                elif not await _soon(news) or nudges != self._nudges:
+                    nudges = self._nudges
                     yield b": still here\n\n"
         finally:
             self.viewers -= 1
+
+    def nudge(self) -> None:
+        """Each stream is handed something, so that whoever hands it on can look whether it may."""
+        self._nudges += 1
+        self._news.set()
 
     def close(self) -> None:
         self._closed = True
@@ -180,6 +188,10 @@ class Watching:
         for name in idle[: max(0, len(self._all) - MOST_KEPT)]:
             del self._all[name]
         return found
+
+    def nudge(self) -> None:
+        for one in self._all.values():
+            one.nudge()
 
     def close(self) -> None:
         for one in self._all.values():

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from markupsafe import Markup, escape
+
 from bot import endings, replies
 from bot.models import Outcome, Step, TurnState
+
+_TICKED = re.compile("`([^`]{1,200})`")
 
 
 def clock(at: float) -> str:
@@ -48,6 +53,11 @@ def short(text: str, most: int = 120) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
+def ticked(text: str) -> Markup:
+    """Words of ours in backticks, as code."""
+    return Markup(_TICKED.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped the line before
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "clock": clock,
     "moment": moment,
@@ -55,5 +65,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "duration": duration,
     "usd": usd,
     "short": short,
+    "ticked": ticked,
+    "capitalize_first": lambda text: text[:1].upper() + text[1:],
     "standing": lambda one: standing(one.state, one.outcome),
 }

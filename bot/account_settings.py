@@ -1,0 +1,198 @@
+"""Knows what the owner of an account may set for its installation: limits below the operator's, triggers by default."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from bot.repo_config import RepoConfig, Triggers
+from bot.repo_config_values import KEYS, Wrong
+from bot.settings import Limits
+
+Value = float | int | str | bool
+_DOLLARS = re.compile(r"\$?\s*([0-9]{1,6}(?:[.][0-9]{1,2})?)")
+_WHOLE = re.compile(r"[0-9]{1,4}")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What somebody has set; None: it was taken back."""
+
+    value: Value | None
+    set_by: str
+    set_at: float
+    changes: int = 1
+
+
+Choices = Mapping[str, Choice]
+
+
+def version(choices: Choices) -> int:
+    """Grows with each change."""
+    return sum(one.changes for one in choices.values())
+
+
+@dataclass(frozen=True)
+class LimitKey:
+    """A limit that an account may narrow, and never widen."""
+
+    name: str
+    title: str
+    operators: Callable[[Limits], float]
+    dollars: bool = True
+
+    def words(self, value: float) -> str:
+        return f"${value:,.2f}" if self.dollars else f"{value:g}"
+
+    def typed(self, value: Value | None) -> str:
+        """As it stands in the field of a form."""
+        return "" if value is None else f"{value:.2f}".removesuffix(".00") if self.dollars else f"{value}"
+
+    def read(self, text: str, limits: Limits) -> float | int | None:
+        """None for an empty field; raises Wrong."""
+        if not text:
+            return None
+        match = (_DOLLARS if self.dollars else _WHOLE).fullmatch(text)
+        if match is None or float(match[match.lastindex or 0]) <= 0:
+            like = "an amount in US dollars above zero, such as 20 or 7.50" if self.dollars else "a whole number from 1"
+            raise Wrong(f"must be {like}; leave it empty to have the operator's limit")
+        value = float(match[1]) if self.dollars else int(text)
+        if value > (most := self.operators(limits)):
+            raise Wrong(f"may be {self.words(most)} at most, which is the operator's limit")
+        return value
+
+
+LIMITS = (
+    LimitKey("session_budget", "One turn", lambda limits: limits.session_budget_usd),
+    LimitKey("day_budget", "A day (UTC)", lambda limits: limits.day_budget_usd),
+    LimitKey("month_budget", "A month (UTC)", lambda limits: limits.month_budget_usd),
+    LimitKey("sessions", "Sessions at once", lambda limits: limits.max_sessions, dollars=False),
+)
+TRIGGERS = {
+    "label": "Label that starts work",
+    "issue_opened": "New issues by people with write access start work",
+    "review_label": "Label that asks for a review",
+    "review_team": "Team whose requested reviews are written",
+    "review_user": "User whose requested reviews are written",
+    "review_opened": "Pull requests are reviewed when they are opened or made ready",
+    "ci_fix": "Failed checks on Forgehand's own pull requests are mended",
+}
+"""Those of a repository's file that an account may set for repositories without one."""
+YES_NO = frozenset(name for name in TRIGGERS if isinstance(getattr(Triggers(), name), bool))
+OPERATOR = "the operator"
+ACCOUNT = "this account"
+
+
+@dataclass(frozen=True)
+class Effective:
+    """The limit that counts, and whose it is."""
+
+    key: LimitKey
+    value: float
+    source: str
+    choice: Choice | None
+
+
+def effective(limits: Limits, choices: Choices) -> list[Effective]:
+    found = []
+    for key in LIMITS:
+        choice, most = choices.get(key.name), key.operators(limits)
+        own = _number(choice)
+        narrows = own is not None and own < most
+        found.append(Effective(key, own if narrows and own else most, ACCOUNT if narrows else OPERATOR, choice))
+    return found
+
+
+def narrowed(limits: Limits, choices: Choices) -> Limits:
+    """What a turn of that account is judged by; how many may run at once is admission's to judge."""
+    values = {one.key.name: one.value for one in effective(limits, choices)}
+    return replace(
+        limits,
+        session_budget_usd=values["session_budget"],
+        day_budget_usd=values["day_budget"],
+        month_budget_usd=values["month_budget"],
+    )
+
+
+def triggers(choices: Choices) -> Triggers:
+    """For repositories without a file of their own."""
+    set_here = {name: one.value for name in TRIGGERS if (one := choices.get(name)) and one.value}
+    return replace(Triggers(), **set_here)  # type: ignore[arg-type]  # `read_triggers` has checked them
+
+
+def config_without_file(choices: Choices) -> RepoConfig:
+    return RepoConfig(triggers=triggers(choices))
+
+
+def source(whose: str, choice: Choice | None) -> str:
+    """Where a value comes from, in words."""
+    if choice is None:
+        return f"set by {whose}"
+    when = datetime.fromtimestamp(choice.set_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    if whose == ACCOUNT:
+        return f"set here by {choice.set_by}, {when}"
+    if choice.value is None:
+        return f"set by {whose}; {choice.set_by} took this account's own back, {when}"
+    return f"set by {whose}, not above what {choice.set_by} has set here"
+
+
+def listed(limits: Limits, choices: Choices) -> list[dict[str, Any]]:
+    """All of it, for the command line."""
+    rows: list[dict[str, Any]] = [
+        {
+            "name": one.key.name,
+            "title": one.key.title,
+            "value": one.value,
+            "words": one.key.words(one.value),
+            "source": source(one.source, one.choice),
+        }
+        for one in effective(limits, choices)
+    ]
+    counting = triggers(choices)
+    for name, title in TRIGGERS.items():
+        value, choice = getattr(counting, name), choices.get(name)
+        words = "off" if not value else "on" if value is True else str(value)
+        whose = source(ACCOUNT, choice) if value else "unless a repository's own file says otherwise"
+        rows.append({"name": name, "title": title, "value": value, "words": words, "source": whose})
+    return rows
+
+
+def read_limits(fields: Mapping[str, str], limits: Limits) -> tuple[dict[str, Value | None], dict[str, str]]:
+    """What is wanted, and what is wrong with each field that cannot be had."""
+    return _read({key.name: _bind(key, limits) for key in LIMITS}, fields)
+
+
+def read_triggers(fields: Mapping[str, str]) -> tuple[dict[str, Value | None], dict[str, str]]:
+    return _read({name: _trigger(name) for name in TRIGGERS}, fields)
+
+
+def _read(
+    readers: Mapping[str, Callable[[str], Value | None]], fields: Mapping[str, str]
+) -> tuple[dict[str, Value | None], dict[str, str]]:
+    wanted: dict[str, Value | None] = {}
+    problems: dict[str, str] = {}
+    for name, read in readers.items():
+        try:
+            wanted[name] = read(fields.get(name, ""))
+        except Wrong as wrong:
+            problems[name] = f"It {wrong}."
+    return wanted, problems
+
+
+def _bind(key: LimitKey, limits: Limits) -> Callable[[str], Value | None]:
+    return lambda text: key.read(text, limits)
+
+
+def _trigger(name: str) -> Callable[[str], Value | None]:
+    """The same values are good here as in a repository's file."""
+    if name in YES_NO:
+        return lambda text: True if text else None
+    return lambda text: KEYS[f"triggers.{name}"].read(text) if text else None
+
+
+def _number(choice: Choice | None) -> float | None:
+    value = choice.value if choice else None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None

@@ -1,0 +1,83 @@
+"""What owners of accounts have set for their installations; each change is in the audit trail with who and when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from bot.account_settings import Choice, Choices, Value, version
+from bot.models import InstallationId
+from bot.store import audit
+from bot.store.base import Store
+from bot.store.rows import Database, many, run
+
+_PUT = """
+INSERT INTO installation_settings (installation_id, name, value, set_by, set_at)
+VALUES (:id, :name, :value, :by, :at)
+ON CONFLICT (installation_id, name) DO UPDATE SET value = excluded.value, set_by = excluded.set_by,
+    set_at = excluded.set_at, changes = installation_settings.changes + 1
+"""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is to be so from now on; None takes a value back."""
+
+    wanted: Mapping[str, Value | None]
+    by: str
+    account: str
+    seen: int
+    """The version that whoever changes it has looked at."""
+
+
+async def of(store: Store, installation: InstallationId) -> Choices:
+    return await store.read(lambda db: read(db, installation))
+
+
+def read(db: Database, installation: InstallationId) -> Choices:
+    rows = many(db, "SELECT * FROM installation_settings WHERE installation_id = :id", id=installation)
+    return {
+        row["name"]: Choice(
+            msgspec.json.decode(row["value"]) if row["value"] else None, row["set_by"], row["set_at"], row["changes"]
+        )
+        for row in rows
+    }
+
+
+async def change(store: Store, installation: InstallationId, wish: Change) -> list[str] | None:
+    """The names of what is new; None, and nothing is changed, where somebody else has changed something meanwhile."""
+    at = store.now()
+
+    def work(db: Database) -> list[str] | None:
+        known = read(db, installation)
+        if version(known) != wish.seen:
+            return None
+        now = {name: one.value for name, one in known.items()}
+        changed = [name for name, value in wish.wanted.items() if now.get(name) != value]
+        for name in changed:
+            value = wish.wanted[name]
+            stored = None if value is None else msgspec.json.encode(value).decode()
+            run(db, _PUT, id=installation, name=name, value=stored, by=wish.by, at=at)
+            detail = f"{name}: {_said(now.get(name))} → {_said(value)}"
+            audit.put(db, at, wish.by, "setting changed", wish.account, detail)
+        return changed
+
+    return await store.write(work)
+
+
+async def caps(store: Store) -> dict[InstallationId, int]:
+    """How many sessions at once those accounts want at most that have said so."""
+    sql = "SELECT installation_id, value FROM installation_settings WHERE name = 'sessions' AND value IS NOT NULL"
+    rows = await store.read(lambda db: many(db, sql))
+    return {InstallationId(row["installation_id"]): msgspec.json.decode(row["value"], type=int) for row in rows}
+
+
+async def forget(store: Store, installation: InstallationId) -> None:
+    sql = "DELETE FROM installation_settings WHERE installation_id = :id"
+    await store.write(lambda db: run(db, sql, id=installation))
+
+
+def _said(value: Value | None) -> str:
+    return "not set" if value is None else f"{value}"

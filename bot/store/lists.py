@@ -1,0 +1,154 @@
+"""Pages of long lists, newest first: sessions by their last turn, and deliveries; each goes on where one has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bot.models import InstallationId, Outcome, Repo, RepoId, SessionId, TurnState
+from bot.store.base import Store
+from bot.store.records import Record
+from bot.store.rows import many
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The row after which a list goes on."""
+
+    at: float
+    id: str
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which rows; empty: any."""
+
+    repo: RepoId | None = None
+    state: str = ""
+    person: str = ""
+    after: Mark | None = None
+    hidden: Collection[RepoId] = ()
+    """Repositories that are passed over."""
+
+
+@dataclass(frozen=True)
+class Row(Record):
+    """What any row of a list says of its repository."""
+
+    repo_id: RepoId
+    installation_id: InstallationId
+    owner: str
+    name: str
+    private: bool
+    default_branch: str
+
+    @property
+    def repo(self) -> Repo:
+        return Repo(self.repo_id, self.owner, self.name, self.private, self.default_branch)
+
+
+@dataclass(frozen=True)
+class Recent(Row):
+    """A session; state and outcome are those of its last turn."""
+
+    id: SessionId
+    number: int
+    state: TurnState
+    outcome: Outcome | None
+    requester: str
+    prompt: str
+    pull_url: str | None
+    pull_number: int | None
+    asked_at: float
+    cost_usd: float
+
+    @property
+    def mark(self) -> Mark:
+        return Mark(self.asked_at, self.id)
+
+
+@dataclass(frozen=True)
+class Delivered(Row):
+    """What GitHub told about a repository, and what became of it."""
+
+    guid: str
+    event: str
+    action: str | None
+    received_at: float
+    state: str
+    reason: str | None
+    number: int | None
+    sender: str | None
+    session_id: SessionId | None
+
+    @property
+    def mark(self) -> Mark:
+        return Mark(self.received_at, self.guid)
+
+
+_REPO = "repos.installation_id, repos.owner, repos.name, repos.private, repos.default_branch"
+_SESSIONS = f"""
+SELECT sessions.id, repos.id AS repo_id, {_REPO}, threads.number, last.state, last.outcome, last.requester, last.prompt,
+       sessions.pull_url, sessions.pull_number, last.created_at AS asked_at,
+       COALESCE((SELECT SUM(spend.cost_usd) FROM spend WHERE spend.session_id = sessions.id), 0.0) AS cost_usd
+FROM turns AS last JOIN sessions ON sessions.id = last.session_id
+JOIN threads ON threads.id = sessions.thread_id JOIN repos ON repos.id = threads.repo_id
+WHERE repos.removed_at IS NULL
+  AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.session_id = last.session_id AND turns.n > last.n)
+"""  # noqa: S608 - constants
+_DELIVERIES = f"""
+SELECT deliveries.guid, deliveries.event, deliveries.action, deliveries.received_at, deliveries.state,
+       deliveries.reason, deliveries.number, deliveries.sender, deliveries.session_id, repos.id AS repo_id, {_REPO}
+FROM deliveries JOIN repos ON repos.id = deliveries.repo_id
+WHERE repos.removed_at IS NULL
+"""  # noqa: S608 - constants
+
+
+_IN_SESSIONS = ("last.in_repo", "last.requester", "last.created_at", "last.session_id")
+_IN_DELIVERIES = ("deliveries.repo_id", "deliveries.sender", "deliveries.received_at", "deliveries.guid")
+
+
+async def running(store: Store, wanted: Wanted, limit: int) -> list[Recent]:
+    """What runs or waits."""
+    return await _sessions(store, wanted, "last.state IN ('queued', 'running')", limit)
+
+
+async def ended(store: Store, wanted: Wanted, limit: int) -> list[Recent]:
+    return await _sessions(store, wanted, "last.state = 'done'", limit)
+
+
+async def delivered(store: Store, wanted: Wanted, limit: int) -> list[Delivered]:
+    parts = [_DELIVERIES, *_common(wanted, _IN_DELIVERIES)]
+    if wanted.state:
+        parts.append("AND deliveries.state = :state")
+    sql = f"{' '.join(parts)} ORDER BY deliveries.received_at DESC, deliveries.guid DESC LIMIT :limit"
+    return [Delivered.of(row) for row in await store.read(lambda db: many(db, sql, **_values(wanted), limit=limit))]
+
+
+async def _sessions(store: Store, wanted: Wanted, states: str, limit: int) -> list[Recent]:
+    parts = [_SESSIONS, f"AND {states}", *_common(wanted, _IN_SESSIONS)]
+    if wanted.state:
+        parts.append("AND last.outcome = :state")
+    sql = f"{' '.join(parts)} ORDER BY last.created_at DESC, last.session_id DESC LIMIT :limit"
+    return [Recent.of(row) for row in await store.read(lambda db: many(db, sql, **_values(wanted), limit=limit))]
+
+
+def _common(wanted: Wanted, places: tuple[str, str, str, str]) -> list[str]:
+    """`places`: the columns of the repository, of the person, and of the mark."""
+    parts = []
+    if wanted.repo is not None:
+        parts.append(f"AND {places[0]} = :repo")
+    if wanted.person:
+        parts.append(f"AND LOWER({places[1]}) = :person")
+    if wanted.after is not None:
+        parts.append(f"AND {places[2]} <= :at AND ({places[2]}, {places[3]}) < (:at, :id)")
+    if wanted.hidden:
+        parts.append(f"AND {places[0]} NOT IN ({', '.join(str(int(one)) for one in wanted.hidden)})")
+    return parts
+
+
+def _values(wanted: Wanted) -> Mapping[str, Any]:
+    given = {"repo": wanted.repo, "person": wanted.person.lower(), "state": wanted.state}
+    values: dict[str, Any] = {name: value for name, value in given.items() if value}
+    return {**values, "at": wanted.after.at, "id": wanted.after.id} if wanted.after else values

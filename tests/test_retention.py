@@ -1,0 +1,138 @@
+"""What is forgotten of repositories that were taken away, on disk and in the store, and when rescued work expires."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from functools import partial
+
+from bot.simulation.anthropic import Call, Say, Script, Wait
+from bot.simulation.github import Fault, gitstore
+from bot.store import audit
+from bot.store.base import Database, Store
+from bot.store.rows import many
+from tests.test_delivery_log import until
+from tests.world import World
+
+CANARY = "canary-of-what-was-said"
+WRITE = Call("Bash", {"command": f"echo {CANARY} > half.txt", "description": f"Write {CANARY}"}, f"I see {CANARY}.")
+DAY = 86_400.0
+
+
+@asynccontextmanager
+async def reader(world: World) -> AsyncIterator[Store]:
+    store = await Store.open_reader(world.root / "data" / "state.db")
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def told(world: World, action: str) -> list[str]:
+    async with reader(world) as store:
+        return [one.detail or "" for one in await audit.listing(store) if one.action == action]
+
+
+async def is_told(world: World, action: str) -> None:
+    async def heard() -> bool:
+        return bool(await told(world, action))
+
+    await until(heard, 60)
+
+
+async def tables_with(world: World, word: str) -> list[str]:
+    """Those that say it in any of their rows."""
+    async with reader(world) as store:
+        names = await store.read(lambda db: many(db, "SELECT name FROM sqlite_master WHERE type = 'table'"))
+        found = [one["name"] for one in names if word in await store.read(partial(_dumped, one["name"]))]
+        return sorted(found)
+
+
+def _dumped(table: str, db: Database) -> str:
+    return str(many(db, f'SELECT * FROM "{table}"'))
+
+
+async def test_nothing_of_a_removed_repository_stays_but_the_work_that_its_removal_cut_short(world: World) -> None:
+    data = world.root / "data"
+    other = world.github.open_issue(world.repo, title=f"Another {CANARY}", body=f"Say {CANARY}.", by="alice")
+    world.model.default(Script([WRITE, Say(f"Done with {CANARY}.")]))
+    world.github.faults.add(Fault("POST *git-receive-pack", "fail", status=403, times=9))
+    async with world.bot():
+        world.say(f"/claude write {CANARY}")
+        assert await world.outcome() == "refused", "its work is kept here"
+        [old] = (data / "kept").iterdir()
+        assert set(await tables_with(world, CANARY)) >= {"events", "turns"} and list((data / "transcripts").iterdir())
+        world.model.default(Script([WRITE, Wait("never"), Say("unreachable")]))
+        world.say(f"/claude fix {CANARY}", on=other)
+        await world.model.reached("never", timeout=30)
+        world.github.uninstall(world.installation)
+
+        async def cut() -> bool:
+            return len(list((data / "kept").iterdir())) == 2
+
+        await until(cut, 30)
+    async with world.bot():
+        await is_told(world, "repository forgotten")
+    [left] = (data / "kept").iterdir()
+    assert left != old
+    for folder in ("transcripts", "turns", "repositories"):
+        held = [path for path in (data / folder).rglob("*") if path.is_file()]
+        assert not held, folder
+    assert await tables_with(world, CANARY) == []
+
+
+def rescues(world: World) -> list[str]:
+    out = gitstore.git(world.repo.path, "for-each-ref", "--format=%(refname)", "refs/forgehand/rescue/")
+    return out.decode().split()
+
+
+async def stopped(world: World) -> str:
+    """The ref under which the work of a run that was stopped is saved."""
+    world.model.default(Script([WRITE, Wait("never"), Say("unreachable")]))
+    world.say("/claude write it")
+    await world.model.reached("never", timeout=30)
+    world.say("/claude stop")
+    assert await world.outcome() == "stopped"
+    [ref] = rescues(world)
+    return ref
+
+
+async def test_rescued_work_expires_on_the_day_that_its_comment_names(world: World) -> None:
+    skipped = [0.0]
+
+    def clock() -> float:
+        return time.time() + skipped[0]
+
+    async with world.bot(clock, FORGEHAND_RESCUE_DAYS="7"):
+        ref = await stopped(world)
+        day = datetime.fromtimestamp(time.time() + 7 * DAY, UTC).strftime("%Y-%m-%d")
+        assert f"is saved until {day} as `{ref}`" in world.replies()[0].body
+    skipped[0] = 6.9 * DAY
+    async with world.bot(clock, FORGEHAND_RESCUE_DAYS="1"):  # what was promised holds
+        await world.github.idle()
+        assert ref in rescues(world)
+    skipped[0] = 7.1 * DAY
+    lost = world.github.faults.add(Fault("POST *git-receive-pack", "lose", times=1))
+    async with world.bot(clock):
+        await is_told(world, "rescue ref expired")
+    assert lost.hits and ref not in rescues(world)
+    assert await told(world, "rescue ref expired") == ["removed"]
+
+
+async def test_a_rescue_ref_that_somebody_has_moved_is_left(world: World) -> None:
+    skipped = [0.0]
+
+    def clock() -> float:
+        return time.time() + skipped[0]
+
+    async with world.bot(clock):
+        ref = await stopped(world)
+    theirs = world.repo.branch_sha("main")
+    gitstore.git(world.repo.path, "update-ref", ref, str(theirs))
+    skipped[0] = 31 * DAY
+    async with world.bot(clock):
+        await is_told(world, "rescue ref expired")
+    assert gitstore.ref(world.repo.path, ref) == theirs
+    assert "was left" in (await told(world, "rescue ref expired"))[0]
