@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import re
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from typer.main import get_command
 
 from bot import settings
@@ -18,49 +14,12 @@ from bot.command_options import USAGE
 from bot.commands import FORMS
 from bot.errors import SettingsError
 from bot.simulation.scenarios.plays import PLAYS
+from tests.settings_read import CLOUD, known, needed
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SECURITY = (ROOT / ".github/SECURITY.md").read_text(encoding="utf-8")
 SETTING = re.compile(r"`((?:FORGEHAND|ANTHROPIC|CLAUDE_CODE|E2B)_[A-Z0-9_]+)`")
-REFUSED = {"FORGEHAND_DATABASE_URL"}
-"""Looked at only to say that it is not there yet."""
-CLOUD = {"FORGEHAND_SANDBOX": "e2b", "E2B_API_KEY": "key", "FORGEHAND_PUBLIC_URL": "https://bot.example"}
-OF_THE_SYSTEM = {"HOME", "XDG_DATA_HOME"}
-
-
-class Recorder(Mapping[str, str]):
-    """Settings that remember which of them were asked for."""
-
-    def __init__(self, values: Mapping[str, str]) -> None:
-        self._values = dict(values)
-        self.asked: set[str] = set()
-
-    def __getitem__(self, name: str) -> str:
-        self.asked.add(name)
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-
-@pytest.fixture(scope="module")
-def needed() -> dict[str, str]:
-    """What README says is needed, and no more."""
-    key = generate_private_key(65537, 2048)
-    return {
-        "HOME": "/nowhere",
-        "FORGEHAND_APP_ID": "1",
-        "FORGEHAND_PRIVATE_KEY": key.private_bytes(
-            Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()
-        ).decode(),
-        "FORGEHAND_WEBHOOK_SECRET": "secret",
-        "FORGEHAND_SECRET_KEY": base64.b64encode(bytes(32)).decode(),
-        "ANTHROPIC_API_KEY": "key",
-    }
 
 
 def section(heading: str, text: str = README) -> str:
@@ -75,17 +34,12 @@ def rows(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
-def test_every_setting_that_is_read_is_in_the_readme_and_the_reverse(needed: dict[str, str]) -> None:
-    read = Recorder(needed)
-    settings.read(read)
-    in_the_cloud = Recorder({**needed, **CLOUD})
-    settings.read(in_the_cloud)
-    asked = {name for name in read.asked | in_the_cloud.asked if not name.endswith("_FILE")}
+def test_every_setting_that_is_read_is_in_the_readme_and_the_reverse() -> None:
     documented = {name for name in SETTING.findall(README) if not name.endswith("_FILE")}
-    assert documented == asked - REFUSED - OF_THE_SYSTEM
+    assert documented == known()
 
 
-def test_the_defaults_in_the_readme_are_those_that_hold(needed: dict[str, str]) -> None:
+def test_the_defaults_in_the_readme_are_those_that_hold() -> None:
     """To set one to its default changes nothing."""
     checked = 0
     for cells in rows(section("Serve")):
@@ -95,18 +49,18 @@ def test_the_defaults_in_the_readme_are_those_that_hold(needed: dict[str, str]) 
         assert len(names) == len(defaults), cells[0]
         for name, default in zip(names, defaults, strict=True):
             given = default.replace("~", "/nowhere")
-            base = {**needed, **CLOUD} if "E2B" in name else needed
+            base = {**needed(), **CLOUD} if "E2B" in name else needed()
             assert settings.read({**base, name: given}) == settings.read(base), f"{name} is not {default}"
             checked += 1
     assert checked > 10
 
 
-def test_what_the_readme_calls_needed_is_needed(needed: dict[str, str]) -> None:
+def test_what_the_readme_calls_needed_is_needed() -> None:
     first = section("Serve").split("```sh")[0]
     for name in SETTING.findall("".join(cells[0] for cells in rows(first) if len(cells) == 2)):
-        if name not in needed:
+        if name not in needed():
             continue
-        rest = {other: value for other, value in needed.items() if other != name}
+        rest = {other: value for other, value in needed().items() if other != name}
         if name == "ANTHROPIC_API_KEY":
             with pytest.raises(SettingsError, match=name):
                 settings.require_credential(settings.read(rest).model)
