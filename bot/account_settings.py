@@ -66,7 +66,7 @@ class LimitKey:
 
 
 LIMITS = (
-    LimitKey("session_budget", "One turn", lambda limits: limits.session_budget_usd),
+    LimitKey("session_budget", "One session", lambda limits: limits.session_budget_usd),
     LimitKey("day_budget", "A day (UTC)", lambda limits: limits.day_budget_usd),
     LimitKey("month_budget", "A month (UTC)", lambda limits: limits.month_budget_usd),
     LimitKey("sessions", "Sessions at once", lambda limits: limits.max_sessions, dollars=False),
@@ -107,14 +107,14 @@ def effective(limits: Limits, choices: Choices) -> list[Effective]:
 
 
 def narrowed(limits: Limits, choices: Choices) -> Limits:
-    """What a turn of that account is judged by; how many may run at once is admission's to judge."""
+    """Its days and months; a session's budget is its own account's (`funds`), how many may run at once admission's."""
     values = {one.key.name: one.value for one in effective(limits, choices)}
-    return replace(
-        limits,
-        session_budget_usd=values["session_budget"],
-        day_budget_usd=values["day_budget"],
-        month_budget_usd=values["month_budget"],
-    )
+    return replace(limits, day_budget_usd=values["day_budget"], month_budget_usd=values["month_budget"])
+
+
+def session_budget(choices: Choices) -> float | None:
+    """What the account lets each of its sessions begin with, if it has said so."""
+    return _number(choices.get("session_budget"))
 
 
 def triggers(choices: Choices) -> Triggers:

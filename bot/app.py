@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount
 
 from bot import events, logs, vault
@@ -49,6 +50,7 @@ from bot.vault import NAMES, Vault
 from bot.web.credentials import NONE, from_vault
 from bot.web.delivery_log import DeliveryLog, Reading
 from bot.web.gateway import Credentials, Gateway
+from bot.web.overload import Sturdy
 from bot.web.pages.site import Site
 from bot.web.readiness import Health, Parts
 from bot.web.server import Server, tcp_socket
@@ -128,7 +130,8 @@ def _edge(settings: Settings, store: Store, doors: list[BaseRoute], on_stored: C
     """First of all: what arrives is stored, whatever else is still starting."""
     secrets = settings.github.webhook_secrets
     hooks = webhook_routes(store, secrets, handled=events.HANDLED_EVENTS, on_stored=on_stored) if secrets else []
-    return Server(Starlette(routes=[*hooks, *doors]), tcp_socket(settings.host, settings.port))
+    doors_and_hooks = Starlette(routes=[*hooks, *doors], middleware=[Middleware(Sturdy)])
+    return Server(doors_and_hooks, tcp_socket(settings.host, settings.port))
 
 
 async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: Gateway) -> E2BSettings | None:

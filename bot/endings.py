@@ -64,6 +64,11 @@ def over_budget(budget_usd: float) -> str:
     return f"The budget of ${budget_usd:.2f} for this turn was used up."
 
 
+def session_spent(spent_usd: float, limit_usd: float) -> str:
+    """Over all its turns."""
+    return f"The budget of this session is used up: it has spent ${spent_usd:.2f} of ${limit_usd:.2f}."
+
+
 def environment_lost(*, saved: bool = False) -> str:
     words = "The environment disappeared while the agent was in it."
     return f"{words} What was brought home some minutes before is saved." if saved else words

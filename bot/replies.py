@@ -7,12 +7,14 @@ from typing import Protocol
 
 from bot.command_options import USAGE, shown
 from bot.commands import FORMS
+from bot.funds import Funds, Means
 from bot.models import Outcome, TurnState, Usage
 from bot.publications import commit_message, pull_body, pull_title
 
 __all__ = [
     "account_not_served",
     "another_account",
+    "cannot_be_raised",
     "commit_message",
     "config_branch_taken",
     "config_is_there",
@@ -32,7 +34,9 @@ __all__ = [
     "nothing_runs",
     "pull_body",
     "pull_title",
+    "raised",
     "repository_archived",
+    "session_spent",
     "status",
     "stop_asked",
     "thread_locked",
@@ -66,13 +70,14 @@ _NEXT = {
     Outcome.NO_CHANGE: "If something should have changed, comment `{command} …` and say what is missing.",
     Outcome.NEEDS_INPUT: "Answer with `{command} …`: it goes on from here.",
     Outcome.STOPPED: "To go on from here, comment `{command} …` with what should be different.",
-    Outcome.OVER_BUDGET: "To go on from here with more money, comment `{command} --budget 5 go on`.",
+    Outcome.OVER_BUDGET: "To go on from here with what the session has left, comment `{command} continue`.",
     Outcome.TIMED_OUT: "To go on from here, comment `{command} go on`, perhaps with `--timeout 60m` after `{command}`.",
     Outcome.KILLED: "To go on from here, comment `{command} go on`.",
     Outcome.FAILED: "To try once more, comment `{command} go on`, or say what to do differently.",
     Outcome.REFUSED: "Once the reason is gone, comment `{command} …` and say what to do differently.",
 }
 _PLANS = {"approved": "📝 A plan, approved", "denied": "📝 A plan, turned down"}
+_CUT_SHORT = (Outcome.OVER_BUDGET, Outcome.STOPPED, Outcome.TIMED_OUT, Outcome.KILLED, Outcome.FAILED)
 _AFTER_A_YES = "It goes on in the next turn of this thread."
 
 
@@ -86,13 +91,42 @@ def ended_in_diff(outcome: Outcome, sha: str | None) -> str:
     return f"**{headline(outcome)}**{commit}. The whole story is in my comment on this pull request."
 
 
-def what_next(outcome: Outcome, command: str, *, ceiling: bool = False) -> str:
-    """What the reader may do now; every outcome leaves a way on. `ceiling`: more budget for the turn would not help."""
-    if outcome is Outcome.OVER_BUDGET and ceiling:
+def what_next(outcome: Outcome, command: str, means: Means = Means.LEFT) -> str:
+    """What the reader may do now; every outcome leaves a way on."""
+    if means is Means.LEFT:
+        return _NEXT[outcome].format(command=command)
+    if means is Means.CEILING:
         return f"To go on from here once there is money again, comment `{command} go on`."
-    if outcome is Outcome.OVER_BUDGET and any(form.word == "continue" and form.ready for form in FORMS):
-        return f"To go on from here with 3 dollars more, comment `{command} continue +3`."
-    return _NEXT[outcome].format(command=command)
+    on = _with_more(means, command)
+    return (
+        on if outcome in _CUT_SHORT else f"{_NEXT[outcome].format(command=command)} The session's money is gone. {on}"
+    )
+
+
+def _with_more(means: Means, command: str) -> str:
+    if means is Means.FULL:
+        return "It has reached the most that the operator lets a session spend: a new issue begins a new one."
+    return f"To go on from here with 3 dollars more, comment `{command} continue +3`."
+
+
+def session_spent(money: Funds, command: str) -> str:
+    """To who asks for another turn of it."""
+    spent = f"This session has spent ${money.spent_usd:.2f} of its ${money.limit_usd:.2f}, so nothing was begun."
+    if money.means is Means.FULL:
+        return f"{spent} {_with_more(money.means, command)}"
+    return f"{spent} `{command} continue +3` goes on with 3 dollars more; your words may stand behind it."
+
+
+def raised(money: Funds) -> str:
+    return f"This session may now spend ${money.limit_usd:.2f}; it has spent ${money.spent_usd:.2f}."
+
+
+def cannot_be_raised(money: Funds, command: str) -> str:
+    return (
+        f"Nothing was added: ${money.limit_usd:.2f} is the most that the operator lets a session spend, and "
+        f"${money.left_usd:.2f} of it is left. "
+        + (f"`{command} continue` goes on with that." if money.left_usd else "A new issue begins a new one.")
+    )
 
 
 def checks_failed(command: str) -> str:
@@ -164,23 +198,32 @@ def config_pull_body(path: str, login: str, number: int) -> str:
     )
 
 
-def status(state: TurnState, step: str, elapsed: str, cost_usd: float) -> str:
+def status(state: TurnState, step: str, elapsed: str, cost_usd: float, money: Funds) -> str:
+    session = f"The session has spent ${money.spent_usd:.2f} of ${money.limit_usd:.2f}."
     if state is TurnState.QUEUED:
-        return f"Queued for {elapsed}; nothing spent yet."
-    return f"Running for {elapsed}, now {step}; ${cost_usd:.2f} spent so far."
+        return f"Queued for {elapsed}; nothing spent on it yet. {session}"
+    return f"Running for {elapsed}, now {step}; ${cost_usd:.2f} spent on it so far. {session}"
 
 
-def cost(turns: Sequence[tuple[int, float]], usage: Usage, *, under_way: bool, sandbox_usd: float = 0.0) -> str:
-    """(number, dollars) of each turn that has spent something at the model; and what their sandboxes cost."""
+def cost(
+    turns: Sequence[tuple[int, float]],
+    usage: Usage,
+    money: Funds | None = None,
+    *,
+    under_way: bool = False,
+    sandbox_usd: float = 0.0,
+) -> str:
+    """(number, dollars) of each turn that has spent something at the model; what its session may; and sandboxes."""
+    may = f" It may spend ${money.limit_usd:.2f}; ${money.left_usd:.2f} is left." if money else ""
     beside = f" Its sandboxes cost **{dollars(sandbox_usd)}** beside that." if sandbox_usd else ""
     if not turns:
-        return f"This thread has cost nothing {'at the model ' if beside else ''}yet.{beside}"
+        return f"This thread has cost nothing {'at the model ' if beside else ''}yet.{may}{beside}"
     tokens = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
     total = f"This thread has cost **{dollars(sum(usd for _, usd in turns))}** so far ({tokens:,} tokens)"
     listed = ", ".join(f"turn {n} {dollars(usd)}" for n, usd in turns[-MOST_TURNS:])
     earlier = f"the last {MOST_TURNS} of {len(turns)} turns: " if len(turns) > MOST_TURNS else ""
     open_ = " A request is under way and not counted yet." if under_way else ""
-    return f"{total}{f': {earlier}{listed}' if len(turns) > 1 else ''}.{open_}{beside}"
+    return f"{total}{f': {earlier}{listed}' if len(turns) > 1 else ''}.{open_}{may}{beside}"
 
 
 def stop_asked(login: str) -> str:

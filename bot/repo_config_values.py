@@ -186,7 +186,11 @@ def _one_of(*words: str) -> Json:
 
 KEYS: dict[str, Key] = {
     "model": Key(_name, _STRING, "the model, unless a command names another"),
-    "budget": Key(_dollars, {"type": "number", "exclusiveMinimum": 0}, "dollars that a turn may spend at most"),
+    "budget": Key(
+        _dollars,
+        {"type": "number", "exclusiveMinimum": 0},
+        "dollars that a session begins with; people add to it with `continue +3`",
+    ),
     "timeout": Key(_timeout, {"type": ["string", "integer"]}, "how long a turn may work, such as 30m"),
     "permission": Key(
         _choice("auto", "ask", "plan"),

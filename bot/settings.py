@@ -72,6 +72,8 @@ class Limits:
     """Money, time and how much at once."""
 
     session_budget_usd: float = 5.0
+    session_ceiling_usd: float = 50.0
+    """To which people may raise it; never less than the budget itself."""
     day_budget_usd: float = 50.0
     month_budget_usd: float = 500.0
     user_day_budget_usd: float = 0.0
@@ -257,6 +259,7 @@ def read_limits(values: Mapping[str, str]) -> Limits:
     reader = Reader(values)
     return Limits(
         session_budget_usd=reader.number("FORGEHAND_SESSION_BUDGET", 5, least=0.01),
+        session_ceiling_usd=reader.number("FORGEHAND_SESSION_CEILING", 50),
         day_budget_usd=reader.number("FORGEHAND_DAY_BUDGET", 50, least=0.01),
         month_budget_usd=reader.number("FORGEHAND_MONTH_BUDGET", 500, least=0.01),
         user_day_budget_usd=reader.number("FORGEHAND_USER_DAY_BUDGET", 0),

@@ -173,23 +173,23 @@ async def test_when_the_day_ends_a_turn_its_work_is_saved_and_no_budget_is_offer
         assert "`/claude go on`" in live and "+3" not in live and "--budget" not in live
 
 
-async def test_a_turn_over_its_own_budget_is_offered_to_go_on_with_more(tmp_path: Path) -> None:
+async def test_a_turn_over_the_budget_of_its_session_is_offered_to_go_on_with_more(tmp_path: Path) -> None:
     async with World.running(tmp_path, FORGEHAND_SESSION_BUDGET="0.5") as world:
         world.model.default(Script([WRITE, Say("A dear answer.", usage=Usage(900_000, 1_000))]))
         async with world.bot():
             world.say("/claude fix this")
             assert await world.outcome() == "over_budget"
         live = world.replies()[0].body
-        assert "The budget of $0.50 for this turn was used up" in live and "`/claude continue +3`" in live
+        assert re.search(r"it has spent \$1\.8\d of \$0\.50", live) and "`/claude continue +3`" in live
 
 
-async def test_the_repositorys_config_narrows_the_budget_of_a_turn(world: World) -> None:
+async def test_the_repositorys_config_narrows_the_budget_of_a_session(world: World) -> None:
     world.github.commit(world.repo, "main", {".github/forgehand.yml": "budget: 0.25\n"})
     world.model.default(Script([WRITE, Say("A dear answer.", usage=Usage(900_000, 1_000))]))
     async with world.bot():
         world.say("/claude --budget 4 fix this")
         assert await world.outcome() == "over_budget"
-    assert "The budget of $0.25 for this turn was used up" in world.replies()[0].body
+    assert re.search(r"it has spent \$\d\.\d\d of \$0\.25", world.replies()[0].body)
 
 
 NOTE = "80% of the money of this turn is used up"

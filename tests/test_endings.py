@@ -168,14 +168,14 @@ async def test_what_was_cut_short_is_where_the_next_turn_goes_on(world: World) -
     [pull] = world.pulls()
     assert world.repo.file(pull.head, "half.txt") == b"half\n"
     assert world.repo.file(pull.head, "other.txt") == b"other\n"
-    assert "of $2.00" in str([body for _, body in world.replies()[-1].history])
+    assert "of $7.00" in str([body for _, body in world.replies()[-1].history])
 
 
 async def test_no_plus_passes_the_operators_limit(world: World) -> None:
     world.model.default(Script([Wait("seen"), Say("Nothing to do.")]))
     async with world.bot():
         world.say("/claude continue +50")
-        await world.github.changed(lambda: any("of $5.00" in one.body for one in world.replies()), 20)
+        await world.github.changed(lambda: any("of $50.00" in one.body for one in world.replies()), 20)
         await world.model.reached("seen", timeout=30)
         world.model.release("seen")
         assert await world.outcome() == "no_change"

@@ -35,15 +35,13 @@ async def test_counting_tokens_costs_nothing(rig: Rig) -> None:
 
 @pytest.mark.acceptance("D14")
 async def test_at_the_budget_the_answer_is_the_providers_credit_error(rig: Rig) -> None:
-    token, key = await rig.token(budget_usd=0.001)
+    token, _ = await rig.token(budget_usd=0.001)
     rig.model.default(Script([], after=Say("x", usage=Usage(100, 100))))
     assert (await rig.ask(token)).status_code == 200
     refused = await rig.ask(token)
     assert kind(refused) == (400, "invalid_request_error")
     assert refused.json()["error"]["message"].startswith("Your credit balance is too low to access the Anthropic API")
     assert len(rig.model.requests) == 1
-    await rows.raise_budget(rig.store, key, 1.0)
-    assert (await rig.ask(token)).status_code == 200
 
 
 @pytest.mark.acceptance("D14")

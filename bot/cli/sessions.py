@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from bot import settings
+from bot import funds, settings
 from bot.cli import console, service
+from bot.funds import Terms
 from bot.models import SessionId
 
 app = typer.Typer(no_args_is_help=True, help="List, show, read and stop sessions.")
@@ -55,7 +56,8 @@ async def _list(path: Path) -> list[dict[str, Any]]:
 @app.command()
 def show(session: str, as_json: AsJson = False, config: Config = None) -> None:
     """One session with its turns."""
-    found = console.run(_show(_database(config), SessionId(session)))
+    terms = Terms.of(settings.read_limits(settings.from_environment(config)))
+    found = console.run(_show(_database(config), SessionId(session), terms))
     if as_json:
         console.print_json(found)
         return
@@ -71,8 +73,8 @@ def _cost(turn: dict[str, Any]) -> str:
     return f"${turn['cost_usd']:.4f}{f' + ${sandbox:.4f} sandbox' if (sandbox := turn['sandbox_usd']) else ''}"
 
 
-async def _show(path: Path, session_id: SessionId) -> dict[str, Any]:
-    from bot.store import machines, sessions, spend
+async def _show(path: Path, session_id: SessionId, terms: Terms) -> dict[str, Any]:
+    from bot.store import budgets, machines, sessions, spend
     from bot.store.base import Store
 
     store = await Store.open_reader(path)
@@ -82,7 +84,8 @@ async def _show(path: Path, session_id: SessionId) -> dict[str, Any]:
         for turn in await sessions.turns_of(store, session_id):
             model, machine = await spend.turn_cost(store, turn.key), await machines.turn_cost(store, turn.key)
             turns.append({**dataclasses.asdict(turn), "cost_usd": model.usd, "sandbox_usd": machine.usd})
-        return {**session, "turns": turns}
+        money = funds.of(await budgets.account(store, session_id), terms)
+        return {**session, "cost_usd": money.spent_usd, "budget_usd": money.limit_usd, "turns": turns}
     finally:
         await store.close()
 
@@ -120,7 +123,14 @@ def stop(session: str, as_json: AsJson = False, config: Config = None) -> None:
 
 
 async def _stop(path: Path, session_id: SessionId) -> tuple[bool, str]:
-    await _show(path, session_id)  # a session that is not there needs no service to say so
+    from bot.store import sessions
+    from bot.store.base import Store
+
+    store = await Store.open_reader(path)
+    try:
+        await sessions.session(store, session_id)  # one that is not there needs no service to say so
+    finally:
+        await store.close()
     return await service.ask(path, "stop", {"session": session_id})
 
 

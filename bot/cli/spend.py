@@ -7,13 +7,18 @@ import time
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bot import settings
+from bot import funds, settings
 from bot.cli import console
 from bot.errors import UserError
+from bot.funds import Terms
+from bot.models import SessionId
+
+if TYPE_CHECKING:
+    from bot.store.base import Store
 
 SECONDS = {"h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 UNITS = {"h": "hour", "d": "day", "w": "week"}
@@ -49,12 +54,22 @@ async def _summed(config: Path | None, by: By, since: str) -> list[dict[str, Any
     from bot.store import spending
     from bot.store.base import Store
 
-    start = began(since, time.time())
-    store = await Store.open_reader(settings.data_dir(settings.from_environment(config)) / "state.db")
+    start, values = began(since, time.time()), settings.from_environment(config)
+    terms = Terms.of(settings.read_limits(values))
+    store = await Store.open_reader(settings.data_dir(values) / "state.db")
     try:
-        return [shown(row) for row in await spending.summed(store, by, start)]
+        rows = [shown(row) for row in await spending.summed(store, by, start)]
+        return [{**row, **await _in_all(store, row["session"], terms)} for row in rows] if by is By.SESSION else rows
     finally:
         await store.close()
+
+
+async def _in_all(store: Store, session: SessionId, terms: Terms) -> dict[str, Any]:
+    """Whenever it was spent, and whatever is asked for."""
+    from bot.store import budgets
+
+    found = funds.of(await budgets.account(store, session), terms)
+    return {"session_cost_usd": found.spent_usd, "session_budget_usd": found.limit_usd}
 
 
 def began(since: str, now: float) -> float:
@@ -94,5 +109,7 @@ def _tokens(row: dict[str, Any]) -> int:
 
 def _name(row: dict[str, Any]) -> str:
     if "session" in row:
-        return f"{row['session']}  {row['thread'] or '(gone)'}  {row['turns']} turn{'s' * (row['turns'] != 1)}"
+        turns = f"{row['turns']} turn{'s' * (row['turns'] != 1)}"
+        in_all = f"{row['session_cost_usd']:.2f} of {row['session_budget_usd']:.2f} in all"
+        return f"{row['session']}  {row['thread'] or '(gone)'}  {turns}  {in_all}"
     return str(row.get("day") or row.get("repo") or row.get("user") or "(unknown)")

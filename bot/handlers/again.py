@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from bot import replies
+from bot.command_options import NO_OPTIONS
 from bot.commands import Continue, Retry
 from bot.events import Remark
-from bot.handlers import start
+from bot.handlers import money, start
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
 from bot.handlers.verdicts import Noted, refused
-from bot.models import TurnState
-from bot.store import sessions
+from bot.models import Outcome, TurnState
+from bot.store import approvals, budgets, sessions
+from bot.store.approvals import Standing
+from bot.store.sessions import Turn
 
 GO_ON = "Go on where you stopped."
+CUT_SHORT = (Outcome.OVER_BUDGET, Outcome.STOPPED, Outcome.TIMED_OUT, Outcome.KILLED, Outcome.FAILED)
 
 
 async def retry(command: Retry, remark: Remark, desk: Desk) -> Noted:
@@ -25,9 +29,27 @@ async def retry(command: Retry, remark: Remark, desk: Desk) -> Noted:
 
 
 async def go_on(command: Continue, remark: Remark, desk: Desk) -> Noted:
-    known = await sessions.latest(desk.store, remark.thread) is not None
-    prompt = command.prompt or (GO_ON if known else "")
-    return await start.begin(Wish("run", prompt, command.options, command.extra_usd), remark, desk)
+    last = await sessions.latest(desk.store, remark.thread)
+    bare = not command.prompt and command.options == NO_OPTIONS
+    if command.extra_usd and last is not None and bare and await _needs_money_alone(last, remark, desk):
+        return await money.add(command.extra_usd, last, remark, desk)
+    prompt = command.prompt or (GO_ON if last else "")
+    kind = last.kind if last is not None and bare and _was_cut_short(last, remark) else "run"
+    return await start.begin(Wish(kind, prompt, command.options, command.extra_usd), remark, desk)
+
+
+async def _needs_money_alone(last: Turn, remark: Remark, desk: Desk) -> bool:
+    """It works, or its plan waits for a yes: another turn would be in the way. What was that stays that."""
+    if await sessions.by_source(desk.store, remark.source):
+        return False
+    if last.state is not TurnState.DONE or await budgets.has_added(desk.store, remark.source):
+        return True
+    return any(one.state is Standing.OPEN for one in await approvals.of_turn(desk.store, last.key))
+
+
+def _was_cut_short(last: Turn, remark: Remark) -> bool:
+    """What it was doing goes on: a review that ran out of money ends as one, and does not begin to mend."""
+    return last.outcome in CUT_SHORT and last.kind in ("ask", "plan", "review") and last.number == remark.thread.number
 
 
 async def _say(sentence: str, remark: Remark, desk: Desk) -> Noted:

@@ -8,7 +8,7 @@ from bot import replies
 from bot.command_options import NO_OPTIONS
 from bot.commands import Approve, Deny
 from bot.events import Remark
-from bot.handlers import start
+from bot.handlers import money, start
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
 from bot.handlers.verdicts import Noted, acted, refused
@@ -37,7 +37,7 @@ async def handle(command: Approve | Deny, remark: Remark, desk: Desk) -> Noted:
     if approval is None:
         return await _refuse(found.sentence, remark, desk)
     begins = approval.kind is Kind.PLAN or approval.state is Standing.EXPIRED
-    if isinstance(command, Approve) and begins and (noted := await start.out_of_money(remark, desk)):
+    if isinstance(command, Approve) and begins and (noted := await money.lacking(remark, desk)):
         return noted  # before it counts as answered: it can be said again when there is money
     given = Answer(
         state=Standing.APPROVED if isinstance(command, Approve) else Standing.DENIED,

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot import replies
 from bot.command_options import NO_OPTIONS, Options
 from bot.commands import Ask, Plan, Run, word_of
 from bot.errors import TransientError
 from bot.events import Remark
+from bot.handlers import money
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, ignored, refused
 from bot.models import TurnKey, TurnState
-from bot.sessions import ceilings
-from bot.sessions.ceilings import Ceiling
 from bot.store import messages, sessions
 from bot.store.sessions import NewTurn
-from bot.store.spend import Payers
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +34,7 @@ class Wish:
     prompt: str
     options: Options
     extra_usd: float | None = None
-    """`continue +3`: what this further turn may spend; the operator's limit for a turn still holds."""
+    """`continue +3`: what is added to what the session may spend."""
     approval: str | None = None
     """What it is begun with a yes to."""
     head_sha: str | None = None
@@ -67,8 +65,11 @@ async def begin(wish: Wish, remark: Remark, desk: Desk) -> Noted:
     """The next turn of the thread's session, its live comment, and the nudge that it waits."""
     if remark.closed_to_us:
         return refused(_CLOSED[remark.closed_to_us])
-    if wish.kind not in FREE and (noted := await out_of_money(remark, desk)):
+    extra = wish.extra_usd or 0.0
+    if wish.kind not in FREE and (noted := await money.lacking(remark, desk, extra)):
         return noted
+    if extra:
+        wish = replace(wish, extra_usd=(await money.of_thread(remark.thread, desk)).granted(extra))
     before = await _offering(remark, desk)
     key = await sessions.begin_turn(desk.store, new_turn(wish, remark, desk))
     if key is None:
@@ -96,15 +97,6 @@ def closed(why: str) -> str:
     return _CLOSED[why]
 
 
-async def out_of_money(remark: Remark, desk: Desk) -> Noted | None:
-    """Said to the person, unless their turn was begun before the limit was reached."""
-    reached = await _reached(remark, desk)
-    if reached is None or await sessions.by_source(desk.store, remark.source):
-        return None
-    await desk.reply(remark, reached.sentence())
-    return refused(reached.sentence())
-
-
 def new_turn(wish: Wish, remark: Remark, desk: Desk) -> NewTurn:
     settings, options = desk.settings, wish.options
     limits = settings.limits
@@ -119,7 +111,8 @@ def new_turn(wish: Wish, remark: Remark, desk: Desk) -> NewTurn:
         asked_at=remark.created_at,
         thread_sha256=remark.thread_sha256,
         model=options.model or settings.model.model,
-        budget_usd=min(wish.extra_usd or options.budget_usd or limits.session_budget_usd, limits.session_budget_usd),
+        budget_usd=options.budget_usd or 0.0,
+        extra_usd=wish.extra_usd or 0.0,
         timeout_seconds=_timeout(options.timeout_seconds, limits.timeout_minutes * 60),
         base=options.base,
         max_turns=options.turns,
@@ -128,13 +121,6 @@ def new_turn(wish: Wish, remark: Remark, desk: Desk) -> NewTurn:
         head_sha=wish.head_sha,
         delivery=remark.origin.delivery,
     )
-
-
-async def _reached(remark: Remark, desk: Desk) -> Ceiling | None:
-    """The limit of the person, the repository or the installation that leaves nothing to begin with."""
-    payers = Payers(remark.thread.installation, remark.thread.repo.id, remark.author.id)
-    limits = await ceilings.of_account(desk.store, desk.settings.limits, remark.thread.installation)
-    return await ceilings.reached(desk.store, limits, payers, desk.clock())
 
 
 def _timeout(asked: float | None, most: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bot import endings, replies
 from bot.events import Remark
+from bot.handlers import money
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted
 from bot.live.figures import duration
@@ -23,7 +24,8 @@ async def status(remark: Remark, desk: Desk) -> Noted:
         return acted()
     cost = await gateway.turn_cost(desk.store, turn.key)
     elapsed = duration(desk.clock() - turn.created_at)
-    await desk.reply(remark, replies.status(turn.state, endings.STEP_WORDS[turn.step], elapsed, cost.usd))
+    session = await money.of_thread(remark.thread, desk)
+    await desk.reply(remark, replies.status(turn.state, endings.STEP_WORDS[turn.step], elapsed, cost.usd, session))
     return acted(turn.key.session)
 
 
@@ -34,5 +36,6 @@ async def cost(remark: Remark, desk: Desk) -> Noted:
     turns = [(key.n, one.usd) for key, one in costs]
     total = sum((one.usage for _, one in costs), Usage())
     under_way, machine = any(one.open for _, one in costs), await machines.thread_cost(desk.store, home)
-    await desk.reply(remark, replies.cost(turns, total, under_way=under_way, sandbox_usd=machine.usd))
+    session = await money.of_thread(remark.thread, desk)
+    await desk.reply(remark, replies.cost(turns, total, session, under_way=under_way, sandbox_usd=machine.usd))
     return acted(costs[-1][0].session if costs else None)

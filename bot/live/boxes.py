@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bot.funds import Means
 from bot.models import Outcome
 
 _TASK = re.compile(r"^- \[([ xX])\] (.+?)\s*$", re.MULTILINE)
@@ -50,10 +51,13 @@ def to_answer_late(approval_id: str) -> list[Box]:
     return [Box("Yes, and go on with it", f"approve {approval_id}"), *to_answer(approval_id, plan=False)[1:]]
 
 
-def at_the_end(outcome: Outcome, *, ceiling: bool) -> list[Box]:
-    """What makes sense after it. `ceiling`: a limit beyond the turn's own is reached, so more for the turn won't do."""
+def at_the_end(outcome: Outcome, means: Means = Means.LEFT) -> list[Box]:
+    """What makes sense after it, with the money that there is."""
+    if means is not Means.LEFT:
+        on = outcome in _ON | _AGAIN | {Outcome.OVER_BUDGET}
+        return [CONTINUE_WITH_MORE] if means is Means.SPENT and on else []
     if outcome is Outcome.OVER_BUDGET:
-        return [] if ceiling else [CONTINUE_WITH_MORE]
+        return [CONTINUE]
     return [CONTINUE] * (outcome in _ON) + [RETRY] * (outcome in _AGAIN)
 
 

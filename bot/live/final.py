@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from bot import endings, replies
 from bot.command_options import shown
-from bot.live import asides, asked, boxes, saving, sections
+from bot.live import asides, asked, boxes, money, saving, sections
 from bot.live.figures import duration, tokens
 from bot.models import Outcome, TurnState
 from bot.outbound import neutralise, truncate
@@ -103,11 +103,10 @@ def _saved(view: View) -> str:
 def _next(view: View, outcome: Outcome) -> str:
     if (one := asked.settled(view)) is not None:
         return f"**Next:** {replies.next_after(one.state, view.command)}"
-    ceiling = view.turn.agent_error == "ceiling_exhausted"
     instead = replies.checks_failed(view.command) if _checks_failed(view, outcome) else ""
     if outcome is Outcome.NEEDS_INPUT and view.boxes:
         instead = replies.tick_or_say(view.command)
-    return f"**Next:** {instead or replies.what_next(outcome, view.command, ceiling=ceiling)}"
+    return f"**Next:** {instead or replies.what_next(outcome, view.command, view.means)}"
 
 
 def _checks_failed(view: View, outcome: Outcome) -> bool:
@@ -118,7 +117,6 @@ def _checks_failed(view: View, outcome: Outcome) -> bool:
 def _meter(view: View) -> str:
     turn = view.turn
     took = duration((turn.finished_at or view.now) - turn.created_at)
-    machine = f" + {replies.dollars(view.sandbox_usd)} sandbox" if view.sandbox_usd else ""
-    spent = f"${view.cost.usd:.2f} of ${turn.budget_usd:.2f}{machine} · {tokens(view.cost.usage)} tokens"
+    spent = f"{money.spent(view)} · {tokens(view.cost.usage)} tokens"
     where = sections.page_link(view, f"session {turn.key.session}, turn {turn.key.n}")
     return f"<sub>{took} · {spent} · {sections.model(view)} · {where}</sub>"

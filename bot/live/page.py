@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bot import endings
+from bot import endings, funds
+from bot.funds import Funds, Means, Terms
 from bot.live import asked as asked_of
 from bot.live import boxes, line, render, saving
 from bot.live.boxes import Box
@@ -17,7 +18,7 @@ from bot.live.line import Place
 from bot.live.state import LiveState
 from bot.models import Outcome, Thread, TurnKey, TurnState
 from bot.settings import Limits
-from bot.store import approvals, choices, gateway, machines, samples, sessions, switches
+from bot.store import approvals, budgets, choices, gateway, machines, samples, sessions, switches
 from bot.store import line as standing
 from bot.store.approvals import Approval, Kind, Standing
 from bot.store.base import Store
@@ -39,12 +40,16 @@ class View:
     thread: Thread
     state: LiveState
     cost: Cost
+    funds: Funds
+    """The session's: now, or as it stood when the turn had ended."""
     place: Place | None
     """None when it is not waiting."""
     files: list[dict[str, Any]]
     verified: list[dict[str, Any]]
     command: str
     now: float
+    means: Means = Means.LEFT
+    """Whether there is money to go on with, now."""
     paused: bool = False
     """The operator lets nothing new begin."""
     asks: Sequence[Approval] = ()
@@ -113,12 +118,15 @@ class Page:
         turn = await sessions.turn(self._store, key)
         session = await sessions.session(self._store, key.session)
         asked = await approvals.of_turn(self._store, key)
+        means = await self._means(turn)
         return View(
             turn=turn,
             session=session,
             thread=session.thread,
             state=await self._folds.of(key),
             cost=await gateway.turn_cost(self._store, key),
+            funds=await self._funds(turn),
+            means=means,
             place=await self._place(turn),
             paused=await switches.paused_at(self._store) is not None,
             files=list(turn.files_changed or ()),
@@ -129,7 +137,7 @@ class Page:
             asked=asked,
             sample=await samples.latest(self._store, key),
             sandbox_usd=(await machines.turn_cost(self._store, key)).usd,
-            boxes=tuple(await self._boxes(turn, session, asked)),
+            boxes=tuple(await self._boxes(turn, session, asked, means)),
             public_url=self._public_url,
         )
 
@@ -140,9 +148,10 @@ class Page:
 
     async def boxes(self, turn: Turn, session: Session) -> list[Box]:
         """What may be ticked now; where a later turn has followed, nothing."""
-        return await self._boxes(turn, session, await approvals.of_turn(self._store, turn.key))
+        asked = await approvals.of_turn(self._store, turn.key)
+        return await self._boxes(turn, session, asked, await self._means(turn))
 
-    async def _boxes(self, turn: Turn, session: Session, asked: Sequence[Approval]) -> list[Box]:
+    async def _boxes(self, turn: Turn, session: Session, asked: Sequence[Approval], means: Means) -> list[Box]:
         offered = [box for one in _open(asked) for box in boxes.to_answer(one.id, plan=one.kind is Kind.PLAN)]
         if turn.state is not TurnState.DONE:
             return offered + [boxes.STOP] * (turn.stop_requested is None)
@@ -152,8 +161,16 @@ class Page:
         if latest is None or latest.key != turn.key:
             return []
         offered += [box for one in asked_of.answerable(asked) for box in boxes.to_answer_late(one.id)]
-        ceiling = turn.agent_error == "ceiling_exhausted"
-        return offered + boxes.at_the_end(turn.outcome or Outcome.FAILED, ceiling=ceiling)
+        return offered + boxes.at_the_end(turn.outcome or Outcome.FAILED, means)
+
+    async def _funds(self, turn: Turn) -> Funds:
+        account = await budgets.account(self._store, turn.key.session, turn=turn.n, at=turn.finished_at)
+        return funds.of(account, Terms.of(self._limits))
+
+    async def _means(self, turn: Turn) -> Means:
+        if turn.agent_error == "ceiling_exhausted":
+            return Means.CEILING
+        return funds.of(await budgets.account(self._store, turn.key.session), Terms.of(self._limits)).means
 
     async def _place(self, turn: Turn) -> Place | None:
         if turn.state is not TurnState.QUEUED:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot import endings, replies
-from bot.live import boxes, final, sections
-from bot.live.figures import bar, clock, duration, line, ordinal, roughly, tokens
+from bot.live import boxes, final, money, sections
+from bot.live.figures import clock, duration, line, ordinal, roughly, tokens
 from bot.models import Step, TurnState
 from bot.outbound import neutralise, truncate
 
@@ -148,9 +148,7 @@ def _said(state: LiveState) -> str:
 
 def _meter(view: View) -> str:
     """Tokens and dollars as the gateway counted them, not as the agent says."""
-    turn, spent = view.turn, view.cost.usd
-    money = f"{bar(spent, turn.budget_usd)} ${spent:.2f} of ${turn.budget_usd:.2f}"
-    return f"<sub>{money} · {tokens(view.cost.usage)} tokens · {sections.model(view)}</sub>"
+    return f"<sub>{money.meter(view)} · {tokens(view.cost.usage)} tokens · {sections.model(view)}</sub>"
 
 
 def _foot(view: View) -> str:

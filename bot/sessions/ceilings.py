@@ -1,4 +1,4 @@
-"""The limits over many turns: what an installation, a repository or a person may spend in a day and in a month."""
+"""The limits over many turns: of a session, and of an installation, a repository or a person by day and month."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Self
 
-from bot import account_settings, replies
+from bot import account_settings, funds, replies
 from bot.account_settings import Choices
+from bot.funds import Account, Terms
 from bot.models import InstallationId
 from bot.sessions import budget
 from bot.sessions.budget import Decision, Ledger
@@ -55,6 +56,7 @@ class Ceilings:
     user_month_usd: float = 0.0
     repo_day_usd: float = 0.0
     repo_month_usd: float = 0.0
+    session: Terms | None = None
 
     @classmethod
     def of(cls, limits: Limits) -> Self:
@@ -65,12 +67,20 @@ class Ceilings:
             user_month_usd=limits.user_month_budget_usd,
             repo_day_usd=limits.repo_day_budget_usd,
             repo_month_usd=limits.repo_month_budget_usd,
+            session=Terms.of(limits),
         )
 
     def narrowed(self, own: Choices) -> Self:
         """By what the account has set: the same limits in the same order, none of them higher."""
         narrow = account_settings.narrowed(Limits(day_budget_usd=self.day_usd, month_budget_usd=self.month_usd), own)
         return replace(self, day_usd=narrow.day_budget_usd, month_usd=narrow.month_budget_usd)
+
+    def of_session(self, account: Account) -> Ledger | None:
+        """None where sessions have no limit."""
+        if self.session is None:
+            return None
+        found = funds.of(account, self.session)
+        return Ledger(found.spent_usd, found.reserved_usd, found.limit_usd)
 
     def all(self) -> tuple[Ceiling, ...]:
         every = (

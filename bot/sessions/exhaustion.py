@@ -1,22 +1,23 @@
-"""Whether the money of a turn is gone: its own budget, or that of its person, repository or installation."""
+"""Whether the money of a turn is gone: its own, its session's, or that of its person, repository or installation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot import endings
-from bot.models import RepoId
+from bot import endings, funds
+from bot.funds import Funds, Terms
+from bot.models import RepoId, SessionId
 from bot.sessions import budget, ceilings
 from bot.sessions.budget import Decision, Ledger
 from bot.sessions.ceilings import Ceilings
 from bot.sessions.services import Services
-from bot.store import spend
+from bot.store import budgets, spend
 from bot.store.sessions import Turn
 from bot.store.spend import Payers
 
-TURN = "budget_exhausted"
+BUDGET = "budget_exhausted"
 CEILING = "ceiling_exhausted"
-"""More budget for the turn would not help."""
+"""More budget for the session would not help."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,10 @@ def payers(turn: Turn) -> Payers:
 async def found(services: Services, turn: Turn, *, refused: bool) -> Exhaustion | None:
     """`refused`: the agent was told that there is no credit. Then what others have under way counts as spent too."""
     own = await spend.turn_cost(services.store, turn.key)
-    if budget.decide([Ledger(own.usd, 0.0, turn.budget_usd)]) is Decision.EXHAUSTED:
-        return Exhaustion(TURN, endings.over_budget(turn.budget_usd))
+    if turn.budget_usd and own.usd >= turn.budget_usd:
+        return Exhaustion(BUDGET, endings.over_budget(turn.budget_usd))
+    if spent := _of_session(await of_session(services, turn.key.session)):
+        return spent
     for ceiling, ledger in await _ledgers(services, turn):
         decision = budget.decide([ledger])
         if decision is Decision.EXHAUSTED or (refused and decision is Decision.WAIT):
@@ -43,18 +46,52 @@ async def found(services: Services, turn: Turn, *, refused: bool) -> Exhaustion 
     return None
 
 
+async def by_the_agents_count(services: Services, turn: Turn) -> Exhaustion:
+    """Where it ended itself by its own estimate, which is all there is when nothing is metered."""
+    limit = turn.budget_usd or (await of_session(services, turn.key.session)).limit_usd
+    return Exhaustion(BUDGET, endings.over_budget(limit))
+
+
 async def before_the_start(services: Services, turn: Turn) -> Exhaustion | None:
     """For a turn that has waited: what it was admitted with may be spent by now."""
+    if spent := _of_session(await of_session(services, turn.key.session)):
+        return spent
     ceiling = await ceilings.reached(services.store, await _limits(services, turn), payers(turn), services.clock())
     return Exhaustion(CEILING, ceiling.sentence()) if ceiling else None
 
 
 async def share(services: Services, turn: Turn) -> float:
-    """How much of what the turn can spend at most is spent, from 0 to 1: its budget, or what the others leave of it."""
+    """How much of what the turn can spend at most is spent, from 0 to 1: its own budget, or what the others leave."""
     own = (await spend.turn_cost(services.store, turn.key)).usd
-    left = [ledger.limit_usd - ledger.spent_usd for _, ledger in await _ledgers(services, turn)]
-    most = own + max(min([turn.budget_usd - own, *left]), 0.0)
+    most = own + max(await _left(services, turn, own), 0.0)
     return min(own / most, 1.0) if most > 0 else 0.0
+
+
+async def of_session(services: Services, session: SessionId) -> Funds:
+    return funds.of(await budgets.account(services.store, session), Terms.of(services.settings.limits))
+
+
+async def for_the_agent(services: Services, turn: Turn) -> float:
+    """What its program may spend by its own estimate. Where the gateway meters, that only stops what has gone astray:
+    what the session may still be raised to must not end a run for which somebody adds money."""
+    own = turn.budget_usd or float("inf")
+    session = await of_session(services, turn.key.session)
+    e2b = services.settings.e2b
+    metered = e2b is None or e2b.unmetered is None
+    return min(own, session.most_usd - session.spent_usd if metered else session.left_usd)
+
+
+async def _left(services: Services, turn: Turn, own: float) -> float:
+    left = [ledger.limit_usd - ledger.spent_usd for _, ledger in await _ledgers(services, turn)]
+    if turn.budget_usd:
+        left.append(turn.budget_usd - own)
+    return min([(await of_session(services, turn.key.session)).left_usd, *left])
+
+
+def _of_session(found: Funds) -> Exhaustion | None:
+    if found.spent_usd < found.limit_usd:
+        return None
+    return Exhaustion(BUDGET, endings.session_spent(found.spent_usd, found.limit_usd))
 
 
 async def _ledgers(services: Services, turn: Turn) -> list[tuple[ceilings.Ceiling, Ledger]]:

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bot.account_settings import Choices
+from bot.funds import Account
 from bot.models import InstallationId, RepoId, SessionId, TurnKey
 from bot.settings import Secret
-from bot.store import choices, spend
+from bot.store import budgets, choices, spend
 from bot.store.base import Database, Store
 from bot.store.rows import one, run
 from bot.store.spend import (
@@ -41,7 +42,6 @@ __all__ = [
     "grant",
     "mint",
     "new_claim_id",
-    "raise_budget",
     "reserve",
     "reserve_more",
     "revoke",
@@ -64,6 +64,7 @@ class Grant:
     payers: Payers
     model: str
     budget_usd: float
+    """Of this turn alone; 0: none, what the session may spend is the limit."""
     max_requests: int
     requests: int
     concurrency: int
@@ -84,6 +85,7 @@ class Standing:
 
     grant: Grant
     turn: Cost
+    session: Account
     windows: tuple[Cost | None, ...] = ()
     """Of the claim's windows, in their order; None: there is nobody to have that limit."""
     own: Choices = field(default_factory=dict)
@@ -182,12 +184,6 @@ async def extend(store: Store, key: TurnKey, until: float) -> None:
     await store.write(lambda db: run(db, sql, until=until, session=key.session, turn=key.n))
 
 
-async def raise_budget(store: Store, key: TurnKey, budget_usd: float) -> None:
-    """`continue +3` while the turn runs."""
-    sql = f"UPDATE gateway_tokens SET budget_usd = :budget WHERE {_TURN}"  # noqa: S608 - constant
-    await store.write(lambda db: run(db, sql, budget=budget_usd, session=key.session, turn=key.n))
-
-
 async def grant(store: Store, token_sha256: str) -> Grant | None:
     return await store.read(lambda db: _grant(db, token_sha256))
 
@@ -251,6 +247,7 @@ def _standing(db: Database, claim: Claim) -> Standing | None:
     return Standing(
         grant=found,
         turn=spend.of_turn(db, found.key),
+        session=budgets.of_session(db, found.key.session),
         windows=tuple(spend.of_window(db, found.payers, window) for window in claim.windows),
         own=choices.read(db, found.installation),
     )

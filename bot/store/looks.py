@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bot.funds import Account
 from bot.models import SessionId
-from bot.store import machines
+from bot.store import budgets, machines
 from bot.store.base import Store
 from bot.store.records import Record, Turn
 from bot.store.rows import Database, many, one
@@ -33,6 +34,7 @@ class Look:
     spent: list[tuple[float, float]]
     """(when, dollars) of each request at the model."""
     tokens: int
+    account: Account
     sandbox_usd: float
     deliveries: list[str]
     environments: list[str]
@@ -72,6 +74,7 @@ def _look(db: Database, session: SessionId, now: float) -> Look:
         points=points[::-1],
         spent=[(row["at"], row["cost_usd"]) for row in many(db, _SPENT, id=session)],
         tokens=int(tokens["tokens"]),
+        account=budgets.of_session(db, session),
         sandbox_usd=float(paid["usd"]),
         deliveries=[row["guid"] for row in many(db, _DELIVERIES, id=session)],
         environments=[row["environment_id"] for row in many(db, _ENVIRONMENTS, id=session)],

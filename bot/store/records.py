@@ -63,6 +63,8 @@ class Session(Record):
     pull_number: int | None
     pull_url: str | None
     environment_id: str | None
+    budget_usd: float | None
+    """What its repository lets it spend, as it was last read."""
     created_at: float
 
     @property
@@ -98,6 +100,7 @@ class Turn(Record):
     """Of the thread's own title and text at that moment."""
     model: str
     budget_usd: float
+    """Of this turn alone; 0: none, what the session may spend is the limit."""
     timeout_seconds: float
     base: str | None
     base_sha: str | None
@@ -174,6 +177,8 @@ class NewTurn:
     model: str
     budget_usd: float
     timeout_seconds: float
+    extra_usd: float = 0.0
+    """Added to what the session may spend."""
     source_comment: int | None = None
     asked_at: float | None = None
     thread_sha256: str | None = None

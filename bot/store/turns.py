@@ -53,7 +53,7 @@ SETTABLE = {
     "work_started_at",
 }
 
-SESSION_SETTABLE = {"agent_session_id", "branch", "pull_number", "pull_url", "environment_id"}
+SESSION_SETTABLE = {"agent_session_id", "budget_usd", "branch", "pull_number", "pull_url", "environment_id"}
 
 
 @dataclass(frozen=True)

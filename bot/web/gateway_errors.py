@@ -20,7 +20,7 @@ KINDS = {
     502: "api_error",
     529: "overloaded_error",
 }
-NO_CREDIT = "Your credit balance is too low to access the Anthropic API: the budget of this turn is used up."
+NO_CREDIT = "Your credit balance is too low to access the Anthropic API: the budget is used up."
 """The API's own words come first: the client ends on them at once instead of trying again."""
 FINAL = {"x-should-retry": "false"}
 """The client obeys it: without it, a 401 is tried eleven times in three minutes."""

@@ -141,10 +141,14 @@ class Money:
             raise Refusal(403, "requests", "The number of requests of this turn is used up.")
 
     def _ledgers(self, standing: Standing) -> list[Ledger]:
-        own = Ledger(standing.turn.usd, standing.turn.reserved_usd, standing.grant.budget_usd)
+        """The session's, the turn's own, and those of days and months. Without any of the first two: nothing."""
+        session = self._ceilings.of_session(standing.session) if self._ceilings else None
+        found = [session] if session else []
+        if standing.grant.budget_usd or not found:
+            found.append(Ledger(standing.turn.usd, standing.turn.reserved_usd, standing.grant.budget_usd))
         if self._ceilings is None:
-            return [own]
-        return [own, *(ledger for _, ledger in self._ceilings.narrowed(standing.own).ledgers(standing.windows))]
+            return found
+        return [*found, *(ledger for _, ledger in self._ceilings.narrowed(standing.own).ledgers(standing.windows))]
 
     def _claim(self, token_sha256: str, usd: float, claim_id: str | None = None) -> Claim:
         windows = self._ceilings.windows(self._clock()) if self._ceilings else ()

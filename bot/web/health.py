@@ -1,4 +1,4 @@
-"""`/healthz`: the process answers. `/readyz`: it can do its work, or which part cannot and why."""
+"""`/healthz`: the process lives and has its store. `/readyz`: it can do its work, or which part cannot and why."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ Check = Callable[[], Awaitable[str | None]]
 """None when all is well, else a sentence that an operator understands and that holds no secret."""
 
 
-def health_routes(checks: Mapping[str, Check], *, timeout: float = 2.0) -> list[BaseRoute]:
-    """Checks run at every question, all at once."""
+ALIVE_SECONDS = 5.0
+
+
+def health_routes(checks: Mapping[str, Check], *, alive: Check | None = None, timeout: float = 2.0) -> list[BaseRoute]:
+    """Checks run at every question, all at once. `alive` is what a supervisor's restart might mend."""
 
     async def healthz(request: Request) -> Response:
-        return JSONResponse({"status": "ok"})
+        trouble = await _ask(alive, ALIVE_SECONDS) if alive else None
+        return JSONResponse({"status": trouble or "ok"}, 503 if trouble else 200)
 
     async def readyz(request: Request) -> Response:
         answers = await asyncio.gather(*(_ask(check, timeout) for check in checks.values()))

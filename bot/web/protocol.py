@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from bot.web import overload
+
 
 @dataclass(frozen=True)
 class HeadLimits:
@@ -15,6 +17,8 @@ class HeadLimits:
     url_bytes: int = 16 * 1024
     headers: int = 200
     seconds: float = 20.0
+    short_seconds: float = 0.5
+    """On one of the last descriptors, which others wait for."""
     waiting: int = 400
     """Connections without a complete head; past it the one that waited longest is closed..."""
     patience: float = 2.0
@@ -34,7 +38,15 @@ class Connections:
             oldest, since = next(iter(self._waiting.items()))
             if now - since >= self.limits.patience:
                 oldest.give_up()
+        if connection.short:
+            self._make_room()
         self._waiting[connection] = now
+
+    def _make_room(self) -> None:
+        """Half of the last descriptors for who says nothing: asyncio must find one when it accepts."""
+        silent = [one for one in self._waiting if one.short]
+        if len(silent) >= overload.reserve() // 2:
+            silent[0].give_up()
 
     def remove(self, connection: GuardedProtocol) -> None:
         self._waiting.pop(connection, None)
@@ -57,6 +69,8 @@ class GuardedProtocol(HttpToolsProtocol):
     """Made by `guarded`, which binds the limits."""
 
     peers: Connections
+    short = False
+    """It has one of the last descriptors."""
     _timer: asyncio.TimerHandle | None = None
     _in_head = True
     _head_bytes = 0
@@ -65,6 +79,9 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)  # type: ignore[arg-type]  # uvicorn narrows the type
+        if overload.few_left(transport.get_extra_info("socket").fileno()):
+            self.short = True
+            self.app = overload.Shedding(self.app)
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -117,7 +134,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def _await_head(self) -> None:
-        self._timer = self.loop.call_later(self.peers.limits.seconds, self.give_up)
+        limits = self.peers.limits
+        self._timer = self.loop.call_later(limits.short_seconds if self.short else limits.seconds, self.give_up)
         self.peers.add(self, self.loop.time())
 
     def _head_done(self) -> None:

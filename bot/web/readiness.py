@@ -15,8 +15,9 @@ from bot.sessions.admission import Admission
 from bot.sessions.strays import LABEL
 from bot.settings import Secret
 from bot.store import switches
-from bot.store.base import Store
+from bot.store.base import Database, Store
 from bot.store.rows import one
+from bot.web import overload
 from bot.web.delivery_log import DeliveryLog
 from bot.web.health import Check, health_routes
 from bot.web.metrics import Metrics, metrics_routes
@@ -34,12 +35,21 @@ class Health:
     """What is served of the service's state: little while it starts, all of it once it is `ready`."""
 
     def __init__(self, store: Store, token: Secret | None) -> None:
+        self._store = store
         self.metrics = Metrics(store)
         self._checks: dict[str, Check] = {"start": _starting}
         self._token = token
 
     def routes(self) -> list[BaseRoute]:
-        return [*health_routes(self._checks), *metrics_routes(self.metrics, self._token)]
+        return [*health_routes(self._checks, alive=self._alive), *metrics_routes(self.metrics, self._token)]
+
+    async def _alive(self) -> str | None:
+        """That descriptors are short is no reason to be started anew: it passes."""
+        try:
+            await self._store.read(_read)
+        except BotError as error:
+            return None if overload.short_of_descriptors() else str(error)
+        return None
 
     def ready(self, parts: Parts, environments: EnvironmentProvider) -> None:
         self._checks.update(checks(parts))
@@ -75,11 +85,16 @@ def checks(parts: Parts) -> dict[str, Check]:
 
 async def _store(parts: Parts) -> str | None:
     try:
-        await parts.store.read(lambda db: one(db, "SELECT 1 AS one"))
+        await parts.store.read(_read)
     except BotError as error:
         return str(error)
     free = (await asyncio.to_thread(shutil.disk_usage, parts.data_dir)).free
     return f"Only {free >> 20} MiB are free where the data lies." if free < LEAST_FREE_BYTES else None
+
+
+def _read(db: Database) -> None:
+    """Of the file: what asks for nothing in it is answered without it."""
+    one(db, "SELECT COUNT(*) AS n FROM switches")
 
 
 async def _engine(parts: Parts) -> str | None:

@@ -15,9 +15,13 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from bot.errors import SettingsError
+from bot.web.overload import Sturdy
 from bot.web.protocol import Connections, HeadLimits, guarded
+from bot.web.watchman import Watchman
 
 _BACKLOG = 2048
+_AT_A_TIME = 16
+"""What asyncio accepts before it looks at anything else; where descriptors run out it logs each try of these."""
 
 
 def tcp_socket(host: str, port: int) -> socket.socket:
@@ -57,7 +61,7 @@ class Server:
         self._connections = Connections(head_limits)
         self._uvicorn = uvicorn.Server(
             uvicorn.Config(
-                app,
+                Sturdy(app),
                 uds=str(listen) if isinstance(listen, Path) else None,
                 http=guarded(self._connections),
                 ws="none",
@@ -66,11 +70,12 @@ class Server:
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
-                backlog=_BACKLOG,
+                backlog=_AT_A_TIME,
                 timeout_keep_alive=15,
             )
         )
         self._ticks: asyncio.Task[None] | None = None
+        self._watchman = None if isinstance(listen, Path) else Watchman(listen)
 
     @property
     def url(self) -> str:
@@ -89,6 +94,9 @@ class Server:
             self._listen.chmod(0o666)  # who may reach it is decided by the folder that it is in
         else:
             await self._uvicorn.startup(sockets=[self._listen])
+            self._listen.listen(_BACKLOG)  # the queue of the system, which uvicorn has made as short as the loop's
+        if self._watchman is not None:
+            self._watchman.start()
         self._ticks = asyncio.create_task(self._tick(), name="server-date")
 
     async def stop(self) -> None:
@@ -97,6 +105,8 @@ class Server:
             return
         self._ticks.cancel()
         self._ticks = None
+        if self._watchman is not None:
+            await asyncio.to_thread(self._watchman.stop)
         for server in self._uvicorn.servers:
             server.close()
         await self._let_end()
@@ -129,6 +139,8 @@ class Server:
         """uvicorn's own loop would also watch signals, which are not ours to take here; the Date header is left."""
         while True:
             await self._uvicorn.on_tick(0)
+            if self._watchman is not None:
+                self._watchman.beat()
             await asyncio.sleep(1.0)
 
 

@@ -92,7 +92,7 @@ def forms() -> dict[str, View]:
     found = {name: replace(one, boxes=(boxes.STOP,) * (name != "stopping")) for name, one in found.items()}
     asked = boxes.to_answer("abcd1234-1", plan=True)
     for outcome in Outcome:
-        offered = boxes.at_the_end(outcome, ceiling=False)
+        offered = boxes.at_the_end(outcome)
         found[f"end-{outcome}"] = replace(_ended(outcome), boxes=(*asked * (outcome is Outcome.PLANNED), *offered))
     return found | _among_people()
 

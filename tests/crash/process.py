@@ -21,13 +21,13 @@ class Service:
     url: str
 
     @classmethod
-    async def start(cls, world: World, kill_at: int = 0) -> Service | None:
+    async def start(cls, world: World, kill_at: int = 0, module: str = "tests.crash.service") -> Service | None:
         """None when it was killed before it could say where it listens."""
         with (world.root / "service.log").open("ab") as log:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                "tests.crash.service",
+                module,
                 str(kill_at),
                 cwd=ROOT,
                 env=world.environment,

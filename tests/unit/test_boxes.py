@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.commands import Continue, Retry, Stop, parse
+from bot.funds import Means
 from bot.live import boxes
 from bot.live.boxes import Box
 from bot.models import Outcome
@@ -41,7 +42,14 @@ def test_other_words_beside_a_box_are_no_offer() -> None:
 
 def test_what_every_box_says_is_a_command_as_typed() -> None:
     for outcome in Outcome:
-        for box in boxes.at_the_end(outcome, ceiling=False):
+        for box in boxes.at_the_end(outcome):
             assert isinstance(parse(f"/claude {box.command}"), Retry | Continue)
     assert isinstance(parse(f"/claude {boxes.STOP.command}"), Stop)
-    assert boxes.at_the_end(Outcome.OVER_BUDGET, ceiling=True) == []
+    assert boxes.at_the_end(Outcome.OVER_BUDGET, Means.CEILING) == []
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_what_would_be_refused_for_want_of_money_is_not_offered(outcome: Outcome) -> None:
+    assert boxes.at_the_end(outcome, Means.SPENT) in ([], [boxes.CONTINUE_WITH_MORE])
+    assert bool(boxes.at_the_end(outcome, Means.SPENT)) == bool(boxes.at_the_end(outcome))
+    assert boxes.at_the_end(outcome, Means.FULL) == []

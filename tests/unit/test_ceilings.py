@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot import replies
+from bot.funds import Means
 from bot.models import InstallationId, Outcome, RepoId, Usage
 from bot.sessions import wrapping_up
 from bot.sessions.ceilings import Ceiling, Ceilings, Period
@@ -75,8 +76,10 @@ def test_the_agent_is_told_between_eight_tenths_and_the_end(money: float, time: 
 
 
 def test_more_budget_is_offered_only_where_it_helps() -> None:
-    assert "continue +3" in replies.what_next(Outcome.OVER_BUDGET, "/claude")
-    offered = replies.what_next(Outcome.OVER_BUDGET, "/claude", ceiling=True)
+    assert "continue +3" in replies.what_next(Outcome.OVER_BUDGET, "/claude", Means.SPENT)
+    assert "`/claude continue`" in replies.what_next(Outcome.OVER_BUDGET, "/claude", Means.LEFT)
+    assert "a new issue" in replies.what_next(Outcome.OVER_BUDGET, "/claude", Means.FULL)
+    offered = replies.what_next(Outcome.OVER_BUDGET, "/claude", Means.CEILING)
     assert "continue" not in offered and "--budget" not in offered and "`/claude go on`" in offered
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot import replies
+from bot.funds import Funds
 from bot.live import render
 from bot.live.line import Place
 from bot.live.page import View
@@ -52,6 +53,7 @@ SESSION = Session(
     pull_number=9,
     pull_url=None,
     environment_id=None,
+    budget_usd=None,
     created_at=1000.0,
 )
 
@@ -70,6 +72,7 @@ def view(live: LiveState | None = None, place: Place | None = None, **turn: Any)
         thread=Thread(REPO, InstallationId(1), 7, False),
         state=live or LiveState(),
         cost=Cost(1.25, Usage(1000, 200, 8000, 0)),
+        funds=Funds(1.25, 0.0, 5.0, 50.0),
         place=place,
         files=list(turn.get("files_changed") or ()),
         verified=list(turn.get("verified") or ()),

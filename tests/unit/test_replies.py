@@ -8,6 +8,7 @@ import pytest
 
 from bot import replies
 from bot.commands import FORMS
+from bot.funds import Funds
 from bot.models import Outcome, SessionId, TurnKey, TurnState, Usage
 
 
@@ -50,10 +51,22 @@ def test_help_is_made_from_the_one_list() -> None:
 
 
 def test_short_answers() -> None:
-    assert replies.status(TurnState.RUNNING, "working", "2 min", 0.5) == (
-        "Running for 2 min, now working; $0.50 spent so far."
+    money = Funds(1.25, 0.0, 5.0, 50.0)
+    assert replies.status(TurnState.RUNNING, "working", "2 min", 0.5, money) == (
+        "Running for 2 min, now working; $0.50 spent on it so far. The session has spent $1.25 of $5.00."
     )
-    assert replies.status(TurnState.QUEUED, "", "3 s", 0) == "Queued for 3 s; nothing spent yet."
+    assert replies.status(TurnState.QUEUED, "", "3 s", 0, money) == (
+        "Queued for 3 s; nothing spent on it yet. The session has spent $1.25 of $5.00."
+    )
+
+
+def test_who_asks_more_of_a_spent_session_hears_how_it_goes_on() -> None:
+    said = replies.session_spent(Funds(5.02, 0.0, 5.0, 50.0), "/bot")
+    assert "has spent $5.02 of its $5.00" in said and "`/bot continue +3`" in said
+    full = replies.session_spent(Funds(50.02, 0.0, 50.0, 50.0), "/bot")
+    assert "a new issue" in full and "continue" not in full
+    assert "`/bot continue`" in replies.cannot_be_raised(Funds(3.0, 0.0, 50.0, 50.0), "/bot")
+    assert "a new issue" in replies.cannot_be_raised(Funds(50.1, 0.0, 50.0, 50.0), "/bot").lower()
 
 
 def test_a_commit_message() -> None:

@@ -20,7 +20,7 @@ _GIVEN = {
     "number": 7,
     "source": "comment:1:2",
     "model": "claude-sonnet-5-5",
-    "budget_usd": 5.0,
+    "budget_usd": 0.0,
     "timeout_seconds": 3600.0,
     "resumed": False,
     "stream_offset": 0,

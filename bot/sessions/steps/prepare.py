@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot import account_settings, endings, replies, repo_config
-from bot.account_settings import Choices
 from bot.errors import UserError
 from bot.models import Outcome, Step, Thread
 from bot.repo_config import RepoConfig
@@ -24,8 +23,6 @@ FRESH_SECONDS = 60.0
 async def run(services: Services, turn: Turn) -> Move:
     if turn.kind == "undo":
         return await undoing.prepare(services, turn)
-    if spent := await exhaustion.before_the_start(services, turn):
-        return End(Outcome.OVER_BUDGET, spent.sentence, {"agent_error": spent.error})
     session = await sessions.session(services.store, turn.key.session)
     await openness.check(services, turn, session)
     if not await _may_begin(services, turn, session):
@@ -36,6 +33,9 @@ async def run(services: Services, turn: Turn) -> Move:
     own = await choices.of(services.store, turn.installation_id)
     config = account_settings.config_without_file(own) if raw is None else repo_config.parse(raw)
     repo_config.keep_from(config, services.settings.own_hosts())
+    await sessions.update_session(services.store, turn.key.session, budget_usd=config.budget)
+    if spent := await exhaustion.before_the_start(services, turn):
+        return End(Outcome.OVER_BUDGET, spent.sentence, {"agent_error": spent.error})
     base, start = await _start(services, turn, session, config)
     if turn.kind == "review" and await rereading.is_repetition(services, turn, start.sha):
         return End(Outcome.NO_CHANGE, endings.reviewed_already(start.sha))
@@ -57,7 +57,7 @@ async def run(services: Services, turn: Turn) -> Move:
         "ignored": found.ignored,
         "untrusted": int(found.untrusted or turn.kind == "review"),  # nobody has merged what it looked at
     }
-    return To(Step.FURNISH, {**columns, "config": repo_config.dump(config), **_limits(services, turn, config, own)})
+    return To(Step.FURNISH, {**columns, "config": repo_config.dump(config), **_limits(turn, config)})
 
 
 async def _may_begin(services: Services, turn: Turn, session: Session) -> bool:
@@ -83,13 +83,9 @@ def _kind(turn: Turn, config: RepoConfig) -> str:
     return "plan" if turn.kind in WORK and config.permission == "plan" and turn.approval is None else turn.kind
 
 
-def _limits(services: Services, turn: Turn, config: RepoConfig, own: Choices) -> dict[str, object]:
-    """The account may only narrow what the operator allows, and the repository what both do."""
-    most = account_settings.narrowed(services.settings.limits, own).session_budget_usd
-    limits: dict[str, object] = {"budget_usd": min(turn.budget_usd, most, config.budget or most)}
-    if config.timeout is not None:
-        limits["timeout_seconds"] = min(turn.timeout_seconds, config.timeout)
-    return limits
+def _limits(turn: Turn, config: RepoConfig) -> dict[str, object]:
+    """The repository may only narrow what the operator allows."""
+    return {} if config.timeout is None else {"timeout_seconds": min(turn.timeout_seconds, config.timeout)}
 
 
 async def _on_pull(services: Services, turn: Turn, home: Thread) -> str | None:

@@ -71,7 +71,8 @@ async def run(services: Services, turn: Turn) -> Move:
         verdict = Verdict(Outcome.KILLED, endings.wrote_too_much(), "flood")
     if verdict.outcome is Outcome.FAILED and (question := await asks.unanswered(services, turn)):
         verdict = Verdict(Outcome.NEEDS_INPUT, question, "unanswered")
-    if verdict.outcome is Outcome.OVER_BUDGET and spent is not None:
+    if verdict.outcome is Outcome.OVER_BUDGET:
+        spent = spent or await exhaustion.by_the_agents_count(services, turn)
         verdict = Verdict(Outcome.OVER_BUDGET, spent.sentence, spent.error)
     return To(
         Step.COLLECT,
@@ -134,7 +135,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             agent_session_id=session.agent_session_id,
             resume=turn.resumed,
             max_turns=turn.max_turns,
-            budget_usd=turn.budget_usd,
+            budget_usd=await exhaustion.for_the_agent(services, turn),
             timeout_seconds=turn.timeout_seconds - used,
             instructions=turn.instructions or environments.INSTRUCTIONS,
             allowed_tools=may.allowed,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bot import endings
+from bot import endings, funds
+from bot.funds import Funds, Terms
 from bot.live.state import LiveState
 from bot.models import Step, TurnState
 from bot.store.looks import Look
@@ -37,14 +38,14 @@ class Overview:
     """What runs now."""
     usd: float = 0.0
     sandbox_usd: float = 0.0
-    budget_usd: float = 0.0
+    funds: Funds | None = None
     tokens: int = 0
     lines: list[Line] = field(default_factory=list)
     deliveries: list[str] = field(default_factory=list)
     environments: list[str] = field(default_factory=list)
 
 
-def overview(look: Look, state: LiveState | None, now: float) -> Overview:
+def overview(look: Look, state: LiveState | None, terms: Terms, now: float) -> Overview:
     if not look.turns:
         return Overview()
     turn = look.turns[-1]
@@ -59,7 +60,7 @@ def overview(look: Look, state: LiveState | None, now: float) -> Overview:
         tool=f"{current.name}: {current.title}" if current else "",
         usd=look.usd,
         sandbox_usd=look.sandbox_usd,
-        budget_usd=turn.budget_usd,
+        funds=funds.of(look.account, terms),
         tokens=look.tokens,
         lines=_lines(look),
         deliveries=look.deliveries,

@@ -10,6 +10,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Mount
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from bot.funds import Terms
 from bot.handlers.desk import Desk
 from bot.vault import Vault
 from bot.web.pages.access import Access
@@ -51,7 +52,7 @@ class Site:
         people, access = Visitors(desk.store), Access(desk.github, desk.store.now)
         sign_in = SignIn(pages, people, settings.github, settings.public_url)
         gate = Gate(desk.store, pages, people, access, sign_in)
-        watching = Watching(desk.store, pages, agent)
+        watching = Watching(desk.store, pages, agent, Terms.of(desk.settings.limits))
         routes = [
             *sign_in.routes(),
             *ListPages(gate).routes(),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from bot.errors import BotError
+from bot.funds import Terms
 from bot.models import SessionId, TurnState
 from bot.store import events, looks
 from bot.store.base import Store
@@ -44,13 +45,14 @@ class Chapter:
 class Watched:
     """`refresh` brings it up to date; `stream` follows it."""
 
-    def __init__(self, session: SessionId, store: Store, pages: Pages, agent: Agent) -> None:
+    def __init__(self, session: SessionId, store: Store, pages: Pages, agent: Agent, terms: Terms) -> None:
         self.session = session
         self.viewers = 0
         self.conversation = Conversation(agent.decoder)
         self.overview = Overview()
         self._store = store
         self._pages = pages
+        self._terms = terms
         self._heads: dict[int, tuple[Markup, Markup]] = {}
         self._html: dict[str, Markup] = {}
         self._batches: dict[int, tuple[bytes, int]] = {}
@@ -145,7 +147,7 @@ class Watched:
 
     def _redraw(self, look: Look) -> None:
         state = self.conversation.states.get(look.turns[-1].n) if look.turns else None
-        self.overview = overview(look, state, self._store.now())
+        self.overview = overview(look, state, self._terms, self._store.now())
         self._heads = {turn.n: self._around(look, turn.n) for turn in look.turns}
         self.drawn = self._pages.fragment("overview.html", view=self.overview)
         heads = [{"turn": n, "head": head, "end": end} for n, (head, end) in self._heads.items()]
@@ -175,14 +177,15 @@ class Watched:
 class Watching:
     """The sessions that are watched, and some that were."""
 
-    def __init__(self, store: Store, pages: Pages, agent: Agent) -> None:
+    def __init__(self, store: Store, pages: Pages, agent: Agent, terms: Terms) -> None:
         self._store = store
+        self._terms = terms
         self._pages = pages
         self._agent = agent
         self._all: dict[SessionId, Watched] = {}
 
     def of(self, session: SessionId) -> Watched:
-        found = self._all.pop(session, None) or Watched(session, self._store, self._pages, self._agent)
+        found = self._all.pop(session, None) or Watched(session, self._store, self._pages, self._agent, self._terms)
         self._all[session] = found  # the one asked for last stands last
         idle = [name for name, one in self._all.items() if not one.viewers and one is not found]
         for name in idle[: max(0, len(self._all) - MOST_KEPT)]:

@@ -1,0 +1,77 @@
+"""What a session may spend in all its turns: its budget, what people added to that, and the operator's most. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+from bot.settings import Limits
+
+
+class Means(StrEnum):
+    """LEFT: it can go on. SPENT: once somebody adds to it. FULL: nobody may. CEILING: a day or month is used up."""
+
+    LEFT = "left"
+    SPENT = "spent"
+    FULL = "full"
+    CEILING = "ceiling"
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The operator's for every session: what it begins with, and up to what people may raise that."""
+
+    budget_usd: float
+    most_usd: float
+
+    @classmethod
+    def of(cls, limits: Limits) -> Self:
+        return cls(limits.session_budget_usd, max(limits.session_ceiling_usd, limits.session_budget_usd))
+
+
+@dataclass(frozen=True)
+class Account:
+    """What is stored of one session; `reserved_usd` is what requests under way may still cost."""
+
+    spent_usd: float = 0.0
+    reserved_usd: float = 0.0
+    budget_usd: float | None = None
+    """The word of its account and of its repository, the lower of them, which narrows the operator's."""
+    added_usd: float = 0.0
+
+
+@dataclass(frozen=True)
+class Funds:
+    """How a session stands."""
+
+    spent_usd: float
+    reserved_usd: float
+    limit_usd: float
+    most_usd: float
+
+    @property
+    def left_usd(self) -> float:
+        return max(self.limit_usd - self.spent_usd, 0.0)
+
+    @property
+    def means(self) -> Means:
+        if self.spent_usd < self.limit_usd:
+            return Means.LEFT
+        return Means.SPENT if self.limit_usd < self.most_usd else Means.FULL
+
+    def granted(self, asked_usd: float) -> float:
+        """What is added when somebody asks for this much: enough to go on with it, within the operator's most."""
+        behind = max(self.spent_usd - self.limit_usd, 0.0)
+        more = asked_usd if asked_usd > behind else behind + asked_usd
+        return max(min(more, self.most_usd - self.limit_usd), 0.0)
+
+    def after(self, added_usd: float) -> Funds:
+        return Funds(self.spent_usd, self.reserved_usd, self.limit_usd + added_usd, self.most_usd)
+
+
+def of(account: Account, terms: Terms) -> Funds:
+    """An account and a repository only narrow it; what people have added comes on top, up to the operator's most."""
+    base = terms.budget_usd if account.budget_usd is None else min(account.budget_usd, terms.budget_usd)
+    limit = min(base + account.added_usd, terms.most_usd)
+    return Funds(account.spent_usd, account.reserved_usd, limit, terms.most_usd)

@@ -1,0 +1,71 @@
+"""Whether there is money for what somebody asks, and what they are told where there is none."""
+
+from __future__ import annotations
+
+from bot import funds, replies
+from bot.events import Remark, ReviewWanted
+from bot.funds import Funds, Means, Terms
+from bot.handlers.desk import Desk
+from bot.handlers.verdicts import Noted, acted, refused
+from bot.models import Thread, TurnState
+from bot.sessions import ceilings
+from bot.store import budgets, sessions
+from bot.store.budgets import Raise
+from bot.store.sessions import Turn
+from bot.store.spend import Payers
+
+
+async def of_thread(thread: Thread, desk: Desk) -> Funds:
+    """Its session's; where it has none, those that one would begin with."""
+    last = await sessions.latest(desk.store, thread)
+    if last is None:
+        account = await budgets.at_first(desk.store, thread.installation)
+    else:
+        account = await budgets.account(desk.store, last.key.session)
+    return funds.of(account, Terms.of(desk.settings.limits))
+
+
+async def lacking(remark: Remark, desk: Desk, extra_usd: float = 0.0) -> Noted | None:
+    """Said to the person, unless their turn was begun before the limit was reached; a push has asked for nothing."""
+    sentence = await _ceiling(remark, desk) or await _session(remark, desk, extra_usd)
+    if sentence is None or await sessions.by_source(desk.store, remark.source):
+        return None
+    if not (isinstance(remark, ReviewWanted) and remark.is_push):
+        await desk.reply(remark, sentence)
+    return refused(sentence)
+
+
+async def add(extra_usd: float, last: Turn, remark: Remark, desk: Desk) -> Noted:
+    """To the session, without another turn."""
+    money = await of_thread(remark.thread, desk)
+    granted = money.granted(extra_usd)
+    if granted <= 0 and not await budgets.has_added(desk.store, remark.source):
+        sentence = replies.cannot_be_raised(money, desk.settings.command)
+        await desk.reply(remark, sentence)
+        return refused(sentence)
+    if await budgets.add(desk.store, last.key.session, Raise(remark.source, granted, remark.author.login)):
+        money = money.after(granted)
+    if last.state is TurnState.DONE:
+        await desk.show_anew(last.key)
+    else:
+        desk.board.touch(last.key)
+    await desk.reply(remark, replies.raised(money))
+    return acted(last.key.session, "added to what the session may spend")
+
+
+async def _ceiling(remark: Remark, desk: Desk) -> str | None:
+    """Of the person, the repository or the installation, where it leaves nothing to begin with."""
+    payers = Payers(remark.thread.installation, remark.thread.repo.id, remark.author.id)
+    limits = await ceilings.of_account(desk.store, desk.settings.limits, remark.thread.installation)
+    found = await ceilings.reached(desk.store, limits, payers, desk.clock())
+    return found.sentence() if found else None
+
+
+async def _session(remark: Remark, desk: Desk, extra_usd: float) -> str | None:
+    money = await of_thread(remark.thread, desk)
+    granted = money.granted(extra_usd) if extra_usd else 0.0
+    if extra_usd and granted <= 0:
+        return replies.cannot_be_raised(money, desk.settings.command)
+    if money.after(granted).means is not Means.LEFT:
+        return replies.session_spent(money, desk.settings.command)
+    return None

@@ -1,0 +1,34 @@
+"""What a turn and its session have spent, of what they may spend, as the live comment says it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bot import replies
+from bot.live.figures import bar
+
+if TYPE_CHECKING:
+    from bot.live.page import View
+
+
+def meter(view: View) -> str:
+    """The bar is that of the limit which is reached first."""
+    turn, money = view.turn, view.funds
+    whole = max((money.spent_usd, money.limit_usd), (view.cost.usd, turn.budget_usd), key=_share)
+    return f"{bar(*whole)} {spent(view)}"
+
+
+def spent(view: View) -> str:
+    """The turn's own where it has a limit of its own, or is the only one; else beside the session's."""
+    turn, money = view.turn, view.funds
+    machine = f" + {replies.dollars(view.sandbox_usd)} sandbox" if view.sandbox_usd else ""
+    session = f"${money.spent_usd:.2f} of ${money.limit_usd:.2f}"
+    if not turn.budget_usd and turn.n == 1:
+        return f"{session}{machine}"
+    own = f" of ${turn.budget_usd:.2f}" if turn.budget_usd else ""
+    return f"${view.cost.usd:.2f}{own}{machine} · session {session}"
+
+
+def _share(pair: tuple[float, float]) -> float:
+    part, whole = pair
+    return part / whole if whole > 0 else 0.0

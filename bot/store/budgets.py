@@ -1,0 +1,79 @@
+"""What each conversation has spent, what its repository lets it spend, and what people have added to that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot import account_settings
+from bot.funds import Account
+from bot.models import InstallationId, SessionId
+from bot.store import choices
+from bot.store.base import Database, Store
+from bot.store.rows import one, run
+
+_SPENT = """
+SELECT COALESCE(SUM(cost_usd), 0) AS spent,
+       COALESCE(SUM(CASE WHEN state = 'reserved' THEN reserved_usd ELSE 0 END), 0) AS reserved
+FROM spend WHERE session_id = :session AND turn <= :turn
+"""
+_ADDED = "SELECT COALESCE(SUM(usd), 0) AS usd FROM raises WHERE session_id = :session AND at <= :at"
+_STORED = """
+SELECT sessions.budget_usd, repos.installation_id FROM sessions
+JOIN threads ON threads.id = sessions.thread_id JOIN repos ON repos.id = threads.repo_id WHERE sessions.id = :session
+"""
+_RAISE = """
+INSERT INTO raises (source, session_id, usd, login, at) VALUES (:source, :session, :usd, :login, :at)
+ON CONFLICT (source) DO NOTHING
+"""
+_LAST_TURN = 1 << 30
+_END_OF_TIME = 1e15
+
+
+@dataclass(frozen=True)
+class Raise:
+    """So many dollars more, and who said so."""
+
+    source: str
+    usd: float
+    login: str
+
+
+async def account(store: Store, session: SessionId, *, turn: int = _LAST_TURN, at: float | None = None) -> Account:
+    """As it stands; with `turn` and `at` as it stood at the end of that turn."""
+    return await store.read(lambda db: of_session(db, session, turn, _END_OF_TIME if at is None else at))
+
+
+async def at_first(store: Store, installation: InstallationId) -> Account:
+    """Of a session that is not begun yet."""
+    return await store.read(lambda db: Account(budget_usd=_allowed(db, installation, None)))
+
+
+async def add(store: Store, session: SessionId, more: Raise) -> bool:
+    """False when the same source has added before."""
+    at = store.now()
+    return await store.write(lambda db: put_raise(db, session, more, at))
+
+
+async def has_added(store: Store, source: str) -> bool:
+    sql = "SELECT usd FROM raises WHERE source = :source"
+    return await store.read(lambda db: one(db, sql, source=source)) is not None
+
+
+def of_session(db: Database, session: SessionId, turn: int = _LAST_TURN, at: float = _END_OF_TIME) -> Account:
+    """As a part of a larger transaction. One that is not stored (`execute` has none) has only spent."""
+    spent = one(db, _SPENT, session=session, turn=turn)
+    added = one(db, _ADDED, session=session, at=at)
+    stored = one(db, _STORED, session=session)
+    assert spent is not None and added is not None
+    allowed = _allowed(db, InstallationId(stored["installation_id"]), stored["budget_usd"]) if stored else None
+    return Account(spent["spent"], spent["reserved"], allowed, added["usd"])
+
+
+def _allowed(db: Database, installation: InstallationId, repository: float | None) -> float | None:
+    words = (account_settings.session_budget(choices.read(db, installation)), repository)
+    return min((usd for usd in words if usd is not None), default=None)
+
+
+def put_raise(db: Database, session: SessionId, more: Raise, at: float) -> bool:
+    values = {"source": more.source, "usd": more.usd, "login": more.login}
+    return run(db, _RAISE, session=session, at=at, **values) == 1
