@@ -86,6 +86,11 @@ def goes_on_elsewhere() -> str:
     return "The environment was lost; the agent goes on in a new one from what was brought home before."
 
 
+def checks_go_back(count: int) -> str:
+    what = "A check" if count == 1 else f"{count} checks"
+    return f"{what} failed; the agent is given what was printed, once, and goes on."
+
+
 def agent_killed() -> str:
     return "The agent's process was killed before it could finish."
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from bot import verification
 from bot.characters import plain
 from bot.command_options import shown
 from bot.models import TurnKey, Usage
@@ -38,6 +39,8 @@ class Asked(Protocol):
     def model(self) -> str: ...
     @property
     def agent_result(self) -> str | None: ...
+    @property
+    def mending(self) -> int | None: ...
 
 
 class Spent(Protocol):
@@ -110,8 +113,10 @@ def pull_body(  # noqa: PLR0913 - each part of the body, by name
     seconds: float,
     cost: Spent,
     inert: Inert = plain,
+    block: Inert = plain,
 ) -> str:
-    """Asked, done, verified, and what it took. `inert` makes texts of others harmless as markdown."""
+    """Asked, done, verified, and what it took. `inert` makes texts of others harmless as markdown, `block` makes them
+    code that they cannot leave."""
     # Cut first: making it inert also closes what the cut leaves open, so that what follows stays outside of it.
     asked = _quoted(inert(_cut(visible(turn.prompt).strip(), MAX_ASKED)))
     done = inert(_cut((turn.agent_result or "").strip(), MAX_DONE)) or "The agent left no summary."
@@ -120,9 +125,9 @@ def pull_body(  # noqa: PLR0913 - each part of the body, by name
         for part in (
             f"For #{number}",
             f"### Asked by {shown(turn.requester, 60)}\n\n{asked}",
-            f"### Done\n\n{done}",
+            f"### Done, as the agent says\n\n{done}",
             _files(files),
-            f"### Verified\n\n{_verified(verified)}",
+            f"### Verified by Forgehand\n\n{verification.words(verified, block, mended=turn.mending is not None)}",
             _footer(turn, seconds, cost),
         )
         if part
@@ -141,18 +146,6 @@ def _files(files: Sequence[dict[str, Any]]) -> str:
 
 def _delta(file: dict[str, Any]) -> str:
     return " (binary)" if file.get("added") is None else f" +{file['added']} −{file['removed']}"
-
-
-def _verified(rows: Sequence[dict[str, Any]]) -> str:
-    if not rows:
-        return "Nothing was run by Forgehand itself: `.github/forgehand.yml` names no `checks`."
-    agents = any(row.get("where") == "agent" for row in rows)
-    where = "in the agent's own environment" if agents else "on a clean checkout of this commit"
-    lines = [
-        f"- {'✓' if row['exit_code'] == 0 else '✗'} {shown(str(row['command']), 200)} exit {row['exit_code']}"
-        for row in rows
-    ]
-    return f"Run by Forgehand {where}:\n\n" + "\n".join(lines)
 
 
 def _footer(turn: Asked, seconds: float, cost: Spent) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import posixpath
+import secrets
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +16,7 @@ from sandbox import blocked
 from sandbox.agents.base import Agent, AgentRun, context_folder, instructions_path, run_name, turn_folder
 from sandbox.agents.text import clean
 from sandbox.blocked import Blocked
-from sandbox.errors import EnvironmentBusy, NotThere, SandboxError
+from sandbox.errors import EnvironmentBusy, NotThere, SandboxError, TooLarge
 from sandbox.following import Follower
 from sandbox.mailbox import Mailbox
 from sandbox.primitives import EnvironmentPrimitives, Liveness
@@ -29,6 +31,7 @@ SPARE_SECONDS = 15.0
 TAIL_BYTES = 8 << 10
 GRACE_SECONDS = 10.0
 TRANSCRIPT_CAP = 64 << 20
+OUTPUT_CAP = 6 << 20
 SMALL_FILE = 64 << 10
 STOP_POLL_SECONDS = 0.05
 KILLED = 137
@@ -105,6 +108,18 @@ class ExecutionEnvironment:
     async def check(self, commands: Sequence[str], timeout: float) -> list[CheckResult]:
         """All of them, each within `timeout`."""
         return [await self._command(command, timeout, None) for command in commands]
+
+    async def verify(self, command: str, timeout: float, output: Path) -> CheckResult:
+        """One check, and all that it printed (under a cap) in a file of the host; none where that was spoilt."""
+        log = posixpath.join(self._layout.out, f"check-{secrets.token_hex(4)}.log")
+        found = await self._command(command, timeout, None, log)
+        with contextlib.suppress(NotThere, TooLarge):
+            await self.primitives.download(log, output, max_bytes=OUTPUT_CAP)
+        return found
+
+    async def switch(self, sha: str, branch: str) -> None:
+        """The checkout is at another commit of those that were brought in; ignored files stay."""
+        await self._script("prepare", {"pack": None, "sha": sha, "branch": branch}, PREPARE_SECONDS)
 
     async def start(self, run: AgentRun) -> None:
         """Launch the run of a turn, unless that turn was launched before."""
@@ -247,8 +262,10 @@ class ExecutionEnvironment:
     def _mailbox(self, turn: int) -> Mailbox:
         return Mailbox(self.primitives, self._folder(turn), lambda: self.status(turn))
 
-    async def _command(self, command: str, timeout: float, env: Mapping[str, str] | None) -> CheckResult:
-        spec = {"command": command, "tail_bytes": TAIL_BYTES}
+    async def _command(
+        self, command: str, timeout: float, env: Mapping[str, str] | None, log: str | None = None
+    ) -> CheckResult:
+        spec = {"command": command, "tail_bytes": TAIL_BYTES, "log": log}
         found = await self._script("check", spec, timeout, env=env, network=True)
         try:
             return CheckResult(

@@ -56,6 +56,27 @@ async def test_the_second_session_starts_from_a_snapshot_and_gets_the_difference
         assert world.repo.file(world.pulls()[1].head, "new.txt") == b"new\n"
 
 
+async def test_checks_start_from_the_snapshot_too_and_know_the_base(tmp_path: Path) -> None:
+    checks = {
+        **FILES,
+        ".github/forgehand.yml": CONFIG + "checks: [test -s .installed, test -e never.txt, test -e shop.py]\n",
+    }
+    async with e2b_spine(tmp_path, **SLOW) as (world, e2b):
+        world.github.commit(world.repo, "main", checks, message="Configure")
+        async with world.bot():
+            await warmed(world, e2b)
+            world.github.commit(world.repo, "main", {"new.txt": "new\n"}, message="Go on")
+            await turn(world)
+        [name] = e2b.registry.snapshots
+        clean = [one for one in e2b.sandboxes if one.metadata.get("purpose") == "checks"][-1]
+        assert clean.template == name
+        sent = b"".join(call.body for call in e2b.calls if call.path == "/files" and call.sandbox == clean.id)
+        assert b"checkout/since.pack" in sent and b"checkout/base.pack" not in sent
+        body = world.pulls()[1].body or ""
+        assert "✓ `test -s .installed`" in body and "✓ `test -e shop.py`" in body
+        assert "s (fails on the base too)" in body
+
+
 async def test_nothing_of_an_agent_and_no_token_or_key_is_in_a_snapshot(tmp_path: Path) -> None:
     async with e2b_spine(tmp_path, FORGEHAND_PUBLIC_URL="", **SLOW) as (world, e2b):
         world.github.commit(world.repo, "main", FILES, message="Configure")

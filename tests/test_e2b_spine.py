@@ -18,6 +18,7 @@ from bot.simulation.github.gitstore import refs
 from bot.store import events, sessions
 from bot.store.base import Store
 from tests.e2b_stand_in import E2BStandIn
+from tests.e2b_stand_in.sandbox import Sandbox
 from tests.e2b_world import e2b_spine
 from tests.environment_world import until
 from tests.test_kept_environments import Ahead
@@ -36,10 +37,12 @@ async def test_a_comment_becomes_a_pull_request_and_no_credential_is_inside(tmp_
         [pull] = world.pulls()
         assert pull.draft
         assert "max(" in world.repo.diff("main", pull.head)
-        [sandbox] = e2b.sandboxes
+        assert len(e2b.sandboxes) == 2, "the agent's, and the one in which its work was checked"
         secrets = [MODEL_KEY, WEBHOOK_SECRET, e2b.api_key, world.app.private_key_pem.splitlines()[1]]
         sent = b"".join(call.body + call.query.encode() for call in e2b.calls)
-        inside = sent + b"".join(path.read_bytes() for path in sandbox.folder.rglob("*") if path.is_file())
+        inside = sent + b"".join(
+            path.read_bytes() for one in e2b.sandboxes for path in one.folder.rglob("*") if path.is_file()
+        )
         assert b"FORGEHAND_GATEWAY" in inside
         assert not [secret for secret in secrets if secret.encode() in inside]
 
@@ -53,7 +56,7 @@ async def test_a_restarted_bot_goes_on_where_it_was(tmp_path: Path) -> None:
         async with world.bot():
             world.model.release("go")
             assert await world.outcome() == "pull_request", world.replies()[0].body
-        assert len(e2b.sandboxes) == 1
+        assert len(agents(e2b)) == 1
         assert len(world.pulls()) == 1
         assert len(world.replies()) == 1
 
@@ -78,7 +81,7 @@ async def test_a_bot_that_stays_away_finds_the_agent_frozen_and_the_turn_goes_on
         [pull] = world.pulls()
         diff = world.repo.diff("main", pull.head)
         assert ("+# more" in diff, "+# and more" in diff) == (True, True)
-        assert len(e2b.sandboxes) == len(world.replies()) == 1
+        assert len(agents(e2b)) == len(world.replies()) == 1
         assert await notes(world) == [endings.goes_on()]
 
 
@@ -99,6 +102,11 @@ async def test_what_is_lost_again_and_again_ends_with_its_work_saved(tmp_path: P
             assert await world.outcome() == "killed", world.replies()[0].body
         assert "refs/forgehand/rescue/" in world.replies()[0].body
         assert not e2b.live
+
+
+def agents(e2b: E2BStandIn) -> list[Sandbox]:
+    """Without those in which their work is checked."""
+    return [one for one in e2b.sandboxes if one.metadata.get("purpose") != "checks"]
 
 
 def begun_anew(model: SimulatedAnthropic) -> int:
@@ -253,19 +261,40 @@ async def test_files_beside_the_prompt_and_blocked_hosts_are_as_in_a_local_box(t
 
 
 @pytest.mark.acceptance("C15")
-async def test_a_sandbox_that_vanishes_while_its_work_is_checked_ends_with_that_work_saved(tmp_path: Path) -> None:
+async def test_a_sandbox_that_vanishes_while_its_work_is_checked_elsewhere_is_not_missed(tmp_path: Path) -> None:
     async with e2b_spine(tmp_path) as (world, e2b):
-        world.github.commit(world.repo, "main", {".github/forgehand.yml": "checks: [sleep 30]\n"})
+        world.github.commit(world.repo, "main", {".github/forgehand.yml": "checks: [sleep 3]\n"})
         world.model.default(Script([EDIT, Say("Added a line.")]))
         async with world.bot():
             world.say("/claude add a line")
             await until(lambda: _is_at(world, Step.VERIFY), 30)
+            await e2b.kill(agents(e2b)[0].id)
+            assert await world.outcome() == "pull_request", world.replies()[0].body
+            await until(lambda: _nothing_lives(e2b), 30)
+
+
+@pytest.mark.acceptance("C15")
+async def test_a_sandbox_that_vanishes_while_its_work_is_checked_there_ends_with_that_work_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There was no room for another one."""
+    monkeypatch.setattr("bot.sessions.clean_room.ROOM_SECONDS", 0.2)
+    async with e2b_spine(tmp_path, FORGEHAND_E2B_SANDBOXES="1") as (world, e2b):
+        world.github.commit(world.repo, "main", {".github/forgehand.yml": "checks: [sleep 30]\n"})
+        world.model.default(Script([EDIT, Say("Added a line.")]))
+        async with world.bot():
+            world.say("/claude add a line")
+            await until(lambda: _is_checked(e2b), 30)
             await e2b.kill(e2b.live[0].id)
             assert await world.outcome() == "killed", world.replies()[0].body
         [(name, saved)] = refs(world.repo.path, "refs/forgehand/").items()
         assert f"`refs/forgehand/{name}`" in world.replies()[0].body
         assert "+# more" in world.repo.diff("main", saved)
         assert not world.pulls()
+
+
+async def _is_checked(e2b: E2BStandIn) -> bool:
+    return any(list(one.folder.rglob("check-*.log")) for one in e2b.live)
 
 
 @pytest.mark.acceptance("C15")

@@ -15,7 +15,7 @@ import pytest
 from sandbox.agents.base import AgentRun
 from sandbox.agents.claude import Claude
 from sandbox.errors import NotThere, SandboxError, TooLarge
-from sandbox.execution import ExecutionEnvironment, RunState
+from sandbox.execution import OUTPUT_CAP, ExecutionEnvironment, RunState
 from sandbox.plain import PlainEnvironment, PlainProvider, PlainSettings
 from sandbox.primitives import EnvironmentSpec, Liveness
 
@@ -588,6 +588,27 @@ async def test_setup_stops_at_the_first_failure_and_checks_do_not(bench: Bench) 
     assert [(one.exit_code, one.tail[:8]) for one in checks[:2]] == [(3, "out\nerr\n"), (0, "s\n")]
     assert len(checks[2].tail) == 8192
     assert checks[2].tail.endswith("end\n")
+
+
+async def test_all_that_a_check_printed_comes_home_under_a_cap(bench: Bench) -> None:
+    await bench.prepare()
+    file = bench.root / "printed"
+    found = await bench.execution.verify("echo begun; cat code.py; exit 3", 30, file)
+    assert (found.exit_code, file.read_text()) == (3, "begun\nanswer = 2\n")
+    await bench.execution.verify("echo first; yes | head -c 9000000; echo last", 30, file)
+    printed = file.read_text()
+    assert printed.startswith("first\n") and printed.endswith("last\n") and "bytes left out" in printed
+    assert len(printed) < OUTPUT_CAP
+
+
+async def test_the_checkout_can_be_switched_to_what_came_before(bench: Bench) -> None:
+    before = git(bench.origin.folder, "rev-parse", "HEAD~1")
+    await bench.prepare()
+    (bench.work / "code.py").write_text("answer = 42\n")
+    (bench.work / "debug.log").write_text("ignored")
+    await bench.execution.switch(before, "main")
+    assert (bench.work / "code.py").read_text() == "answer = 1\n"
+    assert (bench.work / "debug.log").exists()
 
 
 async def test_a_check_that_does_not_end_is_killed(bench: Bench) -> None:

@@ -75,6 +75,7 @@ async def test_a_repository_that_is_taken_away_is_forgotten_and_may_come_back(wo
     async with world.bot():
         world.say("/claude write it")
         assert await world.outcome() == "pull_request"
+        assert list((data / "checks").iterdir())
         assert list((data / "transcripts").iterdir()) and list((data / "repositories").glob("*.git"))
         world.github.remove_repos(world.installation, world.repo)
         await world.github.idle()
@@ -97,6 +98,7 @@ async def test_a_repository_that_is_taken_away_is_forgotten_and_may_come_back(wo
                 await store.close()
 
         await until(forgotten)
+    assert not list((data / "checks").iterdir())
     assert not list((data / "transcripts").iterdir()) and not list((data / "repositories").glob("*.git"))
     store = await reader(world)
     assert not await store.read(lambda db: many(db, "SELECT seq FROM events"))

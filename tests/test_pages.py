@@ -31,13 +31,13 @@ async def test_a_session_can_be_read_by_who_can_read_its_repository_and_by_nobod
                 answer = await nobody.get(path)
                 assert answer.status_code == 401
                 assert session not in answer.text.replace(f"next=%2Fsessions%2F{session}", "")
-            for path in ("log", "events"):
+            for path in ("log", "checks", "events"):
                 assert (await nobody.get(f"/sessions/{session}/{path}")).status_code == 401
         async with visitor(world, service.url, "mallory") as stranger:
             known, unknown = await stranger.get(f"/sessions/{session}"), await stranger.get("/sessions/aaaaaaaa")
             assert known.status_code == unknown.status_code == 404
             assert known.text.replace(stranger_csrf(known), "") == unknown.text.replace(stranger_csrf(unknown), "")
-            for path in ("log", "events"):
+            for path in ("log", "checks", "events"):
                 assert (await stranger.get(f"/sessions/{session}/{path}")).status_code == 404
             assert session not in (await stranger.get("/")).text
         async with visitor(world, service.url, "rita") as reader:
@@ -45,6 +45,12 @@ async def test_a_session_can_be_read_by_who_can_read_its_repository_and_by_nobod
             assert page.status_code == 200
             for words in ("fix this", "python3 -m unittest", "Opened a pull request", 'class="add"', "Asked by alice"):
                 assert words in page.text, words
+            assert "Verified by Forgehand, on a clean checkout of " in page.text
+            printed = await reader.get(f"/sessions/{session}/checks")
+            assert printed.text.startswith("$ python3 -m unittest -q\n") and "\n[exit 0, " in printed.text
+            kept_as = printed.headers["content-disposition"]
+            assert kept_as == f'attachment; filename="forgehand-{session}-checks.log"'
+            assert "sandbox" in printed.headers["content-security-policy"]
             assert session in (await reader.get("/")).text
             assert "Stop</button>" not in page.text, "a reader may not stop it"
 

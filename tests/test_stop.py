@@ -128,7 +128,7 @@ async def test_stop_is_heard_at_once_in_each_step(world: World, step: str) -> No
         await heard(world, step)
         held.release()
         if step in WITH_WORK:
-            await _shows(world, "The work so far is saved as `refs/forgehand/rescue/")
+            await _shows(world, " as `refs/forgehand/rescue/")
     assert rescued(world) == [b"half\n"] * (step in WITH_WORK)
     assert world.repo.branches().keys() == {"main"} and len(world.states()) == 1
 
@@ -148,7 +148,7 @@ async def test_stop_does_not_wait_for_the_cloud(tmp_path: Path, step: str) -> No
         await heard(world, step)
         e2b.faults.clear()
         if step == "collect":
-            await _shows(world, "The work so far is saved as `refs/forgehand/rescue/")
+            await _shows(world, " as `refs/forgehand/rescue/")
         else:
             assert await world.outcome() == "pull_request"
     assert rescued(world) == [b"half\n"] * (step == "collect")

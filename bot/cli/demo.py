@@ -79,6 +79,7 @@ async def _found(story: Story) -> dict[str, Any]:
         "pull_request": story.pull_url,
         "branch": story.pull.head if story.pull else None,
         "tests_passed": tests_passed,
+        "verified": story.verified,
         "seconds": story.seconds,
         "edits": len(story.live[0].history) - 1,
         "service_starts": story.service.starts,
@@ -114,6 +115,8 @@ async def _tell(story: Story) -> None:
     console.say(f"\nThe turn ended after {story.seconds['final']:.0f} s: {outcome}.")
     if story.pull_url:
         console.say(f"The pull request: {story.pull_url}")
+        for line in story.verified:
+            console.say(f"Verified in a fresh sandbox: {line}")
     console.say(f"{story.play.hint or 'Comment on the page, or press its buttons, to go on'}. Ctrl-C ends the demo.")
 
 

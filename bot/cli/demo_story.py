@@ -58,6 +58,12 @@ class Story:
         return next(iter(self.repo.pulls.values()), None)
 
     @property
+    def verified(self) -> list[str]:
+        """The commands that Forgehand itself has run on what is in the pull request, as this says how they ended."""
+        said = (self.pull.body or "" if self.pull else "").partition("### Verified by Forgehand")[2]
+        return [line.removeprefix("- ") for line in said.splitlines() if line.startswith(("- ✓", "- ✗"))]
+
+    @property
     def pull_url(self) -> str | None:
         return f"{self.github.url}/{self.repo.full_name}/pull/{self.pull.number}" if self.pull else None
 

@@ -91,9 +91,41 @@ async def _show(path: Path, session_id: SessionId, terms: Terms) -> dict[str, An
 
 
 @app.command()
-def logs(session: str, as_json: AsJson = False, config: Config = None) -> None:
+def logs(
+    session: str,
+    checks: Annotated[bool, typer.Option("--checks", help="What the checks printed, instead.")] = False,
+    as_json: AsJson = False,
+    config: Config = None,
+) -> None:
     """What the agent said and did, in order; with --json every line of its output as it is."""
+    if checks:
+        _show_checks(_database(config), SessionId(session), as_json=as_json)
+        return
     console.run(_logs(_database(config), SessionId(session), as_json=as_json))
+
+
+def _show_checks(path: Path, session_id: SessionId, *, as_json: bool) -> None:
+    from bot.sessions import outputs
+
+    console.run(_known(path, session_id))
+    for file in outputs.of_session(path.parent, session_id):
+        text = file.read_text(encoding="utf-8")
+        if as_json:
+            console.print_json({"name": file.stem, "text": text})
+        else:
+            typer.echo(text, nl=False)
+
+
+async def _known(path: Path, session_id: SessionId) -> None:
+    """Says so where there is no such session."""
+    from bot.store import sessions
+    from bot.store.base import Store
+
+    store = await Store.open_reader(path)
+    try:
+        await sessions.session(store, session_id)
+    finally:
+        await store.close()
 
 
 async def _logs(path: Path, session_id: SessionId, *, as_json: bool) -> None:

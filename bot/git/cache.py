@@ -24,7 +24,7 @@ from bot.models import RepoId
 
 FETCH_SECONDS = 600.0
 MAX_PACKS = 20
-MAX_REPOSITORY_BYTES = 4 << 30
+MAX_REPOSITORY_BYTES = pack.MOST_BYTES
 
 
 class RepositoryCache:
@@ -83,7 +83,7 @@ class RepositoryCache:
         place = self._root / f"quarantine-{repo_id}-{secrets.token_hex(8)}"
         self._quarantines[repo_id] += 1
         try:
-            yield await Quarantine.create(place, mirror)
+            yield await Quarantine.create(place, mirror, self._max_bytes)
         finally:
             self._quarantines[repo_id] -= 1
             await asyncio.to_thread(_remove_all, [place])

@@ -11,6 +11,7 @@ from bot.git.errors import GitFailed, MirrorLost, RepositoryUnsupported
 from bot.git.run import Io, run_git
 
 PACK_SECONDS = 300.0
+MOST_BYTES = 4 << 30
 
 
 @dataclass(frozen=True)

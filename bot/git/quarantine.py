@@ -8,11 +8,12 @@ import shutil
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from bot.git import admission, commits, inspection, remote, trees
+from bot.git import admission, commits, inspection, pack, remote, trees
 from bot.git.access import RemoteAccess
 from bot.git.changes import Change
 from bot.git.commits import Author
 from bot.git.measure import ImportLimits
+from bot.git.pack import Extent, Had, RepositoryPack
 from bot.git.push import Push, PushResult
 from bot.git.run import run_git
 
@@ -20,14 +21,15 @@ from bot.git.run import run_git
 class Quarantine:
     """Made by `RepositoryCache.quarantine`; objects of the mirror are visible in it, nothing of it is in the mirror."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, max_bytes: int) -> None:
         self._dir = place
+        self._max_bytes = max_bytes
 
     @classmethod
-    async def create(cls, place: Path, mirror: Path) -> Quarantine:
+    async def create(cls, place: Path, mirror: Path, max_bytes: int = pack.MOST_BYTES) -> Quarantine:
         await run_git(["init", "--quiet", "--bare", "--template=", "--object-format=sha1", str(place)])
         await asyncio.to_thread(_borrow, place, mirror)
-        return cls(place)
+        return cls(place, max_bytes)
 
     async def admit(self, bundle: Path, *, base: str, limits: ImportLimits | None = None) -> str:
         """Take in a bundle and say which tree its one commit has; BundleRefused with a sentence otherwise."""
@@ -69,6 +71,10 @@ class Quarantine:
 
     async def remote_sha(self, access: RemoteAccess, branch: str) -> str | None:
         return await remote.branch_sha(self._dir, access, branch)
+
+    async def pack(self, commit: str, target: Path, *, depth: int = 50, had: Had | None = None) -> RepositoryPack:
+        """A commit of ours with what came before it, for an environment to start from."""
+        return await pack.write(self._dir, commit, target, Extent(depth, self._max_bytes, had))
 
     async def keep(self, commit: str, target: Path) -> None:
         """Write a bundle of one commit on top of its parents, which the operator's own clone has."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bot import endings, replies
-from bot.command_options import shown
 from bot.live import asides, asked, boxes, money, saving, sections
 from bot.live.figures import duration, tokens
 from bot.models import Outcome, TurnState
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 MOST_RESULT = 12_000
 MOST_QUOTED = 24_000
 MOST_DETAIL = 8_000
-MOST_CHECKS = 30
 SHORTENED = "*(shortened)*"
 
 
@@ -33,7 +31,7 @@ def parts(view: View) -> list[tuple[str, int]]:
         (asked.words(view), 0),
         (_answer(view), 5),
         (sections.files([_changed(file) for file in view.files], "changed"), 4),
-        (verified(view.verified, outcome), 3),
+        (_verified(view, outcome), 3),
         (_saved(view), 0),
         (asides.blocked(view.turn.blocked or ()), 2),
         (sections.withheld(view), 2),
@@ -76,20 +74,10 @@ def _changed(file: dict[str, Any]) -> sections.Changed:
     return file["path"], file["added"], file["removed"]
 
 
-def verified(rows: list[dict[str, Any]], outcome: Outcome) -> str:
-    """What Forgehand itself ran; what the agent says of its own checks stands in its words above."""
-    if outcome not in (Outcome.PULL_REQUEST, Outcome.PUSHED):
+def _verified(view: View, outcome: Outcome) -> str:
+    if outcome not in (Outcome.PULL_REQUEST, Outcome.PUSHED) or view.turn.kind == "undo":
         return ""
-    if not rows:
-        return "**Verified by Forgehand:** nothing (no `checks` in `.github/forgehand.yml`)."
-    where = "in the agent's environment" if any(row["where"] == "agent" for row in rows) else "on a clean checkout"
-    lines = [
-        f"- {'✓' if row['exit_code'] == 0 else '✗'} {shown(row['command'], 200)} exit {row['exit_code']}"
-        for row in rows[:MOST_CHECKS]
-    ]
-    if rest := rows[MOST_CHECKS:]:
-        lines.append(f"- and {len(rest)} more, {sum(row['exit_code'] != 0 for row in rest)} of them failed")
-    return f"**Verified by Forgehand** ({where}):\n" + "\n".join(lines)
+    return sections.verified(view)
 
 
 def _saved(view: View) -> str:

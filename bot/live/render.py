@@ -56,6 +56,7 @@ def _running(view: View) -> list[tuple[str, int]]:
         (sections.heard(view.state), 2),
         (_asks(view), 0),
         (boxes.rendered(view.boxes, view.command) if view.asks else "", 0),
+        (sections.checks(view), 3),
         (_todo(view.state), 3),
         (_now(view), 0),
         (_said(view.state), 4),

@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from bot import verification
 from bot.command_options import shown
 from bot.live import asides
 from bot.live.figures import clock, line, quoted, size
-from bot.models import Step
+from bot.models import Step, TurnState
 from bot.outbound import neutralise
 
 if TYPE_CHECKING:
@@ -109,6 +110,23 @@ def environment(view: View) -> str:
 
 def model(view: View) -> str:
     return line(view.state.model or view.turn.model, 80)
+
+
+def checks(view: View) -> str:
+    """While they run, and while the agent mends what they have found."""
+    turn = view.turn
+    if not view.verified or turn.state is not TurnState.RUNNING:
+        return ""
+    if turn.step in (Step.WORK, Step.COLLECT) and turn.mending is not None:
+        return f"{verified(view)}\n\n**The agent was given this, once, and mends it.**"
+    return verified(view) if turn.step is Step.VERIFY else ""
+
+
+def verified(view: View) -> str:
+    """What Forgehand itself ran; what the agent says of its own checks stands in its words."""
+    mended = view.turn.mending is not None and view.turn.state is TurnState.DONE
+    words = verification.words(view.verified, neutralise.block, mended=mended)
+    return f"**Verified by Forgehand:** {words}"
 
 
 def page_link(view: View, words: str) -> str:

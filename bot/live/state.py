@@ -102,6 +102,9 @@ class LiveState:
         """A line of our own between the agent's: of another kind than ours knows, it changes nothing."""
         with contextlib.suppress(ValueError, KeyError, TypeError):
             found = json.loads(line)
+            if "note" in found:  # it is begun again: how it ended before is not how it ends
+                self.ended = None
+                return
             words = NOT_PASSED_ON if found.get("withheld") is True else str(found["text"])
             self.heard.append((str(found["author"]), words))
 

@@ -30,7 +30,7 @@ async def find_or_create(
     services: Services, turn: Turn, snapshot: Snapshot | None
 ) -> tuple[ExecutionEnvironment, EnvironmentRow]:
     """The turn's own, the one that was kept for it, or a new one; under a key that a repetition finds again."""
-    spec = await _spec(services, turn)
+    spec = await spec_of(services, turn)
     async with services.environment_locks.of(turn.key.session):
         # No longer than this: there may not be room for it for hours, and who looks for strays must not wait for that.
         row = await rows.take(services.store, turn.key, _made_of(services, spec))
@@ -39,10 +39,10 @@ async def find_or_create(
         # By way of `attach`, which says so when it is not there: `create` would make another, unseen.
         kept = await services.environments.attach(row.id)
         await kept.still()
-    primitives = await _created(services, row, spec, snapshot)
+    primitives = await created(services, row, spec, snapshot)
     await services.ways.open(row.id, frozenset(spec.egress))
     await metering.look(services.store, turn.key, primitives)
-    return ExecutionEnvironment(primitives, services.agent, attempt=turn.resumptions), row
+    return ExecutionEnvironment(primitives, services.agent, attempt=turn.attempt), row
 
 
 async def _end_given_up(services: Services, turn: Turn) -> None:
@@ -54,9 +54,10 @@ async def _end_given_up(services: Services, turn: Turn) -> None:
             log.warning("an environment is left to the sweep", extra={"id": left, "error": str(error)})
 
 
-async def _created(
+async def created(
     services: Services, row: EnvironmentRow, spec: EnvironmentSpec, snapshot: Snapshot | None
 ) -> EnvironmentPrimitives:
+    """From the snapshot where there is one still."""
     if snapshot is None or is_reused(row):
         return await services.environments.create(row.id, spec)
     try:
@@ -68,10 +69,10 @@ async def _created(
 
 def is_reused(row: EnvironmentRow) -> bool:
     """An earlier turn has left it."""
-    return row.id != f"{row.session_id}-{row.turn}"
+    return row.purpose is rows.Purpose.WORK and row.id != f"{row.session_id}-{row.turn}"
 
 
-async def _spec(services: Services, turn: Turn) -> EnvironmentSpec:
+async def spec_of(services: Services, turn: Turn) -> EnvironmentSpec:
     thread = (await sessions.session(services.store, turn.key.session)).thread
     config = repo_config.load(turn.config)
     return EnvironmentSpec(
@@ -99,7 +100,7 @@ async def attach(services: Services, turn: Turn) -> ExecutionEnvironment:
     if turn.step in NETWORKED:
         await services.ways.open(row.id, await hosts.open_to(services, turn))
     await metering.look(services.store, turn.key, primitives)
-    return ExecutionEnvironment(primitives, services.agent, attempt=turn.resumptions)
+    return ExecutionEnvironment(primitives, services.agent, attempt=turn.attempt)
 
 
 async def is_gone(services: Services, turn: Turn, error: SandboxError) -> bool:

@@ -9,7 +9,6 @@ import shutil
 from bot import endings
 from bot.models import Outcome, Step
 from bot.sessions import checkpoints, exhaustion, keeping, transcripts
-from bot.sessions.forgetting import REFUSED
 from bot.sessions.moves import End, Move, To
 from bot.sessions.services import Services
 from bot.sessions.steps import collect
@@ -21,20 +20,6 @@ log = logging.getLogger(__name__)
 
 MOST_RESUMPTIONS = 2
 """Of one turn: what is lost again and again is lost for a reason."""
-GO_ON = (
-    "A note from Forgehand, which runs you: you were at work on the request below when your process was lost, and it "
-    "was begun anew just now. The working directory is as you left it or, where its machine was lost too, as it was "
-    "some minutes before; commands that were running have ended, and ignored files may be gone. Look at what is there, "
-    "then go on; do not begin from the start.\n\n"
-)
-
-
-def prompt(turn: Turn) -> str:
-    """What the agent is given to read: at a further beginning, with a word on what has happened."""
-    assert turn.context is not None
-    if not turn.resumptions or turn.agent_error == REFUSED:  # that one had not begun
-        return turn.context
-    return GO_ON + turn.context
 
 
 def seconds_used(turn: Turn) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bot.errors import BotError
-from bot.sessions import rescues
+from bot.sessions import outputs, rescues
 from bot.sessions.services import Services
 from bot.store import audit, repos, upkeep
 from bot.store.repos import Gone
@@ -55,15 +55,18 @@ class Purging:
         now, folder = services.clock(), services.settings.data_dir
         await asyncio.to_thread(_remove_older, folder / "kept", now - KEPT_DAYS * DAY)
         await asyncio.to_thread(_remove_older, folder / "transcripts", now - days * DAY)
+        await asyncio.to_thread(_remove_older, outputs.folder(folder), now - days * DAY)
 
     async def _forget(self, gone: Gone) -> None:
         services, name = self._services, f"{gone.owner}/{gone.name}"
-        transcripts = services.settings.data_dir / "transcripts"
-        held = await repos.agent_sessions(services.store, gone.id)
+        data_dir = services.settings.data_dir
+        known = await repos.sessions_of(services.store, gone.id)
+        held = [data_dir / "transcripts" / f"{one}.jsonl" for one in known.values() if one]
+        printed = [file for one in known for file in outputs.of_session(data_dir, one)]
         turns = await repos.turns_held(services.store, gone.id)
-        bundles = [services.settings.data_dir / "kept" / one.kept for one in turns if one.kept and one.is_old]
+        bundles = [data_dir / "kept" / one.kept for one in turns if one.kept and one.is_old]
         await services.cache.remove(gone.id)
-        await asyncio.to_thread(_remove, [*bundles, *(transcripts / f"{one}.jsonl" for one in held)])
+        await asyncio.to_thread(_remove, [*bundles, *held, *printed])
         await asyncio.to_thread(_remove_folders, [services.turn_folder(one.key.workflow_id) for one in turns])
         await repos.purged(services.store, gone.id)
         said = f"{len(held)} transcripts, {len(bundles)} bundles"

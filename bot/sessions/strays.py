@@ -67,7 +67,7 @@ async def _one(
 ) -> int:
     """A kept one that still runs is of somebody who died before it was at rest. One that was not there when we looked
     may be by now: whether a turn needs it is for the store to say."""
-    session = SessionId(name.rpartition("-")[0]) if row is None else row.session_id
+    session = SessionId(name.partition("-")[0]) if row is None else row.session_id
     async with services.environment_locks.of(session):
         if await rows.give_up_unneeded(services.store, name):
             await environments.give_up(services, name)

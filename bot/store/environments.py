@@ -22,12 +22,19 @@ class EnvironmentState(StrEnum):
     """Nobody may use it any more; whoever finds it ends it."""
 
 
+class Purpose(StrEnum):
+    WORK = "work"
+    CHECKS = "checks"
+    """Nothing but the commit that is to be published comes in; no agent, no token."""
+
+
 @dataclass(frozen=True)
 class EnvironmentRow(Record):
     id: str
     session_id: SessionId
     turn: int
     state: EnvironmentState
+    purpose: Purpose
     made_of: str
     prepared: bool
     setup_sha256: str | None
@@ -59,13 +66,30 @@ async def take(store: Store, key: TurnKey, made_of: str) -> EnvironmentRow:
     return await store.write(work)
 
 
+async def take_for_checks(store: Store, key: TurnKey) -> EnvironmentRow:
+    """The intent of a fresh one; whatever an earlier try has left under its name is to be gone before."""
+    at = store.now()
+    return await store.write(lambda db: _intended(db, key, Purpose.CHECKS, at, Purpose.CHECKS))
+
+
+async def for_checks(store: Store, key: TurnKey) -> EnvironmentRow | None:
+    """Also when nobody may use it any more."""
+    row = await store.read(
+        lambda db: one(db, "SELECT * FROM environments WHERE id = :id", id=_name(key, Purpose.CHECKS))
+    )
+    return EnvironmentRow.of(row) if row else None
+
+
 async def used_by(store: Store, key: TurnKey) -> EnvironmentRow | None:
     return await store.read(lambda db: _used_by(db, key))
 
 
 async def last_of(store: Store, key: TurnKey) -> EnvironmentRow | None:
-    """Also when it is kept by now."""
-    sql = "SELECT * FROM environments WHERE session_id = :session AND turn = :n AND state <> 'ending' LIMIT 1"
+    """The agent's; also when it is kept by now."""
+    sql = """
+    SELECT * FROM environments
+    WHERE session_id = :session AND turn = :n AND purpose = 'work' AND state <> 'ending' LIMIT 1
+    """
     row = await store.read(lambda db: one(db, sql, session=key.session, n=key.n))
     return EnvironmentRow.of(row) if row else None
 
@@ -166,7 +190,9 @@ async def forget(store: Store, environment_id: str) -> None:
 
 
 def _used_by(db: Database, key: TurnKey) -> EnvironmentRow | None:
-    sql = "SELECT * FROM environments WHERE session_id = :session AND turn = :n AND state = 'used'"
+    sql = """
+    SELECT * FROM environments WHERE session_id = :session AND turn = :n AND purpose = 'work' AND state = 'used'
+    """
     row = one(db, sql, session=key.session, n=key.n)
     return EnvironmentRow.of(row) if row else None
 
@@ -180,14 +206,19 @@ def _kept_for(db: Database, key: TurnKey, made_of: str, at: float) -> Environmen
     return EnvironmentRow.of(row) if row else None
 
 
-def _intended(db: Database, key: TurnKey, made_of: str, at: float) -> EnvironmentRow:
+def _name(key: TurnKey, purpose: Purpose) -> str:
+    return f"{key.session}-{key.n}" if purpose is Purpose.WORK else f"{key.session}-{key.n}-{purpose}"
+
+
+def _intended(db: Database, key: TurnKey, made_of: str, at: float, purpose: Purpose = Purpose.WORK) -> EnvironmentRow:
     sql = """
-    INSERT INTO environments (id, session_id, turn, state, made_of, updated_at)
-    VALUES (:id, :session, :n, 'used', :made_of, :at)
+    INSERT INTO environments (id, session_id, turn, state, purpose, made_of, updated_at)
+    VALUES (:id, :session, :n, 'used', :purpose, :made_of, :at)
     ON CONFLICT (id) DO UPDATE SET state = 'used', turn = excluded.turn, made_of = excluded.made_of, prepared = 0,
         setup_sha256 = NULL, kept_until = NULL, updated_at = excluded.updated_at
     RETURNING *
     """
-    row = one(db, sql, id=f"{key.session}-{key.n}", session=key.session, n=key.n, made_of=made_of, at=at)
+    values = {"id": _name(key, purpose), "session": key.session, "n": key.n, "purpose": purpose}
+    row = one(db, sql, made_of=made_of, at=at, **values)
     assert row is not None
     return EnvironmentRow.of(row)

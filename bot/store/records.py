@@ -121,6 +121,8 @@ class Turn(Record):
     """The agent has read words of people without write access."""
     resumptions: int
     """How often it was begun anew after it was lost."""
+    mending: int | None
+    """The attempt with which it was given what the checks had found, if it was."""
     checkpoint_at: float | None
     """When what it has done was last brought home, while it works."""
     stop_requested: str | None
@@ -160,6 +162,11 @@ class Turn(Record):
     @property
     def key(self) -> TurnKey:
         return TurnKey(self.session_id, self.n)
+
+    @property
+    def attempt(self) -> int:
+        """How many of its runs came before the present one: those that were lost, and the one that was checked."""
+        return self.resumptions + (self.mending is not None)
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,8 @@ WHERE repos.removed_at IS NOT NULL AND repos.purged_at IS NULL AND NOT EXISTS (
 ORDER BY repos.id LIMIT 20
 """
 _SESSIONS = """
-SELECT sessions.agent_session_id FROM sessions JOIN threads ON threads.id = sessions.thread_id
-WHERE threads.repo_id = :repo_id AND sessions.agent_session_id IS NOT NULL
+SELECT sessions.id, sessions.agent_session_id FROM sessions JOIN threads ON threads.id = sessions.thread_id
+WHERE threads.repo_id = :repo_id
 """
 _OWN = """
 WHERE session_id IN (
@@ -128,9 +128,10 @@ async def turns_held(store: Store, repo: RepoId) -> list[Held]:
     return [Held.of(row) for row in await store.read(lambda db: many(db, _HELD, repo_id=repo))]
 
 
-async def agent_sessions(store: Store, repo: RepoId) -> list[str]:
+async def sessions_of(store: Store, repo: RepoId) -> dict[SessionId, str | None]:
+    """With the agent's own name for each."""
     rows = await store.read(lambda db: many(db, _SESSIONS, repo_id=repo))
-    return [str(row["agent_session_id"]) for row in rows]
+    return {SessionId(row["id"]): row["agent_session_id"] for row in rows}
 
 
 async def purged(store: Store, repo: RepoId) -> None:

@@ -34,6 +34,7 @@ SETTABLE = {
     "instructions",
     "kept",
     "kind",
+    "mending",
     "model",
     "notes",
     "pulse_at",

@@ -58,16 +58,43 @@ class FinalLines:
         self._held += len(piece)
 
 
+class CappedFile:
+    """Gets the first part of what is written and, at the end, the last."""
+
+    def __init__(self, path: Path, head: int = LOG_HEAD, tail: int = LOG_TAIL) -> None:
+        self._file = path.open("wb", buffering=0)
+        self._left = head
+        self._tail = Tail(tail)
+        self._dropped = 0
+
+    def add(self, data: bytes) -> None:
+        head, rest = data[: self._left], data[self._left :]
+        self._left -= len(head)
+        self._write(head)
+        if rest:
+            self._dropped += len(rest)
+            self._tail.add(rest)
+
+    def close(self) -> None:
+        if self._dropped > 0:
+            tail = self._tail.text()
+            self._write(b"\n[%d bytes left out]\n" % max(0, self._dropped - len(tail)) + tail)
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+    def _write(self, data: bytes) -> None:
+        """A full disk costs words of the log, not the run."""
+        with contextlib.suppress(OSError):
+            self._file.write(data)
+
+
 class CappedLog:
-    """Drains a pipe without ever blocking it; the file gets the first part and, at the end, the last."""
+    """Drains a pipe into a capped file without ever blocking it."""
 
     def __init__(self, pipe: IO[bytes], path: Path) -> None:
         os.set_blocking(pipe.fileno(), False)
         self._pipe = pipe
-        self._file = path.open("wb", buffering=0)
-        self._left = LOG_HEAD
-        self._tail = Tail(LOG_TAIL)
-        self._dropped = 0
+        self._file = CappedFile(path)
         self.open = True
 
     def fileno(self) -> int:
@@ -83,26 +110,9 @@ class CappedLog:
             if not data:
                 self.open = False
                 return
-            self._keep(data)
+            self._file.add(data)
 
     def close(self) -> None:
         self.drain()
-        if self._dropped > 0:
-            tail = self._tail.text()
-            self._write(b"\n[%d bytes left out]\n" % max(0, self._dropped - len(tail)) + tail)
-        with contextlib.suppress(OSError):
-            self._file.close()
+        self._file.close()
         self._pipe.close()
-
-    def _keep(self, data: bytes) -> None:
-        head, rest = data[: self._left], data[self._left :]
-        self._left -= len(head)
-        self._write(head)
-        if rest:
-            self._dropped += len(rest)
-            self._tail.add(rest)
-
-    def _write(self, data: bytes) -> None:
-        """A full disk costs words of the log, not the run."""
-        with contextlib.suppress(OSError):
-            self._file.write(data)

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, NamedTuple
 
 READ_SIZE = 65536
@@ -19,6 +19,8 @@ class Limits(NamedTuple):
     seconds: float
     keep: int = READ_SIZE
     """Bytes of each stream, the last ones."""
+    also: Callable[[bytes], object] | None = None
+    """Is handed all of them as they come."""
 
 
 class Finished(NamedTuple):
@@ -30,16 +32,19 @@ class Finished(NamedTuple):
 
 
 class Tail:
-    """The last bytes of a stream."""
+    """The last bytes of a stream; `also` is handed all of them."""
 
-    def __init__(self, keep: int) -> None:
+    def __init__(self, keep: int, also: Callable[[bytes], object] | None = None) -> None:
         self._keep = keep
+        self._also = also
         self._held = 0
         self._parts: deque[bytes] = deque()
 
     def add(self, data: bytes) -> None:
         self._parts.append(data)
         self._held += len(data)
+        if self._also:
+            self._also(data)
         while self._held - len(self._parts[0]) >= self._keep:
             self._held -= len(self._parts.popleft())
 
@@ -67,7 +72,7 @@ def run(
         stderr=subprocess.STDOUT if merged else subprocess.PIPE,
         start_new_session=True,
     ) as process:
-        tails = {pipe: Tail(limits.keep) for pipe in (process.stdout, process.stderr) if pipe}
+        tails = {pipe: Tail(limits.keep, limits.also) for pipe in (process.stdout, process.stderr) if pipe}
         try:
             timed_out = not _drain(process, tails, started + limits.seconds)
         finally:

@@ -64,9 +64,11 @@ RESULT = (
 )
 FILES = ({"path": "shop.py", "added": 4, "removed": 1}, {"path": "logo.png", "added": None, "removed": None})
 CHECKS = (
-    {"command": "python3 -m unittest -q", "exit_code": 0, "where": "fresh"},
-    {"command": "ruff check", "exit_code": 1, "where": "fresh"},
-)
+    {"command": "python3 -m unittest -q", "exit_code": 0, "where": "fresh", "sha": "4f2c" * 10, "seconds": 3.4},
+    {"command": "ruff check", "exit_code": 1, "where": "fresh", "sha": "4f2c" * 10, "seconds": 0.2, "base_exit_code": 0,
+     "tail": "E501 Line too long (124 > 120)\n --> shop.py:7:121\nFound 1 error."},
+    {"command": "mypy", "exit_code": 2, "where": "fresh", "sha": "4f2c" * 10, "seconds": 1.1, "base_exit_code": 2},
+)  # fmt: skip
 ASKED = Asked(
     "r1", "Bash", "", {"command": "curl -fsS https://example.org/data.csv\n", "description": "Get the prices"}
 )
@@ -94,7 +96,7 @@ def forms() -> dict[str, View]:
     for outcome in Outcome:
         offered = boxes.at_the_end(outcome)
         found[f"end-{outcome}"] = replace(_ended(outcome), boxes=(*asked * (outcome is Outcome.PLANNED), *offered))
-    return found | _among_people()
+    return found | _among_people() | _checked()
 
 
 def _among_people() -> dict[str, View]:
@@ -131,6 +133,18 @@ def _among_people() -> dict[str, View]:
         ),
         "end-asked-too-late": replace(pull, turn=replace(pull.turn, stop_requested="alice")),
         "end-withheld": replace(pull, turn=replace(pull.turn, notes=NOTES, ignored=("CLAUDE.md",), base="main")),
+    }
+
+
+def _checked() -> dict[str, View]:
+    """Where the declared checks run, fail, go back to the agent, or run where it worked."""
+    pull = _ended(Outcome.PULL_REQUEST)
+    agents = tuple({**one, "where": "agent", "sha": ""} for one in CHECKS[:2])
+    return {
+        "working-verifying": replace(view(fold(*WORK), step=Step.VERIFY, verified=CHECKS[:1]), boxes=(boxes.STOP,)),
+        "working-mending": replace(view(fold(*WORK), mending=1, verified=CHECKS), boxes=(boxes.STOP,)),
+        "end-mended": replace(pull, turn=replace(pull.turn, mending=1), verified=list(CHECKS[:1])),
+        "end-verified-where-the-agent-was": replace(pull, verified=list(agents)),
     }
 
 

@@ -17,6 +17,7 @@ class Turn:
     prompt: str = "fix the rounding in `total`"
     agent_result: str | None = None
     kind: str = "run"
+    mending: int | None = None
     number: int = 12
     requester: str = "alice"
     requester_id: int = 7
@@ -154,9 +155,9 @@ def test_a_pull_request_says_asked_done_verified_and_what_it_took() -> None:
     assert body == (
         "For #12\n\n"
         "### Asked by `alice`\n\n> fix the rounding in `total`\n\n"
-        "### Done\n\nRounded half up.\n\n"
+        "### Done, as the agent says\n\nRounded half up.\n\n"
         "<details><summary>2 files changed</summary>\n\n- `a.py` +3 −1\n- `b.png` (binary)\n\n</details>\n\n"
-        "### Verified\n\nRun by Forgehand on a clean checkout of this commit:\n\n- ✓ `pytest -q` exit 0\n\n"
+        "### Verified by Forgehand\n\nRun on a clean checkout in a fresh environment:\n\n- ✓ `pytest -q` exit 0\n\n"
         "<sub>1 min 15 s · $0.43 · 1,234 tokens · `claude-sonnet-5-5` · session abcd1234, turn 1</sub>"
     )
 
@@ -166,7 +167,7 @@ def test_a_pull_request_claims_nothing_that_was_not_run() -> None:
     assert "Nothing was run by Forgehand itself" in body
     agents = [{"command": "x`y", "exit_code": 1, "where": "agent", "tail": ""}]
     body = replies.pull_body(Turn(), number=12, files=[], verified=agents, seconds=5, cost=Cost())
-    assert "in the agent's own environment:\n\n- ✗ `x?y` exit 1" in body
+    assert "Run in the agent's own environment (" in body and "\n\n- ✗ `x?y` exit 1" in body
 
 
 def test_texts_of_others_pass_the_given_door() -> None:

@@ -39,4 +39,5 @@ async def _pull_body(work: Work) -> str:
         seconds=services.clock() - turn.created_at,
         cost=await gateway.turn_cost(services.store, turn.key),
         inert=neutralise.inert,
+        block=neutralise.block,
     )

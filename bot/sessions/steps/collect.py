@@ -17,6 +17,7 @@ from bot.store.sessions import Turn
 from sandbox.execution import ExecutionEnvironment
 
 BUNDLE_BYTES = 200 << 20
+NOTHING: dict[str, object] = {"tree_sha": None, "files_changed": None}
 
 
 async def run(services: Services, turn: Turn) -> Move:
@@ -38,6 +39,7 @@ async def _collect(services: Services, turn: Turn, environment: ExecutionEnviron
         return _nothing_to_push(turn)
     collected = await environment.collect(turn.key.n, turn.base_sha)
     if not collected.changed:
+        keeping.collected(services, turn).unlink(missing_ok=True)  # of an earlier run that this one has undone
         return _nothing_to_push(turn)
     bundle = keeping.collected(services, turn)
     bundle.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -77,5 +79,5 @@ def _read(turn: Turn) -> Move:
 def _nothing_to_push(turn: Turn) -> Move:
     """The run's own outcome where it has one, else what an answer without a change amounts to."""
     if turn.outcome is not None:
-        return End(turn.outcome, turn.detail or "")
-    return End(Outcome.ANSWERED if turn.kind == "ask" else Outcome.NO_CHANGE, "")
+        return End(turn.outcome, turn.detail or "", NOTHING)
+    return End(Outcome.ANSWERED if turn.kind == "ask" else Outcome.NO_CHANGE, "", NOTHING)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import time
 import uuid
 from dataclasses import dataclass
@@ -12,9 +11,9 @@ from pathlib import Path
 
 from bot import endings, repo_config
 from bot.errors import TransientError, UserError
-from bot.git.pack import Had
+from bot.git.pack import Had, RepositoryPack
 from bot.models import Step
-from bot.sessions import checkpoints, environments, losses, recalling, transcripts, warmth
+from bot.sessions import checkpoints, environments, growing, losses, recalling, transcripts, warmth
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
 from bot.store import environments as rows
@@ -22,10 +21,8 @@ from bot.store import sessions
 from bot.store.environments import EnvironmentRow
 from bot.store.sessions import Turn
 from bot.store.snapshots import Snapshot
-from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
+from sandbox.errors import EnvironmentGone, SandboxError
 from sandbox.execution import ExecutionEnvironment
-
-log = logging.getLogger(__name__)
 
 SETUP_SECONDS = 900.0
 SPARE_SECONDS = 600.0
@@ -83,23 +80,16 @@ async def _grow(place: _Place, snapshot: Snapshot) -> bool:
 
     Never in an environment that was kept: an agent has been there."""
     services, turn = place.services, place.turn
-    assert turn.base_sha is not None and turn.base is not None
-    repo = (await sessions.session(services.store, turn.key.session)).repo_id
-    if environments.is_reused(place.row) or not await services.cache.has(repo, snapshot.commit_sha):
+    assert turn.base_sha is not None
+    sha = turn.base_sha
+    if environments.is_reused(place.row):
         return False
-    had = Had(snapshot.commit_sha, snapshot.shallow)
-    pack = await services.cache.pack(repo, turn.base_sha, _pack_file(services, turn), had=had)
-    try:
-        await place.environment.prepare(
-            pack.path, pack.sha, pack.shallow, turn.base, turn=turn.key.n, on=snapshot.commit_sha
-        )
-    except (EnvironmentBusy, EnvironmentGone):
-        raise
-    except SandboxError as error:
-        log.warning("a snapshot could not be built upon", extra={"turn": turn.key.workflow_id, "error": str(error)})
+
+    async def packed(had: Had | None) -> RepositoryPack:
+        return await services.cache.pack(turn.repo_id, sha, _pack_file(services, turn), had=had)
+
+    if not await growing.grown(services, turn, place.environment, snapshot, packed):
         return False
-    finally:
-        pack.path.unlink(missing_ok=True)
     await rows.note(services.store, place.row.id, prepared=1)
     return True
 
@@ -109,7 +99,7 @@ async def _time_there(place: _Place) -> float:
     turn, left = place.turn, await place.environment.primitives.left()
     if left is None:
         return turn.timeout_seconds
-    used = losses.seconds_used(turn) if turn.resumptions else 0.0
+    used = losses.seconds_used(turn) if turn.attempt else 0.0
     return max(min(turn.timeout_seconds, used + left - min(SPARE_SECONDS, left / 2)), min(turn.timeout_seconds, 60.0))
 
 

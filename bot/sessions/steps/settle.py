@@ -7,7 +7,7 @@ import shutil
 
 from bot import repo_config
 from bot.models import Outcome, Step
-from bot.sessions import echo, hosts, keeping, kept, mail, warmth
+from bot.sessions import clean_room, echo, hosts, keeping, kept, mail, warmth
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
 from bot.store import approvals, checks, ci, gateway, machines, sessions
@@ -16,6 +16,7 @@ from bot.store.sessions import Turn
 
 async def run(services: Services, turn: Turn) -> Move:
     await gateway.revoke(services.store, turn.key)
+    await clean_room.leave(services, turn)
     stays = await kept.keep_or_end(services, turn)
     await warmth.consider(services, turn)
     if not stays:  # else it runs, and costs, until it is at rest

@@ -1,26 +1,66 @@
-"""Step 5: run the checks that the repository declares, and keep what they printed."""
+"""Step 5: run the declared checks on the very commit that would be published, where no agent was."""
 
 from __future__ import annotations
 
-from bot import repo_config
+import logging
+
+from bot import repo_config, verification
 from bot.models import Step
-from bot.sessions import environments
+from bot.sessions import clean_room, environments, keeping, mending
+from bot.sessions.checking import Checking
+from bot.sessions.clean_room import NotToBeHad
 from bot.sessions.moves import Move, To
+from bot.sessions.publishing import committing
+from bot.sessions.rights import READ_ONLY
 from bot.sessions.services import Services
 from bot.store.sessions import Turn
+from bot.verification import Check, Where
+from sandbox.errors import EnvironmentGone
 
-CHECK_SECONDS = 900.0
+log = logging.getLogger(__name__)
+
+MOST_LOST = 2
+"""Fresh environments that may vanish in the middle, before the agent's own has to do."""
 
 
 async def run(services: Services, turn: Turn) -> Move:
-    """In the agent's own environment, and called so: a clean one of their own is not to be had here yet."""
-    config = repo_config.load(turn.config)
-    if turn.outcome is not None or not config.checks:
+    if turn.outcome is not None or turn.kind in READ_ONLY or not repo_config.load(turn.config).checks:
         return To(Step.PUBLISH)
+    checks = await _checked(services, turn)
+    if (again := await mending.back(services, turn, checks)) is not None:
+        return again
+    return To(Step.PUBLISH, {"verified": verification.dump(checks)})
+
+
+async def _checked(services: Services, turn: Turn) -> list[Check]:
+    for _ in range(MOST_LOST):
+        try:
+            return await _where_no_agent_was(services, turn)
+        except EnvironmentGone as error:
+            log.warning("an environment vanished", extra={"turn": turn.key.workflow_id, "error": str(error)})
+        except NotToBeHad as error:
+            log.warning("no fresh environment", extra={"turn": turn.key.workflow_id, "error": str(error)})
+            break
+    return await _where_the_agent_was(services, turn)
+
+
+async def _where_no_agent_was(services: Services, turn: Turn) -> list[Check]:
+    config = repo_config.load(turn.config)
+    assert turn.base_sha is not None and turn.base is not None
+    async with services.cache.quarantine(turn.repo_id) as quarantine:
+        tree = await quarantine.admit(keeping.collected(services, turn), base=turn.base_sha)
+        commit = await committing.commit(services, turn, quarantine, tree)
+        async with clean_room.opened(services, turn, quarantine, commit) as environment:
+            checking = Checking(services, turn, environment, Where.FRESH, commit)
+            if await checking.set_up(config.setup):
+                await checking.run(config.checks)
+                await checking.compare(config.setup, turn.base_sha, turn.base)
+    return checking.done
+
+
+async def _where_the_agent_was(services: Services, turn: Turn) -> list[Check]:
+    """And the work still lies, with whatever else the agent has left: so it is called, and nothing is compared."""
     environment = await environments.attach(services, turn)
-    results = await environment.check(config.checks, CHECK_SECONDS)
-    rows = [
-        {"command": one.command, "exit_code": one.exit_code, "where": "agent", "tail": one.tail, "seconds": one.seconds}
-        for one in results
-    ]
-    return To(Step.PUBLISH, {"verified": rows})
+    checking = Checking(services, turn, environment, Where.AGENT, "")
+    await checking.run(repo_config.load(turn.config).checks)
+    return checking.done

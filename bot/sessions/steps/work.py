@@ -12,6 +12,7 @@ from bot.live.state import LiveState
 from bot.models import Outcome, Step
 from bot.sessions import (
     asks,
+    briefing,
     checkpoints,
     environments,
     exhaustion,
@@ -107,7 +108,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
     thread = (await sessions.session(services.store, turn.key.session)).thread
     session = await sessions.session(services.store, turn.key.session)
     now = services.clock()
-    used = losses.seconds_used(turn) if turn.resumptions else 0.0
+    used = losses.seconds_used(turn) if turn.attempt else 0.0
     await sessions.update_turn(services.store, turn.key, work_started_at=now - used, pulse_at=now)
     await gateway.revoke(services.store, turn.key)
     token = await gateway.mint(
@@ -129,7 +130,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
     await environment.start(
         AgentRun(
             turn=turn.key.n,
-            prompt=prompt.beside(losses.prompt(turn), environment.context(turn.key.n), list(files)),
+            prompt=prompt.beside(briefing.prompt(turn), environment.context(turn.key.n), list(files)),
             model=turn.model,
             token=token.reveal(),
             agent_session_id=session.agent_session_id,
@@ -142,7 +143,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             denied_tools=may.denied,
             permission=may.permission,
             schema=findings.SCHEMA if turn.kind == "review" else None,
-            attempt=turn.resumptions,
+            attempt=turn.attempt,
             beside=files,
         )
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
@@ -15,6 +17,7 @@ from bot.errors import Hidden, StoreError, TransientError
 from bot.handlers import buttons
 from bot.handlers.desk import Desk
 from bot.models import Person, SessionId
+from bot.sessions import outputs
 from bot.store import events, sessions
 from bot.store.sessions import Session
 from bot.web.pages.frame import COMMON
@@ -28,7 +31,20 @@ CHECK_SECONDS = 60.0
 MOST_STREAMS = 3000
 MOST_STREAMS_EACH = 40
 LOG_PAGE = 500
+APART = "sandbox; default-src 'none'"
 _ID = re.compile(r"[a-z0-9]{8}")
+
+
+def _download(name: str, content: AsyncIterator[bytes]) -> Response:
+    """Never shown as a page of ours."""
+    kept_apart = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Security-Policy": APART}
+    return StreamingResponse(content, media_type="text/plain", headers={**COMMON, **kept_apart})
+
+
+async def _read(data_dir: Path, session: SessionId) -> AsyncIterator[bytes]:
+    for file in await asyncio.to_thread(outputs.of_session, data_dir, session):
+        yield await asyncio.to_thread(file.read_bytes)
+
 
 GONE = "You may not see this session any more."
 
@@ -46,6 +62,7 @@ class SessionPages:
             Route(at, self._gate.page(self._show)),
             Route(f"{at}/events", self._gate.plain(self._stream)),
             Route(f"{at}/log", self._gate.plain(self._log)),
+            Route(f"{at}/checks", self._gate.plain(self._checks)),
             Route(f"{at}/stop", self._gate.form(self._stop), methods=["POST"]),
             Route(f"{at}/retry", self._gate.form(self._retry), methods=["POST"]),
         ]
@@ -103,9 +120,12 @@ class SessionPages:
 
     async def _log(self, request: Request, visitor: Visitor) -> Response:
         session = await self._session(request, visitor)
-        name = f'attachment; filename="forgehand-{session.id}.log"'
-        headers = {**COMMON, "Content-Disposition": name, "Content-Security-Policy": "sandbox; default-src 'none'"}
-        return StreamingResponse(self._lines(session.id), media_type="text/plain", headers=headers)
+        return _download(f"forgehand-{session.id}.log", self._lines(session.id))
+
+    async def _checks(self, request: Request, visitor: Visitor) -> Response:
+        """What the checks of its turns have printed."""
+        session = await self._session(request, visitor)
+        return _download(f"forgehand-{session.id}-checks.log", _read(self._desk.settings.data_dir, session.id))
 
     async def _lines(self, session: SessionId) -> AsyncIterator[bytes]:
         after = 0

@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from bot import endings, replies
+from bot import endings, replies, verification
 from bot.models import Outcome, Step, TurnState
 
 _TICKED = re.compile("`([^`]{1,200})`")
@@ -68,4 +68,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "ticked": ticked,
     "capitalize_first": lambda text: text[:1].upper() + text[1:],
     "standing": lambda one: standing(one.state, one.outcome),
+    "checks": lambda turn: verification.load(turn.verified or ()),
+    "ending": verification.ending,
+    "verified_where": lambda turn: f"Verified by Forgehand, {verification.where(verification.load(turn.verified))}",
 }

@@ -1,0 +1,142 @@
+"""Runs the declared commands in an environment, each and all within their limits, and keeps what came of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from bot import verification
+from bot.sessions import metering, outputs
+from bot.sessions.services import Services
+from bot.store import sessions
+from bot.store.sessions import Turn
+from bot.verification import Check, Where
+from sandbox.errors import EnvironmentBusy, EnvironmentGone, KeyRefused, SandboxError
+from sandbox.execution import CheckResult, ExecutionEnvironment
+
+log = logging.getLogger(__name__)
+
+COMMAND_SECONDS = 900.0
+WHOLE_SECONDS = 1800.0
+MOST_TAIL = 8_000
+MOST_PASSED_TAIL = 500
+"""Of what a command printed that has passed: nobody needs more of it in the store."""
+BROKEN = 125
+"""In the place of an exit code: the command left nothing behind that could say how it ended."""
+
+
+@dataclass
+class Checking:
+    """One round of checks. `where` they run, and on which commit."""
+
+    services: Services
+    turn: Turn
+    environment: ExecutionEnvironment
+    where: Where
+    sha: str
+    done: list[Check] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._ends = time.monotonic() + WHOLE_SECONDS
+        data_dir = self.services.settings.data_dir
+        self._output = outputs.Output(outputs.path(data_dir, self.turn), self.services.redactor)
+
+    async def set_up(self, commands: tuple[str, ...]) -> bool:
+        """Whether all of them succeeded; one that fails says that nothing can be checked."""
+        for command in commands:
+            found = replace(await self._run(command), setup=True)
+            if not found.passed:
+                await self._note(found)
+                return False
+        return True
+
+    async def run(self, commands: tuple[str, ...]) -> None:
+        for command in commands:
+            await self._note(await self._run(command))
+
+    async def compare(self, setup: tuple[str, ...], base: str, branch: str) -> None:
+        """Those that failed are tried without the work, in the same place: what fails there too is not its doing."""
+        red = [at for at, one in enumerate(self.done) if one.is_ours and not one.setup]
+        if not red or self._left() <= 0:
+            return
+        try:
+            await self.environment.switch(base, branch)
+        except (EnvironmentGone, KeyRefused):
+            raise
+        except SandboxError as error:  # the checks have spoilt the checkout, which is theirs to spoil
+            log.warning("the base cannot be tried", extra={"turn": self.turn.key.workflow_id, "error": str(error)})
+            return
+        for command in setup:
+            if not (await self._run(command, "on the base")).passed:
+                return  # nothing can be said of it
+        for at in red:
+            found = await self._run(self.done[at].command, "on the base")
+            self.done[at] = replace(self.done[at], base_exit_code=found.exit_code)
+        await self._store()
+
+    async def _run(self, command: str, beside: str = "") -> Check:
+        if self._left() <= 0:
+            return Check(command, None, self.where, self.sha)
+        await metering.look(self.services.store, self.turn.key, self.environment.primitives)
+        printed, began = self._printed(), time.monotonic()
+        try:
+            result = await self._result(command, printed)
+        except (EnvironmentGone, KeyRefused):
+            raise
+        except SandboxError as error:  # what the command did to our own script, or to its machine, is its failure
+            result = CheckResult(command, BROKEN, str(error), time.monotonic() - began)
+        check = self._check(result)
+        await self._keep(f"{command}{f'   ({beside})' if beside else ''}", printed, check)
+        return check
+
+    async def _result(self, command: str, printed: Path) -> CheckResult:
+        """Once more where there was no answer: that may be the way there, and no failure of the command."""
+        try:
+            return await self.environment.verify(command, min(COMMAND_SECONDS, self._left()), printed)
+        except EnvironmentBusy:
+            if self._left() <= 0:
+                raise
+        return await self.environment.verify(command, min(COMMAND_SECONDS, self._left()), printed)
+
+    async def _keep(self, head: str, printed: Path, check: Check) -> None:
+        """That it cannot be kept is no reason to end the turn."""
+        foot = verification.ending(check)
+        try:
+            await self._output.add(head, printed, foot)
+            await asyncio.to_thread(printed.unlink, missing_ok=True)
+        except OSError as error:
+            log.warning("output is not kept", extra={"turn": self.turn.key.workflow_id, "error": error.strerror})
+
+    def _check(self, result: CheckResult) -> Check:
+        code = result.exit_code or (BROKEN if result.timed_out else 0)
+        tail = self.services.redactor.redact(result.tail)
+        most = MOST_TAIL if code else MOST_PASSED_TAIL
+        return Check(
+            command=result.command,
+            exit_code=code,
+            where=self.where,
+            sha=self.sha,
+            seconds=round(result.seconds, 1),
+            tail=tail[-most:],
+            timed_out=result.timed_out,
+        )
+
+    def _printed(self) -> Path:
+        folder = self.services.turn_folder(self.turn.key.workflow_id)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return folder / "check.out"
+
+    def _left(self) -> float:
+        return self._ends - time.monotonic()
+
+    async def _note(self, check: Check) -> None:
+        self.done.append(check)
+        await self._store()
+
+    async def _store(self) -> None:
+        """As they come, so that people can watch."""
+        await sessions.update_turn(self.services.store, self.turn.key, verified=verification.dump(self.done))
+        self.services.board.touch(self.turn.key)

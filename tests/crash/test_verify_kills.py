@@ -1,0 +1,102 @@
+"""`kill -9` while work is checked, given back and checked again: one more run, one commit, and nothing left over."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from bot.sessions import outputs
+from bot.store import events, sessions
+from bot.store.base import Store
+from tests.crash.process import Service
+from tests.crash.test_kill_points import _redeliver_what_was_not_taken as redeliver
+from tests.crash.test_kill_points import no_strays
+from tests.test_verify import CHECK, GIVEN_BACK, Place, mends
+from tests.world import World
+
+EVERY = os.environ.get("FORGEHAND_TESTS") == "all"
+SLICE = 25
+
+
+def begun(world: World) -> None:
+    Place(world, None).configure(CHECK, **{"out.txt": "right\n"})
+    world.model.default(mends("wrong", "right", "echo more >> more.txt"))
+
+
+async def mended(world: World) -> None:
+    """All that is to be there, once."""
+    [pull] = world.pulls()
+    assert len(world.replies()) == 1 and world.repo.branches().keys() == {"main", pull.head}
+    assert world.repo.file(pull.head, "more.txt") == b"more\n"
+    assert max(sum(GIVEN_BACK in words for words in one.spoken) for one in world.model.requests) == 1
+    store = await Store.open_reader(world.root / "data" / "state.db")
+    try:
+        [row] = await sessions.listing(store)
+        [turn] = await sessions.turns_of(store, row.id)
+        lines = [one.line for one in await events.of_turn(store, turn.key, 0, 10_000)]
+    finally:
+        await store.close()
+    assert [(one["exit_code"], one["where"], one["sha"]) for one in turn.verified or ()] == [
+        (0, "fresh", turn.commit_sha)
+    ]
+    assert turn.commit_sha == world.repo.branch_sha(pull.head)
+    assert len(lines) == len(set(lines)) and sum('"type":"result"' in line for line in lines) == 2
+    assert len(outputs.of_session(world.root / "data", row.id)) == 2
+    await no_strays(world)
+
+
+async def in_peace(path: Path) -> int:
+    async with World.running(path) as world:
+        begun(world)
+        service = await Service.start(world)
+        assert service is not None
+        world.say("/claude fix this")
+        assert await world.outcome() == "pull_request", world.replies()[0].body
+        await world.github.idle()
+        found = await service.stop()
+        await mended(world)
+        return found
+
+
+async def killed(path: Path, point: int) -> None:
+    async with World.running(path) as world:
+        begun(world)
+        service = await Service.start(world, kill_at=point)
+        if service is not None:
+            world.say("/claude fix this")
+            dead, done = asyncio.create_task(service.died()), asyncio.create_task(world.outcome())
+            await asyncio.wait({dead, done}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (dead, done):
+                task.cancel()
+            await asyncio.gather(dead, done, return_exceptions=True)
+            await service.kill()
+        again = await Service.start(world)
+        assert again is not None
+        if service is None:
+            world.say("/claude fix this")
+        redeliver(world)
+        try:
+            assert await world.outcome() == "pull_request", world.replies()[0].body
+            await mended(world)
+        except Exception as error:
+            log = (world.root / "service.log").read_text()[-3000:]
+            raise AssertionError(f"at kill point {point}: {error}\n{log}") from error
+        finally:
+            await again.stop()
+
+
+@pytest.mark.acceptance("F01")
+@pytest.mark.timeout(3600 if EVERY else 300)
+async def test_checks_and_what_follows_survive_a_kill_after_any_transaction(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = await in_peace(tmp_path / "golden")
+    assert found > 20
+    points = [one for one in range(1, found + 1) if EVERY or one % SLICE == found % SLICE]
+    with capsys.disabled():
+        print(f"\nkill points of checks that fail and are mended: {found}, tried here: {len(points)}")
+    for point in points:
+        await killed(tmp_path / f"at-{point}", point)
