@@ -68,3 +68,12 @@ def _varies(before: str, after: str) -> bool:
     if before in _KEYCAPS:
         return after == "\u20e3"
     return bool(before) and (unicodedata.category(before) in ("So", "Sm") or before in _EMOJI_PUNCTUATION)
+
+
+def spelled_out(text: str) -> str:
+    """For what a yes is given to: what nobody sees, or what turns letters around, stands there by number."""
+    return "".join(one if _is_seen(one) else f"\\u{{{ord(one):x}}}" for one in text)
+
+
+def _is_seen(letter: str) -> bool:
+    return letter in "\n\t" or (letter.isprintable() and plain(letter) == letter)

@@ -291,7 +291,10 @@ def something_broke(reference: str) -> str:
 
 
 def kept_on_host(name: str) -> str:
-    return f"The work so far could not be pushed and is kept by the operator for 30 days as `{name}`."
+    return (
+        f"The work so far could not be pushed and is kept by the operator for 30 days as `{name}`: `forgehand sessions "
+        f"pull {name[:8]}` says where, and `git fetch {name} refs/forgehand/work` brings it to a clone."
+    )
 
 
 def rescued(ref: str, until: float | None) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from bot import verification
+from bot import pull_template, verification
 from bot.characters import plain
 from bot.command_options import shown
 from bot.models import TurnKey, Usage
@@ -104,6 +105,18 @@ def pull_title(turn: Asked) -> str:
     return subject(turn, MAX_TITLE)
 
 
+@dataclass(frozen=True)
+class Extras:
+    """What a pull request's text has beside the turn's own."""
+
+    report: Sequence[str] = ()
+    """What stands out of the change, as markdown that cannot act."""
+    template: str | None = None
+    """The repository's own."""
+    closes: bool = False
+    """Merging it closes the thread that it is for."""
+
+
 def pull_body(  # noqa: PLR0913 - each part of the body, by name
     turn: Asked,
     *,
@@ -112,26 +125,40 @@ def pull_body(  # noqa: PLR0913 - each part of the body, by name
     verified: Sequence[dict[str, Any]],
     seconds: float,
     cost: Spent,
+    extras: Extras | None = None,
     inert: Inert = plain,
     block: Inert = plain,
 ) -> str:
     """Asked, done, verified, and what it took. `inert` makes texts of others harmless as markdown, `block` makes them
     code that they cannot leave."""
     # Cut first: making it inert also closes what the cut leaves open, so that what follows stays outside of it.
+    extras = extras or Extras()
     asked = _quoted(inert(_cut(visible(turn.prompt).strip(), MAX_ASKED)))
     done = inert(_cut((turn.agent_result or "").strip(), MAX_DONE)) or "The agent left no summary."
-    return "\n\n".join(
-        part
-        for part in (
-            f"For #{number}",
-            f"### Asked by {shown(turn.requester, 60)}\n\n{asked}",
-            f"### Done, as the agent says\n\n{done}",
-            _files(files),
-            f"### Verified by Forgehand\n\n{verification.words(verified, block, mended=turn.mending is not None)}",
-            _footer(turn, seconds, cost),
-        )
-        if part
+    ours = {
+        "link": f"{'Closes' if extras.closes else 'For'} #{number}",
+        "done": done,
+        "verified": verification.words(verified, block, mended=turn.mending is not None),
+    }
+    filled = pull_template.fill(extras.template or "", ours)
+    left = {name: text for name, text in ours.items() if name not in filled.taken}
+    parts = (
+        left.get("link", ""),
+        "" if "done" in left else filled.text,
+        f"### Asked by {shown(turn.requester, 60)}\n\n{asked}",
+        f"### Done, as the agent says\n\n{done}" if "done" in left else "",
+        filled.text if "done" in left else "",
+        _report(extras.report),
+        _files(files),
+        f"### Verified by Forgehand\n\n{left['verified']}" if "verified" in left else "",
+        _footer(turn, seconds, cost),
     )
+    return "\n\n".join(part for part in parts if part)
+
+
+def _report(lines: Sequence[str]) -> str:
+    """What stands out of the change. The lines are markdown that cannot act."""
+    return "### Look closely at\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
 
 
 def _files(files: Sequence[dict[str, Any]]) -> str:

@@ -144,6 +144,13 @@ def next_after(state: str, command: str) -> str:
     return _AFTER_A_YES if state == "approved" else f"For something else, comment `{command} …`."
 
 
+def next_for_held(approval_id: str, command: str) -> str:
+    return (
+        f"Somebody with write access lets exactly this commit go with `{command} approve {approval_id}`, or leaves it "
+        f"with `{command} deny {approval_id}`. For something else, comment `{command} …`."
+    )
+
+
 def help_text(command: str) -> str:
     rows = [f"| `{command} {form.usage}` | {form.what} |" for form in FORMS if form.ready]
     later = ", ".join(f"`{form.word}`" for form in FORMS if not form.ready)
@@ -344,6 +351,18 @@ def plan_expired(approval_id: str, command: str) -> str:
         f"Nobody approved the plan {shown(approval_id)} in time, so it is no longer on offer. "
         f"`{command} plan …` asks for a new one."
     )
+
+
+def push_expired(approval_id: str, command: str) -> str:
+    return (
+        f"Nobody let the held commit {shown(approval_id)} go in time, so it is no longer on offer. "
+        f"`{command} retry` does the work again."
+    )
+
+
+def let_go(approval_id: str) -> str:
+    """In the place of a request's words."""
+    return f"Push the commit that was held as {approval_id}."
 
 
 def nothing_to_undo() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -45,6 +45,16 @@ class Reviewing:
 
 
 @dataclass(frozen=True)
+class Pulls:
+    """What our pull requests are like."""
+
+    closes: bool = False
+    labels: tuple[str, ...] = ()
+    request_review: bool = True
+    template: bool = True
+
+
+@dataclass(frozen=True)
 class Paths:
     blocked: tuple[str, ...] = ()
     sensitive: tuple[str, ...] = ()
@@ -63,7 +73,8 @@ class RepoConfig:
     review: Reviewing = field(default_factory=Reviewing)
     base: str | None = None
     branch: str = "forgehand/{thread}-{session}"
-    draft: bool = True
+    draft: bool | Literal["until_verified"] = True
+    pull: Pulls = field(default_factory=Pulls)
     setup: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
     egress: tuple[str, ...] = ()
@@ -73,11 +84,20 @@ class RepoConfig:
     template: str | None = None
     instructions: str = ""
 
+    def opens_draft(self, *, verified: bool) -> bool:
+        return self.draft if isinstance(self.draft, bool) else not verified
+
     def branch_name(self, thread: int, session: str) -> str:
         return self.branch.replace("{thread}", str(thread)).replace("{session}", session)
 
 
-_SECTIONS: dict[str, type[Any]] = {"tools": Tools, "triggers": Triggers, "review": Reviewing, "paths": Paths}
+_SECTIONS: dict[str, type[Any]] = {
+    "tools": Tools,
+    "triggers": Triggers,
+    "review": Reviewing,
+    "pull": Pulls,
+    "paths": Paths,
+}
 
 
 def parse(text: str | bytes | None) -> RepoConfig:

@@ -16,7 +16,9 @@ class Wrong(Exception):
 
 
 NAMED = "must not name {}: a session never reaches it directly"
+UNTIL_VERIFIED = "until_verified"
 MAX_LINE = 2_000
+MAX_LABEL = 50
 MAX_LIST = 100
 MAX_INSTRUCTIONS = 20_000
 _HOST = re.compile(r"(?:\*\.)?(?!-)[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+\Z")
@@ -48,12 +50,25 @@ def _yes_no(value: Any) -> bool:
     return value
 
 
+def _draft(value: Any) -> bool | str:
+    if isinstance(value, bool) or value == UNTIL_VERIFIED:
+        return bool(value) if isinstance(value, bool) else UNTIL_VERIFIED
+    raise Wrong(f"must be true or false, or {UNTIL_VERIFIED}")
+
+
+def _labels(value: Any) -> tuple[str, ...]:
+    found = _texts(value)
+    if any(len(text) > MAX_LABEL or "\n" in text for text in found):
+        raise Wrong(f"must be a list of names of labels, of at most {MAX_LABEL} characters each")
+    return found
+
+
 def _label(default: str) -> Callable[[Any], str | None]:
     def read(value: Any) -> str | None:
         if isinstance(value, bool):
             return default if value else None
         text = _text(value)
-        if len(text) > 50 or "\n" in text:
+        if len(text) > MAX_LABEL or "\n" in text:
             raise Wrong("must be the name of a label, or true or false")
         return text
 
@@ -218,12 +233,20 @@ KEYS: dict[str, Key] = {
     ),
     "base": Key(_base, _STRING, "the branch that work starts from and goes to"),
     "branch": Key(_branch, _STRING, "the name of our branches; holds `{session}`, may hold `{thread}`"),
-    "draft": Key(_yes_no, _BOOLEAN, "pull requests are opened as drafts"),
+    "draft": Key(
+        _draft,
+        {"enum": [True, False, UNTIL_VERIFIED]},
+        "pull requests are opened as drafts; until_verified: only where `checks` did not all succeed",
+    ),
+    "pull.closes": Key(_yes_no, _BOOLEAN, "merging a pull request closes the issue that it is for"),
+    "pull.labels": Key(_labels, _LIST, "labels that our pull requests get, as far as the repository has them"),
+    "pull.request_review": Key(_yes_no, _BOOLEAN, "who asked for the work is asked to review it"),
+    "pull.template": Key(_yes_no, _BOOLEAN, "the repository's template for pull requests is filled in"),
     "setup": Key(_texts, _LIST, "commands that prepare the environment before the agent starts"),
     "checks": Key(_texts, _LIST, "commands that verify the work"),
     "egress": Key(_hosts, _LIST, "hosts that a session may reach"),
     "paths.blocked": Key(_texts, _LIST, "paths that no push may change"),
-    "paths.sensitive": Key(_texts, _LIST, "paths whose change holds a push for a person"),
+    "paths.sensitive": Key(_texts, _LIST, "paths whose change the pull request points out"),
     "read_outsiders": Key(_yes_no, _BOOLEAN, "comments by people without write access are read, as data"),
     "commits": Key(_choice("git", "verified"), _one_of("git", "verified"), "how commits are made"),
     "template": Key(_name, _STRING, "the template of the environment"),

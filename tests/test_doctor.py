@@ -86,3 +86,13 @@ async def test_polling_needs_no_webhook(world: World) -> None:
     ran = await forgehand(environment, "doctor", "--poll", "--json")
     found = {one["name"]: one["level"] for one in ran.json}
     assert ran.code == 0 and found["webhook"] == "good" and "ping" not in found
+
+
+async def test_a_repository_that_wants_signed_commits_and_does_not_have_them_made(world: World) -> None:
+    world.github.protect(world.repo, "forgehand/*", "Signed only.", ruleset=True, only="signatures")
+    async with world.bot() as service:
+        _, found = await doctor(world, service.url)
+        world.github.commit(world.repo, "main", {".github/forgehand.yml": "commits: verified\n"}, by="alice")
+        _, mended = await doctor(world, service.url)
+    assert world.repo.full_name in found["signatures"]["words"] and "commits: verified" in found["signatures"]["fix"]
+    assert "signatures" not in mended

@@ -126,8 +126,9 @@ async def test_a_protected_branch_shows_the_remotes_words_and_keeps_the_work(wor
     async with world.bot():
         world.say("/claude fix this")
         assert await world.outcome() == "refused"
-    assert "Changes must be made by humans." in world.replies()[0].body
-    assert list((world.root / "data" / "kept").iterdir())
+    live = world.replies()[0].body
+    [ref] = rescued(world)
+    assert "Changes must be made by humans." in live and f"git fetch origin refs/forgehand/{ref}" in live
 
 
 @pytest.mark.acceptance("C07")

@@ -138,6 +138,7 @@ async def test_stop_is_heard_at_once_in_each_step(world: World, step: str) -> No
 async def test_stop_does_not_wait_for_the_cloud(tmp_path: Path, step: str) -> None:
     """For a bundle that is on its way, and for the end of a sandbox."""
     async with e2b_spine(tmp_path, FORGEHAND_KEEP_MINUTES="0") as (world, e2b), world.bot():
+        world.github.commit(world.repo, "main", {CONFIG: "checks: []\n"})  # whose sandbox would be ended before
         world.model.default(Script([WRITE, Wait("on"), Say("Done.")]))
         world.say("/claude fix this")
         await world.model.reached("on", timeout=60)

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from bot.checkup import manifest
+from bot.checkup import signatures as signed
 from bot.checkup.lines import Finding, bad, good, warning
 from bot.errors import BotError, GitHubRefused
 from bot.github.client import GitHubApp
@@ -28,7 +29,8 @@ async def examine(settings: Settings, github: GitHubApp) -> list[Finding]:
     except BotError as error:
         return [_unknown(settings, error)]
     found = [good("app", f"GitHub knows the App {app.slug}."), *_granted(settings, app), await _clock(github)]
-    return [*found, await _installed(github, app), await _hook(settings, github), *await _arrives(settings, github)]
+    found += [await _installed(github, app), await _hook(settings, github), *await _arrives(settings, github)]
+    return [*found, *await signed.examine(github)]
 
 
 def _unknown(settings: Settings, error: BotError) -> Finding:

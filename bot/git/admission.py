@@ -46,6 +46,25 @@ async def admit(git_dir: Path, bundle: Path, base: str, limits: ImportLimits) ->
     return tree
 
 
+async def readmit(git_dir: Path, bundle: Path, commit: str, limits: ImportLimits) -> str:
+    """Of our own making, but it has lain on a disk: the commit's name is what is believed."""
+    examined = await asyncio.to_thread(_examine, bundle, limits)
+    try:
+        if examined.header.tip != commit:
+            raise BundleRefused("What was kept is not the commit that was held.")
+        for parent in examined.header.prerequisites:
+            if not await _is_commit(git_dir, parent):
+                raise MirrorLost("the commit that the held work stands on is not in the cache")
+        await _index(git_dir, examined, limits)
+        for parent in examined.header.prerequisites:
+            await _require_connected(git_dir, commit, parent)
+    except GitFailed as error:
+        raise BundleRefused(_sentence(error)) from None
+    finally:
+        os.close(examined.file)
+    return (await run_git(["rev-parse", "--verify", f"{commit}^{{tree}}"], git_dir)).text
+
+
 def _examine(bundle: Path, limits: ImportLimits) -> _Examined:
     try:
         file = os.open(bundle, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -29,6 +29,24 @@ async def make(git_dir: Path, tree: str, parents: Sequence[str], message: str, *
     return (await run_git(["commit-tree", tree, *parent_flags], git_dir, io=io)).text
 
 
+@dataclass(frozen=True)
+class Facts:
+    """What a commit is made of, beside its people and dates."""
+
+    sha: str
+    tree: str
+    parents: tuple[str, ...]
+    message: str
+
+
+async def facts(git_dir: Path, sha: str) -> Facts:
+    raw = await run_git(["cat-file", "commit", sha], git_dir, io=Io(cap=1 << 20))
+    head, _, message = raw.stdout.decode("utf-8", "replace").partition("\n\n")
+    lines = [line.split(" ", 1) for line in head.split("\n") if line.startswith(("tree ", "parent "))]
+    tree = next(value for name, value in lines if name == "tree")
+    return Facts(sha, tree, tuple(value for name, value in lines if name == "parent"), message)
+
+
 async def reverted(git_dir: Path, commit: str, tip: str) -> str | None:
     """The tree of `tip` without what `commit` did over its parent; None where later changes are in the way.
 

@@ -65,6 +65,8 @@ class Refusal(StrEnum):
     NAME = "name"
     NON_FAST_FORWARD = "non_fast_forward"
     PERMISSION = "permission"
+    UNVERIFIED = "unverified"
+    """GitHub has made the commit but does not vouch for it."""
     OTHER = "other"
 
 

@@ -116,7 +116,8 @@ def _contents(output: bytes) -> list[bytes]:
     return found
 
 
-async def patch(git_dir: Path, base: str, tree: str, max_bytes: int) -> bytes:
-    argv = ["diff-tree", "-r", "-p", "--binary", *_PLAIN_DIFF, f"{base}^{{tree}}", tree]
+async def patch(git_dir: Path, base: str, tree: str, max_bytes: int, paths: Sequence[str] = ()) -> bytes:
+    only = ["--", *(f":(literal){path}" for path in paths)] if paths else []
+    argv = ["diff-tree", "-r", "-p", "--binary", *_PLAIN_DIFF, f"{base}^{{tree}}", tree, *only]
     result = await run_git(argv, git_dir, io=Io(cap=max_bytes), timeout=LOOK_SECONDS)
     return result.stdout[: result.stdout.rfind(b"\n") + 1] if result.truncated else result.stdout

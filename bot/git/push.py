@@ -68,9 +68,8 @@ class Push:
         actual = heads.get(self.branch)
         if actual != self.expect:
             raise PushRaced(self.branch, actual)
-        other = names.clash(self.branch, heads) if self.expect is None else None
-        if other is not None:
-            raise PushRefused(Refusal.NAME, f"the branch {remote.clean(other)} is in the way of that name")
+        if self.expect is None:
+            _require_free(self.branch, heads)
 
     async def _is_base_hidden(self, heads: Mapping[str, str]) -> bool:
         """No branch stands at the commit's parent any more: git would send all that the mirror holds of its history."""
@@ -103,6 +102,16 @@ class Push:
         if actual != self.expect:
             raise PushRaced(self.branch, actual)
         raise otherwise
+
+
+async def require_free(git_dir: Path, access: RemoteAccess, branch: str) -> None:
+    _require_free(branch, await remote.heads(git_dir, access))
+
+
+def _require_free(branch: str, heads: Mapping[str, str]) -> None:
+    other = names.clash(branch, heads)
+    if other is not None:
+        raise PushRefused(Refusal.NAME, f"the branch {remote.clean(other)} is in the way of that name")
 
 
 def _report(result: GitResult, ref: str) -> tuple[str, str]:

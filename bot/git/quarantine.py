@@ -8,10 +8,10 @@ import shutil
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from bot.git import admission, commits, inspection, pack, remote, trees
+from bot.git import admission, commits, inspection, pack, push, remote, trees
 from bot.git.access import RemoteAccess
 from bot.git.changes import Change
-from bot.git.commits import Author
+from bot.git.commits import Author, Facts
 from bot.git.measure import ImportLimits
 from bot.git.pack import Extent, Had, RepositoryPack
 from bot.git.push import Push, PushResult
@@ -35,6 +35,10 @@ class Quarantine:
         """Take in a bundle and say which tree its one commit has; BundleRefused with a sentence otherwise."""
         return await admission.admit(self._dir, bundle, base, limits or ImportLimits())
 
+    async def readmit(self, bundle: Path, commit: str, *, limits: ImportLimits | None = None) -> str:
+        """Take in a bundle that `keep` has written, and say which tree the commit has that it must hold."""
+        return await admission.readmit(self._dir, bundle, commit, limits or ImportLimits())
+
     async def changes(self, base: str, tree: str, *, max_files: int = 100_000) -> list[Change]:
         return await inspection.changes(self._dir, base, tree, max_files=max_files)
 
@@ -50,13 +54,17 @@ class Quarantine:
         """The new contents for the secret scan; left out are files over the cap, which the push policy holds."""
         return inspection.blobs(self._dir, changes, max_bytes)
 
-    async def patch(self, base: str, tree: str, max_bytes: int) -> bytes:
-        """The change as a patch that `git apply` takes; cut at a line end when it is larger."""
-        return await inspection.patch(self._dir, base, tree, max_bytes)
+    async def patch(self, base: str, tree: str, max_bytes: int, *, paths: Sequence[str] = ()) -> bytes:
+        """The change (of these paths, or whole) as a patch for `git apply`; cut at a line end when it is larger."""
+        return await inspection.patch(self._dir, base, tree, max_bytes, paths)
 
     async def commit(self, tree: str, parents: Sequence[str], message: str, author: Author, when: int) -> str:
         """Our own commit over a tree: the same inputs make the same commit, whoever runs it and whenever."""
         return await commits.make(self._dir, tree, parents, message, author=author, when=when)
+
+    async def facts(self, commit: str) -> Facts:
+        """Of a commit of our own, or of the repository."""
+        return await commits.facts(self._dir, commit)
 
     async def with_file(self, commit: str, path: str, content: bytes) -> str:
         """The tree of a commit with a file of ours put in."""
@@ -68,6 +76,10 @@ class Quarantine:
 
     async def push(self, access: RemoteAccess, commit: str, branch: str, *, expect: str | None) -> PushResult:
         return await Push(self._dir, access, commit, branch, expect).run()
+
+    async def require_free(self, access: RemoteAccess, branch: str) -> None:
+        """PushRefused where a branch of the remote is in the way of that name on some system."""
+        await push.require_free(self._dir, access, branch)
 
     async def remote_sha(self, access: RemoteAccess, branch: str) -> str | None:
         return await remote.branch_sha(self._dir, access, branch)

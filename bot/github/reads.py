@@ -11,7 +11,7 @@ from urllib.parse import quote
 from bot.errors import GitHubRefused, GitHubUnavailable, NotFound
 from bot.github import wire
 from bot.github.api import Answer, Call
-from bot.github.types import CheckRun, Comment, Issue, Pull, Purpose, RepoView
+from bot.github.types import CheckRun, Comment, Issue, MadeCommit, Pull, Purpose, RepoView
 from bot.models import Permission, Repo, RepoId
 
 FULL = "application/vnd.github.full+json"
@@ -152,6 +152,23 @@ class Reads:
             return False
         return answer.decode(wire.BranchRules).protected
 
+    async def made_commit(self, repo: Repo, sha: str) -> MadeCommit:
+        """A commit as GitHub vouches for it, or does not."""
+        call = Call("GET", f"{base(repo)}/git/commits/{segment(sha)}")
+        return (await self.call(call, Purpose.READ_REPOSITORY, repo.id)).decode(wire.MadeCommitJson).made()
+
+    async def rules(self, repo: Repo, branch: str) -> frozenset[str]:
+        """The kinds of rules that rulesets hold for a branch of that name, whether it is there or not."""
+        where = "/".join(segment(part) for part in branch.split("/"))
+        call = Call("GET", f"{base(repo)}/rules/branches/{where}", {"per_page": PAGE})
+        answer = await self.call(call, Purpose.METADATA, repo.id)
+        return frozenset(one.type for one in answer.decode(list[wire.Rule]))
+
+    async def repos(self) -> list[RepoView]:
+        """The first hundred that the installation has."""
+        answer = await self.call(Call("GET", "/installation/repositories", {"per_page": PAGE}), Purpose.METADATA, None)
+        return [one.view() for one in answer.decode(wire.Repositories).repositories]
+
     async def pull(self, repo: Repo, number: int) -> Pull:
         call = Call("GET", f"{base(repo)}/pulls/{number}")
         return (await self.call(call, Purpose.THREAD, repo.id)).decode(wire.PullJson).pull()
@@ -176,6 +193,13 @@ class Reads:
                 return None
             raise
         return answer.content.decode("utf-8", "replace")
+
+    async def has_label(self, repo: Repo, name: str) -> bool:
+        try:
+            await self.call(Call("GET", f"{base(repo)}/labels/{segment(name)}"), Purpose.THREAD, repo.id)
+        except NotFound:
+            return False
+        return True
 
     async def check_run(self, repo: Repo, sha: str, name: str, external_id: str) -> CheckRun | None:
         """Our check run on a commit, known by the id that we gave it."""

@@ -25,6 +25,8 @@ PERMISSIONS: Mapping[Purpose, Mapping[str, str]] = {
     Purpose.METADATA: {"metadata": "read"},
     Purpose.READ_REPOSITORY: {"contents": "read", "metadata": "read"},
     Purpose.PUSH: {"contents": "write", "metadata": "read"},
+    # Only for a push that somebody has approved: the App may well not have it.
+    Purpose.PUSH_WORKFLOWS: {"contents": "write", "workflows": "write", "metadata": "read"},
     Purpose.THREAD: {"issues": "write", "pull_requests": "write", "contents": "read", "metadata": "read"},
     Purpose.CHECKS: {"checks": "write", "metadata": "read"},
     # GitHub resolves discussions only for who may write both; the documentation does not say so.

@@ -17,6 +17,7 @@ class Purpose(StrEnum):
     METADATA = "metadata"
     READ_REPOSITORY = "read_repository"
     PUSH = "push"
+    PUSH_WORKFLOWS = "push_workflows"
     THREAD = "thread"
     CHECKS = "checks"
     RESOLVE = "resolve"
@@ -149,6 +150,28 @@ class Pull:
     head_repo_id: int | None
     base_branch: str
     base_sha: str
+    node_id: str = ""
+    """Its name in GraphQL."""
+
+
+@dataclass(frozen=True)
+class MadeCommit:
+    """A commit that GitHub has made for us."""
+
+    sha: str
+    tree: str
+    verified: bool
+    reason: str
+    """Why it is verified or not, in GitHub's word."""
+    parents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FileChanges:
+    """Whole files that are new or changed, and paths that go."""
+
+    additions: Mapping[str, bytes]
+    deletions: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from bot.github.types import (
     Hook,
     InstallationView,
     Issue,
+    MadeCommit,
     Pull,
     Registration,
     RepoView,
@@ -104,6 +105,14 @@ class Repository(msgspec.Struct):
         )
 
 
+class Repositories(msgspec.Struct):
+    repositories: list[Repository]
+
+
+class Rule(msgspec.Struct):
+    type: str
+
+
 class Collaborator(msgspec.Struct):
     user: User
     permission: str = "none"
@@ -191,6 +200,7 @@ class PullJson(msgspec.Struct):
     body: str | None = None
     draft: bool = False
     merged_at: str | None = None
+    node_id: str = ""
 
     def pull(self) -> Pull:
         return Pull(
@@ -207,6 +217,7 @@ class PullJson(msgspec.Struct):
             head_repo_id=self.head.repo.id if self.head.repo else None,
             base_branch=self.base.ref,
             base_sha=self.base.sha,
+            node_id=self.node_id,
         )
 
 
@@ -221,12 +232,28 @@ class File(msgspec.Struct):
     size: int = 0
 
 
-class BranchRules(msgspec.Struct):
-    protected: bool = False
-
-
 class RefTarget(msgspec.Struct):
     sha: str
+
+
+class Verification(msgspec.Struct):
+    verified: bool = False
+    reason: str = "unknown"
+
+
+class MadeCommitJson(msgspec.Struct):
+    sha: str
+    tree: RefTarget
+    verification: Verification = msgspec.field(default_factory=Verification)
+    parents: list[RefTarget] = msgspec.field(default_factory=list)
+
+    def made(self) -> MadeCommit:
+        parents = tuple(one.sha for one in self.parents)
+        return MadeCommit(self.sha, self.tree.sha, self.verification.verified, self.verification.reason, parents)
+
+
+class BranchRules(msgspec.Struct):
+    protected: bool = False
 
 
 class Ref(msgspec.Struct):

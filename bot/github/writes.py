@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Sequence
 from typing import Any
 
 from bot.github import reviews, wire
 from bot.github.api import Call
-from bot.github.reads import Caller, base
-from bot.github.types import CheckOutput, Pull, Purpose, ReviewDraft
+from bot.github.reads import Caller, base, segment
+from bot.github.types import CheckOutput, FileChanges, MadeCommit, Pull, Purpose, ReviewDraft
 from bot.models import Repo
 
 MOST_ANNOTATIONS = 50
@@ -46,6 +48,77 @@ async def create_pull(caller: Caller, repo: Repo, fields: dict[str, Any]) -> Pul
 async def update_pull(caller: Caller, repo: Repo, number: int, fields: dict[str, Any]) -> None:
     """`fields`: any of title, body, state."""
     await caller.call(Call("PATCH", f"{base(repo)}/pulls/{number}", body=fields), Purpose.THREAD, repo.id)
+
+
+async def add_labels(caller: Caller, repo: Repo, number: int, labels: Sequence[str]) -> None:
+    """Labelled twice is labelled."""
+    path = f"{base(repo)}/issues/{number}/labels"
+    call = Call("POST", path, body={"labels": list(labels)}, repeatable=True)
+    await caller.call(call, Purpose.THREAD, repo.id)
+
+
+async def request_review(caller: Caller, repo: Repo, number: int, login: str) -> None:
+    path = f"{base(repo)}/pulls/{number}/requested_reviewers"
+    call = Call("POST", path, body={"reviewers": [login]}, repeatable=True)
+    await caller.call(call, Purpose.THREAD, repo.id)
+
+
+async def make_ready(caller: Caller, repo: Repo, node_id: str) -> None:
+    """A draft that is one no longer; ready twice is ready."""
+    await reviews.graphql(caller, _READY, {"id": node_id}, repo, Purpose.THREAD)
+
+
+_READY = "mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) { pullRequest { id } } }"
+
+
+async def create_commit(caller: Caller, repo: Repo, fields: dict[str, Any], purpose: Purpose) -> MadeCommit:
+    """`fields`: message, tree, parents, and nobody's name: GitHub signs only what it dates and names itself."""
+    call = Call("POST", f"{base(repo)}/git/commits", body=fields, repeatable=True)
+    return (await caller.call(call, purpose, repo.id)).decode(wire.MadeCommitJson).made()
+
+
+async def commit_on_branch(  # noqa: PLR0913 - the call's own parts
+    caller: Caller, repo: Repo, branch: str, *, expected: str, message: str, files: FileChanges, purpose: Purpose
+) -> None:
+    """From `expected` alone, so that it happens once however often it is sent."""
+    headline, _, body = message.partition("\n")
+    additions = [{"path": path, "contents": base64.b64encode(data).decode()} for path, data in files.additions.items()]
+    given = {
+        "branch": {"repositoryNameWithOwner": repo.full_name, "branchName": branch},
+        "message": {"headline": headline, "body": body.strip()},
+        "expectedHeadOid": expected,
+        "fileChanges": {"additions": additions, "deletions": [{"path": path} for path in files.deletions]},
+    }
+    await reviews.graphql(caller, _COMMIT, {"input": given}, repo, purpose)
+
+
+_COMMIT = "mutation($input: CreateCommitOnBranchInput!) { createCommitOnBranch(input: $input) { commit { oid } } }"
+
+
+async def create_tree(
+    caller: Caller, repo: Repo, base_tree: str, entries: Sequence[dict[str, str | None]], purpose: Purpose
+) -> str:
+    body = {"base_tree": base_tree, "tree": list(entries)}
+    call = Call("POST", f"{base(repo)}/git/trees", body=body, repeatable=True)
+    return (await caller.call(call, purpose, repo.id)).decode(wire.RefTarget).sha
+
+
+async def create_ref(caller: Caller, repo: Repo, ref: str, sha: str, purpose: Purpose) -> None:
+    await caller.call(Call("POST", f"{base(repo)}/git/refs", body={"ref": ref, "sha": sha}), purpose, repo.id)
+
+
+async def move_ref(caller: Caller, repo: Repo, ref: str, sha: str, purpose: Purpose) -> None:
+    """`ref` without its `refs/`."""
+    body = {"sha": sha, "force": False}
+    await caller.call(Call("PATCH", f"{base(repo)}/git/refs/{_path(ref)}", body=body), purpose, repo.id)
+
+
+async def delete_ref(caller: Caller, repo: Repo, ref: str) -> None:
+    await caller.call(Call("DELETE", f"{base(repo)}/git/refs/{_path(ref)}"), Purpose.PUSH, repo.id)
+
+
+def _path(ref: str) -> str:
+    return "/".join(segment(part) for part in ref.split("/"))
 
 
 async def create_review(caller: Caller, repo: Repo, number: int, draft: ReviewDraft) -> int:

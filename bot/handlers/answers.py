@@ -64,6 +64,8 @@ async def handle(command: Approve | Deny, remark: Remark, desk: Desk) -> Noted:
 
 def _follows(command: Approve, approval: Approval, turn: Turn) -> Wish | None:
     """What a yes begins; nothing where the agent still waits for it."""
+    if approval.kind is Kind.PUSH:
+        return Wish("release", replies.let_go(approval.id), NO_OPTIONS, approval=approval.id)
     if approval.kind is Kind.PLAN:
         plan = command.plan or str(approval.matter.get("plan", ""))
         return Wish("run", carry_out(turn.prompt, plan), NO_OPTIONS, approval=approval.id)

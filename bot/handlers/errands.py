@@ -38,7 +38,7 @@ class Errands:
                     await self._one(request)
                 if looks % SWEEP_EVERY == 0:
                     await gateway.revoke_all_dead(self._desk.store)
-                    await expiry.plans(self._desk)
+                    await expiry.look(self._desk)
             except Exception:  # an errand that fails must not end the others
                 log.exception("errand failed")
             looks += 1

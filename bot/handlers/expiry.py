@@ -1,4 +1,4 @@
-"""Plans that nobody approved in time: taken from the table with a word in the thread, once."""
+"""Plans and held commits that nobody approved in time: taken from the table with a word in the thread, once."""
 
 from __future__ import annotations
 
@@ -14,20 +14,28 @@ from bot.store.approvals import Approval, Kind
 log = logging.getLogger(__name__)
 
 
-async def plans(desk: Desk) -> None:
+_WORDS = {Kind.PLAN: replies.plan_expired, Kind.PUSH: replies.push_expired}
+
+
+async def look(desk: Desk) -> None:
+    for kind in _WORDS:
+        for approval in await approvals.due(desk.store, kind, desk.clock()):
+            await _expire(approval, desk)
+
+
+async def _expire(approval: Approval, desk: Desk) -> None:
     """The word comes before the row: repeated after a crash, the comment is found by its marker."""
-    for approval in await approvals.due(desk.store, Kind.PLAN, desk.clock()):
-        try:
-            await _say(approval, desk)
-        except GitHubRefused as error:  # a locked thread, an App that is gone: it expires all the same
-            log.warning("nobody was told that a plan expired", extra={"approval": approval.id, "error": str(error)})
-        await approvals.expire(desk.store, approval.id)
-        await desk.show_anew(approval.key)
+    try:
+        await _say(approval, desk)
+    except GitHubRefused as error:  # a locked thread, an App that is gone: it expires all the same
+        log.warning("nobody was told that it expired", extra={"approval": approval.id, "error": str(error)})
+    await approvals.expire(desk.store, approval.id)
+    await desk.show_anew(approval.key)
 
 
 async def _say(approval: Approval, desk: Desk) -> None:
     turn = await sessions.turn(desk.store, approval.key)
     thread = replace((await sessions.session(desk.store, approval.session_id)).thread, number=turn.number)
     marker = f"<!-- forgehand:expired={approval.id} -->"
-    words = replies.plan_expired(approval.id, desk.settings.command)
+    words = _WORDS[approval.kind](approval.id, desk.settings.command)
     await desk.outbound.comment(thread, f"{marker}\n{words}", marker)

@@ -21,9 +21,14 @@ def answerable(asked: Sequence[Approval]) -> list[Approval]:
 
 def settled(view: View) -> Approval | None:
     """What the end of the turn waited for, and waits for no longer."""
-    plans = [one for one in view.asked if one.kind is Kind.PLAN and one.state is not Standing.OPEN]
+    plans = [one for one in view.asked if one.kind is not Kind.TOOL and one.state is not Standing.OPEN]
     answered = [one for one in view.asked if one.kind is Kind.TOOL and one.late]
     return next(iter((*plans, *answered)), None)
+
+
+def held(view: View) -> Approval | None:
+    """The commit that waits for somebody's yes."""
+    return next((one for one in view.asks if one.kind is Kind.PUSH), None)
 
 
 def words(view: View) -> str:

@@ -46,6 +46,11 @@ def to_answer(approval_id: str, *, plan: bool) -> list[Box]:
     ]
 
 
+def to_let_go(approval_id: str) -> list[Box]:
+    """A commit that is held."""
+    return [Box("Push exactly this commit", f"approve {approval_id}"), Box("Leave it", f"deny {approval_id}")]
+
+
 def to_answer_late(approval_id: str) -> list[Box]:
     """When nobody waits for it: a yes begins the next turn."""
     return [Box("Yes, and go on with it", f"approve {approval_id}"), *to_answer(approval_id, plan=False)[1:]]

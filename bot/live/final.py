@@ -91,6 +91,8 @@ def _saved(view: View) -> str:
 def _next(view: View, outcome: Outcome) -> str:
     if (one := asked.settled(view)) is not None:
         return f"**Next:** {replies.next_after(one.state, view.command)}"
+    if (held := asked.held(view)) is not None:
+        return f"**Next:** {replies.next_for_held(held.id, view.command)}"
     instead = replies.checks_failed(view.command) if _checks_failed(view, outcome) else ""
     if outcome is Outcome.NEEDS_INPUT and view.boxes:
         instead = replies.tick_or_say(view.command)

@@ -152,7 +152,7 @@ class Page:
         return await self._boxes(turn, session, asked, await self._means(turn))
 
     async def _boxes(self, turn: Turn, session: Session, asked: Sequence[Approval], means: Means) -> list[Box]:
-        offered = [box for one in _open(asked) for box in boxes.to_answer(one.id, plan=one.kind is Kind.PLAN)]
+        offered = [box for one in _open(asked) for box in _answers(one)]
         if turn.state is not TurnState.DONE:
             return offered + [boxes.STOP] * (turn.stop_requested is None)
         if turn.stop_requested == endings.TRANSFERRED:  # what is ticked elsewhere would be asked of another thread
@@ -179,6 +179,12 @@ class Page:
         lately = await standing.lately(self._store, KNOWN_TURNS)
         caps = await choices.caps(self._store)
         return line.place(turn.key, waiting, lately, self._limits, self._clock(), caps=caps)
+
+
+def _answers(one: Approval) -> list[Box]:
+    if one.kind is Kind.PUSH:
+        return boxes.to_let_go(one.id)
+    return boxes.to_answer(one.id, plan=one.kind is Kind.PLAN)
 
 
 def _open(asked: Sequence[Approval]) -> list[Approval]:

@@ -17,6 +17,7 @@ from bot.models import InstallationId, Repo, Thread
 from bot.outbound import neutralise, truncate
 from bot.outbound.pace import Pace
 from bot.outbound.redact import Redactor
+from bot.outbound.signing import SignedCommits
 
 T = TypeVar("T")
 LOOK_AFTER_SECONDS = (0.5, 2.0, 4.0)  # a new comment may take a moment to be listed
@@ -53,6 +54,7 @@ class Outbound:
         self._on_made = on_made
         """Told of each thing that is made: GitHub counts them."""
         self._look_after = tuple(look_after)
+        self.commits = SignedCommits(app, self._pace, lambda text: self.text(TextKind.COMMIT, text))
 
     def text(self, kind: TextKind, text: str, *, closes: int | None = None) -> str:
         """Redacted, made harmless, cut to GitHub's limit. `closes`: the one issue that it may close."""
@@ -133,11 +135,28 @@ class Outbound:
 
         return await self._find_or_make(at, find, make)
 
+    async def make_ready(self, thread: Thread, pull: Pull) -> None:
+        at = self._app.installation(thread.installation)
+        async with self._pace.turn(at.id):
+            await writes.make_ready(at, thread.repo, pull.node_id)
+
     async def update_pull_body(self, thread: Thread, number: int, body: str) -> None:
         at = self._app.installation(thread.installation)
         async with self._pace.turn(at.id):
             clean = self.text(TextKind.PULL_BODY, body, closes=_own_issue(thread))
             await writes.update_pull(at, thread.repo, number, {"body": clean})
+
+    async def label(self, thread: Thread, labels: Sequence[str]) -> None:
+        """Only with labels that exist: GitHub would make any other."""
+        at = self._app.installation(thread.installation)
+        async with self._pace.turn(at.id):
+            await writes.add_labels(at, thread.repo, thread.number, labels)
+
+    async def request_review(self, thread: Thread, login: str) -> None:
+        """GitHubRefused where the person cannot review it. Requested twice is requested."""
+        at = self._app.installation(thread.installation)
+        async with self._pace.turn(at.id):
+            await writes.request_review(at, thread.repo, thread.number, login)
 
     async def review(self, thread: Thread, draft: ReviewDraft, marker: str) -> int:
         """The id of our review with this marker on its first line: found, or handed in now."""

@@ -58,7 +58,6 @@ def check(  # the parameters are the rules
     changes: Sequence[Change],
     *,
     blocked: Sequence[str] = (),
-    sensitive: Sequence[str] = (),
     workflows_approved: bool = False,
     existing: Collection[str] = (),
     limits: ChangeLimits | None = None,
@@ -72,7 +71,7 @@ def check(  # the parameters are the rules
     held += _twins(
         [c.path for c in changes if c.status == "A"], existing or [c.path for c in changes if not c.is_deleted]
     )
-    return Verdict(tuple(_first_each(held)), tuple(_notes(changes, sensitive)))
+    return Verdict(tuple(_first_each(held)), tuple(_notes(changes)))
 
 
 def _first_each(held: Iterable[Held]) -> Iterator[Held]:
@@ -209,10 +208,7 @@ def _prefixes(path: str) -> Iterator[str]:
     yield path
 
 
-def _notes(changes: Sequence[Change], sensitive: Sequence[str]) -> Iterator[str]:
-    touched = [c.path for c in changes if any(matches(c.path, pattern) for pattern in sensitive)]
-    if touched:
-        yield f"{len(touched)} of the changed files are marked as sensitive in the repository's configuration."
+def _notes(changes: Sequence[Change]) -> Iterator[str]:
     if runnable := sum(c.new_mode == "100755" != c.old_mode for c in changes):
         yield f"{runnable} of the changed files became executable."
     if removed := sum(c.is_deleted and c.old_mode == GITLINK for c in changes):

@@ -135,19 +135,10 @@ def matter(asked: Asked) -> dict[str, Any]:
 def _shown(asked: Asked) -> str:
     why = asked.input.get("description")
     what = asked.input.get("command") or asked.input.get("url") or json.dumps(asked.input, indent=1, ensure_ascii=False)
-    text = _visible(str(what))
+    text = characters.spelled_out(str(what))
     cut = "" if len(text) <= MOST_SHOWN else f"\n\n(Shortened: it is {len(text):,} characters long.)"
     reason = f"\n\nIts reason: {shown(why, 300)}" if isinstance(why, str) and why else ""
     return f"{shown(asked.tool, 60)}\n\n{endings.fenced(text[:MOST_SHOWN])}{cut}{reason}"
-
-
-def _visible(text: str) -> str:
-    """What nobody sees, or what turns the order of letters around, must not hide what a yes is given to."""
-    return "".join(one if _is_seen(one) else f"\\u{{{ord(one):x}}}" for one in text)
-
-
-def _is_seen(letter: str) -> bool:
-    return letter in "\n\t" or (letter.isprintable() and characters.plain(letter) == letter)
 
 
 async def close(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:

@@ -18,6 +18,8 @@ from bot.store.rows import Database, many, one, run
 class Kind(StrEnum):
     PLAN = "plan"
     TOOL = "tool"
+    PUSH = "push"
+    """A commit that is held; `matter` names it."""
 
 
 class Standing(StrEnum):
@@ -103,7 +105,7 @@ WHERE id = :id AND state = :was
 
 
 async def ask(store: Store, question: Question) -> Approval:
-    """Found or made. A new plan takes the place of the session's earlier ones."""
+    """Found or made. A new plan, or a new commit that is held, takes the place of the session's earlier ones."""
     at = store.now()
     return Approval.of(await store.write(lambda db: _ask(db, question, at)))
 
@@ -170,9 +172,9 @@ def _ask(db: Database, question: Question, at: float) -> Any:
     same = _SELECT + "WHERE session_id = :session AND turn = :n AND kind = :kind AND request_id = :request"
     found = {"session": key.session, "n": key.n, "kind": question.kind, "request": question.request_id}
     if (known := one(db, same, **found)) is None:
-        if question.kind is Kind.PLAN:
-            older = "UPDATE approvals SET state = 'expired' WHERE session_id = :session AND kind = 'plan'"
-            run(db, older + " AND state = 'open'", session=key.session)
+        if question.kind is not Kind.TOOL:
+            older = "UPDATE approvals SET state = 'expired' WHERE session_id = :session AND kind = :kind"
+            run(db, older + " AND state = 'open'", session=key.session, kind=question.kind)
         matter = msgspec.json.encode(question.matter).decode()
         made = {"id": _id(db, question), "matter": matter, "at": at, "expires_at": question.expires_at}
         run(db, _INSERT, **found, **made)
@@ -184,7 +186,7 @@ def _id(db: Database, question: Question) -> str:
     key = question.key
     if question.kind is Kind.PLAN:
         return f"{key.session}-{key.n}"
-    sql = "SELECT COUNT(*) AS many FROM approvals WHERE session_id = :session AND turn = :n AND kind = 'tool'"
+    sql = "SELECT COUNT(*) AS many FROM approvals WHERE session_id = :session AND turn = :n AND kind <> 'plan'"
     row = one(db, sql, session=key.session, n=key.n)
     assert row is not None
     return f"{key.session}-{key.n}-{row['many'] + 1}"

@@ -10,15 +10,19 @@ from pathlib import Path
 
 from playwright.async_api import Browser, async_playwright
 
-from bot import endings, replies
+from bot import endings, publications, push_words, replies
+from bot.git.changes import Change
 from bot.live import boxes, render
 from bot.live.line import Place
 from bot.live.page import View
 from bot.models import Outcome, Step, TurnState
 from bot.outbound import neutralise
+from bot.publications import Extras
+from bot.publish.report import lines
 from bot.sessions import asks
 from bot.simulation.pages import markdown
 from bot.store.approvals import Approval, Kind, Scope, Standing
+from bot.store.sessions import Turn
 from sandbox.agents.events import (
     Asked,
     FileChanged,
@@ -132,6 +136,7 @@ def _among_people() -> dict[str, View]:
             fold(*WORK), step=Step.COLLECT, outcome=Outcome.STOPPED, detail="alice asked to stop.", stop_at=0.0
         ),
         "end-asked-too-late": replace(pull, turn=replace(pull.turn, stop_requested="alice")),
+        "end-held": held(),
         "end-withheld": replace(pull, turn=replace(pull.turn, notes=NOTES, ignored=("CLAUDE.md",), base="main")),
     }
 
@@ -166,8 +171,60 @@ def _ended(outcome: Outcome) -> View:
     )
 
 
-def page(one: View) -> str:
-    body = markdown.to_html(neutralise.whole(render.comment(one)), "octo-org/shop")
+def pulls() -> dict[str, str]:
+    """Texts of pull requests, by name."""
+    report = lines(
+        [
+            Change("auth/session.py", "M", "100644", "100644", "1" * 40, size=2048, added=12, removed=3),
+            Change(".github/workflows/ci.yml", "M", "100644", "100644", "1" * 40, size=400, added=2, removed=2),
+            Change("web/package-lock.json", "M", "100644", "100644", "1" * 40, size=3 << 20, added=9000, removed=800),
+            Change(
+                "web/a/very/long/path/to/some/asset/that/does/not/fit/logo.png",
+                "A",
+                "0",
+                "100644",
+                "1" * 40,
+                binary=True,
+            ),
+            Change("scripts/deploy.sh", "M", "100644", "100755", "1" * 40),
+        ],
+        sensitive=["auth/**"],
+        let_go_by="bob",
+    )
+    template = (
+        "## Description\n\n## Type of change\n\n- [ ] Bug fix\n- [ ] Feature\n\n"
+        "## How has this been tested?\n\n## Checklist\n\n- [ ] I have read the rules\n- [ ] I have told the team\n"
+    )
+    turn = _ended(Outcome.PULL_REQUEST).turn
+    texts = {"plain": Extras(), "report": Extras(report), "template": Extras(report, template, closes=True)}
+    return {f"pull-{name}": _pull(turn, extras) for name, extras in texts.items()}
+
+
+def _pull(turn: Turn, extras: Extras) -> str:
+    cost = view().cost
+    return publications.pull_body(
+        turn, number=12, files=FILES, verified=CHECKS, seconds=240, cost=cost, extras=extras, inert=neutralise.inert
+    )
+
+
+def held() -> View:
+    """A commit that waits for somebody's yes."""
+    path = ".github/workflows/ci.yml"
+    patch = f"diff --git a/{path} b/{path}\n@@ -1 +1 @@\n-on: push\n+on: [push, pull_request]"
+    one = _ended(Outcome.REFUSED)
+    approval = Approval(
+        "abcd1234-1-1", one.session.id, 1, Kind.PUSH, Standing.OPEN, "", {}, 1000.0, 1600.0,
+        Scope.ONCE, None, None, None, late=False,
+    )  # fmt: skip
+    words = push_words.waits(push_words.held([path], "1" * 40, patch, 7, cut=False), approval.id)
+    turn = replace(one.turn, detail=words, kept="abcd1234-1.bundle")
+    return replace(one, turn=turn, asks=(approval,), asked=(approval,), boxes=tuple(boxes.to_let_go(approval.id)))
+
+
+def page(one: View | str) -> str:
+    body = markdown.to_html(
+        neutralise.whole(one, 12) if isinstance(one, str) else neutralise.whole(render.comment(one)), "octo-org/shop"
+    )
     return PAGE.format(css=CSS.read_text(), body=body.replace("<details>", "<details open>"))
 
 
@@ -176,7 +233,7 @@ async def taken(browser: Browser, out: Path) -> None:
         (out / theme).mkdir(parents=True, exist_ok=True)
         size = {"width": width, "height": 300}
         tab = await browser.new_page(viewport=size, color_scheme=scheme)  # type: ignore[arg-type]
-        for name, one in forms().items():
+        for name, one in (forms() | pulls()).items():
             await tab.set_content(page(one))
             wide = await tab.evaluate("document.documentElement.scrollWidth > innerWidth")
             assert not wide, f"{name} does not fit into {width} pixels"
@@ -190,7 +247,7 @@ async def main(out: Path) -> None:
         browser = await playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         await taken(browser, out)
         await browser.close()
-    print(f"{len(forms()) * len(THEMES)} images in {out}")
+    print(f"{len(forms() | pulls()) * len(THEMES)} images in {out}")
 
 
 if __name__ == "__main__":

@@ -191,10 +191,9 @@ def test_patterns_of_the_configuration(pattern: str, yes: list[str], no: list[st
     assert [path for path in (*yes, *no) if matches(path, pattern)] == yes
 
 
-def test_blocked_paths_are_held_and_sensitive_ones_noted() -> None:
+def test_blocked_paths_are_held() -> None:
     change = Change("infra/main.tf", "D", "100644", "000000", "0" * 40)
     assert held(change, blocked=["infra/**"]) == {"infra/main.tf": Hold.BLOCKED}
-    assert "1 of the changed files are marked as sensitive" in check([change], sensitive=["*.tf"]).notes[0]
 
 
 UNSEEN = st.text(alphabet=st.characters(categories=["Cf"]), max_size=3)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bot import repo_config
 from bot.errors import BadRepoConfig
-from bot.repo_config import Paths, RepoConfig, Reviewing, Tools, Triggers
+from bot.repo_config import Paths, Pulls, RepoConfig, Reviewing, Tools, Triggers
 
 EVERYTHING = """\
 model: claude-opus-5-5
@@ -34,7 +34,12 @@ review:
   request_changes: false
 base: develop
 branch: bot/{thread}/{session}
-draft: false
+draft: until_verified
+pull:
+  closes: true
+  labels: [bot, "needs review"]
+  request_review: false
+  template: false
 setup:
   - npm ci
 checks: pytest -q
@@ -62,7 +67,8 @@ def test_every_key() -> None:
         review=Reviewing(approve=True, request_changes=False),
         base="develop",
         branch="bot/{thread}/{session}",
-        draft=False,
+        draft="until_verified",
+        pull=Pulls(closes=True, labels=("bot", "needs review"), request_review=False, template=False),
         setup=("npm ci",),
         checks=("pytest -q",),
         egress=("files.example.com", "*.example.org"),
@@ -90,7 +96,8 @@ def test_nothing_means_the_defaults(text: str | bytes | None) -> None:
         ("draft: true\ndraft: true\n", "line 2: `draft` stands there twice"),
         ("tools: 3\n", "line 1: `tools` must hold keys of its own"),
         ("tools: [a]\n", "line 1: `tools` must hold keys of its own"),
-        ("draft: 'yes'\n", "line 1: `draft` must be true or false"),
+        ("draft: 'yes'\n", "line 1: `draft` must be true or false, or until_verified"),
+        ("pull: {labels: [" + "x" * 51 + "]}\n", "must be a list of names of labels"),
         ("budget: five\n", "`budget` must be an amount"),
         ("budget: -1\n", "`budget` must be an amount"),
         ("budget: .nan\n", "`budget` must be an amount"),

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from bot import endings, repo_config
-from bot.publish import policy, secrets_scan
+from bot.publish import policy, report, secrets_scan
+from bot.publish.policy import Hold
 from bot.sessions import trust
 from bot.sessions.publishing.work import Work
 
 
-async def held(work: Work, tree: str) -> str | None:
+@dataclass(frozen=True)
+class Judged:
+    held: str | None
     """The sentence that names what policy holds, or None."""
+    allowable: tuple[str, ...] = ()
+    """The paths that are held where a person's yes would be enough: nothing else speaks against the commit."""
+    report: tuple[str, ...] = ()
+
+
+async def judge(work: Work, tree: str) -> Judged:
     config = repo_config.load(work.turn.config)
     assert work.turn.base_sha is not None
     changes = await work.quarantine.changes(work.turn.base_sha, tree)
     paths = await work.quarantine.paths(tree)
-    verdict = policy.check(changes, blocked=config.paths.blocked, sensitive=config.paths.sensitive, existing=paths)
-    if verdict.held:
-        return endings.held((item.path, item.why) for item in verdict.held)
+    verdict = policy.check(changes, blocked=config.paths.blocked, workflows_approved=work.let_go, existing=paths)
+    if any(item.kind is not Hold.WORKFLOW for item in verdict.held):
+        return Judged(endings.held((item.path, item.why) for item in verdict.held))
     found = await secrets_scan.paths_with_secrets(work.quarantine, changes, work.services.redactor)
-    return endings.secret_in_work(found) if found else None
+    if found:
+        return Judged(endings.secret_in_work(found))
+    if verdict.held:
+        held = endings.held((item.path, item.why) for item in verdict.held)
+        return Judged(held, tuple(item.path for item in verdict.held))
+    by = work.turn.requester if work.let_go else None
+    return Judged(None, report=report.lines(changes, sensitive=config.paths.sensitive, let_go_by=by))
 
 
 async def not_allowed(work: Work) -> str | None:

@@ -28,6 +28,11 @@ async def rescue(work: Work, end: End) -> Move:
 
 
 async def keep(work: Work, end: End) -> Move:
+    return End(end.outcome, end.detail, {"kept": await bundle(work)})
+
+
+async def bundle(work: Work) -> str:
+    """The name under which the commit is kept on the host."""
     kept = keeping.path(work.services, work.turn)
     await work.quarantine.keep(work.commit, kept)
-    return End(end.outcome, end.detail, {"kept": kept.name})
+    return kept.name

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from bot import endings, publications
+from bot import endings, publications, push_words
 from bot.git.commits import Author
-from bot.git.errors import PushRaced, PushRefused
-from bot.github.types import Purpose
+from bot.git.errors import PushRaced, PushRefused, Refusal
 from bot.models import Outcome, TurnKey
 from bot.outbound import TextKind
 from bot.sessions.moves import End, Move
-from bot.sessions.publishing import judging
+from bot.sessions.publishing import holding, judging, landing
 from bot.sessions.publishing.work import Work
-from bot.sessions.remote import remote_access
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Session, Turn
@@ -39,11 +37,13 @@ async def take_back(services: Services, turn: Turn, session: Session) -> Move:
 
 
 async def _push_back(work: Work, branch: str, words: str) -> Move:
-    access = await remote_access(work.services, work.session.thread, Purpose.PUSH)
     try:
-        await work.quarantine.push(access, work.commit, branch, expect=work.turn.tip_sha)
+        sha = await landing.land(work, branch)
     except PushRaced:
         return End(Outcome.REFUSED, endings.branch_moved(branch))
     except PushRefused as error:
-        return End(Outcome.REFUSED, endings.push_refused(work.services.outbound.text(TextKind.COMMENT, error.words)))
-    return End(Outcome.PUSHED, words, {"commit_sha": work.commit})
+        words = work.services.outbound.text(TextKind.COMMENT, error.words)
+        if error.kind is Refusal.WORKFLOW:
+            return await holding.permission(work, words)
+        return End(Outcome.REFUSED, push_words.refused(words, error.kind))
+    return End(Outcome.PUSHED, words, {"commit_sha": sha})

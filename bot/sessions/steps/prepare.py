@@ -11,6 +11,7 @@ from bot.repo_config import RepoConfig
 from bot.sessions import evidence, exhaustion, openness, pinning, reading, rereading, shelf, trust, undoing
 from bot.sessions.moves import End, Move, To
 from bot.sessions.pinning import Start
+from bot.sessions.publishing import releasing
 from bot.sessions.rights import WORK
 from bot.sessions.services import Services
 from bot.store import checks, choices, sessions
@@ -23,6 +24,8 @@ FRESH_SECONDS = 60.0
 async def run(services: Services, turn: Turn) -> Move:
     if turn.kind == "undo":
         return await undoing.prepare(services, turn)
+    if turn.kind == "release":
+        return await releasing.prepare(services, turn)
     session = await sessions.session(services.store, turn.key.session)
     await openness.check(services, turn, session)
     if not await _may_begin(services, turn, session):

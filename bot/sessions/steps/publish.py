@@ -5,10 +5,12 @@ Work that may not be published (stopped, over budget, held by policy) goes to a 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bot.models import Outcome
 from bot.sessions import detours, keeping, reviewing
 from bot.sessions.moves import End, Move
-from bot.sessions.publishing import committing, judging, pushing, saving, taking_back
+from bot.sessions.publishing import committing, holding, judging, pushing, releasing, saving, taking_back
 from bot.sessions.publishing.work import Work
 from bot.sessions.services import Services
 from bot.store import sessions
@@ -17,21 +19,13 @@ from bot.store.sessions import Session, Turn
 
 async def run(services: Services, turn: Turn) -> Move:
     session = await sessions.session(services.store, turn.key.session)
-    if turn.kind in ("undo", "review"):
+    if turn.kind in _WITHOUT_WORK:
         return await _without_work(services, turn, session)
     assert turn.base_sha is not None
     async with services.cache.quarantine(session.repo_id) as quarantine:
         tree = await quarantine.admit(keeping.collected(services, turn), base=turn.base_sha)
         commit = await committing.commit(services, turn, quarantine, tree)
-        work = Work(services, turn, session, quarantine, commit)
-        held = await judging.held(work, tree) or await judging.not_allowed(work)
-        if held is not None:
-            return await saving.keep(work, End(turn.outcome or Outcome.REFUSED, turn.detail or held))
-        if turn.outcome is not None:
-            return await saving.rescue(work, End(turn.outcome, turn.detail or ""))
-        if not await sessions.begin_push(services.store, turn.key):
-            return detours.stopped(await sessions.turn(services.store, turn.key))
-        return await pushing.publish(work)
+        return await _decide(Work(services, turn, session, quarantine, commit), tree)
 
 
 async def _without_work(services: Services, turn: Turn, session: Session) -> Move:
@@ -40,6 +34,21 @@ async def _without_work(services: Services, turn: Turn, session: Session) -> Mov
         return End(turn.outcome, turn.detail or "")
     if not await sessions.begin_push(services.store, turn.key):
         return detours.stopped(await sessions.turn(services.store, turn.key))
-    if turn.kind == "undo":
-        return await taking_back.take_back(services, turn, session)
-    return await reviewing.publish(services, turn, session)
+    return await _WITHOUT_WORK[turn.kind](services, turn, session)
+
+
+_WITHOUT_WORK = {"undo": taking_back.take_back, "release": releasing.release, "review": reviewing.publish}
+
+
+async def _decide(work: Work, tree: str) -> Move:
+    turn, store = work.turn, work.services.store
+    judged, forbidden = await judging.judge(work, tree), await judging.not_allowed(work)
+    if judged.allowable and forbidden is None and turn.outcome is None:
+        return await holding.workflows(work, judged.allowable)
+    if (held := judged.held or forbidden) is not None:
+        return await saving.keep(work, End(turn.outcome or Outcome.REFUSED, turn.detail or held))
+    if turn.outcome is not None:
+        return await saving.rescue(work, End(turn.outcome, turn.detail or ""))
+    if not await sessions.begin_push(store, turn.key):
+        return detours.stopped(await sessions.turn(store, turn.key))
+    return await pushing.publish(replace(work, report=judged.report))

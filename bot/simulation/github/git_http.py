@@ -98,9 +98,11 @@ class GitHttp:
         self, scope: Scope, headers: dict[str, str], repo: Repository, person: Account | None
     ) -> dict[str, str]:
         rules = {
-            "protections": [(each.pattern, each.code, each.lines, each.reason) for each in repo.protections],
+            "protections": [(each.pattern, each.code, each.lines, each.reason, each.only) for each in repo.protections],
             "workflows": scope.get("forgehand.workflows", True),
             "max_file_bytes": repo.max_file_bytes,
+            "verified": sorted(repo.verified),
+            "secrets": repo.known_secrets,
         }
         settings = {
             "core.hooksPath": str(self._hooks),

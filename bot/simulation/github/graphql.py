@@ -1,4 +1,4 @@
-"""The two things of GraphQL that REST does not have: which discussions of a diff are resolved, and resolving one."""
+"""What REST does not have: which discussions of a diff are resolved, resolving one, and ending a draft."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from bot.simulation.github import auth, rest
+from bot.simulation.github import auth, rest, rest_git
 from bot.simulation.github.payloads import Json, node_id
 from bot.simulation.github.rest import Ask, Desk, answer
 from bot.simulation.github.state import Pull, Repository, ReviewComment
@@ -28,6 +28,10 @@ async def _answered(ask: Ask) -> Response:
     query, variables = str(ask.body.get("query", "")), ask.body.get("variables") or {}
     if "resolveReviewThread" in query:
         return answer(_resolve(ask, str(variables.get("id"))))
+    if "createCommitOnBranch" in query:
+        return answer(await rest_git.commit_on_branch(ask, variables.get("input") or {}))
+    if "markPullRequestReadyForReview" in query:
+        return answer(_make_ready(ask, str(variables.get("id"))))
     if "reviewThreads" in query:
         return answer({"data": {"repository": _threads(ask, variables)}})
     return answer({"errors": [{"message": "Parse error: the stand-in does not know this query"}]})
@@ -71,6 +75,20 @@ def _resolve(ask: Ask, wanted: str) -> Json:
                 each.resolved_by = each.resolved_by or ask.actor
                 ask.state.touch()
                 return {"data": {"resolveReviewThread": {"thread": {"id": wanted}}}}
+    return {"data": None, "errors": [{"message": f"Could not resolve to a node with the global id of '{wanted}'."}]}
+
+
+def _make_ready(ask: Ask, wanted: str) -> Json:
+    for repo in ask.token().installation.repos:
+        for pull in repo.pulls.values():
+            if node_id("PullRequest", pull.issue.id) != wanted:
+                continue
+            if not _may(ask, repo, ("pull_requests", "write")):
+                return {"data": None, "errors": [{"message": "Resource not accessible by integration"}]}
+            if pull.draft:
+                pull.draft = False
+                ask.desk.actions.pull_changed(pull, ask.actor, "ready_for_review")
+            return {"data": {"markPullRequestReadyForReview": {"pullRequest": {"id": wanted}}}}
     return {"data": None, "errors": [{"message": f"Could not resolve to a node with the global id of '{wanted}'."}]}
 
 

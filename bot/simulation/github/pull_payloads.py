@@ -228,7 +228,8 @@ def commit(state: State, repo: Repository, sha: str) -> Json:
     url = payloads.repo_url(state, repo)
     page = f"{state.url}/{repo.full_name}/commit"
     author, committer = (dict(zip(("name", "email", "date"), each, strict=True)) for each in (people[:3], people[3:]))
-    verification: dict[str, Any] = {"verified": False, "reason": "unsigned"}
+    is_verified = sha in repo.verified
+    verification: dict[str, Any] = {"verified": is_verified, "reason": "valid" if is_verified else "unsigned"}
     return {
         "sha": sha,
         "node_id": node_id("Commit", sha),

@@ -1,7 +1,7 @@
 """git's proc-receive hook: refuses refs in GitHub's words. Standard library only; runs as a script in a process of git.
 
-Its rules come as JSON in FORGEHAND_RULES: {"protections": [[pattern, code, lines, reason]], "workflows": bool,
-"max_file_bytes": int}. What is not refused falls through to git.
+Its rules come as JSON in FORGEHAND_RULES: {"protections": [[pattern, code, lines, reason, only]], "workflows": bool,
+"max_file_bytes": int, "verified": [sha], "secrets": [text]}. What is not refused falls through to git.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 
-Protection = tuple[str, str, list[str], str]
+Protection = tuple[str, str, list[str], str, str]
 Command = tuple[str, str, str]
 NO_SHA = "0" * 40
 
@@ -36,7 +36,7 @@ def read_section() -> list[str]:
 
 
 def git(*argv: str) -> list[str]:
-    out = subprocess.run(["git", *argv], capture_output=True, check=True).stdout
+    out = subprocess.run(["git", *argv], capture_output=True, check=argv[0] != "grep").stdout
     return out.decode("utf-8", "surrogateescape").split("\n")[:-1]
 
 
@@ -46,9 +46,20 @@ def say(*lines: str) -> None:
     sys.stderr.flush()
 
 
-def protected(ref: str, rules: list[Protection]) -> str | None:
-    for pattern, code, lines, reason in rules:
-        if ref.startswith("refs/heads/") and fnmatch.fnmatchcase(ref.removeprefix("refs/heads/"), pattern):
+def breaks(new: str, only: str, verified: list[str]) -> bool:
+    """Whether what is pushed is of the kind that a rule is about; a rule without one is about all."""
+    if not only or new == NO_SHA:
+        return not only
+    if only == "linear":
+        return bool(git("rev-list", "--merges", new, "--not", "--all"))
+    return not set(git("rev-list", new, "--not", "--all")) <= set(verified)
+
+
+def protected(new: str, ref: str, rules: list[Protection], verified: list[str]) -> str | None:
+    for pattern, code, lines, reason, only in rules:
+        if not ref.startswith("refs/heads/") or not fnmatch.fnmatchcase(ref.removeprefix("refs/heads/"), pattern):
+            continue
+        if breaks(new, only, verified):
             what = {
                 "GH006": f"GH006: Protected branch update failed for {ref}.",
                 "GH013": f"GH013: Repository rule violations found for {ref}.",
@@ -65,6 +76,27 @@ def workflow(new: str) -> str | None:
     if not names:
         return None
     return f"refusing to allow a GitHub App to create or update workflow `{names[0]}` without `workflows` permission"
+
+
+def secret(new: str, ref: str, known: list[str]) -> str | None:
+    """Push protection: on whatever ref, and however it is called."""
+    for commit in git("rev-list", new, "--not", "--all"):
+        for line in (
+            git("grep", "-I", "-n", "-F", *(part for one in known for part in ("-e", one)), commit, "--")
+            if known
+            else ()
+        ):
+            _, path, number, _ = line.split(":", 3)
+            say(
+                f"GH013: Repository rule violations found for {ref}.",
+                "",
+                "- GITHUB PUSH PROTECTION",
+                "    Resolve the following violations before pushing again",
+                "    - Push cannot contain secrets",
+                f"      locations: commit: {commit} path: {path}:{number}",
+            )
+            return "push declined due to repository rule violations"
+    return None
 
 
 def too_large(new: str, limit: int) -> str | None:
@@ -94,8 +126,10 @@ def judge(command: Command) -> str | None:
     """Why not, or None."""
     rules = json.loads(os.environ["FORGEHAND_RULES"])
     _, new, ref = command
-    refused = protected(ref, rules["protections"])
+    refused = protected(new, ref, rules["protections"], rules["verified"])
     if refused or new == NO_SHA:
+        return refused
+    if refused := secret(new, ref, rules["secrets"]):
         return refused
     if not rules["workflows"] and (refused := workflow(new)):
         return refused

@@ -185,6 +185,14 @@ async def list_labels(ask: Ask) -> Response:
     return paged(ask, issue.labels, lambda each: payloads.label(ask.state, issue.repo, each))
 
 
+async def get_label(ask: Ask) -> Response:
+    repo = ask.repo(*READ)
+    found = repo.labels.get(ask.param("name").lower())
+    if found is None:
+        raise Refusal(404, "Not Found")
+    return answer(payloads.label(ask.state, repo, found))
+
+
 async def add_labels(ask: Ask) -> Response:
     issue = _writable(ask)
     names = ask.body.get("labels")
@@ -227,4 +235,6 @@ ROUTES: Table = tuple(
         ("POST", "/{number}/labels", add_labels),
         ("DELETE", "/{number}/labels/{name}", remove_label),
     )
+) + tuple(
+    ("GET", f"{prefix}/labels/{{name}}", get_label) for prefix in ("/repos/{owner}/{repo}", "/repositories/{repo_id}")
 )

@@ -6,7 +6,7 @@ import asyncio
 
 from starlette.responses import Response
 
-from bot.simulation.github import gitstore, pull_payloads
+from bot.simulation.github import gitstore, payloads, pull_payloads
 from bot.simulation.github.auth import Refusal
 from bot.simulation.github.payloads import Json
 from bot.simulation.github.rest import Ask, Table, answer, invalid, paged
@@ -192,6 +192,26 @@ async def dismiss_review(ask: Ask) -> Response:
     return answer(pull_payloads.review(ask.state, found))
 
 
+async def request_reviewers(ask: Ask) -> Response:
+    """All of them or none."""
+    pull = _pull(ask, WRITE)
+    wanted = [ask.state.account(str(each)) for each in ask.body.get("reviewers") or []]
+    repo = pull.issue.repo
+    if any(each is None or each.type != "User" or repo.role(each) == "none" for each in wanted):
+        text = (
+            "Reviews may only be requested from collaborators. One or more of the users or teams you specified is not"
+        )
+        raise Refusal(422, f"{text} a collaborator of the {repo.full_name} repository.")
+    if pull.issue.author in wanted:
+        raise Refusal(422, "Review cannot be requested from pull request author.")
+    for each in wanted:
+        if each is not None and each not in pull.requested:
+            pull.requested.append(each)
+            told = payloads.user(ask.state, each)
+            ask.desk.actions.pull_changed(pull, ask.actor, "review_requested", requested_reviewer=told)
+    return await _full(ask, pull, 201)
+
+
 async def create_review(ask: Ask) -> Response:
     pull = _pull(ask, WRITE)
     verdict = VERDICTS.get(str(ask.body.get("event", "")))
@@ -250,5 +270,6 @@ ROUTES: Table = tuple(
         ("GET", "/{number}/reviews/{review_id}/comments", list_comments_of_review),
         ("PUT", "/{number}/reviews/{review_id}/dismissals", dismiss_review),
         ("GET", "/{number}/comments", list_review_comments),
+        ("POST", "/{number}/requested_reviewers", request_reviewers),
     )
 )

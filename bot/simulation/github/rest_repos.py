@@ -11,6 +11,7 @@ from bot.simulation.github import auth, gitstore, payloads, pull_payloads
 from bot.simulation.github.auth import Refusal
 from bot.simulation.github.payloads import Json
 from bot.simulation.github.rest import Ask, Table, answer, nothing, paged
+from bot.simulation.github.rest_git import ref_payload
 from bot.simulation.github.state import Repository
 
 INLINE_LIMIT = 1024 * 1024
@@ -176,26 +177,22 @@ async def get_branch(ask: Ask) -> Response:
     return answer(whole | {"protection_url": f"{url}/protection"})
 
 
-def _ref(ask: Ask, repo: Repository, name: str, sha: str) -> Json:
-    url = f"{payloads.repo_url(ask.state, repo)}/git"
-    target = {"type": "commit", "sha": sha, "url": f"{url}/commits/{sha}"}
-    return {"ref": name, "node_id": payloads.node_id("Ref", name), "url": f"{url}/{name}", "object": target}
-
-
 async def get_ref(ask: Ask) -> Response:
     repo = ask.repo("contents:read")
     name = f"refs/{ask.param('ref')}"
     sha = gitstore.ref(repo.path, name) if ".." not in name else None
     if sha is None:
         raise Refusal(404, "Not Found")
-    return answer(_ref(ask, repo, name, sha))
+    return answer(ref_payload(ask, repo, name, sha))
 
 
 async def matching_refs(ask: Ask) -> Response:
     repo = ask.repo("contents:read")
     wanted = f"refs/{ask.param('ref')}"
     found = [(f"refs/{name}", sha) for name, sha in sorted(gitstore.refs(repo.path).items())]
-    return paged(ask, [each for each in found if each[0].startswith(wanted)], lambda each: _ref(ask, repo, *each))
+    return paged(
+        ask, [each for each in found if each[0].startswith(wanted)], lambda each: ref_payload(ask, repo, *each)
+    )
 
 
 async def delete_ref(ask: Ask) -> Response:

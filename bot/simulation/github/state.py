@@ -268,6 +268,8 @@ class Protection:
     code: str = "GH006"
     lines: tuple[str, ...] = ("Changes must be made through a pull request.",)
     reason: str = "protected branch hook declined"
+    only: str = ""
+    """`signatures`: about commits that are not verified; `linear`: about merges; empty: about every push."""
 
 
 @dataclass(eq=False)
@@ -306,6 +308,15 @@ class Repository:
     checks: dict[int, CheckRun] = field(default_factory=dict)
     workflows: dict[int, WorkflowRun] = field(default_factory=dict)
     protections: list[Protection] = field(default_factory=list)
+    verified: set[str] = field(default_factory=set)
+    """Commits that carry a signature which GitHub holds for good."""
+    signs: bool = True
+    """Whether GitHub signs what its own API makes; a GitHub Enterprise Server may not."""
+    reuses_trees: bool = True
+    """Whether the API knows trees that came by a push to a ref that is no branch."""
+    made_trees: set[str] = field(default_factory=set)
+    known_secrets: list[str] = field(default_factory=list)
+    """What push protection lets nobody push."""
     pushes: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from bot.simulation.github import gitstore, payloads
 from bot.simulation.github.gitstore import Content
 from bot.simulation.github.payloads import Json
-from bot.simulation.github.state import Account, Installation, Protection, Repository
+from bot.simulation.github.state import Account, Installation, Label, Protection, Repository
 from bot.simulation.github.world import World
 
 
@@ -130,11 +130,14 @@ class Repos(World):
         gitstore.set_ref(repo.path, f"refs/heads/{branch}", sha)
         self.actions.refs_changed(repo, before, _branches(repo), self.person(by))
 
-    def protect(self, repo: Repository, pattern: str, *lines: str, ruleset: bool = False) -> None:
+    def protect(self, repo: Repository, pattern: str, *lines: str, ruleset: bool = False, only: str = "") -> None:
         """Refuse pushes to branches like the pattern; `lines` are what GitHub says, `ruleset` words it as GH013."""
         code, reason = ("GH013", "push declined due to repository rule violations") if ruleset else ("GH006", "")
-        rule = Protection(pattern, code, lines or Protection.lines, reason or Protection.reason)
+        rule = Protection(pattern, code, lines or Protection.lines, reason or Protection.reason, only)
         repo.protections.append(rule)
+
+    def create_label(self, repo: Repository, name: str) -> None:
+        repo.labels[name.lower()] = Label(self.state.new_id(), name)
 
     def rename_repo(self, repo: Repository, name: str) -> None:
         """Its old address leads to the new one, as at GitHub."""

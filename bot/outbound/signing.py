@@ -1,0 +1,80 @@
+"""Commits that GitHub makes for us and signs, and the refs that are moved to them: never by force."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from bot.errors import GitHubRefused, NotFound
+from bot.git.changes import Change
+from bot.github import writes
+from bot.github.client import GitHubApp
+from bot.github.types import FileChanges, MadeCommit, Purpose
+from bot.models import Thread
+from bot.outbound.pace import Pace
+
+CHUNK = 100
+"""Entries of a tree in one request: larger ones have timed out."""
+
+
+class SignedCommits:
+    """`clean` makes a message harmless. Every method may be repeated: what is made twice is seen by nobody."""
+
+    def __init__(self, app: GitHubApp, pace: Pace, clean: Callable[[str], str]) -> None:
+        self._app = app
+        self._pace = pace
+        self._clean = clean
+
+    async def make(
+        self, thread: Thread, purpose: Purpose, *, message: str, tree: str, parents: Sequence[str]
+    ) -> MadeCommit:
+        """GitHubRefused with 404 or 422 where it does not know the tree."""
+        at = self._app.installation(thread.installation)
+        async with self._pace.turn(at.id):
+            fields = {"message": self._clean(message), "tree": tree, "parents": list(parents)}
+            return await writes.create_commit(at, thread.repo, fields, purpose)
+
+    async def make_tree(self, thread: Thread, purpose: Purpose, base: str, changes: Sequence[Change]) -> str:
+        """From blobs that are at GitHub already."""
+        at, tree = self._app.installation(thread.installation), base
+        for start in range(0, len(changes), CHUNK):
+            async with self._pace.turn(at.id):
+                entries = [_entry(change) for change in changes[start : start + CHUNK]]
+                tree = await writes.create_tree(at, thread.repo, tree, entries, purpose)
+        return tree
+
+    async def commit_on_branch(
+        self, thread: Thread, purpose: Purpose, branch: str, expected: str, *, message: str, files: FileChanges
+    ) -> None:
+        """GitHubRefused where the branch does not stand at `expected`."""
+        at, text = self._app.installation(thread.installation), self._clean(message)
+        async with self._pace.turn(at.id):
+            await writes.commit_on_branch(
+                at, thread.repo, branch, expected=expected, message=text, files=files, purpose=purpose
+            )
+
+    async def set_branch(self, thread: Thread, purpose: Purpose, branch: str, sha: str, *, new: bool) -> None:
+        """Made, or moved forward."""
+        at = self._app.installation(thread.installation)
+        async with self._pace.turn(at.id):
+            if new:
+                await writes.create_ref(at, thread.repo, f"refs/heads/{branch}", sha, purpose)
+            else:
+                await writes.move_ref(at, thread.repo, f"heads/{branch}", sha, purpose)
+
+    async def drop(self, thread: Thread, ref: str) -> None:
+        """A ref of ours that is no branch; gone already is gone."""
+        at = self._app.installation(thread.installation)
+        try:
+            async with self._pace.turn(at.id):
+                await writes.delete_ref(at, thread.repo, ref.removeprefix("refs/"))
+        except NotFound:
+            return
+        except GitHubRefused as refused:
+            if refused.status != 422:  # "Reference does not exist"
+                raise
+
+
+def _entry(change: Change) -> dict[str, str | None]:
+    mode = change.old_mode if change.is_deleted else change.new_mode
+    kind = "commit" if mode == "160000" else "blob"
+    return {"path": change.path, "mode": mode, "type": kind, "sha": None if change.is_deleted else change.sha}

@@ -1,0 +1,93 @@
+"""A repository's own template for pull requests, with what we know put where it asks for it; pure.
+
+Its headings are looked through for what they ask; whatever is not ours to say, boxes to tick above all, stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+PLACES = tuple(
+    f"{folder}pull_request_template.{kind}" for folder in (".github/", "", "docs/") for kind in ("md", "txt")
+)
+"""Where GitHub looks for it, whatever the case of the letters."""
+MAX_TEMPLATE = 20_000
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.+?)[ \t#]*$")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_ASKS = {
+    "done": re.compile(r"summar|descri|what\b|change|overview|purpose|detail|about", re.IGNORECASE),
+    "link": re.compile(r"issue|ticket|relate|fixes|closes|resolves|reference", re.IGNORECASE),
+    "verified": re.compile(r"\btest|verif|how .*(?:checked|validated)", re.IGNORECASE),
+}
+_NOT_OURS = re.compile(r"\btype\b|checklist|screenshot|breaking|before (?:you|submit)|risk|deploy|todo", re.IGNORECASE)
+
+
+@dataclass
+class _Section:
+    heading: str = ""
+    lines: list[str] = field(default_factory=list)
+
+    def text(self, ours: str) -> str:
+        """What we say comes first; the template's own lines, which are its prompts and boxes, stay below."""
+        rest = re.sub(r"\n{3,}", "\n\n", "\n".join(self.lines)).strip("\n")
+        return "\n\n".join(part for part in (self.heading.strip(), ours, rest) if part.strip())
+
+
+@dataclass(frozen=True)
+class Filled:
+    text: str
+    taken: frozenset[str]
+    """Which of ours it had a place for."""
+
+
+def find(paths: tuple[str, ...]) -> str | None:
+    """The one that GitHub would offer."""
+    known = {path.lower(): path for path in reversed(paths)}
+    return next((known[place] for place in PLACES if place in known), None)
+
+
+def fill(template: str, ours: dict[str, str]) -> Filled:
+    """`ours`: `done`, `link` and `verified`, as markdown that cannot act."""
+    sections = _sections(_plain(template))
+    taken: dict[str, _Section] = {}
+    for what, asks in _ASKS.items():
+        for section in sections:
+            is_free = all(section is not one for one in taken.values())
+            if is_free and asks.search(section.heading) and not _NOT_OURS.search(section.heading):
+                taken[what] = section
+                break
+    said = {id(section): ours[what] for what, section in taken.items()}
+    parts = [section.text(said.get(id(section), "")) for section in sections]
+    return Filled(_balanced("\n\n".join(part for part in parts if part)), frozenset(taken))
+
+
+def _plain(template: str) -> str:
+    """Without what only its authors read: in our hands a comment would become text."""
+    text = template[:MAX_TEMPLATE].replace("\r\n", "\n").removeprefix("\ufeff")
+    return _COMMENT.sub("", _FRONT_MATTER.sub("", text))
+
+
+def _sections(text: str) -> list[_Section]:
+    found, fence = [_Section()], ""
+    for line in text.split("\n"):
+        if mark := _FENCE.match(line):
+            if not fence:
+                fence = mark[1]
+            elif mark[1].startswith(fence):
+                fence = ""
+        if not fence and _HEADING.match(line):
+            found.append(_Section(line))
+        else:
+            found[-1].lines.append(line)
+    if fence:  # else what follows the template would be code
+        found[-1].lines.append(fence)
+    return found
+
+
+def _balanced(text: str) -> str:
+    """What it unfolds it also closes, so that nothing of ours hides in it."""
+    opened = len(re.findall(r"<details\b", text, re.IGNORECASE)) - len(re.findall(r"</details>", text, re.IGNORECASE))
+    return text + "\n\n</details>" * max(0, opened)

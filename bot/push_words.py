@@ -1,0 +1,104 @@
+"""Every sentence on a push that did not happen: held for a person, refused by the remote, or too late; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from bot import endings
+from bot.command_options import shown
+
+MOST_NAMED = 10
+_SIGNED = re.compile(r"verified signatures|signed commits|must be signed", re.IGNORECASE)
+_SIGNATURES = "signatures"
+_RULE = (
+    "Let the App past this rule for branches of its own, or choose other names with `branch` in "
+    "`.github/forgehand.yml`, then ask again."
+)
+_ADVICE = {
+    _SIGNATURES: "The rule wants signed commits: with `commits: verified` in `.github/forgehand.yml` they are made "
+    "through GitHub's API, which signs them.",
+    "secret": "Have the secret taken out of the change, or let it through where GitHub says, and ask again.",
+    "file_size": "Have the file left out or stored elsewhere, and ask again.",
+    "lfs": "An object of Git LFS is missing at GitHub: have the file left as it was, or upload it, and ask again.",
+    "protected": _RULE,
+    "rules": _RULE,
+    "unverified": "`commits: verified` stands in `.github/forgehand.yml`, so nothing was pushed unsigned instead. On "
+    "GitHub Enterprise Server an administrator switches on the signing of commits that are made on the web.",
+    "permission": "The App needs *Contents: Read and write* here; its installation's settings show what it has.",
+}
+"""By the kind of a refusal: what its readers can do."""
+
+
+def held(paths: Sequence[str], sha: str, patch: str, days: int, *, cut: bool) -> str:
+    """`patch` is what the held files bring."""
+    rest = "\n\n(Shortened: look at the rest in the bundle named below before you say yes.)" if cut else ""
+    more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
+    named = ", ".join(shown(path, 200) for path in paths[:MOST_NAMED])
+    return (
+        f"Nothing was pushed: workflow files run with the repository's secrets, and this changes {named}{more}. The "
+        f"whole commit `{sha[:12]}` is held for {days} days until somebody with write access has looked:\n\n"
+        f"{endings.fenced(patch)}{rest}"
+    )
+
+
+def waits(words: str, approval_id: str) -> str:
+    return f"{words}\n\nIt waits under the name `{approval_id}`."
+
+
+def takes_a_yes(words: str, slug: str, sha: str, days: int) -> str:
+    """The remote itself found workflow files in a push."""
+    return (
+        f"GitHub refused the push for the workflow files that it carries:\n\n{endings.fenced(words)}\n\n"
+        f"They take a yes by somebody with write access, which pushes commit `{sha[:12]}` as it is; it is held for "
+        f"{days} days. {_remedy(slug)}"
+    )
+
+
+def no_permission(words: str, slug: str, sha: str, days: int) -> str:
+    return (
+        f"GitHub takes no workflow files from this App:\n\n{endings.fenced(words)}\n\n{_remedy(slug)} Then another yes "
+        f"pushes commit `{sha[:12]}` as it is; it is held for {days} days."
+    )
+
+
+def _remedy(slug: str) -> str:
+    return (
+        f"For that, {shown(slug, 60)} needs the permission **Workflows: Read and write**: the App's owner gives it "
+        "(the App's settings, *Permissions & events*), and an owner of this account accepts it in the installation's "
+        "settings."
+    )
+
+
+def refused(words: str, kind: str) -> str:
+    """The remote's words, and what can be done; it is not tried again."""
+    advice = _ADVICE.get(_SIGNATURES if _SIGNED.search(words) else kind, "")
+    return endings.push_refused(words) + (f"\n\n{advice}" if advice else "")
+
+
+def labels_missing(labels: Sequence[str]) -> str:
+    named = ", ".join(shown(label, 60) for label in labels)
+    return f"Not labelled with {named}: `.github/forgehand.yml` names it, but this repository has no such label."
+
+
+def not_signed(reason: str) -> str:
+    return f"GitHub made the commit but did not sign it (verification: {shown(reason, 60)})."
+
+
+def another_tree(ours: str, theirs: str) -> str:
+    return f"GitHub made a commit with another content than ours: tree {theirs[:12]} instead of {ours[:12]}."
+
+
+def outdated() -> str:
+    return (
+        "Nothing was pushed: since this commit was held, the conversation has gone on elsewhere, so it no longer fits. "
+        "Ask for the change again."
+    )
+
+
+def too_late() -> str:
+    return "Nothing was pushed: the time in which the held commit could be let go is over. Ask for the change again."
+
+
+def lost() -> str:
+    return "Nothing was pushed: the held commit is no longer on this host. Ask for the change again."

@@ -1,0 +1,75 @@
+"""Where GitHub does not sign what it is asked to commit: the one call that commits on a branch, and always signs.
+
+It takes whole files of the plainest kind and one parent, and its commit is on the branch at once. So it is used for
+nothing else, from exactly the place where the branch is to stand, and looked for before it is made a second time.
+"""
+
+from __future__ import annotations
+
+from bot import push_words
+from bot.errors import GitHubRefused
+from bot.git.changes import ABSENT, Change
+from bot.git.commits import Facts
+from bot.git.errors import PushRefused, Refusal
+from bot.github.types import FileChanges, MadeCommit, Purpose
+from bot.sessions.publishing.work import Work
+
+PLAIN = ("100644", ABSENT)
+MAX_BYTES = 20 << 20
+"""Of all contents: GitHub takes about twice as much, in base64 and with all the rest."""
+
+
+async def commit(work: Work, branch: str, purpose: Purpose, facts: Facts) -> str | None:
+    """The commit at which the branch then stands; None where the change is not of the kind that this can carry."""
+    changes = await _carried(work, facts)
+    if changes is None:
+        return None
+    [parent] = facts.parents
+    thread, commits = work.session.thread, work.services.outbound.commits
+    made = await found(work, branch, facts)
+    if made is None:
+        new = work.turn.tip_sha is None and await _stands(work, branch) is None
+        if new:
+            await commits.set_branch(thread, purpose, branch, parent, new=True)
+        try:
+            files = await _files(work, changes)
+            await commits.commit_on_branch(thread, purpose, branch, parent, message=facts.message, files=files)
+        except GitHubRefused:
+            if await found(work, branch, facts) is None:
+                if new and await _stands(work, branch) == parent:
+                    await commits.drop(thread, f"refs/heads/{branch}")
+                raise
+        made = await found(work, branch, facts)
+    if made is None or not made.verified:
+        raise PushRefused(Refusal.UNVERIFIED, push_words.not_signed(made.reason if made else "unknown"))
+    return made.sha
+
+
+async def found(work: Work, branch: str, facts: Facts) -> MadeCommit | None:
+    """What an earlier try has made: our content, right on top of where the branch was."""
+    stands = await _stands(work, branch)
+    if stands is None or (stands,) == facts.parents:
+        return None
+    reads = work.services.github.installation(work.session.installation_id)
+    made = await reads.made_commit(work.session.thread.repo, stands)
+    return made if made.tree == facts.tree and made.parents == facts.parents else None
+
+
+async def _stands(work: Work, branch: str) -> str | None:
+    reads = work.services.github.installation(work.session.installation_id)
+    return await reads.branch_sha(work.session.thread.repo, branch)
+
+
+async def _carried(work: Work, facts: Facts) -> list[Change] | None:
+    if len(facts.parents) != 1 or facts.parents[0] not in (work.turn.tip_sha, work.turn.base_sha):
+        return None
+    if work.turn.tip_sha not in (None, facts.parents[0]):
+        return None
+    changes = await work.quarantine.changes(facts.parents[0], facts.tree)
+    plain = all(one.old_mode in PLAIN and one.new_mode in PLAIN for one in changes)
+    return changes if plain and sum(one.size for one in changes) <= MAX_BYTES else None
+
+
+async def _files(work: Work, changes: list[Change]) -> FileChanges:
+    additions = {change.path: content async for change, content in work.quarantine.blobs(changes)}
+    return FileChanges(additions, tuple(change.path for change in changes if change.is_deleted))

@@ -1,0 +1,84 @@
+"""A held commit that somebody has let go: looked at again by the rules of now, and pushed as it is, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from bot import push_words, repo_config
+from bot.git.errors import RefMissing
+from bot.github.types import Purpose
+from bot.models import Outcome, Step, TurnKey
+from bot.sessions import keeping, openness
+from bot.sessions.moves import End, Move, To
+from bot.sessions.publishing import judging, pushing, saving
+from bot.sessions.publishing.work import Work
+from bot.sessions.remote import remote_access
+from bot.sessions.services import Services
+from bot.store import approvals, sessions
+from bot.store.approvals import Approval, Standing
+from bot.store.sessions import Session, Turn
+
+
+async def prepare(services: Services, turn: Turn) -> Move:
+    """Straight to the push, with what the turn that is let go has found out."""
+    session = await sessions.session(services.store, turn.key.session)
+    approval = await _approval(services, turn)
+    if approval.state is not Standing.APPROVED or (approval.answered_at or 0.0) > approval.expires_at:
+        return End(Outcome.REFUSED, push_words.too_late())
+    if session.branch != approval.matter["branch"] or not await _is_open(services, session):
+        return End(Outcome.REFUSED, push_words.outdated())
+    await openness.check(services, turn, session)
+    held = await sessions.turn(services.store, approval.key)
+    assert held.base_sha is not None
+    repo = session.thread.repo
+    raw = await services.github.installation(session.installation_id).file(repo, repo_config.PATH, repo.default_branch)
+    config = repo_config.parse(raw)
+    access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
+    try:
+        await services.cache.fetch(session.repo_id, access, held.base_sha)
+    except RefMissing:
+        return End(Outcome.REFUSED, push_words.outdated())
+    columns = {
+        "base": held.base,
+        "base_sha": held.base_sha,
+        "tip_sha": held.tip_sha,
+        "config": repo_config.dump(config),
+        "agent_result": held.agent_result,
+        "undoes": held.undoes,
+    }
+    return To(Step.PUBLISH, columns)
+
+
+async def _is_open(services: Services, session: Session) -> bool:
+    """The pull request that the commit is for, where there is one."""
+    if session.pull_number is None:
+        return True
+    reads = services.github.installation(session.installation_id)
+    return (await reads.pull(session.thread.repo, session.pull_number)).state == "open"
+
+
+async def release(services: Services, turn: Turn, session: Session) -> Move:
+    """Safe to repeat: the same commit at the branch is the same push."""
+    if turn.outcome is not None:
+        return End(turn.outcome, turn.detail or "")
+    approval = await _approval(services, turn)
+    held = await sessions.turn(services.store, approval.key)
+    done_by = await sessions.turn(services.store, TurnKey(session.id, approval.matter["done_by"]))
+    bundle = keeping.path(services, held)
+    if not await asyncio.to_thread(bundle.exists):
+        return End(Outcome.REFUSED, push_words.lost())
+    async with services.cache.quarantine(session.repo_id) as quarantine:
+        tree = await quarantine.readmit(bundle, str(approval.matter["commit"]))
+        work = Work(services, turn, session, quarantine, str(approval.matter["commit"]), done_by=done_by)
+        judged = await judging.judge(work, tree)
+        held_back = judged.held or await judging.not_allowed(work)
+        if held_back is not None:
+            return await saving.keep(work, End(Outcome.REFUSED, held_back))
+        return await pushing.publish(replace(work, report=judged.report))
+
+
+async def _approval(services: Services, turn: Turn) -> Approval:
+    approval = await approvals.get(services.store, turn.approval or "")
+    assert approval is not None
+    return approval

@@ -1,0 +1,134 @@
+"""`commits: verified`: the same trees as commits that GitHub makes and signs, on the branch by a ref that is moved.
+
+Our commits travel to GitHub by a ref that is no branch. Whatever is made there of them is noted before the next step,
+so that a repetition goes on where it was; the only thing that anybody sees is the branch, and it moves once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot import push_words
+from bot.errors import GitHubRefused
+from bot.git import remote
+from bot.git.commits import Facts
+from bot.git.errors import PushRaced, PushRefused, Refusal
+from bot.github.types import MadeCommit, Purpose
+from bot.sessions.publishing import on_branch
+from bot.sessions.publishing.work import Work
+from bot.sessions.remote import remote_access
+from bot.store import sessions, signed
+
+
+class NotSigned(PushRefused):
+    """GitHub has made the commit, and does not vouch for it."""
+
+
+async def land(work: Work, branch: str, purpose: Purpose) -> str:
+    """The commit at which the branch then stands. PushRefused also where GitHub does not sign: never ours instead."""
+    temporary = f"refs/forgehand/signing/{work.turn.key.session}-{work.turn.key.n}"
+    try:
+        known = await signed.of(work.services.store, work.session.id, work.commit)
+        if known is None or await _stands(work, branch) != known:
+            known = await _moved(work, branch, purpose, temporary)
+    except (PushRefused, PushRaced):
+        await _drop(work, temporary)
+        raise
+    await _drop(work, temporary)
+    return known
+
+
+async def _moved(work: Work, branch: str, purpose: Purpose, temporary: str) -> str:
+    expected, facts = work.turn.tip_sha, await work.quarantine.facts(work.commit)
+    if (actual := await _stands(work, branch)) != expected:
+        return await _begun(work, branch, purpose, facts, actual)
+    access = await remote_access(work.services, work.session.thread, purpose)
+    if expected is None:
+        await work.quarantine.require_free(access, branch)
+    await work.quarantine.push(access, work.commit, temporary, expect=None)
+    try:
+        sha = await _signed(work, purpose)
+    except NotSigned:
+        if (made := await on_branch.commit(work, branch, purpose, facts)) is None:
+            raise
+        await signed.put(work.services.store, work.session.id, work.commit, made)
+        return made
+    await _set(work, branch, sha, purpose)
+    return sha
+
+
+async def _begun(work: Work, branch: str, purpose: Purpose, facts: Facts, actual: str | None) -> str:
+    """The branch stands elsewhere: by an earlier try of the way that commits on it directly, or by somebody else."""
+    half = work.turn.tip_sha is None and (actual,) == facts.parents
+    if not half and await on_branch.found(work, branch, facts) is None:
+        raise PushRaced(branch, actual)
+    made = await on_branch.commit(work, branch, purpose, facts)
+    if made is None:
+        raise PushRaced(branch, actual)
+    await signed.put(work.services.store, work.session.id, work.commit, made)
+    return made
+
+
+async def _set(work: Work, branch: str, sha: str, purpose: Purpose) -> None:
+    expected = work.turn.tip_sha
+    try:
+        await work.services.outbound.commits.set_branch(work.session.thread, purpose, branch, sha, new=expected is None)
+    except GitHubRefused as refused:
+        if (actual := await _stands(work, branch)) not in (sha, expected):
+            raise PushRaced(branch, actual) from None
+        if actual != sha:
+            raise remote.refusal(refused.message, "") from None
+
+
+async def _stands(work: Work, branch: str) -> str | None:
+    reads = work.services.github.installation(work.session.installation_id)
+    return await reads.branch_sha(work.session.thread.repo, branch)
+
+
+async def _signed(work: Work, purpose: Purpose) -> str:
+    """What GitHub has made of the commit, and of those of ours below it that are on no branch yet."""
+    store, session = work.services.store, work.session.id
+    saved = await _saved(work)
+    chain = [await work.quarantine.facts(work.commit)]
+    while len(chain[0].parents) == 1 and chain[0].parents[0] in saved:
+        chain.insert(0, await work.quarantine.facts(chain[0].parents[0]))
+    for facts in chain:
+        if await signed.of(store, session, facts.sha) is None:
+            parents = [await signed.of(store, session, one) or one for one in facts.parents]
+            made = await _made(work, purpose, facts, parents)
+            await signed.put(store, session, facts.sha, made.sha)
+    sha = await signed.of(store, session, work.commit)
+    assert sha is not None
+    return sha
+
+
+async def _saved(work: Work) -> set[str]:
+    """Commits of turns that were cut short: they lie on refs of ours, unsigned, and go along with what follows them."""
+    turns = await sessions.turns_of(work.services.store, work.session.id)
+    return {one.commit_sha for one in turns if one.rescue_ref is not None and one.commit_sha is not None}
+
+
+async def _made(work: Work, purpose: Purpose, facts: Facts, parents: Sequence[str]) -> MadeCommit:
+    """Refused where it has no signature that GitHub holds for good, or another content than ours."""
+    thread, commits = work.session.thread, work.services.outbound.commits
+    try:
+        made = await commits.make(thread, purpose, message=facts.message, tree=facts.tree, parents=parents)
+    except GitHubRefused as refused:
+        if refused.status not in (404, 422) or not facts.parents:
+            raise
+        changes = await work.quarantine.changes(facts.parents[0], facts.tree)
+        base = (await work.quarantine.facts(facts.parents[0])).tree
+        tree = await commits.make_tree(thread, purpose, base, changes)
+        made = await commits.make(thread, purpose, message=facts.message, tree=tree, parents=parents)
+    if made.tree != facts.tree:
+        raise PushRefused(Refusal.UNVERIFIED, push_words.another_tree(facts.tree, made.tree))
+    if not made.verified:
+        raise NotSigned(Refusal.UNVERIFIED, push_words.not_signed(made.reason))
+    return made
+
+
+async def _drop(work: Work, ref: str) -> None:
+    try:
+        await work.services.outbound.commits.drop(work.session.thread, ref)
+    except GitHubRefused:  # it is no branch, and does no harm where it is
+        return

@@ -1,0 +1,212 @@
+"""Pulls, publishing: the pull request is as its repository wants it, and points out what its readers should look at."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.simulation.anthropic import Call, Say, Script
+from bot.simulation.github import gitstore
+from bot.simulation.github.state import Pull
+from tests.test_pulls_publish_held import does
+from tests.world import World
+
+CONFIG = ".github/forgehand.yml"
+TEMPLATE = "<!-- hello -->\n## Description\n\n## Checklist\n\n- [ ] I ran the tests\n- [x] I read the rules\n"
+
+
+async def opened(world: World, config: str = "", command: str = "echo x > a.txt", words: str = "Cap it.") -> Pull:
+    if config:
+        world.github.commit(world.repo, "main", {CONFIG: config}, by="alice")
+    world.model.default(does(command, words))
+    async with world.bot():
+        world.say("/claude fix this")
+        assert await world.outcome() == "pull_request", world.replies()[0].body
+    [pull] = world.pulls()
+    return pull
+
+
+async def test_pulls_a_plain_change_has_no_report_and_links_without_closing(world: World) -> None:
+    pull = await opened(world, words="Cap it.\n\nFixes #1")
+    body = str(pull.body)
+    assert body.startswith(f"For #{world.issue.number}\n") and "Look closely" not in body
+    assert "Fixes #1" not in body and pull.draft
+    assert [one.login for one in pull.requested] == ["alice"]
+
+
+@pytest.mark.acceptance("E07")
+async def test_pulls_what_stands_out_is_told(world: World) -> None:
+    command = (
+        "mkdir -p auth && echo x > auth/login.py && head -c 3000 /dev/urandom > logo.png && "
+        "echo '{}' > package-lock.json && echo 'echo hi' > run.sh && chmod +x run.sh && ln -s a.txt link && "
+        "echo x > a.txt"
+    )
+    pull = await opened(world, "paths: {sensitive: ['auth/**']}\n", command)
+    report = str(pull.body).partition("### Look closely at")[2].partition("<details>")[0]
+    assert "`auth/login.py`" in report and "`auth/**`" in report
+    for line in (
+        "Lock files**: `package-lock.json`",
+        "executable**: `run.sh`",
+        "files**: `logo.png`",
+        "Links**: `link`",
+    ):
+        assert line in report, report
+
+
+async def test_pulls_the_template_is_filled_and_its_boxes_are_not_ours_to_tick(world: World) -> None:
+    world.github.commit(world.repo, "main", {"docs/Pull_Request_Template.md": TEMPLATE}, by="alice")
+    body = str((await opened(world)).body)
+    assert "## Description\n\nCap it." in body and "## Checklist\n\n- [ ] I ran the tests\n- [x] I read" in body, body
+    assert "hello" not in body and "### Done" not in body and "### Verified" in body
+
+
+async def test_pulls_the_config_decides_on_closing_labels_review_and_template(world: World) -> None:
+    world.github.create_label(world.repo, "bot")
+    world.github.commit(world.repo, "main", {".github/pull_request_template.md": TEMPLATE}, by="alice")
+    config = "draft: false\npull: {closes: true, labels: [Bot, absent], request_review: false, template: false}\n"
+    pull = await opened(world, config)
+    assert str(pull.body).startswith(f"Closes #{world.issue.number}\n") and "Checklist" not in str(pull.body)
+    assert [one.name for one in pull.issue.labels] == ["bot"] and "absent" not in world.repo.labels
+    assert "Not labelled with `absent`" in world.replies()[0].body
+    assert not pull.requested and not pull.draft
+
+
+@pytest.mark.parametrize(("checks", "draft"), [("[]", True), ("['true']", False), ("['true', 'false']", True)])
+async def test_pulls_are_drafts_until_verified(world: World, checks: str, draft: bool) -> None:
+    pull = await opened(world, f"draft: until_verified\nchecks: {checks}\n")
+    assert pull.draft is draft
+
+
+async def test_pulls_end_as_drafts_once_a_later_push_is_verified(world: World) -> None:
+    pull = await opened(world, "draft: until_verified\nchecks: ['test -f good.txt']\n")
+    assert pull.draft
+    async with world.bot():
+        world.model.default(does("echo x > other.txt"))
+        world.say("/claude more")
+        assert await world.outcome(2) == "pushed" and pull.draft
+        world.model.default(does("echo x > good.txt"))
+        world.say("/claude make it good")
+        assert await world.outcome(3) == "pushed" and not pull.draft
+
+
+async def test_pulls_go_to_the_branch_that_was_named_under_a_name_of_the_repositorys_choice(world: World) -> None:
+    world.github.commit(world.repo, "release", {"a.txt": "old"}, by="alice")
+    world.github.commit(world.repo, "main", {CONFIG: "branch: 'bots/{thread}/{session}'\nbase: nowhere\n"}, by="alice")
+    world.model.default(does("echo x > b.txt"))
+    async with world.bot():
+        world.say("/claude --base release fix this")
+        assert await world.outcome() == "pull_request", world.replies()[0].body
+    [pull] = world.pulls()
+    assert pull.base == "release" and pull.head == f"bots/{world.issue.number}/{world.states()[0]['session']}"
+
+
+@pytest.mark.acceptance("E01")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "true",
+        "echo x > a.txt && rm a.txt",
+        "mkdir -p build && echo x > build/out",
+        "git -c user.name=x -c user.email=x@x commit -q --allow-empty -m empty",
+        "echo x > a.txt && git add a.txt && git -c user.name=x -c user.email=x@x commit -qm one && "
+        "git -c user.name=x -c user.email=x@x revert --no-edit HEAD",
+    ],
+    ids=["nothing", "made and removed", "ignored", "an empty commit", "commit and revert"],
+)
+async def test_pulls_none_for_work_that_changes_nothing(world: World, command: str) -> None:
+    world.github.commit(world.repo, "main", {".gitignore": "build/\n"}, by="alice")
+    world.model.default(Script([Call("Bash", {"command": command, "description": "Work"}), Say("Done.")]))
+    async with world.bot():
+        world.say("/claude fix this")
+        outcome = await world.outcome()
+    assert outcome == "no_change", world.replies()[0].body
+    assert world.repo.branches().keys() == {"main"} and not world.pulls()
+
+
+@pytest.mark.acceptance("E08")
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("ln -s /etc/passwd link", "link"),
+        ("ln -s ../../outside link", "link"),
+        ("ln -s .git/config link", "link"),
+        ("ln -s b a && ln -s a b", "a"),
+        ("touch $'new\\nline'", "its name holds a control character"),
+        ("touch 'back\\slash'", "back"),
+        ("touch 'dot.'", "dot."),
+        ("touch Shop.py; ls", "Shop.py"),
+    ],
+)
+async def test_pulls_none_with_a_name_or_link_that_is_a_trap(world: World, command: str, name: str) -> None:
+    world.github.commit(world.repo, "main", {"shop.py": "x"}, by="alice")
+    world.model.default(does(command))
+    async with world.bot():
+        world.say("/claude fix this")
+        assert await world.outcome() == "refused", world.replies()[0].body
+    assert name in world.replies()[0].body
+    assert world.repo.branches().keys() == {"main"} and not world.pulls()
+
+
+@pytest.mark.acceptance("E09")
+@pytest.mark.acceptance("E12")
+async def test_pulls_hooks_filters_and_forged_commits_of_the_sandbox_have_no_effect(world: World) -> None:
+    canary = world.root / "canary"
+    hook = f"printf '#!/bin/sh\\ntouch {canary}\\n' > .git/hooks/pre-push && chmod +x .git/hooks/pre-push"
+    settings = [
+        f"core.fsmonitor 'touch {canary}'",
+        f"filter.x.clean 'touch {canary}; cat'",
+        f"filter.x.smudge 'touch {canary}; cat'",
+        f"diff.x.textconv 'touch {canary}; cat'",
+        "url.file:///tmp/.insteadOf http",
+        "remote.origin.pushurl file:///tmp/elsewhere",
+    ]
+    configured = " && ".join(f"git config {one}" for one in settings)
+    dates = "GIT_AUTHOR_DATE='@0 +0000' GIT_COMMITTER_DATE='@4000000000 +0000'"
+    who = f"GIT_AUTHOR_NAME=root GIT_AUTHOR_EMAIL=boss@example.org {dates}"
+    forged = f"{who} git -c user.name=x -c user.email=x@x commit -qm forged --no-verify"
+    attributes = "printf '* filter=x diff=x\\n' > .git/info/attributes"
+    command = (
+        f"{hook}; {configured}; echo x > a.txt; git add a.txt; {forged}; {attributes}; git replace HEAD HEAD~1; true"
+    )
+    pull = await opened(world, command=command)
+    assert not canary.exists()
+    assert world.repo.file(pull.head, "a.txt") == b"x\n"
+    raw = gitstore.git(world.repo.path, "cat-file", "commit", pull.head_sha).decode()
+    assert "boss@example.org" not in raw and "forged" not in raw
+    assert raw.count("forgehand[bot]") >= 2 and " 0 +0000" not in raw and "4000000000" not in raw
+
+
+@pytest.mark.acceptance("E13")
+@pytest.mark.parametrize("case", ["empty", "renamed", "odd name"])
+async def test_pulls_odd_repositories_work_or_say_one_clear_sentence(world: World, case: str) -> None:
+    world.model.default(does("echo x > a.txt"))
+    if case == "empty":
+        world.github.set_branch(world.repo, "main", None, by="alice")
+    elif case == "renamed":
+        sha = world.repo.branch_sha("main")
+        world.github.set_branch(world.repo, "trünk/α", sha, by="alice")
+        world.github.set_branch(world.repo, "main", None, by="alice")
+        world.repo.default_branch = "trünk/α"
+    else:
+        world.github.rename_repo(world.repo, "a.b_c-d..e")
+    async with world.bot():
+        world.say("/claude fix this")
+        outcome = await world.outcome()
+    if case == "empty":
+        assert outcome == "failed" and "has no commit yet" in world.replies()[0].body, world.replies()[0].body
+    else:
+        assert outcome == "pull_request", world.replies()[0].body
+        assert world.pulls()[0].base == world.repo.default_branch
+
+
+@pytest.mark.acceptance("E14")
+async def test_pulls_a_token_of_the_push_is_nowhere_to_be_seen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GIT_CURL_VERBOSE", "GIT_TRACE", "GIT_TRACE_CURL"):
+        monkeypatch.setenv(name, "1")
+    world.github.protect(world.repo, "forgehand/*", "Use https://x-access-token:hunter2hunter2@github.example instead.")
+    world.model.default(does("echo x > a.txt"))
+    async with world.bot():
+        world.say("/claude fix this")
+        assert await world.outcome() == "refused"
+    shown = world.replies()[0].body
+    assert "hunter2hunter2" not in shown
+    assert not [one for one in world.github.tokens.minted if one.value in shown]
