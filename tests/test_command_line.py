@@ -16,6 +16,7 @@ from bot import replies
 from bot.__main__ import FOREIGN_THREADS
 from bot.cli import spend
 from bot.cli.logs import Telling
+from bot.simulation.anthropic import Call, Say, Script
 from tests.command_line import ROOT, SECONDS, Ran, forgehand
 from tests.world import World
 
@@ -110,6 +111,21 @@ async def test_no_thread_of_a_foreign_runtime_meets_the_end_of_the_interpreter(t
             out, err = await process.communicate()
         assert process.returncode == 2 and b"No such command" in err, "what it says comes out in any case"
         assert (b"FINALIZED" in out) is finalized
+
+
+async def test_a_session_is_shown_to_people_in_words(world: World) -> None:
+    world.model.default(
+        Script([Call("Bash", {"command": "echo '# more' >> shop.py", "description": "Add"}), Say("Done.")])
+    )
+    async with world.bot():
+        world.say("/claude add a line")
+        assert await world.outcome() == "pull_request"
+        [row] = (await forgehand(world.environment, "sessions", "list", "--json")).json
+        told = await forgehand(world.environment, "sessions", "show", row["id"])
+    assert told.out.startswith(f"{row['id']}  {world.repo.full_name}#1  since 20"), told.out
+    assert f"branch: forgehand/1-{row['id']}\npull request: {world.github.url}/" in told.out
+    assert " of $5.00\nturn 1: done pull_request  $" in told.out
+    assert "_id" not in told.out
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ async def test_each_thing_that_is_wrong_comes_with_what_to_click(world: World) -
     assert f"{world.github.url}/settings/apps/forgehand/permissions" in found["permissions"]["fix"]
     assert "another webhook secret" in found["ping"]["words"]
     assert "/installations/new" in found["installed"]["fix"]
+    assert "Set another ANTHROPIC_API_KEY" in found["model key"]["fix"], "a stored one would not be used"
     assert all(one["fix"] for one in found.values() if one["level"] != "good")
 
 

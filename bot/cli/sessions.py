@@ -61,9 +61,11 @@ def show(session: str, as_json: AsJson = False, config: Config = None) -> None:
     if as_json:
         console.print_json(found)
         return
-    for name, value in found.items():
-        if name != "turns" and value is not None:
-            typer.echo(f"{name}: {_when(value) if name == 'created_at' else value}")
+    typer.echo(f"{found['id']}  {found['owner']}/{found['name']}#{found['number']}  since {_when(found['created_at'])}")
+    for name, shown in (("branch", "branch"), ("pull request", "pull_url"), ("sandbox", "environment_id")):
+        if found[shown]:
+            typer.echo(f"{name}: {found[shown]}")
+    typer.echo(f"spent: ${found['cost_usd']:.2f} of ${found['budget_usd']:.2f}")
     for turn in found["turns"]:
         ended = f"{turn['state']} {turn['outcome'] or turn['step']}"
         typer.echo(f"turn {turn['n']}: {ended}  {_cost(turn)}  {turn['detail'] or ''}".rstrip())
