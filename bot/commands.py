@@ -83,7 +83,7 @@ class Approve:
     plan: str = ""
     """The plan as the person edited it; empty: as it stands."""
     approval: str | None = None
-    """The id of what is meant; None: the only thing that waits."""
+    """The id of what is meant, or a commit of a fork; None: the only thing that waits."""
     scope: str = "once"
     """Or `session`: the same again needs no other yes."""
 
@@ -173,7 +173,7 @@ FORMS = (
         "approve",
         "approve",
         "says yes to the plan or question that waits; an edited plan may stand on the lines below, and an id, `once` "
-        "or `session` on the line itself",
+        "or `session` on the line itself; with a commit of a fork: it may become a branch here",
         ready=True,
     ),
     Form(
@@ -216,9 +216,12 @@ _VERB = re.compile(r"([A-Za-z]+)(?=\s|\Z)[ \t]*")
 _BLANK_LINES = re.compile(r"[ \t]*(?:\r?\n[ \t]*(?=\r?\n))*\r?\n")
 _CONFLICTS = re.compile(r"(?:the\s+)?(?:merge\s+)?conflicts?\b", re.IGNORECASE)
 _ANSWER = re.compile(
-    r"(?:([a-z0-9]{8}-\d{1,5}(?:-\d{1,5})?)(?=\s|\Z)[ \t]*)?(?:(once|session)(?=\s|\Z)[ \t]*)?(?=[\r\n]|\Z)"
+    r"(?:([a-z0-9]{8}-\d{1,5}(?:-\d{1,5})?|[0-9a-f]{12,40})(?=\s|\Z)[ \t]*)?(?:(once|session)(?=\s|\Z)[ \t]*)?"
+    r"(?=[\r\n]|\Z)"
 )
-"""After `approve` or `deny`: the id of what is answered, and how far a yes reaches."""
+"""After `approve` or `deny`: the id of what is answered, or a commit, and how far a yes reaches."""
+_SHORT_COMMIT = re.compile(r"`?([0-9a-f]{7}|[0-9a-f]{9,11})`?[ \t]*(?=[\r\n]|\Z)")
+"""As GitHub shows commits; eight letters may be a session's name."""
 _CI = re.compile(r"ci(?=\s|\Z)[ \t]*", re.IGNORECASE)
 _EXTRA = re.compile(r"\+(\S*)[ \t]*")
 
@@ -339,6 +342,11 @@ def _continue(text: _Text) -> Command:
 
 
 def _approve(text: _Text) -> Command | None:
+    if (short := _SHORT_COMMIT.match(text.after)) is not None:
+        raise CommandError(
+            f"{shown(short[1])} is too short a name for a commit to be approved by: write at least twelve of its "
+            "letters."
+        )
     match = _ANSWER.match(text.after)
     if match is None:
         return None

@@ -140,6 +140,10 @@ def pull_closed(number: int) -> str:
     return f"The pull request #{number} is no longer open, so there is no branch to work on."
 
 
+def head_gone(number: int) -> str:
+    return f"GitHub does not give out the commits of the pull request #{number} any more, so there is nothing to read."
+
+
 def moved_on() -> str:
     return "Newer commits were pushed before it began: the turn is shown at the newest one."
 

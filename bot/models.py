@@ -119,6 +119,15 @@ class Origin:
 
 
 @dataclass(frozen=True)
+class Fork:
+    """Where the head of a pull request lives that is not in its repository; without names where that was deleted."""
+
+    repo_id: int | None
+    full_name: str | None
+    branch: str
+
+
+@dataclass(frozen=True)
 class Spot:
     """A place in the diff of a pull request at which somebody wrote."""
 

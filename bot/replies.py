@@ -25,7 +25,6 @@ __all__ = [
     "could_not_verify",
     "day_budget_reached",
     "done_already",
-    "forks_not_supported",
     "headline",
     "help_text",
     "month_budget_reached",
@@ -407,10 +406,6 @@ def repository_archived() -> str:
 
 def review_needs_a_pull(command: str) -> str:
     return f"`{command} review` is for pull requests, and this is an issue. `{command} ask …` answers a question here."
-
-
-def forks_not_supported() -> str:
-    return "This pull request comes from a fork, and I cannot push there. Work on forks is not available yet."
 
 
 def day_budget_reached(limit_usd: float, whose: str = "this installation") -> str:

@@ -51,8 +51,14 @@ class Account:
     """What was not read, a sentence each."""
     commit: str
     base: str
+    base_now: str | None
+    """What it is to be merged into by now, if something else."""
     moved_to: str | None
     """Where the head stands now, if it is no longer what was read."""
+
+
+def headline(verdict: Verdict) -> str:
+    return _HEADLINES[verdict]
 
 
 def marker(session: str, turn: int) -> str:
@@ -67,13 +73,13 @@ def on_line(finding: Finding, name: str, inert: Inert, *, suggests: bool = True)
     """`suggests`: the suggestion is one that a click applies; else it is shown as code."""
     parts = [finding_marker(name) + f"\n{_said(finding, inert)}"]
     if finding.suggestion is not None:
-        parts.append(_fenced(finding.suggestion, "suggestion" if suggests else "text"))
+        parts.append(fenced(finding.suggestion, "suggestion" if suggests else "text"))
     return "\n\n".join(parts)
 
 
 def suggestion(finding: Finding) -> str | None:
     """As it must stand in the comment for a click to apply it."""
-    return None if finding.suggestion is None else _fenced(finding.suggestion, "suggestion")
+    return None if finding.suggestion is None else fenced(finding.suggestion, "suggestion")
 
 
 def summary(account: Account, inert: Inert) -> str:
@@ -96,7 +102,8 @@ def listed(said: Sequence[Known]) -> str:
 
 def in_short(account: Account, url: str) -> str:
     """For the live comment."""
-    counts = [_count(account.on_lines, "comment on a line", "comments on lines")]
+    on_lines = _count(account.on_lines, "comment on a line", "comments on lines")
+    counts = [on_lines] if account.on_lines or not (account.below or account.resolved or account.repeated) else []
     counts += [f"{len(account.below)} more in its summary"] if account.below else []
     counts += [f"{len(account.resolved)} earlier resolved"] if account.resolved else []
     counts += [f"{account.repeated} said before and not repeated"] if account.repeated else []
@@ -121,7 +128,7 @@ def _below(findings: Sequence[Finding], inert: Inert) -> str:
     for one in findings[:MOST_BELOW]:
         lines = f"lines {one.start_line} to {one.line}" if one.start_line else f"line {one.line}"
         rows.append(f"#### {shown(one.path, 200)}, {lines}\n\n{_said(one, inert)}")
-        rows += [_fenced(one.suggestion, "text")] if one.suggestion is not None else []
+        rows += [fenced(one.suggestion, "text")] if one.suggestion is not None else []
     if len(findings) > MOST_BELOW:
         rows.append(f"… and {len(findings) - MOST_BELOW} more.")
     return "\n\n".join(rows)
@@ -143,6 +150,8 @@ def _unread(account: Account) -> str:
 
 def _foot(account: Account) -> str:
     words = [f"Read at `{account.commit[:12]}` against {shown(account.base, 200)}."]
+    if account.base_now is not None:
+        words.append(f"It is to be merged into {shown(account.base_now, 200)} by now, with which I did not compare it.")
     if account.moved_to is not None:
         words.append(f"The head has moved to `{account.moved_to[:12]}` meanwhile, which this does not cover.")
     if account.verdict is Verdict.APPROVE and not account.approves:
@@ -150,7 +159,7 @@ def _foot(account: Account) -> str:
     return f"<sub>{' '.join(words)}</sub>"
 
 
-def _fenced(text: str, language: str) -> str:
+def fenced(text: str, language: str) -> str:
     body = text.replace("\r\n", "\n").removesuffix("\n")
     fence = "`" * max(3, max(map(len, re.findall("`+", body)), default=0) + 1)
     return f"{fence}{language}\n{body}\n{fence}" if body else f"{fence}{language}\n{fence}"

@@ -29,7 +29,7 @@ class PlainProvider:
         if spec.public_repository:
             raise IsolationMissing("Plain processes are not isolated: public repositories are refused.")
         found = PlainEnvironment(self._settings, key)
-        if spec.egress:
+        if spec.egress != ():
             (self._settings.ways / key).mkdir(parents=True, exist_ok=True)
         await asyncio.to_thread(_furnish, found.folder, dict(spec.labels))
         return found

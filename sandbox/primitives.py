@@ -197,8 +197,9 @@ class EnvironmentSpec:
     labels: Mapping[str, str]
     public_repository: bool
     lifetime_seconds: float = 3600.0
-    egress: tuple[str, ...] = ()
-    """Hosts that this environment may reach beside those that all may; `*.` stands for any name below."""
+    egress: tuple[str, ...] | None = ()
+    """Hosts that this environment may reach beside those that all may; `*.` stands for any name below. None: nothing
+    but the gateway, not even what all may reach."""
     template: str | None = None
     """What it starts from, where there are templates; None: the operator's."""
     snapshot: str | None = None

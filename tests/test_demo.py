@@ -58,6 +58,19 @@ async def test_a_killed_service_goes_on_where_it_was(tmp_path: Path) -> None:
     assert len(begun) == 1, "the agent was not begun anew"
 
 
+async def test_a_review_at_its_lines_and_one_more_after_the_push_that_mends_one(tmp_path: Path) -> None:
+    story = await played(tmp_path / "demo", PLAYS["review"])
+    assert story.issue.pull is not None and story.pull is None
+    first, second = (one for one in story.issue.pull.reviews if one.author is story.app.bot)
+    assert [one.line for one in first.comments] == [9, 14] and all(
+        "```suggestion" in one.body for one in first.comments
+    )
+    assert [one.resolved_by for one in first.comments] == [None, story.app.bot]
+    assert not second.comments and "resolved: line 14" in second.body and "1 finding said before" in second.body
+    [check] = [one for one in story.repo.checks.values() if one.head_sha == first.commit_id]
+    assert len(check.output["annotations"]) == 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["fix", "ask", "plan", "stop", "undo"])
 async def test_the_other_plays(tmp_path: Path, name: str) -> None:

@@ -112,3 +112,24 @@ async def test_a_push_after_a_review_is_reviewed_and_says_only_what_is_new(world
         world.github.commit(world.repo, "feature", {"calc.py": "x = 1\n"}, by="eve")
         await why(world, pull, "it takes write access")
     assert len(world.states(pull)) == 2
+
+
+async def test_fifteen_pushes_after_a_finished_review_are_one_further_review(world: World) -> None:
+    world.model.default(Script([verdict(ZERO)]))
+    async with world.bot():
+        pull = pull_of(world)
+        world.say("/claude review", on=pull)
+        assert await world.outcome(1, on=pull) == "reviewed", world.replies(pull)[0].body
+        world.model.default(Script([Wait("go"), verdict({**ZERO, "line": 1, "body": "A word is missing here."})]))
+        for n in range(15):
+            world.github.commit(world.repo, "feature", {"calc.py": f"{CODE}\n# {n}\n"}, by="alice")
+            if not n:
+                await world.model.reached("go", 40)
+        await world.github.idle()
+        world.model.release("go")
+        assert await world.outcome(2, on=pull) == "stopped", world.replies(pull)[1].body
+        assert await world.outcome(3, on=pull) == "reviewed", world.replies(pull)[-1].body
+        await world.github.idle()
+    first, second = ours(world, pull)
+    assert first.commit_id != second.commit_id == pull.head_sha
+    assert len(world.states(pull)) == 3, "two turns for fifteen pushes"

@@ -29,6 +29,7 @@ class Scenario(StrEnum):
     STEER = "steer"
     STOP = "stop"
     UNDO = "undo"
+    REVIEW = "review"
     CRASH = "crash"
 
 

@@ -15,8 +15,9 @@ from bot.models import Outcome
 from bot.simulation.anthropic import SimulatedAnthropic
 from bot.simulation.github import SimulatedGitHub
 from bot.simulation.github.state import App, Comment, Issue, Pull, Repository
+from bot.simulation.scenarios import basket
 from bot.simulation.scenarios.discount import MIDDLE
-from bot.simulation.scenarios.plays import Crash, Play, Say, Tick
+from bot.simulation.scenarios.plays import Crash, Play, Push, Say, Tick
 
 MAINTAINER = "maya"
 MARKER = re.compile(r"<!-- forgehand:session=\w+ turn=\d+ state=\w+(?: outcome=(\w+))? -->")
@@ -55,7 +56,8 @@ class Story:
 
     @property
     def pull(self) -> Pull | None:
-        return next(iter(self.repo.pulls.values()), None)
+        """That of ours."""
+        return next((one for one in self.repo.pulls.values() if one.issue.author is self.app.bot), None)
 
     @property
     def verified(self) -> list[str]:
@@ -88,7 +90,7 @@ class Story:
     async def end(self) -> None:
         """What the play's person does then, to the end of the turn that it begins."""
         if self.play.afterwards is not None:
-            self._do(self.play.afterwards)
+            self.do(self.play.afterwards)
             await self.github.changed(lambda: len(self.outcomes) > 1, SECONDS)
 
     async def _timed(self, stage: str, began: float) -> None:
@@ -106,11 +108,14 @@ class Story:
         if isinstance(deed, Crash):
             await self.service.crash()
         else:
-            said = self._do(deed)
-            await self.github.changed(lambda: self.outcomes or _heard(said), SECONDS)
+            said = self.do(deed)
+            await self.github.changed(lambda: self.outcomes or (said is not None and _heard(said)), SECONDS)
         self.model.release(MIDDLE)
 
-    def _do(self, deed: Say | Tick) -> Comment:
+    def do(self, deed: Say | Tick | Push) -> Comment | None:
+        if isinstance(deed, Push):
+            self.github.commit(self.repo, basket.BRANCH, deed.files, by=basket.AUTHOR, message="Return the dearest")
+            return None
         if isinstance(deed, Say):
             return self.github.comment(self.issue, deed.words, by=MAINTAINER)
         self.github.tick(self.live[-1], deed.beside, by=MAINTAINER)

@@ -9,6 +9,7 @@ import secrets
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from bot.cli.demo_service import Service
@@ -18,8 +19,8 @@ from bot.simulation.anthropic import SimulatedAnthropic
 from bot.simulation.github import SimulatedGitHub
 from bot.simulation.github.state import App, Issue, Repository
 from bot.simulation.pages.views import FORGEHANDS, Pages
-from bot.simulation.scenarios import discount
-from bot.simulation.scenarios.plays import Play
+from bot.simulation.scenarios import basket, discount
+from bot.simulation.scenarios.plays import Play, Push
 from bot.workbench import slots
 from sandbox.choice import choose
 
@@ -52,12 +53,13 @@ async def telling(root: Path, port: int, play: Play, *, watched: bool) -> AsyncI
         registered.callback_urls = [f"{github.url}{FORGEHANDS}/oauth/callback"]
         github.state.at_the_browser = MAINTAINER
         repo, issue = _shop(github, registered)
+        issue = _basket(github, repo) if play.on_pull else issue
         values = _settings(data_dir, github, registered, model, key)
         stack.push_async_callback(_end_environments, data_dir)
         service = await stack.enter_async_context(Service.running(values, registered, folder / "service.log"))
         pages.notice = NOTICE.format(isolation=service.isolation)
         pages.service = service
-        yield Story(
+        story = Story(
             play=play,
             github=github,
             model=model,
@@ -66,10 +68,13 @@ async def telling(root: Path, port: int, play: Play, *, watched: bool) -> AsyncI
             issue=issue,
             app=registered,
             data_dir=data_dir,
-            url=f"{github.url}/{repo.full_name}/issues/{issue.number}",
+            url=f"{github.url}/{repo.full_name}/{'pull' if issue.pull else 'issues'}/{issue.number}",
             watched=pages.watched,
             secrets=[key, hook, values["FORGEHAND_SECRET_KEY"], registered.private_key_pem, registered.client_secret],
         )
+        if isinstance(play.afterwards, Push):
+            pages.push = partial(story.do, play.afterwards)
+        yield story
 
 
 def _taken(stack: AsyncExitStack, root: Path) -> Path:
@@ -100,6 +105,14 @@ def _shop(github: SimulatedGitHub, registered: App) -> tuple[Repository, Issue]:
     github.install(registered, repos=[repo])
     issue = github.open_issue(repo, title=discount.ISSUE_TITLE, body=discount.ISSUE_BODY, by=MAINTAINER)
     return repo, issue
+
+
+def _basket(github: SimulatedGitHub, repo: Repository) -> Issue:
+    github.user(basket.AUTHOR)
+    repo.grant(basket.AUTHOR, "write")
+    github.commit(repo, basket.BRANCH, basket.FILES, by=basket.AUTHOR, message=basket.TITLE)
+    pull = github.open_pull(repo, head=basket.BRANCH, by=basket.AUTHOR, title=basket.TITLE, body=basket.BODY)
+    return pull.issue
 
 
 async def _end_environments(data_dir: Path) -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bot import funds, settings
 from bot.cli import console, service
+from bot.errors import UserError
 from bot.funds import Terms
 from bot.models import SessionId
+
+if TYPE_CHECKING:
+    from bot.store.sessions import Turn
 
 app = typer.Typer(no_args_is_help=True, help="List, show, read and stop sessions.")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -109,7 +115,7 @@ def logs(
 def _show_checks(path: Path, session_id: SessionId, *, as_json: bool) -> None:
     from bot.sessions import outputs
 
-    console.run(_known(path, session_id))
+    console.run(_turns(path, session_id))
     for file in outputs.of_session(path.parent, session_id):
         text = file.read_text(encoding="utf-8")
         if as_json:
@@ -118,7 +124,7 @@ def _show_checks(path: Path, session_id: SessionId, *, as_json: bool) -> None:
             typer.echo(text, nl=False)
 
 
-async def _known(path: Path, session_id: SessionId) -> None:
+async def _turns(path: Path, session_id: SessionId) -> list[Turn]:
     """Says so where there is no such session."""
     from bot.store import sessions
     from bot.store.base import Store
@@ -126,6 +132,7 @@ async def _known(path: Path, session_id: SessionId) -> None:
     store = await Store.open_reader(path)
     try:
         await sessions.session(store, session_id)
+        return await sessions.turns_of(store, session_id)
     finally:
         await store.close()
 
@@ -166,6 +173,25 @@ async def _stop(path: Path, session_id: SessionId) -> tuple[bool, str]:
     finally:
         await store.close()
     return await service.ask(path, "stop", {"session": session_id})
+
+
+@app.command()
+def patch(
+    session: str,
+    turn: Annotated[int | None, typer.Option(min=1, help="Which; the last that has one otherwise.")] = None,
+    config: Config = None,
+) -> None:
+    """Print a turn's work on a fork as a patch for `git am`."""
+    sys.stdout.buffer.write(console.run(_patch(_database(config), SessionId(session), turn)))
+
+
+async def _patch(path: Path, session_id: SessionId, n: int | None) -> bytes:
+    turns = await _turns(path, session_id)
+    names = [one.patch for one in turns if one.patch and n in (None, one.n)]
+    file = path.parent / "kept" / names[-1] if names else None
+    if file is None or not await asyncio.to_thread(file.is_file):
+        raise UserError(f"Session {session_id} has no patch{f' of turn {n}' if n else ''}; one is kept for 30 days.")
+    return await asyncio.to_thread(file.read_bytes)
 
 
 @app.command()

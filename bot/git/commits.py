@@ -96,11 +96,23 @@ def _word(text: str) -> str:
 
 async def keep(git_dir: Path, commit: str, target: Path) -> None:
     await run_git(["update-ref", WORK_REF, commit], git_dir)
+    await _written(
+        git_dir, ["bundle", "create", "--quiet", "--version=2", "-", WORK_REF, "--not", f"{commit}^@"], target
+    )
+
+
+async def mail(git_dir: Path, commit: str, target: Path, max_bytes: int) -> None:
+    plain = ["--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--no-signature"]
+    argv = ["format-patch", "-1", "--stdout", "--binary", "--full-index", *plain, "--end-of-options", commit]
+    await _written(git_dir, argv, target, max_bytes)
+
+
+async def _written(git_dir: Path, argv: list[str], target: Path, max_bytes: int | None = None) -> None:
+    """What git says, in a file that is there as a whole or not at all."""
     partial = target.with_name(f".{target.name}.part")
     output = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        argv = ["bundle", "create", "--quiet", "--version=2", "-", WORK_REF, "--not", f"{commit}^@"]
-        await run_git(argv, git_dir, io=Io(stdout=output), timeout=300.0)
+        await run_git(argv, git_dir, io=Io(stdout=output, max_file_bytes=max_bytes), timeout=300.0)
         os.fsync(output)
         partial.replace(target)
     finally:

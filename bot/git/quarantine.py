@@ -58,6 +58,10 @@ class Quarantine:
         """The change (of these paths, or whole) as a patch for `git apply`; cut at a line end when it is larger."""
         return await inspection.patch(self._dir, base, tree, max_bytes, paths)
 
+    async def mail(self, commit: str, target: Path, *, max_bytes: int) -> None:
+        """Write the commit as a patch that `git am` and `git apply` take."""
+        await commits.mail(self._dir, commit, target, max_bytes)
+
     async def commit(self, tree: str, parents: Sequence[str], message: str, author: Author, when: int) -> str:
         """Our own commit over a tree: the same inputs make the same commit, whoever runs it and whenever."""
         return await commits.make(self._dir, tree, parents, message, author=author, when=when)

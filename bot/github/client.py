@@ -12,7 +12,7 @@ from bot.github import wire
 from bot.github.api import REPEAT_AFTER_SECONDS, Answer, Api, Call, require, server_time
 from bot.github.attachments import Attachments
 from bot.github.job_logs import JobLogs
-from bot.github.reads import MAX_PAGES, PAGE, Reads
+from bot.github.reads import MAX_PAGES, PAGE, Reads, segment
 from bot.github.tokens import Clock, Signer, Tokens
 from bot.github.types import AppIdentity, DeliveryPage, Hook, InstallationView, Purpose, Registration
 from bot.models import InstallationId, RepoId
@@ -101,6 +101,16 @@ class GitHubApp:
         """NotFound when it is no more."""
         answer = require(await self.call(Call("GET", f"/app/installations/{installation_id}")))
         return answer.decode(wire.InstallationJson).view()
+
+    async def installed_on(self, full_name: str) -> InstallationView | None:
+        """The installation that covers a repository; None where there is none, or nothing of the repository is seen."""
+        owner, _, name = full_name.partition("/")
+        call = Call("GET", f"/repos/{segment(owner)}/{segment(name)}/installation")
+        try:
+            found = require(await self.call(call)).decode(wire.InstallationJson).view()
+        except NotFound:
+            return None
+        return None if found.is_suspended else found
 
     def installation(self, installation_id: InstallationId) -> Installation:
         if installation_id not in self._installations:

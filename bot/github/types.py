@@ -148,6 +148,8 @@ class Pull:
     head_branch: str
     head_sha: str
     head_repo_id: int | None
+    head_repo: str | None
+    """Its full name."""
     base_branch: str
     base_sha: str
     node_id: str = ""

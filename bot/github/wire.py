@@ -181,6 +181,7 @@ class CommentJson(msgspec.Struct):
 
 class HeadRepository(msgspec.Struct):
     id: int
+    full_name: str
 
 
 class Branch(msgspec.Struct):
@@ -215,6 +216,7 @@ class PullJson(msgspec.Struct):
             head_branch=self.head.ref,
             head_sha=self.head.sha,
             head_repo_id=self.head.repo.id if self.head.repo else None,
+            head_repo=self.head.repo.full_name if self.head.repo else None,
             base_branch=self.base.ref,
             base_sha=self.base.sha,
             node_id=self.node_id,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot import replies
+from bot import fork_words, replies
 from bot.command_options import NO_OPTIONS
 from bot.commands import Approve, Deny
 from bot.events import Remark
-from bot.handlers import money, start
+from bot.handlers import forks, money, start
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
 from bot.handlers.verdicts import Noted, acted, refused
@@ -32,10 +32,12 @@ class _Found:
 
 
 async def handle(command: Approve | Deny, remark: Remark, desk: Desk) -> Noted:
-    found = await _meant(command.approval, remark, desk)
+    found = await _meant(command, remark, desk)
     approval = found.approval
     if approval is None:
         return await _refuse(found.sentence, remark, desk)
+    if approval.sha is not None and (void := await forks.void_now(approval, remark, desk)):
+        return await _refuse(void, remark, desk)
     begins = approval.kind is Kind.PLAN or approval.state is Standing.EXPIRED
     if isinstance(command, Approve) and begins and (noted := await money.lacking(remark, desk)):
         return noted  # before it counts as answered: it can be said again when there is money
@@ -66,6 +68,8 @@ def _follows(command: Approve, approval: Approval, turn: Turn) -> Wish | None:
     """What a yes begins; nothing where the agent still waits for it."""
     if approval.kind is Kind.PUSH:
         return Wish("release", replies.let_go(approval.id), NO_OPTIONS, approval=approval.id)
+    if approval.sha is not None:
+        return Wish("adopt", f"make the work on {approval.sha} a branch here", NO_OPTIONS, approval=approval.id)
     if approval.kind is Kind.PLAN:
         plan = command.plan or str(approval.matter.get("plan", ""))
         return Wish("run", carry_out(turn.prompt, plan), NO_OPTIONS, approval=approval.id)
@@ -84,24 +88,35 @@ async def _pass_on(reason: str, remark: Remark, desk: Desk) -> None:
         await desk.reply(remark, replies.words_below_a_no(desk.settings.command))
 
 
-async def _meant(approval_id: str | None, remark: Remark, desk: Desk) -> _Found:
+async def _meant(command: Approve | Deny, remark: Remark, desk: Desk) -> _Found:
     """By its id, on this thread only; without one, the only thing that waits, also for a late yes."""
-    latest = await sessions.latest(desk.store, remark.thread)
+    approval_id, latest = command.approval, await sessions.latest(desk.store, remark.thread)
     known = await approvals.of_session(desk.store, latest.key.session) if latest else []
     answered_here = [one for one in known if one.source == remark.source]
     if answered_here:
         return _Found(answered_here[0])
+    if forks.names_commit(approval_id):
+        one = forks.meant(str(approval_id), known)
+        return _Found(one, "" if one else fork_words.no_such_commit(str(approval_id)))
     if approval_id is not None:
         named = [one for one in known if one.id == approval_id]
         return _Found(named[0]) if named else _Found(None, replies.no_such_approval(approval_id))
     waiting = [one for one in known if one.state is Standing.OPEN]
     if not waiting and latest is not None and latest.state is TurnState.DONE:
         waiting = answerable([one for one in known if one.key == latest.key])
+    waiting = [one for one in waiting if one.sha is None] or waiting
     if len(waiting) == 1:
-        return _Found(waiting[0])
+        return _named_only(command, waiting[0], desk)
     if not waiting:
         return _Found(None, replies.nothing_waits(desk.settings.command))
     return _Found(None, replies.several_wait([one.id for one in waiting], desk.settings.command))
+
+
+def _named_only(command: Approve | Deny, one: Approval, desk: Desk) -> _Found:
+    """Code of a fork is never approved by a word that does not name it."""
+    if one.sha is None or isinstance(command, Deny):
+        return _Found(one)
+    return _Found(None, fork_words.name_the_commit(one.sha, desk.settings.command))
 
 
 async def _refuse(sentence: str, remark: Remark, desk: Desk) -> Noted:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bot import ci_words, endings, replies
+from bot import ci_words, endings, fork_words
 from bot.check_events import CheckEnded
 from bot.commands import FixCi, Run
 from bot.events import Remark
@@ -42,7 +42,7 @@ async def asked(command: FixCi, remark: Remark, desk: Desk) -> Noted:
     if pull.state != "open":
         return await _say(endings.pull_closed(number), remark, desk)
     if pull.head_repo_id != thread.repo.id:
-        return await _say(replies.forks_not_supported(), remark, desk)
+        return await _say(fork_words.no_ci(desk.settings.command), remark, desk)
     latest = await sessions.latest(desk.store, thread)
     if latest is not None and latest.kind == ci.KIND and latest.state is not TurnState.DONE:
         return await _say(ci_words.under_way(), remark, desk)

@@ -33,6 +33,13 @@ async def _expire(approval: Approval, desk: Desk) -> None:
     await desk.show_anew(approval.key)
 
 
+async def fork_code(desk: Desk) -> None:
+    """A yes to a fork's code that nobody gave in time; the comment that asked for it says so."""
+    for approval in await approvals.due(desk.store, Kind.FORK, desk.clock()):
+        await approvals.expire(desk.store, approval.id)
+        await desk.show_anew(approval.key)
+
+
 async def _say(approval: Approval, desk: Desk) -> None:
     turn = await sessions.turn(desk.store, approval.key)
     thread = replace((await sessions.session(desk.store, approval.session_id)).thread, number=turn.number)

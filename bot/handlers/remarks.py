@@ -28,7 +28,21 @@ from bot.commands import (
 )
 from bot.errors import CommandError, NotFound
 from bot.events import IssueOpened, Labeled, PullOpened, Remark, ReviewWanted
-from bot.handlers import again, answers, ci, init, review_triggers, reviews, start, stop, triggers, undo, why, words
+from bot.handlers import (
+    again,
+    answers,
+    ci,
+    forks,
+    init,
+    review_triggers,
+    reviews,
+    start,
+    stop,
+    triggers,
+    undo,
+    why,
+    words,
+)
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, ignored, refused
 from bot.policy import Answer, Decision
@@ -68,6 +82,7 @@ async def _without_words(remark: Remark, desk: Desk) -> Noted:
         case PullOpened():
             return await review_triggers.opened(remark, desk, judge)
         case ReviewWanted():
+            await forks.pushed(remark, desk)
             return await review_triggers.wanted(remark, desk, judge)
         case _:
             return ignored("there is no command in it")

@@ -20,7 +20,7 @@ from bot.store.sessions import NewTurn
 log = logging.getLogger(__name__)
 
 SHORTEST_SECONDS = 10.0
-FREE = ("undo", "release")
+FREE = ("undo", "release", "adopt")
 """Kinds of turns that ask no model and so need no money."""
 _CLOSED = {"locked": replies.thread_locked(), "archived": replies.repository_archived()}
 """Told by `why` later: nothing can be answered there now."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bot import replies
+from bot import fork_words, replies
 from bot.store.approvals import Approval, Kind, Standing
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def answerable(asked: Sequence[Approval]) -> list[Approval]:
 
 def settled(view: View) -> Approval | None:
     """What the end of the turn waited for, and waits for no longer."""
-    plans = [one for one in view.asked if one.kind is not Kind.TOOL and one.state is not Standing.OPEN]
+    plans = [one for one in view.asked if one.kind in (Kind.PLAN, Kind.PUSH) and one.state is not Standing.OPEN]
     answered = [one for one in view.asked if one.kind is Kind.TOOL and one.late]
     return next(iter((*plans, *answered)), None)
 
@@ -31,8 +31,20 @@ def held(view: View) -> Approval | None:
     return next((one for one in view.asks if one.kind is Kind.PUSH), None)
 
 
+def _of_a_fork(view: View) -> str:
+    """Whether its code may become a branch, and what was said to that."""
+    one = next((one for one in view.asked if one.sha is not None), None)
+    if one is None or one.sha is None:
+        return ""
+    if one.state is Standing.OPEN:  # beside a later turn's work it is the later one that is offered
+        return fork_words.offer(one.sha, view.command) if any(box.approval == one.id for box in view.boxes) else ""
+    return fork_words.answered(one.sha, one.state, one.answered_by)
+
+
 def words(view: View) -> str:
     """Questions that stand in the turn's own words are not repeated."""
+    if said := _of_a_fork(view):
+        return said
     if (one := settled(view)) is not None:
         return replies.answered_since(one.id, one.state, one.answered_by)
     offered = {box.command for box in view.boxes}

@@ -51,6 +51,11 @@ def to_let_go(approval_id: str) -> list[Box]:
     return [Box("Push exactly this commit", f"approve {approval_id}"), Box("Leave it", f"deny {approval_id}")]
 
 
+def to_adopt(approval_id: str, sha: str) -> list[Box]:
+    """Code of a fork is approved by its name alone, which stands beside the box."""
+    return [Box("Make it a branch here, with the fork's code", f"approve {sha}", approval_id)]
+
+
 def to_answer_late(approval_id: str) -> list[Box]:
     """When nobody waits for it: a yes begins the next turn."""
     return [Box("Yes, and go on with it", f"approve {approval_id}"), *to_answer(approval_id, plan=False)[1:]]

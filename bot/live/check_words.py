@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot import endings, findings, replies
+from bot import endings, findings, replies, review_words
 from bot.findings import Finding, Verdict
 from bot.github.types import Annotation, Button, CheckOutput
 from bot.models import Outcome, TurnState
@@ -40,12 +40,19 @@ def _final(turn: Turn) -> CheckOutput:
     outcome = turn.outcome or Outcome.FAILED
     found = _findings(turn)
     return CheckOutput(
-        title=replies.headline(outcome),
+        title=_title(turn, outcome),
         summary=turn.detail or endings.is_shown_in_the_comment(),
         conclusion=_conclusion(turn, outcome),
         annotations=tuple(_annotation(one) for one in found[:MOST_ANNOTATIONS]),
         buttons=(RETRY,),
     )
+
+
+def _title(turn: Turn, outcome: Outcome) -> str:
+    """Of a review what it has come to."""
+    if outcome is Outcome.REVIEWED and turn.review is not None:
+        return review_words.headline(findings.load(turn.review).verdict)
+    return replies.headline(outcome)
 
 
 def _conclusion(turn: Turn, outcome: Outcome) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bot import endings, replies
+from bot import endings, fork_words, replies
 from bot.live import asides, asked, boxes, money, saving, sections
 from bot.live.figures import duration, tokens
 from bot.models import Outcome, TurnState
@@ -44,6 +44,8 @@ def parts(view: View) -> list[tuple[str, int]]:
 def _headline(view: View, outcome: Outcome) -> str:
     if outcome is Outcome.PLANNED and (plan := asked.settled(view)):
         return f"### {replies.plan_headline(plan.state)}"
+    if view.turn.fork is not None and view.turn.kind == "run" and (words := fork_words.headline(outcome)):
+        return f"### {words}"
     pull = view.session.pull_number if outcome in (Outcome.PULL_REQUEST, Outcome.PUSHED) else None
     return f"### {replies.headline(outcome)}{f' #{pull}' if pull else ''}"
 
@@ -63,7 +65,7 @@ def _asked_too_late(view: View) -> str:
 
 
 def _answer(view: View) -> str:
-    if view.turn.outcome is Outcome.REVIEWED:  # it stands in the review
+    if view.turn.kind == "review" and view.turn.outcome is Outcome.REVIEWED:  # it stands in the review
         return ""
     text = (view.turn.agent_result or "").strip()[: 2 * MOST_RESULT]  # a flood must not be worked through to be cut
     inert = truncate.truncate(neutralise.inert(text), MOST_RESULT, SHORTENED)
@@ -85,6 +87,8 @@ def _saved(view: View) -> str:
         return saving.words(view.turn)
     if view.turn.rescue_ref:
         return endings.rescued(view.turn.rescue_ref, view.turn.rescue_until)
+    if view.turn.patch:  # which the turn's own words name
+        return ""
     return endings.kept_on_host(view.turn.kept) if view.turn.kept else ""
 
 
@@ -94,6 +98,8 @@ def _next(view: View, outcome: Outcome) -> str:
     if (held := asked.held(view)) is not None:
         return f"**Next:** {replies.next_for_held(held.id, view.command)}"
     instead = replies.checks_failed(view.command) if _checks_failed(view, outcome) else ""
+    if view.turn.fork is not None and view.turn.kind == "run":
+        instead = fork_words.what_next(outcome, view.command) or instead
     if outcome is Outcome.NEEDS_INPUT and view.boxes:
         instead = replies.tick_or_say(view.command)
     return f"**Next:** {instead or replies.what_next(outcome, view.command, view.means)}"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bot import endings, funds
+from bot import endings, fork_words, funds
 from bot.funds import Funds, Means, Terms
 from bot.live import asked as asked_of
 from bot.live import boxes, line, render, saving
@@ -133,7 +133,7 @@ class Page:
             verified=list(turn.verified or ()),
             command=self._command,
             now=self._clock(),
-            asks=_open(asked),
+            asks=[one for one in _open(asked) if one.kind is not Kind.FORK],  # no agent waits for that
             asked=asked,
             sample=await samples.latest(self._store, key),
             sandbox_usd=(await machines.turn_cost(self._store, key)).usd,
@@ -152,7 +152,7 @@ class Page:
         return await self._boxes(turn, session, asked, await self._means(turn))
 
     async def _boxes(self, turn: Turn, session: Session, asked: Sequence[Approval], means: Means) -> list[Box]:
-        offered = [box for one in _open(asked) for box in _answers(one)]
+        offered = [box for one in _open(asked) for box in _to_answer(one)]
         if turn.state is not TurnState.DONE:
             return offered + [boxes.STOP] * (turn.stop_requested is None)
         if turn.stop_requested == endings.TRANSFERRED:  # what is ticked elsewhere would be asked of another thread
@@ -181,9 +181,11 @@ class Page:
         return line.place(turn.key, waiting, lately, self._limits, self._clock(), caps=caps)
 
 
-def _answers(one: Approval) -> list[Box]:
+def _to_answer(one: Approval) -> list[Box]:
     if one.kind is Kind.PUSH:
         return boxes.to_let_go(one.id)
+    if one.sha is not None:
+        return boxes.to_adopt(one.id, one.sha[: fork_words.SHORT])
     return boxes.to_answer(one.id, plan=one.kind is Kind.PLAN)
 
 

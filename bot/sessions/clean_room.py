@@ -82,7 +82,7 @@ async def _created(services: Services, turn: Turn, snapshot: Snapshot | None) ->
         raise
     except (TimeoutError, SandboxError) as error:
         raise NotToBeHad(str(error) or "no room") from error
-    await services.ways.open(row.id, frozenset(spec.egress))
+    await services.ways.open(row.id, None if spec.egress is None else frozenset(spec.egress))
     await metering.look(services.store, turn.key, primitives)
     return primitives
 

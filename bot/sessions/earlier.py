@@ -76,15 +76,20 @@ async def sort(services: Services, turn: Turn, pull: Pull, review: Review) -> So
         repeated += bool(same)
         if not same:
             new.append(Placed(findings.name(turn.key, place), place, one, digest))
-    shown = {one.path: one for one in await _diff(services, turn, pull) if one.path is not None}
-    on_lines = [one for one in new if _is_shown(one.finding, shown)][:MOST_ON_LINES]
+    there = await shown(services, turn, pull)
+    on_lines = [one for one in new if _is_shown(one.finding, there)][:MOST_ON_LINES]
     resolved = [one for one in before if one.id not in again and await _is_mended(one, review, code)]
     below = [one for one in new if one not in on_lines]
     return Sorted(tuple(on_lines), tuple(below), repeated, tuple(resolved))
 
 
-def _is_shown(one: Finding, shown: dict[str, FileDiff]) -> bool:
-    return one.path in shown and shown[one.path].shows(one.first, one.line)
+def _is_shown(one: Finding, there: dict[str, FileDiff]) -> bool:
+    return one.path in there and there[one.path].shows(one.first, one.line)
+
+
+async def shown(services: Services, turn: Turn, pull: Pull) -> dict[str, FileDiff]:
+    """By path, what of the commit that was read can be commented on."""
+    return {one.path: one for one in await _diff(services, turn, pull) if one.path is not None}
 
 
 async def _diff(services: Services, turn: Turn, pull: Pull) -> Sequence[FileDiff]:

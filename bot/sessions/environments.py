@@ -40,7 +40,7 @@ async def find_or_create(
         kept = await services.environments.attach(row.id)
         await kept.still()
     primitives = await created(services, row, spec, snapshot)
-    await services.ways.open(row.id, frozenset(spec.egress))
+    await services.ways.open(row.id, None if spec.egress is None else frozenset(spec.egress))
     await metering.look(services.store, turn.key, primitives)
     return ExecutionEnvironment(primitives, services.agent, attempt=turn.attempt), row
 
@@ -74,12 +74,12 @@ def is_reused(row: EnvironmentRow) -> bool:
 
 async def spec_of(services: Services, turn: Turn) -> EnvironmentSpec:
     thread = (await sessions.session(services.store, turn.key.session)).thread
-    config = repo_config.load(turn.config)
+    config, reachable = repo_config.load(turn.config), await hosts.open_to(services, turn)
     return EnvironmentSpec(
         labels={"app": "forgehand", "session": turn.key.session, "turn": str(turn.key.n), "repo": str(thread.repo.id)},
         public_repository=not thread.repo.private,
         lifetime_seconds=turn.timeout_seconds + 600,
-        egress=tuple(sorted(await hosts.open_to(services, turn))),
+        egress=None if reachable is None else tuple(sorted(reachable)),
         template=config.template,
     )
 
@@ -138,9 +138,18 @@ async def lay_to_rest(services: Services, row: EnvironmentRow) -> None:
         await machines.end_of(services.store, row.id)
 
 
-def instructions(kind: str) -> str:
+def instructions(kind: str, *, fork: bool = False) -> str:
     """What the agent is told of its place, by the kind of the turn."""
-    return REVIEWING if kind == "review" else INSTRUCTIONS
+    if kind == "review":
+        return REVIEWING
+    return INSTRUCTIONS + ON_A_FORK if fork else INSTRUCTIONS
+
+
+ON_A_FORK = """\
+- The checkout is of a fork's branch: it is nobody's here, so the network is closed altogether, and setup may not have
+  run. Your work reaches its author as suggestions and a patch: keep to small changes near the lines that the
+  pull request changes where that will do. What differs from the commit already is work of an earlier turn of yours.
+"""
 
 
 REVIEWING = """\

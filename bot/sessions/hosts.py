@@ -29,8 +29,11 @@ async def ask(services: Services, turn: Turn) -> None:
     await approvals.expire(services.store, (await approvals.ask(services.store, question)).id)
 
 
-async def open_to(services: Services, turn: Turn) -> frozenset[str]:
-    """Those of the repository's config, and those that people have allowed: this turn, or the whole session."""
+async def open_to(services: Services, turn: Turn) -> frozenset[str] | None:
+    """Those of the repository's config, and those that people have allowed: this turn, or the whole session. None:
+    nothing at all, where the code comes from a fork."""
+    if turn.fork is not None:
+        return None
     found = set(repo_config.load(turn.config).egress)
     for one in await approvals.of_session(services.store, turn.key.session):
         if one.state is Standing.APPROVED and (one.scope is Scope.SESSION or one.id == turn.approval):

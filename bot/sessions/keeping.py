@@ -22,6 +22,11 @@ def path(services: Services, turn: Turn) -> Path:
     return folder / f"{turn.key.session}-{turn.key.n}.bundle"
 
 
+def patch(services: Services, turn: Turn) -> Path:
+    """The same as something that people can apply."""
+    return path(services, turn).with_suffix(".patch")
+
+
 async def keep_unpublished(services: Services, turn: Turn) -> None:
     """The last resort of a turn that ended before anything was made of what it brought home.
 

@@ -10,7 +10,7 @@ from bot.errors import NotFound, UserError
 from bot.git.access import RemoteAccess
 from bot.git.errors import RefMissing, RepositoryEmpty
 from bot.github.types import Purpose
-from bot.models import Outcome, RepoId
+from bot.models import Fork, Outcome, RepoId
 from bot.sessions.remote import remote_access
 from bot.sessions.services import Services
 from bot.store import sessions
@@ -29,6 +29,8 @@ class Start:
     base: str | None = None
     ref: str | None = None
     """By which the tip is fetched."""
+    fork: Fork | None = None
+    """Where it lives, if in another repository."""
 
 
 async def pin(services: Services, turn: Turn, base: str) -> Start:
@@ -74,8 +76,13 @@ async def pin_pull(services: Services, turn: Turn) -> tuple[str, Start]:
     base_tip = await _fetched(services, session, access, pull.base_branch)
     if base_tip is None:
         raise UserError(endings.branch_missing(pull.base_branch))
-    sha = await services.cache.fetch(session.repo_id, access, ref)
-    return pull.base_branch, Start(sha, sha, base_tip, ref)
+    try:
+        sha = await services.cache.fetch(session.repo_id, access, ref)
+    except RefMissing:
+        raise UserError(endings.head_gone(pull.number)) from None
+    is_own = pull.head_repo_id == session.repo_id
+    fork = None if is_own else Fork(pull.head_repo_id, pull.head_repo, pull.head_branch)
+    return pull.base_branch, Start(sha, sha, base_tip, ref, fork)
 
 
 def _is_on_pull(turn: Turn, session: Session) -> bool:

@@ -71,7 +71,9 @@ async def gather(
     change, diff = await _change(services, turn, thread, base, start) if found.issue.is_pull else (None, None)
     album = await pictures.gather(services.github.attachments, _with_pictures(found))
     ignored = rules.ignored(change.paths) if change else ()
-    instructions, cut = rules.instructions(environments.instructions(turn.kind), book, config.instructions)
+    instructions, cut = rules.instructions(
+        environments.instructions(turn.kind, fork=turn.fork is not None), book, config.instructions
+    )
     red = red or Evidence()
     missing = [*album.notes, *cut, *_of_the_pull(ignored, base), *red.missing]
     extras = [*_extras(turn), *red.said]

@@ -75,11 +75,15 @@ async def _prepared(services: Services, turn: Turn, thread: Thread, pull: Pull) 
     config = repo_config.load(turn.config).review
     notes = turn.notes or ()
     own = pull.author.id == (await services.github.identity()).bot_id
+    retargeted = turn.base not in (None, pull.base_branch)
     allowed = {
         Verdict.COMMENT: True,
         Verdict.REQUEST_CHANGES: config.request_changes and not own,
-        # What was not read whole is not approved.
-        Verdict.APPROVE: config.approve and not own and not any(one.startswith(prompt.UNREAD) for one in notes),
+        # What was not read whole is not approved, nor what it was not compared with.
+        Verdict.APPROVE: config.approve
+        and not own
+        and not retargeted
+        and not any(one.startswith(prompt.UNREAD) for one in notes),
     }
     account = Account(
         verdict=review.verdict,
@@ -92,7 +96,8 @@ async def _prepared(services: Services, turn: Turn, thread: Thread, pull: Pull) 
         resolved=found.resolved,
         notes=notes,
         commit=turn.base_sha,
-        base=pull.base_branch,
+        base=turn.base or pull.base_branch,
+        base_now=pull.base_branch if retargeted else None,
         moved_to=pull.head_sha if pull.head_sha != turn.base_sha else None,
     )
     return _Work(

@@ -43,7 +43,9 @@ def last_push(turns: Sequence[Turn], *, before: int) -> Turn | None:
     """The latest that no later turn has taken back; one that took something back is itself not taken back."""
     earlier = [one for one in turns if one.n < before]
     gone = {one.undoes for one in earlier if one.outcome in PUSHED}
-    pushes = [one for one in earlier if one.outcome in PUSHED and one.undoes is None and one.commit_sha]
+    pushes = [
+        one for one in earlier if one.outcome in PUSHED and one.undoes is None and one.commit_sha and not one.fork
+    ]
     return next((one for one in reversed(pushes) if one.n not in gone), None)
 
 

@@ -18,14 +18,14 @@ class Ways:
         self._open: dict[str, EgressProxy] = {}
         self._opening = asyncio.Lock()
 
-    async def open(self, environment_id: str, hosts: frozenset[str]) -> None:
-        """Safe to repeat. After a restart it is found again where it was."""
-        if self._folder is None or not hosts:
+    async def open(self, environment_id: str, hosts: frozenset[str] | None) -> None:
+        """Safe to repeat. After a restart it is found again where it was. None: a way out that lets nothing through."""
+        if self._folder is None or hosts == frozenset():
             return
         async with self._opening:
             if environment_id in self._open:
                 return
-            allowed = self._everyones | hosts
+            allowed = frozenset() if hosts is None else self._everyones | hosts
             folder = self._folder / environment_id
             folder.mkdir(parents=True, exist_ok=True)
             proxy = EgressProxy(folder / "egress.sock", lambda host: is_listed(host, allowed))

@@ -20,6 +20,8 @@ class Kind(StrEnum):
     TOOL = "tool"
     PUSH = "push"
     """A commit that is held; `matter` names it."""
+    FORK = "fork"
+    """Code of a fork, which is to become a branch of the repository: answered by the commit's name alone."""
 
 
 class Standing(StrEnum):
@@ -60,6 +62,11 @@ class Approval(Record):
     @property
     def key(self) -> TurnKey:
         return TurnKey(self.session_id, self.turn)
+
+    @property
+    def sha(self) -> str | None:
+        """The fork's commit that is meant, where one is."""
+        return self.matter.get("sha") if self.kind is Kind.FORK else None
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -105,7 +112,7 @@ WHERE id = :id AND state = :was
 
 
 async def ask(store: Store, question: Question) -> Approval:
-    """Found or made. A new plan, or a new commit that is held, takes the place of the session's earlier ones."""
+    """Found or made. What is asked anew (a plan, a held commit, work on a fork) takes the earlier one's place."""
     at = store.now()
     return Approval.of(await store.write(lambda db: _ask(db, question, at)))
 
@@ -186,8 +193,10 @@ def _id(db: Database, question: Question) -> str:
     key = question.key
     if question.kind is Kind.PLAN:
         return f"{key.session}-{key.n}"
-    sql = "SELECT COUNT(*) AS many FROM approvals WHERE session_id = :session AND turn = :n AND kind <> 'plan'"
-    row = one(db, sql, session=key.session, n=key.n)
+    if question.kind is Kind.FORK:
+        return f"{key.session}-{key.n}-fork"
+    sql = "SELECT COUNT(*) AS many FROM approvals WHERE session_id = :session AND turn = :n"
+    row = one(db, sql + " AND kind NOT IN ('plan', 'fork')", session=key.session, n=key.n)
     assert row is not None
     return f"{key.session}-{key.n}-{row['many'] + 1}"
 

@@ -9,6 +9,7 @@ import msgspec
 
 from bot.models import (
     DeliveryId,
+    Fork,
     InstallationId,
     Outcome,
     Repo,
@@ -27,7 +28,7 @@ R = TypeVar("R", bound="Record")
 _JSON = {
     *("files_changed", "verified", "step_times", "notes", "ignored", "blocked", "spot", "matter", "request", "review"),
     "moved_to",
-    *("asked", "reruns", "failing"),
+    *("asked", "reruns", "failing", "fork"),
 }
 _FLAGS = {
     *("resumed", "untrusted", "prepared", "private", "is_pull", "final", "remade", "reacted", "told_refused", "late"),
@@ -158,6 +159,10 @@ class Turn(Record):
     """What the agent of a review handed over."""
     review_id: int | None
     """What was posted of it."""
+    fork: Fork | None
+    """Where the head of its pull request lives, if in another repository: nothing of that is trusted."""
+    patch: str | None
+    """The file on the host that holds its work as a patch."""
 
     @property
     def key(self) -> TurnKey:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from e2b import AsyncSandbox
 
 KEY, INSTANCE, EGRESS = "forgehand-key", "forgehand-instance", "forgehand-egress"
+CLOSED = "-"
+"""In the place of hosts: none, not even those that all may reach."""
 LOOKS = (0.0, 0.3, 1.0, 2.0)
 """Pauses before looking for what a create without an answer may have made."""
 END_SECONDS = 20.0
@@ -137,8 +139,8 @@ class E2BProvider:
     async def _created(self, key: str, spec: EnvironmentSpec) -> Line:
         await self._slots.take(key)
         metadata = {**spec.labels, KEY: key, INSTANCE: self._settings.instance}
-        if spec.egress:
-            metadata[EGRESS] = ",".join(spec.egress)
+        if spec.egress != ():
+            metadata[EGRESS] = CLOSED if spec.egress is None else ",".join(spec.egress)
         # Not the key alone: after its sandbox was ended, the same key must get a new one.
         once = f"{key}-{secrets.token_hex(8)}"
         try:
@@ -191,7 +193,7 @@ class E2BProvider:
         except SandboxError:
             return False
 
-    async def _furnish(self, key: str, line: Line, egress: Sequence[str]) -> None:
+    async def _furnish(self, key: str, line: Line, egress: Sequence[str] | None) -> None:
         self._code = self._code or await asyncio.to_thread(_sources)
         await line.install(self._code)
         answer = await line.call("furnish", key=key, needed=[*NEEDED, self._settings.agent], seconds=60.0)
@@ -220,7 +222,7 @@ class E2BProvider:
     def _line(self, sandbox_id: str, sandbox: Any = None) -> Line:
         return Line(self._cloud, sandbox_id, self._settings.lifetime_seconds, sandbox, clock=self._clock)
 
-    def _environment(self, key: str, line: Line, egress: Sequence[str]) -> E2BEnvironment:
+    def _environment(self, key: str, line: Line, egress: Sequence[str] | None) -> E2BEnvironment:
         ends = Ends(
             terminate=lambda: self._end(key),
             resting=lambda: self._tunnels.close(key),
@@ -233,8 +235,10 @@ class E2BProvider:
         return found
 
 
-def egress_of(one: Listed) -> tuple[str, ...]:
-    """The hosts that the sandbox was created with beside everybody's."""
+def egress_of(one: Listed) -> tuple[str, ...] | None:
+    """The hosts that the sandbox was created with beside everybody's; None where it may not even reach those."""
+    if one.metadata.get(EGRESS) == CLOSED:
+        return None
     return tuple(host for host in one.metadata.get(EGRESS, "").split(",") if host)
 
 

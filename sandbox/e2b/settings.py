@@ -52,16 +52,18 @@ class E2BSettings:
     def gateway_host(self) -> str | None:
         return urlsplit(self.gateway_url).hostname if self.gateway_url else None
 
-    def hosts(self, more: Iterable[str] = ()) -> list[str]:
-        """All that a sandbox may reach."""
+    def hosts(self, more: Iterable[str] | None = ()) -> list[str]:
+        """All that a sandbox may reach. None: nothing beside the gateway."""
         own = {self.gateway_host} if self.gateway_host else set()
+        if more is None:
+            return sorted(own)
         return sorted({*own, *self.egress, *(host.lower() for host in more)})
 
     @property
     def secret(self) -> str:
         return f"forgehand-{self.instance}"
 
-    def network(self, more: Iterable[str] = ()) -> Mapping[str, object]:
+    def network(self, more: Iterable[str] | None = ()) -> Mapping[str, object]:
         """E2B's own firewall: nothing but these hosts out, and nobody in without the sandbox's traffic token."""
         rules = {"rules": self.unmetered.rules(self.secret)} if self.unmetered else {}
         return {"deny_out": ["0.0.0.0/0"], "allow_out": self.hosts(more), "allow_public_traffic": False, **rules}

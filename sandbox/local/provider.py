@@ -163,7 +163,7 @@ class LocalProvider:
             known = self._spec(key)
             uid: int | None = known["uid"] if known else self._free_uid(key)
             at.make(folders, uid)
-            if spec.egress:
+            if spec.egress != ():
                 folders.own.mkdir(exist_ok=True)
                 folders.own.chmod(0o711)
             if known is None:

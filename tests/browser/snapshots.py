@@ -1,4 +1,4 @@
-"""`python -m tests.browser.snapshots OUT_DIR`: every form of the live comment as an image: light, dark and narrow."""
+"""`python -m tests.browser.snapshots OUT_DIR`: the live comment and a pull request as images: light, dark, narrow."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from sandbox.agents.events import (
     ToolCalled,
     ToolReturned,
 )
+from tests.browser import pull_snapshots
 from tests.unit.test_live_comment import fold, view
 
 CSS = Path(markdown.__file__).parent / "static" / "watch.css"
@@ -228,13 +229,24 @@ def page(one: View | str) -> str:
     return PAGE.format(css=CSS.read_text(), body=body.replace("<details>", "<details open>"))
 
 
+def pages() -> dict[str, str]:
+    """All that is to be looked at."""
+    bare = PAGE.replace('<article class="comment bot"><header><strong>forgehand</strong></header>', "")
+    bare = bare.replace('<div class="words">{body}</div></article>', "{body}")
+    beside = {
+        name: bare.format(css=CSS.read_text(), body=html.replace("<details>", "<details open>"))
+        for name, html in pull_snapshots.forms().items()
+    }
+    return {name: page(one) for name, one in (forms() | pulls() | pull_snapshots.views()).items()} | beside
+
+
 async def taken(browser: Browser, out: Path) -> None:
     for theme, (width, scheme) in THEMES.items():
         (out / theme).mkdir(parents=True, exist_ok=True)
         size = {"width": width, "height": 300}
         tab = await browser.new_page(viewport=size, color_scheme=scheme)  # type: ignore[arg-type]
-        for name, one in (forms() | pulls()).items():
-            await tab.set_content(page(one))
+        for name, html in pages().items():
+            await tab.set_content(html)
             wide = await tab.evaluate("document.documentElement.scrollWidth > innerWidth")
             assert not wide, f"{name} does not fit into {width} pixels"
             await tab.screenshot(path=out / theme / f"{name}.png", full_page=True)
@@ -247,7 +259,7 @@ async def main(out: Path) -> None:
         browser = await playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         await taken(browser, out)
         await browser.close()
-    print(f"{len(forms() | pulls()) * len(THEMES)} images in {out}")
+    print(f"{len(pages()) * len(THEMES)} images in {out}")
 
 
 if __name__ == "__main__":

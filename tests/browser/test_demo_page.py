@@ -123,6 +123,18 @@ async def test_a_plan_is_approved_by_a_tick_in_the_rendered_comment(tmp_path: Pa
         await expect(live.first.locator("input[data-task]")).to_have_count(0)
 
 
+async def test_a_review_is_shown_with_its_suggestions_and_again_after_the_author_s_push(tmp_path: Path) -> None:
+    async with demo(tmp_path / "data", "--scenario", "review") as (url, _), browser_page(url) as page:
+        review = page.locator(".comment.review")
+        await expect(review.first.locator(".suggestion")).to_have_count(2, timeout=SESSION_MS)
+        await expect(review.first.locator(".suggestion .del").last).to_have_text("-    return sorted(prices)[0]")
+        await expect(review.first.locator(".suggestion .add").last).to_have_text("+    return max(prices)")
+        await expect(page.locator(".check .annotation")).to_have_count(2, timeout=SESSION_MS)
+        await page.get_by_role("button", name="Push what the author has mended").click()
+        await expect(review).to_have_count(2, timeout=SESSION_MS)
+        await expect(review.first.locator(".line h3").last).to_contain_text("resolved by forgehand")
+
+
 async def test_words_and_a_crash_by_the_buttons_and_the_session_goes_on(tmp_path: Path) -> None:
     async with demo(tmp_path / "data") as (url, _), browser_page(url) as page:
         live, panel = page.locator(".comment.bot"), page.locator(".try")

@@ -42,3 +42,10 @@ def test_without_a_public_url_sandboxes_are_given_no_host_of_ours() -> None:
 def test_what_is_wrong_is_named(changes: dict[str, str], words: str) -> None:
     with pytest.raises(SettingsError, match=words):
         read_e2b({**GOOD, **changes})
+
+
+def test_a_sandbox_that_is_closed_reaches_the_gateway_alone() -> None:
+    found = read_e2b({**GOOD, "FORGEHAND_EGRESS": "pypi.org"})
+    assert found is not None
+    assert found.network(("more.example",))["allow_out"] == ["bot.example", "more.example", "pypi.org"]
+    assert found.network(None)["allow_out"] == ["bot.example"]

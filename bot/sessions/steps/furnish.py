@@ -13,7 +13,7 @@ from bot import endings, repo_config
 from bot.errors import TransientError, UserError
 from bot.git.pack import Had, RepositoryPack
 from bot.models import Step
-from bot.sessions import checkpoints, environments, growing, losses, recalling, transcripts, warmth
+from bot.sessions import checkpoints, environments, forks, growing, losses, recalling, transcripts, warmth
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
 from bot.store import environments as rows
@@ -36,6 +36,8 @@ class _Place:
     turn: Turn
     environment: ExecutionEnvironment
     row: EnvironmentRow
+    saved: Path | None
+    """Work that is put on top of the checkout."""
 
 
 async def run(services: Services, turn: Turn) -> Move:
@@ -56,23 +58,33 @@ async def _furnished(services: Services, turn: Turn) -> Move:
     began = time.monotonic()
     session = await sessions.session(services.store, turn.key.session)
     # What was lost goes on from what was saved of it, and that is made for a checkout of its own.
-    snapshot = None if turn.resumptions else await warmth.found(services, turn, session.thread)
+    saved = await _saved(services, turn)
+    snapshot = None if saved or turn.resumptions else await warmth.found(services, turn, session.thread)
     environment, row = await environments.find_or_create(services, turn, snapshot)
     agent_session = session.agent_session_id or str(uuid.uuid5(uuid.NAMESPACE_URL, f"forgehand:{turn.key.session}"))
     await sessions.update_session(
         services.store, turn.key.session, environment_id=environment.primitives.id, agent_session_id=agent_session
     )
-    place = _Place(services, turn, environment, row)
+    place = _Place(services, turn, environment, row, saved)
     warm = snapshot is not None and await _grow(place, snapshot)
     known = warm or await _bring_in(place)
     resumed = await transcripts.restore(services, agent_session, environment)
     if warm and snapshot and snapshot.commit_sha == turn.base_sha:  # in which the same commands have run
         await rows.note(services.store, row.id, setup_sha256=_digest(turn))
-    elif turn.kind != "review":  # what is to be judged is not run with what setup may hold
+    elif turn.kind != "review" and await forks.may_set_up(services, turn):
+        # What is to be judged is not run with what setup may hold, nor is what nobody here has approved.
         await _set_up(place, known=known)
     columns = {"timeout_seconds": await _time_there(place), "furnish_seconds": time.monotonic() - began}
     forgotten = {} if resumed else await recalling.instead(services, turn)
     return To(Step.WORK, {"resumed": int(resumed), **columns, **forgotten})
+
+
+async def _saved(services: Services, turn: Turn) -> Path | None:
+    """What an agent has done that was lost, or in an earlier turn where it could not be pushed."""
+    if turn.resumptions:
+        lost = checkpoints.path(services, turn)
+        return lost if lost.is_file() else None
+    return await forks.earlier_work(services, turn)
 
 
 async def _grow(place: _Place, snapshot: Snapshot) -> bool:
@@ -116,7 +128,6 @@ async def _bring_in(place: _Place) -> bool:
     thread = (await sessions.session(services.store, turn.key.session)).thread
     assert turn.base_sha is not None and turn.base is not None
     pack = await services.cache.pack(thread.repo.id, turn.base_sha, _pack_file(services, turn))
-    saved = checkpoints.path(services, turn)
     known = await place.environment.prepare(
         pack.path,
         pack.sha,
@@ -124,7 +135,7 @@ async def _bring_in(place: _Place) -> bool:
         turn.base,
         turn=turn.key.n,
         fresh=not place.row.prepared,
-        saved=saved if turn.resumptions and saved.is_file() else None,
+        saved=place.saved,
     )
     await rows.note(services.store, place.row.id, prepared=1)
     pack.path.unlink(missing_ok=True)

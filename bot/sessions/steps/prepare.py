@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
-from bot import account_settings, endings, replies, repo_config
+from bot import account_settings, endings, repo_config
 from bot.errors import UserError
+from bot.github.types import Pull
 from bot.models import Outcome, Step, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions import evidence, exhaustion, openness, pinning, reading, rereading, shelf, trust, undoing
+from bot.sessions import (
+    adopting,
+    evidence,
+    exhaustion,
+    forks,
+    openness,
+    pinning,
+    reading,
+    rereading,
+    shelf,
+    trust,
+    undoing,
+)
 from bot.sessions.moves import End, Move, To
 from bot.sessions.pinning import Start
 from bot.sessions.publishing import releasing
@@ -17,15 +30,14 @@ from bot.sessions.services import Services
 from bot.store import checks, choices, sessions
 from bot.store.sessions import Session, Turn
 
+WITHOUT_AGENT = {"undo": undoing.prepare, "release": releasing.prepare, "adopt": adopting.prepare}
 FRESH_SECONDS = 60.0
 """For so long it holds what was found out about a person when they spoke."""
 
 
 async def run(services: Services, turn: Turn) -> Move:
-    if turn.kind == "undo":
-        return await undoing.prepare(services, turn)
-    if turn.kind == "release":
-        return await releasing.prepare(services, turn)
+    if turn.kind in WITHOUT_AGENT:
+        return await WITHOUT_AGENT[turn.kind](services, turn)
     session = await sessions.session(services.store, turn.key.session)
     await openness.check(services, turn, session)
     if not await _may_begin(services, turn, session):
@@ -47,7 +59,7 @@ async def run(services: Services, turn: Turn) -> Move:
     if isinstance(red := await evidence.of(services, turn, start.tip), End):
         return red
     kind = _kind(turn, config)
-    found = await reading.gather(services, replace(turn, kind=kind), config, (base, start), red)
+    found = await reading.gather(services, replace(turn, kind=kind, fork=start.fork), config, (base, start), red)
     await shelf.put(services, turn, found.files)
     columns = {
         "kind": kind,
@@ -56,9 +68,13 @@ async def run(services: Services, turn: Turn) -> Move:
         "tip_sha": start.tip,
         "context": found.context,
         "instructions": found.instructions,
-        "notes": found.notes,
+        "notes": (
+            *found.notes,
+            *await forks.notes(services, replace(turn, fork=start.fork, base_sha=start.sha), config),
+        ),
         "ignored": found.ignored,
-        "untrusted": int(found.untrusted or turn.kind == "review"),  # nobody has merged what it looked at
+        "fork": asdict(start.fork) if start.fork else None,
+        "untrusted": int(found.untrusted or turn.kind == "review" or start.fork is not None),  # not merged by anybody
     }
     return To(Step.FURNISH, {**columns, "config": repo_config.dump(config), **_limits(turn, config)})
 
@@ -77,7 +93,10 @@ async def _start(services: Services, turn: Turn, session: Session, config: RepoC
         return await pinning.pin_pull(services, turn)
     base = turn.base or config.base or session.default_branch
     if turn.number != session.number or session.is_pull:
-        base = await _on_pull(services, turn, session.thread) or base
+        pull = await services.github.installation(session.installation_id).pull(session.thread.repo, turn.number)
+        if pull.head_repo_id != session.repo_id:
+            return await forks.pin(services, turn)
+        base = await _on_pull(services, turn, session.thread, pull) or base
     return base, await pinning.pin(services, turn, base)
 
 
@@ -91,13 +110,10 @@ def _limits(turn: Turn, config: RepoConfig) -> dict[str, object]:
     return {} if config.timeout is None else {"timeout_seconds": min(turn.timeout_seconds, config.timeout)}
 
 
-async def _on_pull(services: Services, turn: Turn, home: Thread) -> str | None:
+async def _on_pull(services: Services, turn: Turn, home: Thread, pull: Pull) -> str | None:
     """On a pull request the work goes to its own branch: learn which, and what it is to be merged into."""
     session = await sessions.session(services.store, turn.key.session)
     reads = services.github.installation(home.installation)
-    pull = await reads.pull(home.repo, turn.number)
-    if pull.head_repo_id != home.repo.id:
-        raise UserError(replies.forks_not_supported())
     if pull.state != "open":
         raise UserError(endings.pull_closed(pull.number))
     if pull.head_branch == home.repo.default_branch:

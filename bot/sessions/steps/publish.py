@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.models import Outcome
-from bot.sessions import detours, keeping, reviewing
+from bot.sessions import adopting, detours, keeping, reviewing
 from bot.sessions.moves import End, Move
-from bot.sessions.publishing import committing, holding, judging, pushing, releasing, saving, taking_back
+from bot.sessions.publishing import committing, forks, holding, judging, pushing, releasing, saving, taking_back
 from bot.sessions.publishing.work import Work
 from bot.sessions.services import Services
 from bot.store import sessions
@@ -25,7 +25,8 @@ async def run(services: Services, turn: Turn) -> Move:
     async with services.cache.quarantine(session.repo_id) as quarantine:
         tree = await quarantine.admit(keeping.collected(services, turn), base=turn.base_sha)
         commit = await committing.commit(services, turn, quarantine, tree)
-        return await _decide(Work(services, turn, session, quarantine, commit), tree)
+        decide = _decide if turn.fork is None else forks.publish
+        return await decide(Work(services, turn, session, quarantine, commit), tree)
 
 
 async def _without_work(services: Services, turn: Turn, session: Session) -> Move:
@@ -37,7 +38,12 @@ async def _without_work(services: Services, turn: Turn, session: Session) -> Mov
     return await _WITHOUT_WORK[turn.kind](services, turn, session)
 
 
-_WITHOUT_WORK = {"undo": taking_back.take_back, "release": releasing.release, "review": reviewing.publish}
+_WITHOUT_WORK = {
+    "undo": taking_back.take_back,
+    "release": releasing.release,
+    "adopt": adopting.publish,
+    "review": reviewing.publish,
+}
 
 
 async def _decide(work: Work, tree: str) -> Move:

@@ -24,7 +24,8 @@ MOST_LOST = 2
 
 
 async def run(services: Services, turn: Turn) -> Move:
-    if turn.outcome is not None or turn.kind in READ_ONLY or not repo_config.load(turn.config).checks:
+    nobodys = turn.fork is not None or turn.kind in READ_ONLY
+    if turn.outcome is not None or nobodys or not repo_config.load(turn.config).checks:
         return To(Step.PUBLISH)
     checks = await _checked(services, turn)
     if (again := await mending.back(services, turn, checks)) is not None:

@@ -19,6 +19,15 @@ CODE = re.compile(r"`([^`]+)`")
 
 
 class _Renderer(RendererHTML):
+    def fence(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        """A suggestion as GitHub shows it: what it takes the place of, and what would stand there."""
+        if tokens[idx].info.strip() != "suggestion":
+            return super().fence(tokens, idx, options, env)
+        new = tokens[idx].content.removesuffix("\n").split("\n") if tokens[idx].content else []
+        rows = [("del", f"-{line}") for line in env["replaced"]] + [("add", f"+{line}") for line in new]
+        shown = "".join(f'<span class="{kind}">{escape(line)}\n</span>' for kind, line in rows)
+        return f'<div class="suggestion"><p>Suggested change</p><pre class="diff">{shown}</pre></div>'
+
     def html_block(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         return _harmless(tokens[idx].content)
 
@@ -43,9 +52,10 @@ _MARKDOWN = MarkdownIt("commonmark", {"html": True, "breaks": True}, renderer_cl
 )
 
 
-def to_html(text: str, repo: str) -> str:
-    """Safe to put into a page; `#2` leads to that thread of the repository."""
-    return str(_MARKDOWN.render(text, {"repo": repo}))
+def to_html(text: str, repo: str, replaced: Sequence[str] = ()) -> str:
+    """Safe to put into a page; `#2` leads to that thread of the repository. `replaced`: what a suggestion in it would
+    take the place of."""
+    return str(_MARKDOWN.render(text, {"repo": repo, "replaced": replaced}))
 
 
 def title(text: str) -> str:

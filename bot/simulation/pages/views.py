@@ -19,6 +19,7 @@ from starlette.staticfiles import StaticFiles
 from bot.simulation.github import SimulatedGitHub, tasks
 from bot.simulation.github.state import Issue, Pull, Repository
 from bot.simulation.pages import markdown
+from bot.simulation.pages.pulls import checks, kind_of, timeline
 
 HERE = Path(__file__).parent
 POLICY = (
@@ -42,6 +43,7 @@ OTHERWISE = (
     ("Plan first", "/claude plan how to fix this"),
     ("Take the last push back", "/claude undo"),
 )
+ON_A_PULL = (("Have it reviewed", "/claude review"), *OTHERWISE)
 """Buttons under a thread: what each is called, and what it comments."""
 
 
@@ -61,16 +63,13 @@ class Pages:
     def __init__(self, *, by: str, notice: str, hint: str = "") -> None:
         self.notice = notice
         self.service: Service | None = None
+        self.push: Callable[[], object] | None = None
+        """What the author of the play's pull request pushes when its button is pressed."""
         self._hint = hint
         self.watched = asyncio.Event()
         """Set once somebody looks."""
         self._by = by
-        self._templates = Environment(
-            loader=PackageLoader("bot.simulation.pages"), autoescape=select_autoescape(), trim_blocks=True
-        )
-        self._templates.filters["title"] = lambda text: Markup(markdown.title(text))
-        self._templates.filters["markdown"] = lambda text, repo: Markup(markdown.to_html(text or "", repo.full_name))
-        self._templates.filters["when"] = self._when
+        self._templates = templates(self._when)
 
     def routes(self, github: SimulatedGitHub) -> list[BaseRoute]:
         self._github = github
@@ -79,6 +78,7 @@ class Pages:
             Mount("/watch/static", StaticFiles(directory=HERE / "static")),
             Route("/watch/events", self.events),
             Route("/watch/crash", self.crash, methods=["POST"]),
+            Route("/watch/push", self.press_push, methods=["POST"]),
             Route(f"{FORGEHANDS}/{{path:path}}", self.forgehands),
             Route("/{owner}/{repo}/issues/{number:int}", self.thread),
             Route("/{owner}/{repo}/pull/{number:int}", self.thread),
@@ -96,7 +96,7 @@ class Pages:
         diff = await asyncio.to_thread(_diff, issue.repo, issue) if issue.pull else []
         pulls = [pull for pull in issue.repo.pulls.values() if _speaks_of(pull, issue)]
         working = any(UNFINISHED.match(one.body) for one in issue.comments if not one.deleted)
-        actions = WHILE_IT_WORKS if working else OTHERWISE
+        actions = WHILE_IT_WORKS if working else ON_A_PULL if issue.pull else OTHERWISE
         known = (SESSION.match(one.body) for one in issue.comments if not one.deleted)
         sessions = list(dict.fromkeys(f"{FORGEHANDS}/sessions/{one[1]}" for one in known if one))
         values = {
@@ -105,6 +105,9 @@ class Pages:
             "actions": actions,
             "hint": self._hint,
             "service": self.service,
+            "entries": timeline(issue),
+            "checks": checks(issue.pull),
+            "push": self.push,
         }
         return self._page("thread.html", issue=issue, sessions=sessions, by=self._by, **values)
 
@@ -139,6 +142,15 @@ class Pages:
         if self.service is None:
             return HTMLResponse("Forgehand is still starting.", status_code=409)
         await self.service.crash()
+        return RedirectResponse(request.headers.get("referer", "/"), status_code=303)
+
+    async def press_push(self, request: Request) -> Response:
+        """The commit is made by the play's person; pressed again there is nothing new in it."""
+        if not _from_this_page(request):
+            return HTMLResponse(ELSEWHERE, status_code=403)
+        if self.push is None:
+            return HTMLResponse("There is nothing to push in this play.", status_code=409)
+        self.push()
         return RedirectResponse(request.headers.get("referer", "/"), status_code=303)
 
     async def forgehands(self, request: Request) -> Response:
@@ -200,6 +212,15 @@ class Pages:
         return HTMLResponse(html, headers={"Content-Security-Policy": POLICY, "Cache-Control": "no-store"})
 
 
+def templates(when: Callable[[float], str]) -> Environment:
+    """`when`: how a time is told."""
+    found = Environment(loader=PackageLoader("bot.simulation.pages"), autoescape=select_autoescape(), trim_blocks=True)
+    found.filters["title"] = lambda text: Markup(markdown.title(text))
+    found.filters["markdown"] = lambda text, repo: Markup(markdown.to_html(text or "", repo.full_name))
+    found.filters["when"] = when
+    return found
+
+
 def _second_time(seen: asyncio.Event) -> Callable[[], bool]:
     """False when first asked, true when asked again: that is, after a change."""
 
@@ -235,10 +256,4 @@ def _diff(repo: Repository, issue: Issue) -> list[tuple[str, str]]:
     """(class, line) pairs of the pull request's diff."""
     assert issue.pull is not None
     lines = repo.diff(issue.pull.base_sha, issue.pull.head_sha).splitlines()
-    return [(_kind(line), line) for line in lines[:2000] if not line.startswith("index ")]
-
-
-def _kind(line: str) -> str:
-    if line.startswith(("diff ", "--- ", "+++ ")):
-        return "file"
-    return {"+": "add", "-": "del", "@": "hunk"}.get(line[:1], "same")
+    return [(kind_of(line), line) for line in lines[:2000] if not line.startswith("index ")]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from bot.models import Usage
 from bot.simulation.anthropic import Call, Calls, ModelRequest, Say, Script, Slow, Step, Wait
 from bot.simulation.anthropic.reading import texts
+from bot.simulation.scenarios import basket
 
 REPOSITORY = "octo-org/shop"
 ISSUE_TITLE = "Discounts above 100 % make prices negative"
@@ -101,6 +102,8 @@ class _Agent:
 
     def answer(self, request: ModelRequest) -> Calls | Call | Say:
         task, step = _task_of(request)
+        if basket.TASK in task:
+            return basket.answer(request, step)
         if "Change no file" in task:
             return ANSWER
         if "Write a plan for the request" in task:

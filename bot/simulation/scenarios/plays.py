@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot.models import Outcome
+from bot.simulation.scenarios import basket
 from bot.simulation.scenarios.discount import COMMENT
 
 
@@ -23,11 +25,18 @@ class Tick:
 
 
 @dataclass(frozen=True)
+class Push:
+    """The author of the pull request pushes to its branch."""
+
+    files: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Crash:
     """The service is killed, and started again."""
 
 
-Deed = Say | Tick | Crash
+Deed = Say | Tick | Push | Crash
 
 
 @dataclass(frozen=True)
@@ -41,8 +50,10 @@ class Play:
     """Whether the tests pass on what was pushed; None: nothing is."""
     meanwhile: Deed | None = None
     """Done in the middle of the first turn."""
-    afterwards: Say | Tick | None = None
+    afterwards: Say | Tick | Push | None = None
     """Done when the first turn has ended; left to whoever watches the page."""
+    on_pull: bool = False
+    """It takes place on a pull request that somebody else has opened."""
 
     @property
     def hint(self) -> str:
@@ -52,6 +63,8 @@ class Play:
                 return f"Your turn, once it has ended: comment {words}"
             case Tick(beside):
                 return f"Your turn, once it has ended: tick “{beside}” in the comment"
+            case Push():
+                return "Your turn, once it has ended: press “Push what the author has mended”"
             case None:
                 return ""
 
@@ -87,6 +100,15 @@ PLAYS = {
             (Outcome.PULL_REQUEST, Outcome.PUSHED),
             mended=False,
             afterwards=Say("/claude undo"),
+        ),
+        Play(
+            "review",
+            "a pull request is reviewed at its lines, and again after a push that mends one",
+            (Outcome.REVIEWED, Outcome.REVIEWED),
+            "/claude review",
+            None,
+            afterwards=Push(basket.PUSH),
+            on_pull=True,
         ),
         Play(
             "crash",

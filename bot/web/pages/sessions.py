@@ -10,7 +10,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from bot.errors import Hidden, StoreError, TransientError
@@ -63,6 +63,7 @@ class SessionPages:
             Route(f"{at}/events", self._gate.plain(self._stream)),
             Route(f"{at}/log", self._gate.plain(self._log)),
             Route(f"{at}/checks", self._gate.plain(self._checks)),
+            Route(f"{at}/patch/{{n:int}}", self._gate.plain(self._patch)),
             Route(f"{at}/stop", self._gate.form(self._stop), methods=["POST"]),
             Route(f"{at}/retry", self._gate.form(self._retry), methods=["POST"]),
         ]
@@ -126,6 +127,16 @@ class SessionPages:
         """What the checks of its turns have printed."""
         session = await self._session(request, visitor)
         return _download(f"forgehand-{session.id}-checks.log", _read(self._desk.settings.data_dir, session.id))
+
+    async def _patch(self, request: Request, visitor: Visitor) -> Response:
+        """A turn's work on a fork, as long as it is kept."""
+        session = await self._session(request, visitor)
+        n = request.path_params["n"]
+        found = next((one for one in await sessions.turns_of(self._gate.store, session.id) if one.n == n), None)
+        file = self._desk.settings.data_dir / "kept" / found.patch if found and found.patch else None
+        if file is None or not await asyncio.to_thread(file.is_file):
+            raise Hidden("no such patch")
+        return FileResponse(file, media_type="application/octet-stream", filename=file.name, headers={**COMMON})
 
     async def _lines(self, session: SessionId) -> AsyncIterator[bytes]:
         after = 0

@@ -1,0 +1,115 @@
+"""Work on a fork's commit that somebody approved by its name: it becomes a branch of the repository and a pull request.
+
+Asks no model. What was approved is one commit: the fork's head must still be that, also at the moment of the push.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from bot import endings, fork_words, repo_config
+from bot.errors import GitHubRefused
+from bot.git.errors import PushRaced, PushRefused, RefMissing
+from bot.github.types import Purpose
+from bot.models import Outcome, Step, TurnKey
+from bot.outbound import TextKind
+from bot.sessions import keeping
+from bot.sessions.moves import End, Move, To
+from bot.sessions.publishing import committing, judging, landing, opening
+from bot.sessions.publishing.work import Work
+from bot.sessions.remote import remote_access
+from bot.sessions.services import Services
+from bot.store import approvals, sessions
+from bot.store.sessions import Session, Turn
+
+
+async def prepare(services: Services, turn: Turn) -> Move:
+    """Straight to the push: there is nothing for an environment to do."""
+    worked = await _worked(services, turn)
+    if worked is None or not await asyncio.to_thread(keeping.path(services, worked).is_file):
+        return End(Outcome.REFUSED, fork_words.gone(services.settings.command))
+    session = await sessions.session(services.store, turn.key.session)
+    reads = services.github.installation(session.installation_id)
+    raw = await reads.file(session.thread.repo, repo_config.PATH, session.default_branch)
+    config = repo_config.dump(repo_config.parse(raw))
+    return To(Step.PUBLISH, {"base": worked.base, "base_sha": worked.base_sha, "config": config})
+
+
+async def publish(services: Services, turn: Turn, session: Session) -> Move:
+    worked = await _worked(services, turn)
+    assert worked is not None and worked.base_sha is not None
+    if turn.outcome is not None:
+        return End(turn.outcome, turn.detail or "")
+    if (moved := await _moved(services, worked, session)) is not None:
+        return End(Outcome.REFUSED, moved)
+    async with services.cache.quarantine(session.repo_id) as quarantine:
+        tree = await quarantine.admit(keeping.path(services, worked), base=worked.base_sha)
+        commit = await committing.commit(services, worked, quarantine, tree)
+        work = Work(services, turn, session, quarantine, commit)
+        if (held := await _held(work, tree) or await judging.not_allowed(work)) is not None:
+            return End(Outcome.REFUSED, held)
+        return await _pushed(work, worked)
+
+
+async def _worked(services: Services, turn: Turn) -> Turn | None:
+    """The turn whose work was approved."""
+    approval = await approvals.get(services.store, turn.approval) if turn.approval else None
+    if approval is None:
+        return None
+    return await sessions.turn(services.store, TurnKey(turn.key.session, approval.turn))
+
+
+async def _moved(services: Services, worked: Turn, session: Session) -> str | None:
+    """Asked of git at the last moment: the sentence where the fork has other commits now than those approved."""
+    access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
+    assert worked.base_sha is not None
+    try:
+        now = await services.cache.fetch(session.repo_id, access, f"refs/pull/{worked.number}/head")
+    except RefMissing:
+        return fork_words.gone(services.settings.command)
+    if now != worked.base_sha:
+        return fork_words.void(worked.base_sha, now, services.settings.command)
+    return None
+
+
+async def _held(work: Work, tree: str) -> str | None:
+    """Judged is all that the branch would bring, the fork's own commits with it: as a branch here it runs here."""
+    services, turn, session = work.services, work.turn, work.session
+    assert turn.base is not None and turn.base_sha is not None
+    access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
+    try:
+        tip = await services.cache.fetch(session.repo_id, access, f"refs/heads/{turn.base}")
+    except RefMissing:
+        return endings.branch_missing(turn.base)
+    found = await services.cache.compare(session.repo_id, tip, turn.base_sha, max_bytes=1)
+    parted = tip if found is None else found.parted
+    return (await judging.judge(replace(work, turn=replace(turn, base_sha=parted)), tree)).held
+
+
+async def _pushed(work: Work, worked: Turn) -> Move:
+    services, turn, session = work.services, work.turn, work.session
+    branch = repo_config.load(turn.config).branch_name(turn.number, turn.key.session)
+    try:
+        name, sha = await _push(work, branch)
+    except PushRaced as raced:
+        return End(Outcome.REFUSED, endings.branch_moved(raced.branch))
+    except PushRefused as error:
+        return End(Outcome.REFUSED, endings.push_refused(services.outbound.text(TextKind.COMMENT, error.words)))
+    except GitHubRefused as error:
+        return End(Outcome.REFUSED, endings.push_refused(services.outbound.text(TextKind.COMMENT, error.message)))
+    await sessions.update_session(services.store, turn.key.session, branch=name)
+    await sessions.update_turn(services.store, turn.key, commit_sha=sha)
+    assert worked.base_sha is not None
+    words = fork_words.adopted(worked.base_sha, worked.fork)
+    move = await opening.open_pull(Work(services, worked, session, work.quarantine, work.commit), name)
+    return replace(move, detail="\n\n".join(filter(None, (words, move.detail)))) if isinstance(move, End) else move
+
+
+async def _push(work: Work, branch: str) -> tuple[str, str]:
+    """Where it lies now, under which name and which commit."""
+    try:
+        return branch, await landing.land(work, branch)
+    except PushRaced:  # the name is taken, by earlier work perhaps
+        another = f"{branch}-{work.turn.n}"
+        return another, await landing.land(work, another)

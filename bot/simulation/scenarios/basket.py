@@ -1,0 +1,71 @@
+"""A pull request on the demo's shop with two planted faults, what the scripted model finds, and the push after it."""
+
+from __future__ import annotations
+
+from bot.models import Usage
+from bot.simulation.anthropic import Call, ModelRequest, Say
+
+AUTHOR = "noah"
+BRANCH = "baskets"
+TITLE = "Add the mean price of a basket"
+BODY = "Shows what an item costs on average, with the discount taken off."
+TASK = "Review the pull request under"
+"""How the model is told that this is what it is for."""
+FILE = "basket.py"
+CODE = '''\
+"""Baskets of the shop."""
+
+from shop import discounted
+
+
+def mean_price(prices: list[float], percent: float = 0) -> float:
+    """What an item costs on average after the discount."""
+    total = sum(discounted(price, percent) for price in prices)
+    return total / len(prices)
+
+
+def dearest(prices: list[float]) -> float:
+    """The highest price of the basket."""
+    return sorted(prices)[0]
+'''
+FILES = {FILE: CODE}
+MENDED = CODE.replace("sorted(prices)[0]", "max(prices)")
+PUSH = {FILE: MENDED}
+"""What the author pushes then: one of the two is mended."""
+USAGE = Usage(input_tokens=1_900, output_tokens=420, cache_read_tokens=9_500, cache_write_tokens=900)
+_EMPTY = {
+    "path": FILE,
+    "line": 9,
+    "severity": "major",
+    "confidence": 0.9,
+    "body": "An empty basket divides by zero here: `mean_price([])` raises `ZeroDivisionError`.",
+    "suggestion": "    return total / len(prices) if prices else 0.0",
+}
+_LOWEST = {
+    "path": FILE,
+    "line": 14,
+    "severity": "critical",
+    "confidence": 0.97,
+    "body": "`sorted` begins with the lowest price, so this returns the cheapest item, not the dearest.",
+    "suggestion": "    return max(prices)",
+}
+_LOOK = Call(
+    "Bash", {"command": "git diff HEAD~1 --stat; cat basket.py shop.py", "description": "Read the change"}, usage=USAGE
+)
+
+
+def answer(request: ModelRequest, step: int) -> Call | Say:
+    """First a look, then what was found; what an earlier review has said is found again, and it is told of the rest."""
+    if step == 0:
+        return _LOOK
+    if step > 1:
+        return Say("The review is handed over.", usage=USAGE)
+    again = "which are still open" in request.prompt
+    summary = (
+        "`dearest` is right now. An empty basket still divides by zero."
+        if again
+        else "The idea is sound, but both functions go wrong: one on an empty basket, the other on every basket."
+    )
+    found = [_EMPTY] if again else [_EMPTY, _LOWEST]
+    document = {"verdict": "request_changes", "summary": summary, "comments": found}
+    return Call("StructuredOutput", document, usage=USAGE)
