@@ -80,11 +80,21 @@ async def test_the_doctor_sends_to_set_up_only_who_has_no_app(tmp_path: Path) ->
         at_home(tmp_path, "doctor", "--json", FORGEHAND_SECRET_KEY="short"),
         at_home(tmp_path, "doctor", "--json", FORGEHAND_SECRET_KEY=KEY, FORGEHAND_PORT="high", FORGEHAND_APP_ID="1"),
     )
-    [said] = no_app.json
+    said = no_app.json[-1]
     assert "FORGEHAND_APP_ID" in said["words"] and "forgehand setup" in said["fix"]
     for wrong, name in ((bad_key, "FORGEHAND_SECRET_KEY"), (bad_port, "FORGEHAND_")):
-        [said] = wrong.json
+        said = wrong.json[-1]
         assert name in said["words"] and "setup" not in said["fix"], said
+
+
+async def test_the_doctor_sends_nobody_to_set_up_with_a_damaged_database(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o700)
+    (folder / "state.db").write_text("no database", encoding="utf-8")
+    ran = await at_home(tmp_path, "doctor", "--json", FORGEHAND_SECRET_KEY=KEY, FORGEHAND_DATA_DIR=str(folder))
+    found = {one["name"]: one for one in ran.json}
+    assert ran.code == 1 and "is damaged" in found["database"]["words"], ran
+    assert "setup" not in found["settings"]["fix"]
 
 
 async def test_the_doctor_names_the_key_when_the_store_has_another(world: World) -> None:
@@ -92,7 +102,7 @@ async def test_the_doctor_names_the_key_when_the_store_has_another(world: World)
         pass
     other = base64.b64encode(bytes(range(32))).decode()
     ran = await forgehand({**world.environment, "FORGEHAND_SECRET_KEY": other}, "doctor", "--json")
-    [said] = ran.json
+    said = ran.json[-1]
     assert ran.code == 1 and "FORGEHAND_SECRET_KEY is not the key" in said["words"]
     assert "setup" not in said["fix"]
 

@@ -50,8 +50,13 @@ async def _examine(config: Path | None, poll: bool) -> list[Finding]:
     from bot.errors import SettingsError
 
     try:
-        chosen = await start.chosen(settings.from_environment(config), poll=poll)
+        values = settings.from_environment(config)
     except SettingsError as error:
-        no_app = any(name in str(error) for name in start.APP_NAMES)
-        return [bad("settings", str(error), SETUP if no_app else AGAIN)]
-    return await checkup.examine(chosen)
+        return [bad("settings", str(error), AGAIN)]
+    try:
+        return await checkup.examine(await start.chosen(values, poll=poll))
+    except SettingsError as error:
+        found = await checkup.examine_folder(settings.data_dir(values))
+        sound = all(one.level != "bad" for one in found)
+        no_app = sound and any(name in str(error) for name in start.APP_NAMES)
+        return [*found, bad("settings", str(error), SETUP if no_app else AGAIN)]
