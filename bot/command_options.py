@@ -21,6 +21,8 @@ class Options:
     turns: int | None = None
     queue: bool = False
     """The next turn, also where the words would reach the one that runs."""
+    new_branch: bool = False
+    """A branch and a pull request of its own, beside those that are there."""
 
 
 NO_OPTIONS = Options()
@@ -31,6 +33,7 @@ USAGE = {
     "base": "--base branch",
     "turns": "--turns 20",
     "queue": "--queue",
+    "new-branch": "--new-branch",
 }
 
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,99}\Z")
@@ -39,7 +42,9 @@ _DOLLARS = re.compile(r"\$?(\d{1,6}(?:\.\d{1,4})?|\.\d{1,4})\Z")
 _SPAN = re.compile(r"(?:(\d{1,3})h)?(?:(\d{1,5})m(?:in)?)?(?:(\d{1,6})s)?\Z")
 _LEADING = re.compile(r"(?:--|—|–)([A-Za-z][\w-]*)(?:=|[ \t]+|(?=[\r\n]|\Z))")
 _VALUE = re.compile(r"\S+")
-_QUEUE = ("--queue", "—queue", "–queue")
+_DASHES = ("--", "—", "–")
+_FLAGS = {"queue": "queue", "new-branch": "new_branch"}
+"""The options that take no value."""
 
 
 def shown(text: str, limit: int = 40) -> str:
@@ -121,9 +126,10 @@ def read(values: Mapping[str, str | None]) -> Options:
     return options
 
 
-def _queued(options: Options) -> Options:
-    """The one option that takes no value; said twice it is still said."""
-    return replace(options, queue=True)
+def _raised(options: Options, flag: str) -> Options:
+    """Said twice it is still said."""
+    changed: dict[str, Any] = {_FLAGS[flag]: True}
+    return replace(options, **changed)
 
 
 def _set(options: Options, name: str, value: str) -> Options:
@@ -137,8 +143,8 @@ def _set(options: Options, name: str, value: str) -> Options:
 def _take_leading(text: str, options: Options) -> tuple[str, Options]:
     while match := _LEADING.match(text):
         name = match[1].lower()
-        if name == "queue":
-            options, text = _queued(options), text[match.end() :].lstrip(" \t")
+        if name in _FLAGS:
+            options, text = _raised(options, name), text[match.end() :].lstrip(" \t")
             continue
         if name not in _READERS:
             known = ", ".join(f"`{usage}`" for usage in USAGE.values())
@@ -155,8 +161,8 @@ def _take_trailing(text: str, options: Options) -> tuple[str, Options]:
     end = min((at for at in (text.find("\n"), text.find("\r")) if at >= 0), default=len(text))
     line, below = text[:end], text[end:]
     while found := _last_option(line):
-        if found[1] == "queue":
-            line, options = found[0], _queued(options)
+        if found[1] in _FLAGS:
+            line, options = found[0], _raised(options, found[1])
             continue
         line, name, value = found
         try:
@@ -170,8 +176,8 @@ def _last_option(line: str) -> tuple[str, str, str] | None:
     words = line.rsplit(None, 2)
     if not words:
         return None
-    if words[-1] in _QUEUE:
-        return line.rstrip()[: -len(words[-1])].rstrip(" \t"), "queue", ""
+    if _named(words[-1]) in _FLAGS:
+        return line.rstrip()[: -len(words[-1])].rstrip(" \t"), _named(words[-1]), ""
     name, equals, value = words[-1].partition("=")
     if equals and value and _known(name):
         return line.rstrip()[: -len(words[-1])].rstrip(" \t"), _known(name), value
@@ -182,7 +188,10 @@ def _last_option(line: str) -> tuple[str, str, str] | None:
 
 
 def _known(word: str) -> str:
-    for dash in ("--", "—", "–"):
-        if word.startswith(dash) and word.removeprefix(dash).lower() in _READERS:
-            return word.removeprefix(dash).lower()
-    return ""
+    return name if (name := _named(word)) in _READERS else ""
+
+
+def _named(word: str) -> str:
+    """What it would be the name of, if it begins like an option."""
+    dash = next((one for one in _DASHES if word.startswith(one)), None)
+    return word.removeprefix(dash).lower() if dash else ""

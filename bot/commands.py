@@ -157,7 +157,7 @@ FORMS = (
     Form("ask", "ask …", "answers a question and changes nothing", ready=True),
     Form("plan", "plan …", "writes a plan, changes nothing, and waits for `approve`", ready=True),
     Form("review", "review …", "reviews the pull request: comments on lines, suggestions, a verdict", ready=True),
-    Form("resolve", "resolve", "merges the base branch in and solves the conflicts"),
+    Form("resolve", "resolve", "merges the base branch in and solves the conflicts", ready=True),
     Form("continue", "continue +3 …", "goes on where the last turn ended, here with 3 dollars more", ready=True),
     Form("retry", "retry", "runs the last turn again", ready=True),
     Form("stop", "stop", "stops the turn that runs and keeps its work", ready=True),

@@ -75,6 +75,8 @@ class Material:
     """Further data with its name."""
     public: bool = True
     read_outsiders: bool = False
+    discussions: Sequence[str] = ()
+    """Of the diff, which the request is about: where each stands, in words."""
     resumed: bool = False
     """The agent knows the thread from its earlier turn: only `remarks` are new."""
 

@@ -85,12 +85,32 @@ def commit_message(turn: Asked, *, noreply_host: str = "users.noreply.github.com
     """Subject, what was asked, and trailers of ours; nothing in it closes, mentions, skips or signs for anybody."""
     asked = _calm(visible(turn.prompt)).strip()
     body = _cut(asked, MAX_MESSAGE) or "What the thread asks for."
+    trailers = _trailers(turn, noreply_host)
+    return "\n\n".join([subject(turn), f"For #{turn.number}. Asked for in these words:", body, trailers])
+
+
+def merge_message(
+    turn: Asked, base: str, conflicts: Sequence[str], *, noreply_host: str = "users.noreply.github.com"
+) -> str:
+    """Of a merge of the base branch; the files are named that git could not merge by itself."""
+    solved = "".join(f"\n- {_calm(path)}" for path in conflicts[:MAX_FILES])
+    return "\n\n".join(
+        part
+        for part in (
+            _cut(f"Merge {_calm(base)} into the work on number {turn.number}", MAX_SUBJECT),
+            _cut(f"Conflicts, solved by the agent:\n{solved}", MAX_MESSAGE) if conflicts else "",
+            _trailers(turn, noreply_host),
+        )
+        if part
+    )
+
+
+def _trailers(turn: Asked, noreply_host: str) -> str:
     person = re.sub(r"[^A-Za-z0-9_-]", "", turn.requester)
-    trailers = [
-        f"Forgehand-Session: {turn.key.session}, turn {turn.key.n}",
-        f"Co-authored-by: {person} <{turn.requester_id}+{person}@{noreply_host}>",
-    ]
-    return "\n\n".join([subject(turn), f"For #{turn.number}. Asked for in these words:", body, "\n".join(trailers)])
+    return (
+        f"Forgehand-Session: {turn.key.session}, turn {turn.key.n}\n"
+        f"Co-authored-by: {person} <{turn.requester_id}+{person}@{noreply_host}>"
+    )
 
 
 def undo_message(turn: Asked, undone: TurnKey, sha: str) -> str:

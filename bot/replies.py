@@ -408,6 +408,10 @@ def review_needs_a_pull(command: str) -> str:
     return f"`{command} review` is for pull requests, and this is an issue. `{command} ask …` answers a question here."
 
 
+def resolve_needs_a_pull(command: str) -> str:
+    return f"`{command} resolve` is for pull requests, and there is none here yet."
+
+
 def day_budget_reached(limit_usd: float, whose: str = "this installation") -> str:
     return f"Today's budget of ${limit_usd:.2f} for {whose} is used up. It is free again tomorrow (UTC)."
 

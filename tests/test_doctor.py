@@ -73,7 +73,11 @@ async def test_a_clock_that_is_wrong(world: World) -> None:
 
 async def test_nothing_is_set(world: World) -> None:
     ran, found = await doctor(world, "http://127.0.0.1:9", FORGEHAND_APP_ID="")
-    assert ran.code == 1 and found.keys() == {"disk", "database", "git", "settings"} and "FORGEHAND_APP_ID" in found["settings"]["words"]
+    assert (
+        ran.code == 1
+        and found.keys() == {"disk", "database", "git", "settings"}
+        and "FORGEHAND_APP_ID" in found["settings"]["words"]
+    )
 
 
 async def test_github_that_does_not_answer_hides_nothing_else(world: World) -> None:

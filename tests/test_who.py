@@ -83,7 +83,7 @@ async def test_nobody_is_let_in_on_a_guess(world: World) -> None:
     assert not world.model.requests
 
 
-async def test_commands_that_are_not_built_yet_say_so_and_misspellings_are_helped(world: World) -> None:
+async def test_commands_that_have_no_place_say_so_and_misspellings_are_helped(world: World) -> None:
     async with world.bot():
         world.say("/claude resolve")
         await world.github.changed(lambda: len(world.replies()) == 1, 20)
@@ -92,7 +92,7 @@ async def test_commands_that_are_not_built_yet_say_so_and_misspellings_are_helpe
         world.say("/claude help")
         await world.github.changed(lambda: len(world.replies()) == 3, 20)
     resolve, misspelt, help_ = (one.body for one in world.replies())
-    assert "not available yet" in resolve
+    assert "is for pull requests" in resolve
     assert "`/claude stop`" in misspelt
     assert "| `/claude ask …` |" in help_
     assert not world.model.requests

@@ -59,8 +59,8 @@ def _where(session: Session, turns: list[Turn]) -> tuple[str | None, str]:
     for turn in reversed(turns):
         if turn.rescue_ref:
             return turn.rescue_ref, f"forgehand/rescue-{turn.key.session}-{turn.key.n}"
-        if turn.commit_sha and session.branch:
-            return f"refs/heads/{session.branch}", session.branch
+        if turn.commit_sha and (branch := turn.branch or session.branch):
+            return f"refs/heads/{branch}", branch
     return None, ""
 
 

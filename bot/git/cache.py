@@ -8,14 +8,15 @@ import hashlib
 import secrets
 import shutil
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from bot.errors import BotError, GitHubUnavailable
-from bot.git import comparison, names, pack, reading, remote, removal
+from bot.git import comparison, merges, names, pack, reading, remote, removal
 from bot.git.access import RemoteAccess
 from bot.git.comparison import Comparison
 from bot.git.errors import GitFailed, GitTimedOut, MirrorLost, RefMissing, RepositoryUnsupported
+from bot.git.merges import Joined
 from bot.git.pack import Extent, Had, RepositoryPack
 from bot.git.quarantine import Quarantine
 from bot.git.removal import Removed
@@ -104,6 +105,15 @@ class RepositoryCache:
         if not await self.has(repo_id, old):
             return None
         return await comparison.between(self._mirror(repo_id), old, new, max_bytes)
+
+    async def join(self, repo_id: RepoId, ours: str, theirs: str) -> Joined | None:
+        """Both merged, with the conflicts marked; None where not enough history was fetched for that."""
+        async with self._lock(repo_id):
+            return await merges.join(self._mirror(repo_id), ours, theirs)
+
+    async def side(self, repo_id: RepoId, parted: str, tip: str, paths: Sequence[str], *, max_bytes: int) -> str:
+        """What one of two sides did to these files since they parted: its commits' subjects, and the difference."""
+        return await merges.side(self._mirror(repo_id), parted, tip, paths, max_bytes)
 
     async def describe(self, repo_id: RepoId, sha: str) -> reading.CommitFacts:
         return await asyncio.to_thread(reading.describe, self._mirror(repo_id), sha)

@@ -47,28 +47,6 @@ async def facts(git_dir: Path, sha: str) -> Facts:
     return Facts(sha, tree, tuple(value for name, value in lines if name == "parent"), message)
 
 
-async def reverted(git_dir: Path, commit: str, tip: str) -> str | None:
-    """The tree of `tip` without what `commit` did over its parent; None where later changes are in the way.
-
-    A merge of the tip with the commit's parent, over the commit as their base: two commits that exist for that alone.
-    """
-    if tip == commit:
-        return await _parsed(git_dir, f"{commit}^^{{tree}}")
-    over, before = await _parsed(git_dir, f"{commit}^{{commit}}"), await _parsed(git_dir, f"{commit}^^{{tree}}")
-    now = await _parsed(git_dir, f"{tip}^{{tree}}")
-    if over is None or before is None or now is None:
-        return None
-    nobody = Author("nobody", "nobody@localhost")
-    sides = [await make(git_dir, tree, [over], "side", author=nobody, when=0) for tree in (now, before)]
-    result = await run_git(["merge-tree", "--write-tree", "--no-messages", *sides], git_dir, accept=(0, 1))
-    return result.text.split("\n")[0] if result.exit_code == 0 else None
-
-
-async def _parsed(git_dir: Path, revision: str) -> str | None:
-    argv = ["rev-parse", "--quiet", "--verify", "--end-of-options", revision]
-    return (await run_git(argv, git_dir, accept=(0, 1, 128))).text or None
-
-
 def cleaned(message: str) -> str:
     """UTF-8 without NUL or other control characters, never empty, bounded, with one newline at its end."""
     text = message.replace("\r\n", "\n").encode("utf-8", "replace").decode()

@@ -8,11 +8,12 @@ import shutil
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from bot.git import admission, commits, inspection, pack, push, remote, trees
+from bot.git import admission, commits, inspection, merges, pack, push, remote, trees
 from bot.git.access import RemoteAccess
 from bot.git.changes import Change
 from bot.git.commits import Author, Facts
 from bot.git.measure import ImportLimits
+from bot.git.merges import Joined, Made
 from bot.git.pack import Extent, Had, RepositoryPack
 from bot.git.push import Push, PushResult
 from bot.git.run import run_git
@@ -21,15 +22,19 @@ from bot.git.run import run_git
 class Quarantine:
     """Made by `RepositoryCache.quarantine`; objects of the mirror are visible in it, nothing of it is in the mirror."""
 
-    def __init__(self, place: Path, max_bytes: int) -> None:
-        self._dir = place
+    def __init__(self, place: Path, mirror: Path, max_bytes: int) -> None:
+        self._dir, self._mirror = place, mirror
         self._max_bytes = max_bytes
 
     @classmethod
     async def create(cls, place: Path, mirror: Path, max_bytes: int = pack.MOST_BYTES) -> Quarantine:
         await run_git(["init", "--quiet", "--bare", "--template=", "--object-format=sha1", str(place)])
         await asyncio.to_thread(_borrow, place, mirror)
-        return cls(place, max_bytes)
+        return cls(place, mirror, max_bytes)
+
+    async def look_again(self) -> None:
+        """The mirror has fetched since: its history ends elsewhere now."""
+        await asyncio.to_thread(_borrow, self._dir, self._mirror)
 
     async def admit(self, bundle: Path, *, base: str, limits: ImportLimits | None = None) -> str:
         """Take in a bundle and say which tree its one commit has; BundleRefused with a sentence otherwise."""
@@ -76,7 +81,28 @@ class Quarantine:
 
     async def reverted(self, commit: str, tip: str) -> str | None:
         """The tree of `tip` without what `commit` did; None where later changes are in the way."""
-        return await commits.reverted(self._dir, commit, tip)
+        return await merges.reverted(self._dir, commit, tip)
+
+    async def merged(self, over: str, ours: str, theirs: str) -> str | None:
+        """The tree of `ours` with what `theirs` changed over `over`; None where they are in each other's way."""
+        return await merges.merged(self._dir, over, ours, theirs)
+
+    async def merge_base(self, one: str, other: str) -> str | None:
+        return await merges.merge_base(self._dir, one, other)
+
+    async def parents(self, commit: str) -> list[str]:
+        return await merges.parents(self._dir, commit)
+
+    async def marked(self, tree: str, joined: Joined) -> list[str]:
+        """Files of the tree in which lines are left that mark a conflict."""
+        return await merges.marked(self._dir, tree, joined)
+
+    async def continues(self, commit: str, ancestor: str) -> bool:
+        return await merges.continues(self._dir, commit, ancestor)
+
+    async def made_at(self, after: str, head: str, when: int) -> list[Made]:
+        """Commits between the two that may be ours, by their date."""
+        return await merges.made_at(self._dir, after, head, when)
 
     async def push(self, access: RemoteAccess, commit: str, branch: str, *, expect: str | None) -> PushResult:
         return await Push(self._dir, access, commit, branch, expect).run()

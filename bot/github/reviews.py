@@ -13,18 +13,24 @@ from bot.github import wire
 from bot.github.api import GRAPHQL, Answer, Call
 from bot.github.reads import FULL, PAGE, Caller, base, carries
 from bot.github.types import Comment, Purpose
-from bot.models import Repo
+from bot.models import Repo, Spot
 
 
 class _OnLine(wire.CommentJson):
     path: str = ""
     line: int | None = None
     original_line: int | None = None
+    start_line: int | None = None
+    diff_hunk: str = ""
+    in_reply_to_id: int | None = None
+    pull_request_review_id: int | None = None
 
     def placed(self) -> Comment:
         line = self.line or self.original_line
         where = f"line {line} of {self.path}" if line else self.path
-        return replace(self.comment(), kind=f"comment on {where}")
+        spot = Spot(self.in_reply_to_id or self.id, self.path, line, self.start_line, self.diff_hunk)
+        kind, review = f"comment on {where}", self.pull_request_review_id
+        return replace(self.comment(), kind=kind, spot=spot, review_id=review)
 
 
 class _Whole(wire.CommentJson):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from bot.models import InstallationId, Person, Repo
+from bot.models import InstallationId, Person, Repo, Spot
 from bot.settings import Secret
 
 
@@ -131,6 +131,10 @@ class Comment:
     """The body as GitHub renders it; addresses of images in it are good for some minutes."""
     kind: str = "comment"
     """In words: what it is, and of what."""
+    spot: Spot | None = None
+    """Where in the diff it was written."""
+    review_id: int | None = None
+    """The review that it belongs to."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ async def retry(command: Retry, remark: Remark, desk: Desk) -> Noted:
         return await _say(replies.nothing_to_repeat(), remark, desk)
     if last.state is not TurnState.DONE:
         return await _say(replies.still_under_way(desk.settings.command), remark, desk)
-    return await start.begin(Wish(last.kind, last.prompt, command.options, approval=last.approval), remark, desk)
+    wish = Wish(last.kind, last.prompt, command.options, approval=last.approval)
+    return await start.begin(start.anew(last, wish), remark, desk)
 
 
 async def go_on(command: Continue, remark: Remark, desk: Desk) -> Noted:

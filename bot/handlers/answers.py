@@ -41,13 +41,14 @@ async def handle(command: Approve | Deny, remark: Remark, desk: Desk) -> Noted:
     begins = approval.kind is Kind.PLAN or approval.state is Standing.EXPIRED
     if isinstance(command, Approve) and begins and (noted := await money.lacking(remark, desk)):
         return noted  # before it counts as answered: it can be said again when there is money
+    follows = await _if_it_has_ended(approval, desk)
     given = Answer(
         state=Standing.APPROVED if isinstance(command, Approve) else Standing.DENIED,
         login=remark.author.login,
         source=remark.source,
         scope=Scope(command.scope) if isinstance(command, Approve) else Scope.ONCE,
         over=LATE if approval.kind is Kind.TOOL else (Standing.OPEN,),
-        begins=start.new_turn(_wish(approval), remark, desk) if isinstance(command, Approve) else None,
+        begins=start.new_turn(follows, remark, desk) if isinstance(command, Approve) else None,
     )
     counts = await approvals.answer(desk.store, approval.id, given)
     approval = await approvals.get(desk.store, approval.id) or approval
@@ -71,15 +72,19 @@ def _follows(command: Approve, approval: Approval, turn: Turn) -> Wish | None:
     if approval.sha is not None:
         return Wish("adopt", f"make the work on {approval.sha} a branch here", NO_OPTIONS, approval=approval.id)
     if approval.kind is Kind.PLAN:
-        plan = command.plan or str(approval.matter.get("plan", ""))
-        return Wish("run", carry_out(turn.prompt, plan), NO_OPTIONS, approval=approval.id)
-    if not approval.late:  # its agent is told
+        prompt = carry_out(turn.prompt, command.plan or str(approval.matter.get("plan", "")))
+    elif approval.late:
+        prompt = go_on_with(str(approval.matter.get("shown", "")))
+    else:  # its agent is told
         return None
-    return _wish(approval)
+    return start.anew(turn, Wish("run", prompt, NO_OPTIONS, approval=approval.id))
 
 
-def _wish(approval: Approval) -> Wish:
-    return Wish("run", go_on_with(str(approval.matter.get("shown", ""))), NO_OPTIONS, approval=approval.id)
+async def _if_it_has_ended(approval: Approval, desk: Desk) -> Wish:
+    """What a yes is worth where the agent has ended in the very moment in which it was given."""
+    prompt = go_on_with(str(approval.matter.get("shown", "")))
+    turn = await sessions.turn(desk.store, approval.key)
+    return start.anew(turn, Wish("run", prompt, NO_OPTIONS, approval=approval.id))
 
 
 async def _pass_on(reason: str, remark: Remark, desk: Desk) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from bot import commands, policy, replies
+from bot import commands, policy
 from bot.commands import (
     Approve,
     Ask,
@@ -34,6 +34,7 @@ from bot.handlers import (
     ci,
     forks,
     init,
+    resolve,
     review_triggers,
     reviews,
     start,
@@ -44,7 +45,7 @@ from bot.handlers import (
     words,
 )
 from bot.handlers.desk import Desk
-from bot.handlers.verdicts import Noted, acted, ignored, refused
+from bot.handlers.verdicts import Noted, ignored, refused
 from bot.policy import Answer, Decision
 from bot.store import threads
 
@@ -130,9 +131,7 @@ async def _dispatch(command: Command, remark: Remark, desk: Desk) -> Noted:
         case Review() | FixCi() | StopCi():
             return await _on_pull(command, remark, desk)
         case Resolve():
-            word = commands.word_of(command)
-            await desk.reply(remark, replies.not_available(word, desk.settings.command))
-            return acted(reason=f"`{word}` is not available yet")
+            return await resolve.handle(command, remark, desk)
         case _:
             assert_never(command)
 

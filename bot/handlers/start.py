@@ -13,9 +13,9 @@ from bot.events import Remark
 from bot.handlers import money
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, ignored, refused
-from bot.models import TurnKey, TurnState
+from bot.models import Spot, TurnKey, TurnState
 from bot.store import messages, sessions
-from bot.store.sessions import NewTurn
+from bot.store.sessions import NewTurn, Turn
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +39,14 @@ class Wish:
     """What it is begun with a yes to."""
     head_sha: str | None = None
     """The commit at which a check run shows it."""
+    discussions: tuple[Spot, ...] = ()
+    """Of the diff, that are to be answered; where it is asked anew, those of the turn before."""
+
+
+def anew(turn: Turn, wish: Wish) -> Wish:
+    """With what the turn was asked for where it stood: the wish carries it further, or repeats it."""
+    options = replace(wish.options, new_branch=wish.options.new_branch or turn.new_branch)
+    return replace(wish, options=options, discussions=tuple(turn.discussions or ()))
 
 
 async def handle(command: Run | Ask | Plan, remark: Remark, desk: Desk) -> Noted:
@@ -118,7 +126,9 @@ def new_turn(wish: Wish, remark: Remark, desk: Desk) -> NewTurn:
         max_turns=options.turns,
         approval=wish.approval,
         spot=remark.place,
+        discussions=wish.discussions,
         head_sha=wish.head_sha,
+        new_branch=options.new_branch,
         delivery=remark.origin.delivery,
     )
 

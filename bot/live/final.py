@@ -31,7 +31,7 @@ def parts(view: View) -> list[tuple[str, int]]:
         (asked.words(view), 0),
         (_answer(view), 5),
         (sections.files([_changed(file) for file in view.files], "changed"), 4),
-        (_verified(view, outcome), 3),
+        ("" if _is_merged_only(view) else _verified(view, outcome), 3),
         (_saved(view), 0),
         (asides.blocked(view.turn.blocked or ()), 2),
         (sections.withheld(view), 2),
@@ -46,7 +46,9 @@ def _headline(view: View, outcome: Outcome) -> str:
         return f"### {replies.plan_headline(plan.state)}"
     if view.turn.fork is not None and view.turn.kind == "run" and (words := fork_words.headline(outcome)):
         return f"### {words}"
-    pull = view.session.pull_number if outcome in (Outcome.PULL_REQUEST, Outcome.PUSHED) else None
+    pull = view.turn.pull_number or view.session.pull_number
+    if outcome not in (Outcome.PULL_REQUEST, Outcome.PUSHED):
+        pull = None
     return f"### {replies.headline(outcome)}{f' #{pull}' if pull else ''}"
 
 
@@ -82,6 +84,11 @@ def _verified(view: View, outcome: Outcome) -> str:
     return sections.verified(view)
 
 
+def _is_merged_only(view: View) -> bool:
+    """Without an agent or an environment: the words above say that nothing was run."""
+    return view.turn.merged_sha is not None and not view.turn.conflicts
+
+
 def _saved(view: View) -> str:
     if view.turn.state is not TurnState.DONE:
         return saving.words(view.turn)
@@ -115,4 +122,4 @@ def _meter(view: View) -> str:
     took = duration((turn.finished_at or view.now) - turn.created_at)
     spent = f"{money.spent(view)} · {tokens(view.cost.usage)} tokens"
     where = sections.page_link(view, f"session {turn.key.session}, turn {turn.key.n}")
-    return f"<sub>{took} · {spent} · {sections.model(view)} · {where}</sub>"
+    return f"<sub>{took} · {spent} · {sections.model(view)} · {where}{sections.pinned(view)}</sub>"

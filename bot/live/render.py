@@ -149,7 +149,8 @@ def _said(state: LiveState) -> str:
 
 def _meter(view: View) -> str:
     """Tokens and dollars as the gateway counted them, not as the agent says."""
-    return f"<sub>{money.meter(view)} · {tokens(view.cost.usage)} tokens · {sections.model(view)}</sub>"
+    about = f"{sections.model(view)}{sections.pinned(view)}"
+    return f"<sub>{money.meter(view)} · {tokens(view.cost.usage)} tokens · {about}</sub>"
 
 
 def _foot(view: View) -> str:

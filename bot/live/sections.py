@@ -129,6 +129,14 @@ def verified(view: View) -> str:
     return f"**Verified by Forgehand:** {words}"
 
 
+def pinned(view: View) -> str:
+    """The commit that the work starts from, for the line of figures; of a merge the two that are brought together."""
+    turn = view.turn
+    shas = (turn.tip_sha, turn.merged_sha) if turn.merged_sha else (turn.base_sha,)
+    known = [f"`{sha[:12]}`" for sha in shas if sha]
+    return f" · from {' and '.join(known)}" if known else ""
+
+
 def page_link(view: View, words: str) -> str:
     """To the session's own page, where it has one that others can reach."""
     return f"[{words}]({view.page_url})" if view.page_url else words

@@ -6,7 +6,7 @@ import contextlib
 
 from bot import prompt
 from bot.errors import GitHubRefused
-from bot.sessions import enclosures, trust
+from bot.sessions import answering, enclosures, trust
 from bot.sessions.services import Services
 from bot.store import messages, sessions
 from bot.store.messages import Message
@@ -37,13 +37,15 @@ async def _is_allowed(services: Services, turn: Turn, message: Message) -> bool:
 
 async def _give(services: Services, turn: Turn, message: Message, environment: ExecutionEnvironment) -> bool:
     """The reaction comes before the row: repeated after a crash, each of them is done once."""
-    words = prompt.interjection(message.author, message.text, message.request.spot)
+    spot = message.request.spot
+    number = await answering.number_of(services, turn, spot) if spot else 0
+    words = prompt.interjection(message.author, message.text, spot, number)
     words = services.redactor.redact(await enclosures.added(services, turn, message, environment, words))
     if not await environment.steer(turn.key.n, f"said-{message.source}", words):
         return False
     new = message.request
     if new.source_comment is not None:
-        on_diff = new.spot is not None
+        on_diff = spot is not None
         with contextlib.suppress(GitHubRefused):  # gone or locked: the agent has it all the same
             await services.outbound.react(new.thread, new.source_comment, "rocket", on_review_comment=on_diff)
     await messages.delivered(services.store, message)

@@ -55,6 +55,9 @@ async def _branch_to_go_on_with(
     services: Services, turn: Turn, session: Session, earlier: Iterable[Turn]
 ) -> str | None:
     """The session's, while its pull request is open or has yet to be opened; else a new one is made."""
+    if turn.new_branch and not _is_on_pull(turn, session):
+        await _let_go(services, session)
+        return None
     if session.pull_number is None:
         pushed = any(one.commit_sha is not None and one.rescue_ref is None for one in earlier)
         return session.branch if pushed else None

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from bot import diffs, events, prompt, rules
+from bot import diffs, discussions, events, prompt, rules
 from bot.git.comparison import Comparison
 from bot.github import reviews
 from bot.github.client import Installation
 from bot.github.types import Comment, Issue, Purpose
 from bot.material import Diff, Material, Said
-from bot.models import Thread
+from bot.models import Spot, Thread
 from bot.repo_config import RepoConfig
 from bot.sessions import environments, pictures, rereading, rulebook
 from bot.sessions.evidence import Evidence
@@ -27,6 +27,7 @@ from bot.store import sessions
 from bot.store.sessions import Turn
 
 MOST_COMMENTS = 200
+HANDED_IN_SECONDS = 10.0
 _KINDS = {"comment": "comment", "review": "review"}
 """How a turn's source calls what GitHub lists; all else are comments on lines."""
 MAX_DIFF_BYTES = 900_000
@@ -47,6 +48,8 @@ class Reading:
     files: Mapping[str, bytes]
     untrusted: bool
     """Words are in it of somebody who may not write here, or of nobody knows whom."""
+    discussions: tuple[Spot, ...]
+    """Of the diff, to be answered."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +61,12 @@ class _Conversation:
     remarks: tuple[tuple[Comment, Said], ...]
     request: Comment | None
     """The comment that holds the command, where it still is as it was."""
+    asked_at: tuple[Spot, ...] = ()
+    """The discussions of the diff that the command is about."""
 
 
 async def gather(
-    services: Services, turn: Turn, config: RepoConfig, place: tuple[str, Start], red: Evidence | None = None
+    services: Services, turn: Turn, config: RepoConfig, place: tuple[str, Start], beside: Evidence | None = None
 ) -> Reading:
     """`place`: the base branch, and where the work begins."""
     base, start = place
@@ -74,13 +79,13 @@ async def gather(
     instructions, cut = rules.instructions(
         environments.instructions(turn.kind, fork=turn.fork is not None), book, config.instructions
     )
-    red = red or Evidence()
-    missing = [*album.notes, *cut, *_of_the_pull(ignored, base), *red.missing]
-    extras = [*_extras(turn), *red.said]
+    beside = beside or Evidence()
+    missing = [*album.notes, *cut, *_of_the_pull(ignored, base), *beside.missing]
+    extras = [*_hunks(found.asked_at), *beside.said]
     if turn.kind == "review" and change and diff:
         diff, more = await rereading.given(services, turn, change, diff)
         extras += more
-    material = replace(_material(turn, thread, found, config, (diff, album, missing)), extras=extras, logs=red.logs)
+    material = replace(_material(turn, thread, found, config, (diff, album, missing)), extras=extras, logs=beside.logs)
     composed = await asyncio.to_thread(prompt.compose, material, delimiter=secrets.token_hex(8))
     return Reading(
         context=composed.text,
@@ -89,6 +94,7 @@ async def gather(
         ignored=ignored,
         files={**album.files, **{name: text.encode("utf-8", "replace") for name, text in composed.files.items()}},
         untrusted=composed.untrusted,
+        discussions=found.asked_at,
     )
 
 
@@ -115,6 +121,7 @@ def _material(
         missing=missing,
         public=not thread.repo.private,
         read_outsiders=config.read_outsiders,
+        discussions=[discussions.place(spot) for spot in found.asked_at],
     )
 
 
@@ -129,8 +136,9 @@ async def _conversation(services: Services, turn: Turn, thread: Thread) -> _Conv
         )
     me = (await services.github.identity()).bot_id
     asked_at = turn.asked_at or turn.created_at
+    spots = _asked_about(turn, comments)
     remarks = [
-        (comment, await _said(asked_at, comment, trust))
+        (comment, _named(await _said(_until(turn, comment, asked_at), comment, trust), comment, spots))
         for comment in comments
         if comment.author.id != me and _precedes(comment, turn, asked_at)
     ]
@@ -142,7 +150,40 @@ async def _conversation(services: Services, turn: Turn, thread: Thread) -> _Conv
         changed_since=turn.thread_sha256 not in (None, events.standing(issue.title, issue.body)),
     )
     asking = (one for one in comments if one.id == turn.source_comment and one.updated_at == one.created_at)
-    return _Conversation(issue, opening, tuple(remarks), next(asking, None))
+    return _Conversation(issue, opening, tuple(remarks), next(asking, None), tuple(spots))
+
+
+def _asked_about(turn: Turn, comments: Sequence[Comment]) -> list[Spot]:
+    """The place where the command stands; of one in the words of a review, all places that the review comments on."""
+    if turn.discussions:
+        return list(turn.discussions)
+    if turn.spot is not None:
+        return [turn.spot]
+    review = _review_of(turn)
+    return discussions.distinct(
+        one.spot for one in comments if one.spot and review is not None and one.review_id == review
+    )
+
+
+def _review_of(turn: Turn) -> int | None:
+    kind, number = turn.source.partition(":")[0], turn.source.rpartition(":")[2]
+    return int(number) if kind == "review" and number.isdigit() else None
+
+
+def _until(turn: Turn, comment: Comment, asked_at: float) -> float:
+    """A review's own comments are handed in with it, which GitHub may count as a change."""
+    own = comment.review_id is not None and comment.review_id == _review_of(turn)
+    return asked_at + HANDED_IN_SECONDS if own else asked_at
+
+
+def _named(said: Said, comment: Comment, spots: Sequence[Spot]) -> Said:
+    """By the name of its discussion, where that is one to be answered."""
+    if comment.spot is None:
+        return said
+    ids = [spot.comment_id for spot in spots]
+    if comment.spot.comment_id not in ids:
+        return said
+    return replace(said, kind=f"{discussions.name(ids.index(comment.spot.comment_id) + 1)}: {said.kind}")
 
 
 async def _reviews(reads: Installation, trust: Trust, thread: Thread, number: int) -> list[Comment]:
@@ -151,9 +192,9 @@ async def _reviews(reads: Installation, trust: Trust, thread: Thread, number: in
     return found + [one for one in await reviews.whole(reads, thread.repo, number) if await trust.of(one)]
 
 
-def _extras(turn: Turn) -> list[tuple[str, str]]:
-    """The place in the diff where it was asked: the words there mean these lines."""
-    return [] if turn.spot is None else [(prompt.where(turn.spot), turn.spot.hunk)]
+def _hunks(spots: Sequence[Spot]) -> list[tuple[str, str]]:
+    """The places in the diff where it was asked: the words there mean these lines."""
+    return [(f"{discussions.name(number)}: {prompt.where(spot)}", spot.hunk) for number, spot in enumerate(spots, 1)]
 
 
 def _precedes(comment: Comment, turn: Turn, asked_at: float) -> bool:

@@ -15,6 +15,8 @@ from bot.store import sessions, threads
 from bot.store.sessions import Turn
 
 MOVED = (301, 302, 307, 308)
+JOINED_DEPTH = 2000
+"""Commits of history for a merge: both sides must reach back to where they parted."""
 
 
 class Reach(Protocol):
@@ -49,4 +51,9 @@ async def restore_mirror(services: Services, turn: Turn) -> None:
         return
     thread = (await sessions.session(services.store, turn.key.session)).thread
     access = await remote_access(services, thread, Purpose.READ_REPOSITORY)
-    await services.cache.fetch(thread.repo.id, access, turn.base_sha)
+    if turn.merged_sha is None or turn.tip_sha is None:
+        await services.cache.fetch(thread.repo.id, access, turn.base_sha)
+        return
+    for sha in (turn.tip_sha, turn.merged_sha):  # what the host has joined is at no remote
+        await services.cache.fetch(thread.repo.id, access, sha, depth=JOINED_DEPTH)
+    await services.cache.join(thread.repo.id, turn.tip_sha, turn.merged_sha)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bot import endings, findings, prompt, repo_config, review_words
@@ -14,7 +13,7 @@ from bot.github.types import LineComment, Pull, ReviewDraft
 from bot.models import Outcome, Thread
 from bot.outbound import TextKind, neutralise
 from bot.review_words import Account
-from bot.sessions import earlier
+from bot.sessions import answering, earlier
 from bot.sessions.earlier import Placed, Sorted
 from bot.sessions.moves import End, Move
 from bot.sessions.rereading import ON_PUSH
@@ -163,7 +162,9 @@ async def _remember(work: _Work, review_id: int) -> None:
     ids = {name: one.id for one in comments if (name := reviews.finding_of(one.body)) is not None}
     new = [one.said(work.turn, ids.get(one.name)) for one in (*work.found.on_lines, *work.found.below)]
     await _let_go(work, review_id)
-    await _resolve(work, [one.comment_id for one in work.found.resolved if one.comment_id is not None])
+    await answering.resolve(
+        services, thread, [one.comment_id for one in work.found.resolved if one.comment_id is not None]
+    )
     await said.settle(services.store, new, [one.id for one in work.found.resolved])
 
 
@@ -179,17 +180,3 @@ async def _let_go(work: _Work, review_id: int) -> None:
                 await services.outbound.dismiss(thread, one, review_words.let_go())
     except GitHubRefused as refused:  # where a rule leaves that to people
         log.warning("an earlier review could not be dismissed", extra={"error": str(refused)})
-
-
-async def _resolve(work: _Work, comment_ids: Sequence[int]) -> None:
-    """A discussion that cannot be resolved stays as it is: that a person can do."""
-    if not comment_ids:
-        return
-    services, thread = work.services, work.thread
-    reads = services.github.installation(thread.installation)
-    try:
-        for one in await reviews.discussions(reads, thread.repo, thread.number):
-            if one.comment_id in comment_ids and not one.resolved:
-                await services.outbound.resolve(thread, one.id)
-    except GitHubRefused as refused:
-        log.warning("discussions could not be resolved", extra={"error": str(refused)})

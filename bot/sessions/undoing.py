@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot import endings, repo_config
+from bot import endings, pull_words, repo_config
 from bot.git.errors import RefMissing
 from bot.github.types import Purpose
 from bot.models import Outcome, Step
@@ -23,6 +23,8 @@ async def prepare(services: Services, turn: Turn) -> Move:
     undone = last_push(await sessions.turns_of(services.store, session.id), before=turn.n)
     if undone is None or session.branch is None:
         return End(Outcome.REFUSED, endings.nothing_to_take_back())
+    if undone.branch is not None:
+        return End(Outcome.REFUSED, pull_words.stands_beside(undone.n, undone.branch, undone.pull_number))
     if (merged := await _merged(services, session)) is not None:
         return End(Outcome.REFUSED, endings.merged_already(merged))
     assert undone.base_sha is not None

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
-from bot.models import SessionId, TurnKey
+from bot.models import SessionId, Spot, TurnKey
 from bot.store import events, sessions, threads
 from bot.store.base import Store
 from bot.store.records import NewTurn, Record
@@ -71,6 +71,15 @@ async def waiting(store: Store, key: TurnKey) -> list[Message]:
     SELECT * FROM messages WHERE session_id = :session AND turn = :n AND state = 'waiting' ORDER BY place
     """
     return [Message.of(row) for row in await store.read(lambda db: many(db, sql, session=key.session, n=key.n))]
+
+
+async def spots(store: Store, key: TurnKey) -> list[Spot]:
+    """The places in the diff at which words were written that the agent has, in their order."""
+    sql = """
+    SELECT * FROM messages WHERE session_id = :session AND turn = :n AND state = 'delivered' ORDER BY place
+    """
+    rows = await store.read(lambda db: many(db, sql, session=key.session, n=key.n))
+    return [spot for row in rows if (spot := Message.of(row).request.spot) is not None]
 
 
 async def delivered(store: Store, message: Message) -> None:

@@ -28,10 +28,11 @@ R = TypeVar("R", bound="Record")
 _JSON = {
     *("files_changed", "verified", "step_times", "notes", "ignored", "blocked", "spot", "matter", "request", "review"),
     "moved_to",
-    *("asked", "reruns", "failing", "fork"),
+    *("conflicts", "discussions", "asked", "reruns", "failing", "fork"),
 }
 _FLAGS = {
     *("resumed", "untrusted", "prepared", "private", "is_pull", "final", "remade", "reacted", "told_refused", "late"),
+    "new_branch",
 }
 
 
@@ -163,6 +164,18 @@ class Turn(Record):
     """Where the head of its pull request lives, if in another repository: nothing of that is trusted."""
     patch: str | None
     """The file on the host that holds its work as a patch."""
+    new_branch: bool
+    """Asked for: a branch and a pull request beside those that it works on."""
+    branch: str | None
+    """To which its work went; None: the session's."""
+    pull_number: int | None
+    """What it opened for such a branch."""
+    merged_sha: str | None
+    """The base branch's commit that it brings in."""
+    conflicts: tuple[str, ...] | None
+    """Paths that git could not merge."""
+    discussions: tuple[Spot, ...] | None
+    """Where in the diff it is to answer, in the order in which the agent knows them."""
 
     @property
     def key(self) -> TurnKey:
@@ -200,6 +213,8 @@ class NewTurn:
     spot: Spot | None = None
     head_sha: str | None = None
     """The commit at which a check run shows the turn."""
+    new_branch: bool = False
+    discussions: tuple[Spot, ...] = ()
     delivery: DeliveryId | None = None
     """Settled as acted upon in the same transaction."""
 

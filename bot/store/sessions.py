@@ -77,10 +77,11 @@ WHERE sessions.thread_id = :thread_id ORDER BY sessions.created_at DESC, session
 _INSERT_TURN = """
 INSERT INTO turns (session_id, n, state, step, kind, prompt, requester, requester_id, number, source, source_comment,
                    asked_at, thread_sha256, model, budget_usd, timeout_seconds, base, max_turns, approval, spot,
-                   created_at, in_repo)
+                   new_branch, discussions, created_at, in_repo)
 VALUES (:session_id, :n, 'queued', 'prepare', :kind, :prompt, :requester, :requester_id, :number, :source,
         :source_comment, :asked_at, :thread_sha256,
-        :model, :budget_usd, :timeout_seconds, :base, :max_turns, :approval, :spot, :created_at, :in_repo)
+        :model, :budget_usd, :timeout_seconds, :base, :max_turns, :approval, :spot, :new_branch,
+        :discussions, :created_at, :in_repo)
 """
 
 _TURN_COLUMNS = (
@@ -167,6 +168,8 @@ def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
     last = one(db, _LATEST, thread_id=thread_id)
     key = TurnKey(last["session_id"], last["n"] + 1) if last else TurnKey(_new_session(db, thread_id, at), 1)
     values = {name: getattr(new, name) for name in _TURN_COLUMNS}
+    values["new_branch"] = int(new.new_branch)
+    values["discussions"] = msgspec.json.encode(new.discussions).decode() if new.discussions else None
     values["in_repo"] = new.thread.repo.id
     values["spot"] = msgspec.json.encode(new.spot).decode() if new.spot else None
     run(db, _INSERT_TURN, session_id=key.session, n=key.n, number=new.thread.number, created_at=at, **values)

@@ -98,6 +98,8 @@ def parse(body: str) -> Command | None:
         ("/claude --queue and then this", Run("and then this", Options(queue=True))),
         ("/claude and then this --queue", Run("and then this", Options(queue=True))),
         ("/claude --queue --budget 3 this", Run("this", Options(queue=True, budget_usd=3))),
+        ("/claude --new-branch this", Run("this", Options(new_branch=True))),
+        ("/claude this --budget 3 --new-branch", Run("this", Options(new_branch=True, budget_usd=3))),
         ("/claude add a --queue option to the CLI", Run("add a --queue option to the CLI")),
         ("/claude deny", Deny()),
         ("/claude deny everything", Run("deny everything")),

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bot import publications
 from bot.git.commits import Author
 from bot.git.quarantine import Quarantine
 from bot.outbound import TextKind
+from bot.sessions.publishing.work import Work
 from bot.sessions.services import Services
 from bot.store.sessions import Turn
 
 
 async def commit(services: Services, turn: Turn, quarantine: Quarantine, tree: str) -> str:
     """One turn, one commit by the App; the same work gives the same commit, so a repetition pushes nothing new."""
-    bot = await services.github.identity()
-    message = services.outbound.text(TextKind.COMMIT, publications.commit_message(turn))
-    author = Author(bot.bot_login, bot.bot_email)
     assert turn.base_sha is not None
-    return await quarantine.commit(tree, [turn.base_sha], message, author, int(turn.created_at))
+    # What the host joined is never pushed: the merge takes its place, with its two parents.
+    parents = [turn.base_sha] if turn.merged_sha is None else await quarantine.parents(turn.base_sha)
+    return await _made(services, turn, quarantine, tree, parents)
+
+
+async def on_top(work: Work, tree: str, parent: str) -> str:
+    """The same on another commit than it was made for."""
+    return await _made(work.services, work.turn, work.quarantine, tree, [parent])
+
+
+async def _made(services: Services, turn: Turn, quarantine: Quarantine, tree: str, parents: Sequence[str]) -> str:
+    bot = await services.github.identity()
+    message = services.outbound.text(TextKind.COMMIT, _message(turn))
+    author = Author(bot.bot_login, bot.bot_email)
+    return await quarantine.commit(tree, parents, message, author, int(turn.created_at))
+
+
+def _message(turn: Turn) -> str:
+    if turn.merged_sha is not None and turn.base is not None:
+        return publications.merge_message(turn, turn.base, turn.conflicts or ())
+    return publications.commit_message(turn)

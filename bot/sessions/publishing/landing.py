@@ -7,6 +7,13 @@ from bot.github.types import Purpose
 from bot.sessions.publishing import signing
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import remote_access
+from bot.store import signed
+
+
+async def names(work: Work) -> tuple[str, ...]:
+    """By which the commit may be found at the remote: its own, and that of what was made and signed of it."""
+    made = await signed.of(work.services.store, work.session.id, work.commit)
+    return (work.commit,) if made is None else (work.commit, made)
 
 
 async def land(work: Work, branch: str) -> str:

@@ -1,44 +1,112 @@
-"""The push: one commit to the announced branch, or to one with the turn's number where its name is taken."""
+"""The push: one commit to the announced branch, on top of what came there meanwhile, or beside it; never by force."""
 
 from __future__ import annotations
 
-from bot import endings, repo_config
+from bot import endings, pull_words, repo_config
 from bot.errors import GitHubRefused
-from bot.git.errors import PushRaced, PushRefused
+from bot.git.errors import PushRaced, PushRefused, Refusal
 from bot.models import Outcome
 from bot.sessions.moves import End, Move
-from bot.sessions.publishing import dressing, landing, opening, refusals, saving
+from bot.sessions.publishing import (
+    aside,
+    dressing,
+    joining,
+    judging,
+    landing,
+    opening,
+    refusals,
+    replaying,
+    saving,
+    standing,
+)
 from bot.sessions.publishing.work import Work
 from bot.store import sessions
 
 
 async def publish(work: Work) -> Move:
-    services, turn, session = work.services, work.turn, work.session
-    branch = session.branch or repo_config.load(turn.config).branch_name(turn.number, turn.key.session)
+    pull = await standing.of(work)
+    if (why := await standing.in_the_way(work, pull)) is not None:
+        return await saving.rescue(work, End(Outcome.REFUSED, why))
     try:
-        branch, sha = await _push(work, branch)
+        return await _published(work, _together(joining.told(work.turn), standing.beside_it(work, pull)))
     except PushRefused as error:
         return await refusals.settled(work, error)
-    except PushRaced:
-        return await saving.rescue(work, End(Outcome.REFUSED, endings.branch_moved(branch)))
+    except PushRaced as raced:
+        return await saving.rescue(work, End(Outcome.REFUSED, endings.branch_moved(raced.branch)))
     except GitHubRefused as error:
         return await refusals.unreachable(work, error)
-    await sessions.update_turn(services.store, turn.key, commit_sha=sha)
-    if session.pull_number is not None:
-        await dressing.make_ready(work)
-        return End(Outcome.PUSHED, "")
-    return await opening.open_pull(work, branch)
+
+
+async def _published(work: Work, words: str) -> Move:
+    turn, session = work.turn, work.session
+    branch = session.branch or repo_config.load(turn.config).branch_name(turn.number, turn.key.session)
+    if aside.is_meant(work):
+        return await aside.publish(work, branch, words)
+    try:
+        branch, sha = await _push(work, branch)
+    except (PushRaced, PushRefused) as error:
+        if not _is_after_others(work, error):
+            raise
+        return await _after_others(work, branch, words)
+    return await _pushed(work, branch, sha, words)
+
+
+async def _pushed(work: Work, branch: str, sha: str, words: str) -> Move:
+    await sessions.update_turn(work.services.store, work.turn.key, commit_sha=sha)
+    if work.session.pull_number is None:
+        return await opening.open_pull(work, branch)
+    await dressing.make_ready(work)
+    return End(Outcome.PUSHED, words)
 
 
 async def _push(work: Work, branch: str) -> tuple[str, str]:
-    """The branch that was moved, or made (a taken name gets the turn's number behind it), and its tip."""
+    """The branch that was moved, or made, and its tip. A taken name gets the turn's number behind it, and where a
+    branch stands at what would be its folder, it is the same without folders."""
     turn = work.turn
     another = f"{branch.removesuffix(f'-{turn.n}')}-{turn.n}"
-    for name in dict.fromkeys((branch, another)):
+    flat = another.replace("/", "-")
+    for name in dict.fromkeys((branch, another, flat)):
         await sessions.update_session(work.services.store, turn.key.session, branch=name)
         try:
             return name, await landing.land(work, name)
-        except PushRaced:
-            if turn.tip_sha is not None or name == another:
+        except (PushRaced, PushRefused) as error:
+            if turn.tip_sha is not None or name == flat or not _is_name_taken(error):
                 raise
     raise AssertionError("the last name was pushed or raised")
+
+
+def _is_after_others(work: Work, error: PushRaced | PushRefused) -> bool:
+    """The branch has moved, and the work may go on top: a commit that somebody let go is pushed as it is, or not."""
+    moved = isinstance(error, PushRaced) or error.kind is Refusal.NON_FAST_FORWARD
+    return moved and work.turn.tip_sha is not None and not work.let_go
+
+
+def _is_name_taken(error: PushRaced | PushRefused) -> bool:
+    return isinstance(error, PushRaced) or error.kind is Refusal.NAME
+
+
+async def _after_others(work: Work, branch: str, words: str) -> Move:
+    """The branch is not where the work began: the same work on top of it, once; else beside it."""
+    at = await replaying.head(work, branch)
+    if at is None:
+        return await saving.rescue(work, End(Outcome.REFUSED, pull_words.branch_deleted(branch)))
+    if (landed := await replaying.landed(work, at)) is not None:
+        return await _pushed(landed[0], branch, landed[1], words)
+    found = await replaying.on_top(work, at)
+    if found is None:
+        return await aside.publish(work, branch, pull_words.does_not_fit(branch, at))
+    moved, tree = found
+    if (held := (await judging.judge(moved, tree)).held) is not None:
+        return await saving.keep(work, End(Outcome.REFUSED, held))
+    told = _together(pull_words.put_on_top(branch, at, unchecked=bool(work.turn.verified)), words)
+    try:
+        return await _pushed(moved, *await _push(moved, branch), told)
+    except PushRaced:
+        at_last = await replaying.head(work, branch)
+        if at_last is not None and (landed := await replaying.landed(work, at_last)) is not None:
+            return await _pushed(landed[0], branch, landed[1], told)
+        return await aside.publish(work, branch, pull_words.moved_again(branch))
+
+
+def _together(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)

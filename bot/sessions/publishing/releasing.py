@@ -46,6 +46,7 @@ async def prepare(services: Services, turn: Turn) -> Move:
         "config": repo_config.dump(config),
         "agent_result": held.agent_result,
         "undoes": held.undoes,
+        "new_branch": int(held.new_branch),
     }
     return To(Step.PUBLISH, columns)
 

@@ -40,7 +40,7 @@ async def _collect(services: Services, turn: Turn, environment: ExecutionEnviron
     collected = await environment.collect(turn.key.n, turn.base_sha)
     if not collected.changed:
         keeping.collected(services, turn).unlink(missing_ok=True)  # of an earlier run that this one has undone
-        return _nothing_to_push(turn)
+        return _unchanged(turn)
     bundle = keeping.collected(services, turn)
     bundle.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     await environment.fetch_bundle(collected, bundle, BUNDLE_BYTES)
@@ -58,7 +58,7 @@ async def admit(services: Services, turn: Turn, bundle: Path) -> Move:
     except BundleRefused as error:
         return End(Outcome.REFUSED, endings.work_refused(str(error)))
     if not changes:
-        return _nothing_to_push(turn)
+        return _unchanged(turn)
     files = [
         {
             "path": change.path.encode("utf-8", "replace").decode(),
@@ -74,6 +74,11 @@ def _read(turn: Turn) -> Move:
     if turn.outcome is not None:
         return End(turn.outcome, turn.detail or "")
     return To(Step.PUBLISH) if turn.review is not None else End(Outcome.FAILED, endings.no_review())
+
+
+def _unchanged(turn: Turn) -> Move:
+    """A merge is something to push even where no file of it was touched: it may be right as the host has joined it."""
+    return To(Step.VERIFY) if turn.merged_sha is not None and turn.outcome is None else _nothing_to_push(turn)
 
 
 def _nothing_to_push(turn: Turn) -> Move:

@@ -160,6 +160,8 @@ async def _set_up(place: _Place, *, known: bool) -> None:
     if not commands or (known and place.row.setup_sha256 == digest):
         return
     for result in await place.environment.setup(commands, SETUP_SECONDS):
+        if result.exit_code != 0 and place.turn.merged_sha is not None:
+            return  # a lock file with marks of a conflict in it, perhaps: that is what the agent is to mend
         if result.exit_code != 0:
             raise UserError(endings.setup_failed(result.command, result.exit_code, result.tail))
     await rows.note(place.services.store, place.row.id, setup_sha256=digest)

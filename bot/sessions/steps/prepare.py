@@ -18,10 +18,12 @@ from bot.sessions import (
     pinning,
     reading,
     rereading,
+    resolving,
     shelf,
     trust,
     undoing,
 )
+from bot.sessions.evidence import Evidence
 from bot.sessions.moves import End, Move, To
 from bot.sessions.pinning import Start
 from bot.sessions.publishing import releasing
@@ -56,27 +58,32 @@ async def run(services: Services, turn: Turn) -> Move:
         return End(Outcome.NO_CHANGE, endings.reviewed_already(start.sha))
     if turn.kind == "review":
         await checks.put(services.store, turn.key, start.sha)
+    if turn.kind == "resolve":
+        return await _resolve(services, turn, config, base, start)
     if isinstance(red := await evidence.of(services, turn, start.tip), End):
         return red
-    kind = _kind(turn, config)
-    found = await reading.gather(services, replace(turn, kind=kind, fork=start.fork), config, (base, start), red)
+    return await _ready(services, replace(turn, kind=_kind(turn, config)), config, (base, start), red)
+
+
+async def _ready(
+    services: Services, turn: Turn, config: RepoConfig, place: tuple[str, Start], beside: Evidence | None
+) -> To:
+    """All that the agent needs to begin, with what it is to read."""
+    fork = place[1].fork
+    turn = replace(turn, fork=fork, base_sha=place[1].sha)
+    found = await reading.gather(services, turn, config, place, beside)
     await shelf.put(services, turn, found.files)
     columns = {
-        "kind": kind,
-        "base": base,
-        "base_sha": start.sha,
-        "tip_sha": start.tip,
+        "kind": turn.kind,
         "context": found.context,
         "instructions": found.instructions,
-        "notes": (
-            *found.notes,
-            *await forks.notes(services, replace(turn, fork=start.fork, base_sha=start.sha), config),
-        ),
+        "notes": (*found.notes, *await forks.notes(services, turn, config)),
         "ignored": found.ignored,
-        "fork": asdict(start.fork) if start.fork else None,
-        "untrusted": int(found.untrusted or turn.kind == "review" or start.fork is not None),  # not merged by anybody
+        "discussions": [asdict(spot) for spot in found.discussions],
+        "fork": asdict(fork) if fork else None,
+        "untrusted": int(found.untrusted or turn.kind == "review" or fork is not None),  # not merged by anybody
     }
-    return To(Step.FURNISH, {**columns, "config": repo_config.dump(config), **_limits(turn, config)})
+    return To(Step.FURNISH, {**columns, **_pinned(config, *place), **_limits(turn, config)})
 
 
 async def _may_begin(services: Services, turn: Turn, session: Session) -> bool:
@@ -87,16 +94,41 @@ async def _may_begin(services: Services, turn: Turn, session: Session) -> bool:
     return await trust.may_write(reads, session.thread.repo, turn.requester, turn.requester_id)
 
 
+def _pinned(config: RepoConfig, base: str, start: Start) -> dict[str, object]:
+    return {"base": base, "base_sha": start.sha, "tip_sha": start.tip, "config": repo_config.dump(config)}
+
+
+async def _resolve(services: Services, turn: Turn, config: RepoConfig, base: str, start: Start) -> Move:
+    """The agent begins at both sides as git merges them; where git can do that alone, there is nothing for it to do."""
+    joined = await resolving.join(services, turn, base, start)
+    if isinstance(joined, End):
+        return joined
+    merge = {
+        "merged_sha": start.base,
+        "tree_sha": joined.tree,
+        "conflicts": [path.encode("utf-8", "replace").decode() for path in joined.conflicts],
+    }
+    at = replace(start, sha=joined.commit)
+    if not joined.conflicts:
+        return To(Step.PUBLISH, {**_pinned(config, base, at), **merge})
+    beside = await resolving.both_sides(services, turn, base, start, joined)
+    ready = await _ready(services, turn, config, (base, at), beside)
+    return replace(ready, columns={**ready.columns, **merge})
+
+
 async def _start(services: Services, turn: Turn, session: Session, config: RepoConfig) -> tuple[str, Start]:
     """What the work is to be merged into, and the commits that it starts from."""
     if turn.kind == "review":
         return await pinning.pin_pull(services, turn)
     base = turn.base or config.base or session.default_branch
+    reads = services.github.installation(session.installation_id)
     if turn.number != session.number or session.is_pull:
-        pull = await services.github.installation(session.installation_id).pull(session.thread.repo, turn.number)
+        pull = await reads.pull(session.thread.repo, turn.number)
         if pull.head_repo_id != session.repo_id:
             return await forks.pin(services, turn)
         base = await _on_pull(services, turn, session.thread, pull) or base
+    elif turn.kind == "resolve" and session.pull_number is not None:
+        base = (await reads.pull(session.thread.repo, session.pull_number)).base_branch
     return base, await pinning.pin(services, turn, base)
 
 
@@ -116,9 +148,9 @@ async def _on_pull(services: Services, turn: Turn, home: Thread, pull: Pull) -> 
     reads = services.github.installation(home.installation)
     if pull.state != "open":
         raise UserError(endings.pull_closed(pull.number))
-    if pull.head_branch == home.repo.default_branch:
+    if pull.head_branch == home.repo.default_branch and not turn.new_branch:
         raise UserError(endings.default_branch_is_head(pull.head_branch))
-    if await reads.is_protected(home.repo, pull.head_branch):
+    if not turn.new_branch and await reads.is_protected(home.repo, pull.head_branch):
         raise UserError(endings.head_is_protected(pull.head_branch))
     if session.pull_number is None:
         await sessions.update_session(

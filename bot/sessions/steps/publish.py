@@ -8,9 +8,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.models import Outcome
-from bot.sessions import adopting, detours, keeping, reviewing
+from bot.sessions import adopting, detours, reviewing
 from bot.sessions.moves import End, Move
-from bot.sessions.publishing import committing, forks, holding, judging, pushing, releasing, saving, taking_back
+from bot.sessions.publishing import (
+    committing,
+    forks,
+    holding,
+    joining,
+    judging,
+    pushing,
+    releasing,
+    saving,
+    taking_back,
+)
 from bot.sessions.publishing.work import Work
 from bot.sessions.services import Services
 from bot.store import sessions
@@ -23,7 +33,7 @@ async def run(services: Services, turn: Turn) -> Move:
         return await _without_work(services, turn, session)
     assert turn.base_sha is not None
     async with services.cache.quarantine(session.repo_id) as quarantine:
-        tree = await quarantine.admit(keeping.collected(services, turn), base=turn.base_sha)
+        tree = await joining.tree(services, turn, quarantine)
         commit = await committing.commit(services, turn, quarantine, tree)
         decide = _decide if turn.fork is None else forks.publish
         return await decide(Work(services, turn, session, quarantine, commit), tree)
@@ -49,7 +59,8 @@ _WITHOUT_WORK = {
 async def _decide(work: Work, tree: str) -> Move:
     turn, store = work.turn, work.services.store
     judged, forbidden = await judging.judge(work, tree), await judging.not_allowed(work)
-    if judged.allowable and forbidden is None and turn.outcome is None:
+    merged = turn.merged_sha is not None  # a merge is made anew for a later push: there is nothing to let go as it is
+    if judged.allowable and forbidden is None and turn.outcome is None and not merged:
         return await holding.workflows(work, judged.allowable)
     if (held := judged.held or forbidden) is not None:
         return await saving.keep(work, End(turn.outcome or Outcome.REFUSED, turn.detail or held))
@@ -57,4 +68,6 @@ async def _decide(work: Work, tree: str) -> Move:
         return await saving.rescue(work, End(turn.outcome, turn.detail or ""))
     if not await sessions.begin_push(store, turn.key):
         return detours.stopped(await sessions.turn(store, turn.key))
+    if (unsolved := await joining.unsolved(work, tree)) is not None:
+        return await saving.rescue(work, End(Outcome.REFUSED, unsolved))
     return await pushing.publish(replace(work, report=judged.report))

@@ -7,7 +7,7 @@ import shutil
 
 from bot import repo_config
 from bot.models import Outcome, Step
-from bot.sessions import clean_room, echo, hosts, keeping, kept, mail, warmth
+from bot.sessions import answering, clean_room, hosts, keeping, kept, mail, warmth
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
 from bot.store import approvals, checks, ci, gateway, machines, sessions
@@ -26,7 +26,7 @@ async def run(services: Services, turn: Turn) -> Move:
     await hosts.ask(services, turn)
     await approvals.expire_questions(services.store, turn.key)
     await mail.pass_on(services, turn)
-    await echo.in_diff(services, turn)
+    await answering.in_diff(services, turn)
     if turn.commit_sha is not None and turn.outcome in (Outcome.PULL_REQUEST, Outcome.PUSHED):
         await checks.put(services.store, turn.key, turn.commit_sha)
         await _look_after(services, turn, turn.commit_sha)

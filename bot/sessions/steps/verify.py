@@ -6,11 +6,11 @@ import logging
 
 from bot import repo_config, verification
 from bot.models import Step
-from bot.sessions import clean_room, environments, keeping, mending
+from bot.sessions import clean_room, environments, mending
 from bot.sessions.checking import Checking
 from bot.sessions.clean_room import NotToBeHad
 from bot.sessions.moves import Move, To
-from bot.sessions.publishing import committing
+from bot.sessions.publishing import committing, joining
 from bot.sessions.rights import READ_ONLY
 from bot.sessions.services import Services
 from bot.store.sessions import Turn
@@ -49,13 +49,14 @@ async def _where_no_agent_was(services: Services, turn: Turn) -> list[Check]:
     config = repo_config.load(turn.config)
     assert turn.base_sha is not None and turn.base is not None
     async with services.cache.quarantine(turn.repo_id) as quarantine:
-        tree = await quarantine.admit(keeping.collected(services, turn), base=turn.base_sha)
+        tree = await joining.tree(services, turn, quarantine)
         commit = await committing.commit(services, turn, quarantine, tree)
         async with clean_room.opened(services, turn, quarantine, commit) as environment:
             checking = Checking(services, turn, environment, Where.FRESH, commit)
             if await checking.set_up(config.setup):
                 await checking.run(config.checks)
-                await checking.compare(config.setup, turn.base_sha, turn.base)
+                before = turn.tip_sha if turn.merged_sha else turn.base_sha  # a merge begins at marks of conflicts
+                await checking.compare(config.setup, before or turn.base_sha, turn.base)
     return checking.done
 
 

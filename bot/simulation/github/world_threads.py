@@ -101,14 +101,30 @@ class Threads(World):
         asked = payloads.user(self.state, who)
         self.actions.pull_changed(pull, self.person(by), "review_requested", requested_reviewer=asked)
 
-    def review(self, pull: Pull, body: str, *, by: Who, state: str = "COMMENTED") -> Review:
+    def review(
+        self,
+        pull: Pull,
+        body: str,
+        *,
+        by: Who,
+        state: str = "COMMENTED",
+        lines: Sequence[tuple[str, int, str]] = (),
+    ) -> Review:
+        """`lines`: path, line of the new side and words of each comment that is handed in with it."""
         now = self.state.clock()
-        review = Review(self.state.new_id(), pull, self.person(by), state, body, pull.head_sha, now)
+        comments = [self._at_line(pull, (path, line), words) for path, line, words in lines]
+        review = Review(self.state.new_id(), pull, self.person(by), state, body, pull.head_sha, now, comments)
         self.actions.submit_review(review)
         return review
 
     def review_line(self, pull: Pull, place: tuple[str, int], body: str, *, by: Who) -> ReviewComment:
         """A single comment at a line of the new side: to GitHub a review without words of its own."""
+        now, words = self.state.clock(), self._at_line(pull, place, body)
+        review = Review(self.state.new_id(), pull, self.person(by), "COMMENTED", "", pull.head_sha, now, [words])
+        self.actions.submit_review(review)
+        return words
+
+    def _at_line(self, pull: Pull, place: tuple[str, int], body: str) -> ReviewComment:
         path, line = place
         repo, now = pull.issue.repo, self.state.clock()
         files = pull_payloads.changed_files(self.state, repo, pull.base_sha, pull.head_sha)
@@ -116,10 +132,7 @@ class Threads(World):
         if ("RIGHT", line) not in pull_payloads.commentable(patch):
             raise LookupError(f"the diff does not show line {line} of {path}")
         hunk = pull_payloads.hunk_at(patch, "RIGHT", line)
-        words = ReviewComment(self.state.new_id(), path, body, line, "RIGHT", None, now, hunk)
-        review = Review(self.state.new_id(), pull, self.person(by), "COMMENTED", "", pull.head_sha, now, [words])
-        self.actions.submit_review(review)
-        return words
+        return ReviewComment(self.state.new_id(), path, body, line, "RIGHT", None, now, hunk)
 
     def answer_review(self, to: ReviewComment, pull: Pull, body: str, *, by: Who) -> ReviewComment:
         found = self.state.review_comment(pull.issue.repo, to.id)

@@ -1,0 +1,72 @@
+"""The discussions in a diff that a turn is asked about: the names the agent knows them by, and what it says of each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bot.models import Spot
+
+MOST = 50
+_LINE = re.compile(
+    r"[\s>*_`#-]{0,8}D(\d{1,3})\b[*_`]{0,3}[ \t]*(?:\((open|done)\))?[*_`]{0,3}[ \t]*:[ \t*_`]*(.*)", re.IGNORECASE
+)
+"""However it is dressed as markdown."""
+
+
+class Standing(StrEnum):
+    """How the agent says that a discussion stands; where it says nothing, the change tells."""
+
+    OPEN = "open"
+    DONE = "done"
+    UNSAID = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    words: str
+    standing: Standing
+
+
+def name(number: int) -> str:
+    """Counted from 1."""
+    return f"D{number}"
+
+
+def place(spot: Spot) -> str:
+    """In words; no line is known once it is gone from the diff, or where it was said of the file as a whole."""
+    if spot.line is None:
+        return spot.path
+    lines = f"lines {spot.start_line} to {spot.line}" if spot.start_line else f"line {spot.line}"
+    return f"{lines} of {spot.path}"
+
+
+def distinct(spots: Iterable[Spot]) -> list[Spot]:
+    """Each discussion once, in the order of asking."""
+    found: dict[int, Spot] = {}
+    for spot in spots:
+        found.setdefault(spot.comment_id, spot)
+    return list(found.values())[:MOST]
+
+
+def answers(text: str) -> dict[int, Answer]:
+    """By number, from the lines that begin with a discussion's name; what follows up to a blank line belongs to it."""
+    found: dict[int, Answer] = {}
+    at: int | None = None
+    for line in text.splitlines():
+        if match := _LINE.match(line):
+            at = int(match[1])
+            found[at] = Answer(match[3].strip(), Standing((match[2] or "").lower()))
+        elif at is not None and line.strip():
+            found[at] = Answer(f"{found[at].words}\n{line.strip()}".strip(), found[at].standing)
+        else:
+            at = None
+    return found
+
+
+def is_settled(spot: Spot, answer: Answer | None, changed: Sequence[str]) -> bool:
+    """By a change that was pushed: the agent says so, or says nothing against it and the file was touched."""
+    standing = answer.standing if answer else Standing.UNSAID
+    return standing is Standing.DONE or (standing is Standing.UNSAID and spot.path in changed)

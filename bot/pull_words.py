@@ -1,0 +1,83 @@
+"""The sentences about work on a pull request whose branch, base or state is not what it was when the work began."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot.command_options import shown
+
+MOST_NAMED = 20
+
+
+def branch_deleted(branch: str) -> str:
+    return f"The branch {shown(branch, 200)} was deleted meanwhile, so there is nothing to push to."
+
+
+def put_on_top(branch: str, sha: str, *, unchecked: bool) -> str:
+    words = f"Others had pushed to {shown(branch, 200)} meanwhile, so the work was put on top of `{sha[:12]}`."
+    return f"{words} The checks below ran before that, not on the two together." if unchecked else words
+
+
+def does_not_fit(branch: str, sha: str) -> str:
+    return (
+        f"{shown(branch, 200)} was moved to `{sha[:12]}` meanwhile, and the work does not fit on top of that by "
+        "itself. So nothing was pushed there: the work is on a branch of its own, with a pull request against it."
+    )
+
+
+def moved_again(branch: str) -> str:
+    return (
+        f"{shown(branch, 200)} was moved again and again while the work was to be pushed there. So it is on a branch "
+        "of its own, with a pull request against it."
+    )
+
+
+def closed_before_push(number: int, merged: bool) -> str:
+    how = "merged" if merged else "closed"
+    return f"The pull request #{number} was {how} meanwhile, so nothing was pushed to its branch."
+
+
+def retargeted(number: int, was: str, now: str) -> str:
+    return (
+        f"The pull request #{number} was pointed at {shown(now, 200)} meanwhile; the rules and the diff that the agent "
+        f"read are those of {shown(was, 200)}."
+    )
+
+
+def merged_the_wrong_base(number: int, was: str, now: str) -> str:
+    return (
+        f"The pull request #{number} was pointed at {shown(now, 200)} while {shown(was, 200)} was merged in, so "
+        "nothing was pushed."
+    )
+
+
+def stands_beside(n: int, branch: str, number: int | None) -> str:
+    where = f"the pull request #{number}" if number else f"the branch {shown(branch, 200)}"
+    return f"What turn {n} pushed stands by itself in {where}: close that, and nothing of it is left."
+
+
+def resolve_needs_a_branch() -> str:
+    return "There is no open pull request here whose branch the base could be brought into."
+
+
+def no_common_history(base: str) -> str:
+    return f"This branch and {shown(base, 200)} have no commit in common, as far as was looked, so nothing was merged."
+
+
+def nothing_to_resolve(base: str, sha: str) -> str:
+    return f"Nothing to resolve: all of {shown(base, 200)} (`{sha[:12]}`) is in this branch already."
+
+
+def merged_in(base: str, sha: str, conflicts: int) -> str:
+    what = f"{shown(base, 200)} (`{sha[:12]}`) was merged in"
+    if not conflicts:
+        return f"{what} without a conflict, so no agent and no model was asked, and no checks were run."
+    return (
+        f"{what}; {conflicts} {'file was' if conflicts == 1 else 'files were'} in conflict and the agent solved that."
+    )
+
+
+def conflicts_left(paths: Sequence[str]) -> str:
+    named = ", ".join(shown(path, 200) for path in paths[:MOST_NAMED])
+    more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
+    return f"Nothing was pushed, because marks of conflicts are left in {named}{more}."

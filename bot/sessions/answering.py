@@ -1,0 +1,95 @@
+"""Discussions of a diff that a turn was asked about: how it ended is said there, and what is settled is resolved."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from bot import discussions, replies
+from bot.discussions import Answer
+from bot.errors import GitHubRefused
+from bot.github import reviews
+from bot.models import Outcome, Spot, Thread
+from bot.outbound import neutralise
+from bot.sessions.services import Services
+from bot.store import messages, sessions
+from bot.store.sessions import Session, Turn
+
+log = logging.getLogger(__name__)
+
+MOST = 1_500
+SAID_EVERYWHERE = (Outcome.PUSHED, Outcome.PULL_REQUEST, Outcome.ANSWERED)
+"""Other ends are said once, in the live comment, and not at each of a review's lines."""
+
+
+async def in_diff(services: Services, turn: Turn) -> None:
+    """Once for each, found again by its marker; a discussion that was deleted or locked is left alone."""
+    spots = await _all(services, turn)
+    thread = _pull(turn, await sessions.session(services.store, turn.key.session))
+    said = discussions.answers(turn.agent_result or "")
+    settled = []
+    for number, spot in enumerate(spots, 1):
+        answer = said.get(number)
+        if len(spots) == 1 or answer is not None or turn.outcome in SAID_EVERYWHERE:
+            await _reply(services, turn, thread, spot, _words(turn, answer, alone=len(spots) == 1))
+        if turn.outcome is Outcome.PUSHED and discussions.is_settled(spot, answer, _changed(turn)):
+            settled.append(spot.comment_id)
+    await resolve(services, thread, settled)
+
+
+async def number_of(services: Services, turn: Turn, spot: Spot) -> int:
+    """By which the agent knows the discussion, from the moment at which it is told of it."""
+    known = discussions.distinct([*await _all(services, turn), spot])
+    return next((at for at, one in enumerate(known, 1) if one.comment_id == spot.comment_id), 0)
+
+
+async def resolve(services: Services, thread: Thread, comment_ids: Collection[int]) -> None:
+    """The discussions that began with these comments. One that cannot be resolved stays: that a person can do."""
+    if not comment_ids:
+        return
+    reads = services.github.installation(thread.installation)
+    try:
+        for one in await reviews.discussions(reads, thread.repo, thread.number):
+            if one.comment_id in comment_ids and not one.resolved:
+                await services.outbound.resolve(thread, one.id)
+    except GitHubRefused as refused:
+        log.warning("discussions could not be resolved", extra={"error": str(refused)})
+
+
+async def _all(services: Services, turn: Turn) -> list[Spot]:
+    """Those it began with, then those at which words were written for the agent while it worked."""
+    begun = turn.discussions or ((turn.spot,) if turn.spot is not None else ())
+    return discussions.distinct([*begun, *await messages.spots(services.store, turn.key)])
+
+
+def _pull(turn: Turn, session: Session) -> Thread:
+    """Whose diff it is: a turn that was asked for on an issue may have heard words on the pull request of that."""
+    on_issue = turn.number == session.number and not session.is_pull
+    number = session.pull_number if on_issue and session.pull_number is not None else turn.number
+    return replace(session.thread, number=number, is_pull=True)
+
+
+def _changed(turn: Turn) -> Sequence[str]:
+    return [str(file["path"]) for file in turn.files_changed or ()]
+
+
+def _words(turn: Turn, answer: Answer | None, *, alone: bool) -> str:
+    """What the agent says of it; where there is but one discussion, all that it says."""
+    if answer is not None and answer.words:
+        return neutralise.inert(answer.words[:MOST])
+    if not alone:
+        return ""
+    said = neutralise.inert((turn.agent_result or "")[:MOST])
+    if turn.outcome in SAID_EVERYWHERE:
+        return "\n\n".join(part for part in (turn.detail, said) if part)
+    return turn.detail or said
+
+
+async def _reply(services: Services, turn: Turn, thread: Thread, spot: Spot, words: str) -> None:
+    marker = f"<!-- forgehand:done={turn.key.session}-{turn.key.n}-{spot.comment_id} -->"
+    body = f"{marker}\n{replies.ended_in_diff(turn.outcome or Outcome.FAILED, turn.commit_sha)}\n\n{words}".rstrip()
+    try:
+        await services.outbound.reply(thread, spot.comment_id, body, marker)
+    except GitHubRefused:
+        return

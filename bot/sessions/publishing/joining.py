@@ -1,0 +1,45 @@
+"""A merge that the host has begun: what it was begun with, whether its conflicts are solved, what is said of it."""
+
+from __future__ import annotations
+
+from bot import pull_words
+from bot.git.merges import Joined
+from bot.git.quarantine import Quarantine
+from bot.models import RepoId
+from bot.sessions import keeping
+from bot.sessions.publishing.work import Work
+from bot.sessions.services import Services
+from bot.store.sessions import Turn
+
+MERGED = 2
+"""Parents of a merge."""
+
+
+async def tree(services: Services, turn: Turn, quarantine: Quarantine) -> str:
+    """What came home. Of a merge whose files needed no change, nothing did: then it is as the host has joined it."""
+    assert turn.base_sha is not None
+    joined = await _joined(services, turn, quarantine)
+    if joined is not None and turn.tree_sha == joined.tree:
+        return joined.tree
+    return await quarantine.admit(keeping.collected(services, turn), base=turn.base_sha)
+
+
+async def unsolved(work: Work, tree: str) -> str | None:
+    """The sentence that names the files in which marks of a conflict are left, or None."""
+    joined = await _joined(work.services, work.turn, work.quarantine)
+    left = await work.quarantine.marked(tree, joined) if joined else []
+    return pull_words.conflicts_left(left) if left else None
+
+
+def told(turn: Turn) -> str:
+    if turn.merged_sha is None or turn.base is None:
+        return ""
+    return pull_words.merged_in(turn.base, turn.merged_sha, len(turn.conflicts or ()))
+
+
+async def _joined(services: Services, turn: Turn, quarantine: Quarantine) -> Joined | None:
+    """Made again, which gives the same. Also of a merge that an earlier turn was cut short in, and that was saved."""
+    if turn.base_sha in (None, turn.tip_sha):
+        return None
+    parents = await quarantine.parents(turn.base_sha)
+    return await services.cache.join(RepoId(turn.repo_id), *parents) if len(parents) == MERGED else None

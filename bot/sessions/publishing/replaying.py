@@ -1,0 +1,61 @@
+"""Work whose branch was moved meanwhile: whether it is there already, or fits on top of what was pushed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bot.git.errors import RefMissing
+from bot.github.types import Purpose
+from bot.sessions.publishing import committing, landing
+from bot.sessions.publishing.work import Work
+from bot.sessions.remote import remote_access
+
+DEEPER = 2000
+"""Commits of history, where the usual number does not reach back to where the work began."""
+
+
+async def head(work: Work, branch: str) -> str | None:
+    """Where the branch stands now, with enough of its history to tell; None when it is gone."""
+    services, session = work.services, work.session
+    access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
+    try:
+        found = await services.cache.fetch(session.repo_id, access, f"refs/heads/{branch}")
+        await work.quarantine.look_again()
+        if not await _continues(work, found):
+            found = await services.cache.fetch(session.repo_id, access, f"refs/heads/{branch}", depth=DEEPER)
+            await work.quarantine.look_again()
+    except RefMissing:
+        return None
+    return found
+
+
+async def landed(work: Work, at: str) -> tuple[Work, str] | None:
+    """The work as it stands there, and its commit: a push had arrived though its answer was lost, and others have
+    pushed since."""
+    for name in await landing.names(work):
+        if await work.quarantine.continues(at, name):
+            return work, name
+    since = work.turn.tip_sha
+    if since is None or not await _continues(work, at):
+        return None
+    for one in await work.quarantine.made_at(since, at, int(work.turn.created_at)):
+        if one.sha == await committing.on_top(work, one.tree, one.parent):
+            return replace(work, commit=one.sha), one.sha
+    return None
+
+
+async def on_top(work: Work, at: str) -> tuple[Work, str] | None:
+    """The same work as one commit on top of `at`, and its tree; None where that rewrote history, or it does not fit."""
+    if work.turn.merged_sha is not None or not await _continues(work, at):
+        return None
+    over = await work.quarantine.merge_base(work.commit, at)
+    tree = await work.quarantine.merged(over, at, work.commit) if over else None
+    if tree is None:
+        return None
+    commit = await committing.on_top(work, tree, at)
+    return replace(work, turn=replace(work.turn, base_sha=at, tip_sha=at), commit=commit), tree
+
+
+async def _continues(work: Work, at: str) -> bool:
+    """What was there when the work began is still part of it."""
+    return work.turn.tip_sha is not None and await work.quarantine.continues(at, work.turn.tip_sha)

@@ -1,0 +1,39 @@
+"""How the pull request that the work is for stands, asked of GitHub just before the push."""
+
+from __future__ import annotations
+
+from bot import pull_words
+from bot.errors import NotFound
+from bot.github.types import Pull
+from bot.sessions.publishing import landing
+from bot.sessions.publishing.work import Work
+
+
+async def of(work: Work) -> Pull | None:
+    """None where there is none yet, or none any more."""
+    session = work.session
+    if session.pull_number is None:
+        return None
+    reads = work.services.github.installation(session.installation_id)
+    try:
+        return await reads.pull(session.thread.repo, session.pull_number)
+    except NotFound:
+        return None
+
+
+async def in_the_way(work: Work, pull: Pull | None) -> str | None:
+    """Why the work has no place there any more, or None."""
+    if pull is None:
+        return None
+    if pull.state != "open" and pull.head_sha not in await landing.names(work):  # else it was pushed by an earlier try
+        return pull_words.closed_before_push(pull.number, pull.merged)
+    if work.turn.merged_sha is not None and pull.base_branch != work.turn.base:
+        return pull_words.merged_the_wrong_base(pull.number, work.turn.base or "", pull.base_branch)
+    return None
+
+
+def beside_it(work: Work, pull: Pull | None) -> str:
+    """What the reader should know though the push goes on."""
+    if pull is None or work.turn.base in (None, pull.base_branch):
+        return ""
+    return pull_words.retargeted(pull.number, work.turn.base or "", pull.base_branch)

@@ -1,0 +1,194 @@
+"""`resolve` over the wire: the base is brought in by one merge; what git cannot merge, the agent solves."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from bot.simulation import faults
+from bot.simulation.anthropic import Call, Say, Script, Wait
+from bot.simulation.github import Fault
+from bot.simulation.github.gitstore import entries, write_commit, write_tree
+from bot.simulation.github.state import Pull
+from tests.test_pulls import CONFIG, live, parents, pull_of, rescued, write
+from tests.world import World
+
+LOOK = Call("Bash", {"command": "cat calc.py; git status --short; git log --format=%s -3", "description": "Look"})
+UNSOLVE = Call("Bash", {"command": "printf '<<<<<<< mine\\n' > calc.py", "description": "Unsolve"})
+SOLVE = Call("Bash", {"command": "printf 'a = 1 + 2\\n' > calc.py", "description": "Solve it"})
+
+
+def conflicting(world: World) -> Pull:
+    world.github.commit(world.repo, "main", {"calc.py": "a = 0\n"}, by="alice")
+    pull = pull_of(world, {"calc.py": "a = 1\n", "mine.txt": "mine\n"})
+    world.github.commit(
+        world.repo, "main", {"calc.py": "a = 2\n", "theirs.txt": "t\n"}, by="alice", message="Two is it"
+    )
+    return pull
+
+
+async def test_conflicts_are_solved_in_one_merge_of_both(world: World) -> None:
+    world.model.default(Script([LOOK, SOLVE, Say("One and two are three.")]))
+    async with world.bot():
+        pull = conflicting(world)
+        tip, base = pull.head_sha, world.repo.branch_sha("main")
+        world.say("/claude resolve", on=pull)
+        assert await world.outcome(on=pull) == "pushed", live(world, pull)
+    head = world.repo.branch_sha("feature")
+    assert head is not None and parents(world, head) == [tip, base]
+    assert world.repo.file(head, "calc.py") == b"a = 1 + 2\n"
+    assert world.repo.file(head, "theirs.txt") == b"t\n" and world.repo.file(head, "mine.txt") == b"mine\n"
+    assert "1 file was in conflict" in live(world, pull) and f"from `{tip[:12]}` and `{base[:12]}`" in live(world, pull)
+    [first] = [one for one in world.model.requests if one.has_tools][:1]
+    assert "CONFLICT (content): Merge conflict in calc.py" in first.prompt and "Two is it" in first.prompt
+    assert "Resolve the merge conflicts." in first.prompt
+    [seen] = [result.text for one in world.model.requests for result in one.tool_results if "<<<<<<<" in result.text][
+        :1
+    ]
+    assert f"<<<<<<< {tip}\na = 1\n||||||| " in seen and f"=======\na = 2\n>>>>>>> {base}" in seen
+
+
+async def test_marks_that_are_left_are_refused_with_their_files(world: World) -> None:
+    world.model.default(write("other.txt", "no idea"))
+    async with world.bot():
+        pull = conflicting(world)
+        tip = pull.head_sha
+        world.say("/claude resolve", on=pull)
+        assert await world.outcome(on=pull) == "refused", live(world, pull)
+    assert world.repo.branch_sha("feature") == tip and len(rescued(world)) == 1
+    assert "marks of conflicts are left in `calc.py`" in live(world, pull)
+
+
+async def test_an_agent_that_changes_nothing_leaves_the_marks(world: World) -> None:
+    world.model.default(Script([Say("I cannot.")]))
+    async with world.bot():
+        pull = conflicting(world)
+        world.say("/claude resolve", on=pull)
+        assert await world.outcome(on=pull) == "refused", live(world, pull)
+    assert "`calc.py`" in live(world, pull)
+
+
+async def test_a_file_that_one_side_deleted_may_stay_as_it_is(world: World) -> None:
+    world.model.default(Script([Say("It stays deleted there, and is kept here.")]))
+    world.github.commit(world.repo, "main", {"calc.py": "a = 0\n"}, by="alice")
+    async with world.bot():
+        pull = pull_of(world, {"calc.py": "a = 1\n"})
+        tip = pull.head_sha
+        path, main = world.repo.path, world.repo.branch_sha("main") or ""
+        kept = {name: entry for name, entry in entries(path, main).items() if name != "calc.py"}
+        base = write_commit(path, write_tree(path, kept), [main], "Away with it", who="alice", when=time.time())
+        world.github.set_branch(world.repo, "main", base)
+        world.say("/claude resolve", on=pull)
+        assert await world.outcome(on=pull) == "pushed", live(world, pull)
+    assert parents(world, world.repo.branch_sha("feature") or "") == [tip, base]
+    assert world.repo.file("feature", "calc.py") == b"a = 1\n"
+    [first] = [one for one in world.model.requests if one.has_tools][:1]
+    assert "modify/delete" in first.prompt
+
+
+async def test_without_a_conflict_no_model_is_asked(world: World) -> None:
+    world.github.commit(world.repo, "main", {CONFIG: "checks:\n  - 'true'\n"}, by="alice")
+    async with world.bot():
+        pull = pull_of(world)
+        tip, base = pull.head_sha, world.github.commit(world.repo, "main", {"theirs.txt": "t\n"}, by="alice")
+        world.say("/claude resolve", on=pull)
+        assert await world.outcome(on=pull) == "pushed", live(world, pull)
+        assert parents(world, pull.head_sha) == [tip, base] and not world.model.requests
+        assert "without a conflict, so no agent and no model was asked" in live(world, pull)
+        world.say("/claude resolve", on=pull)
+        assert await world.outcome(2, on=pull) == "no_change"
+        assert "Nothing to resolve" in live(world, pull)
+    assert parents(world, pull.head_sha) == [tip, base]
+
+
+@pytest.mark.acceptance("B07")
+async def test_a_head_that_moves_meanwhile_gets_the_merge_beside_it(world: World) -> None:
+    world.model.default(Script([SOLVE, Wait("solved"), Say("Done.")]))
+    async with world.bot():
+        pull = conflicting(world)
+        world.say("/claude resolve", on=pull)
+        await world.model.reached("solved", timeout=30)
+        theirs = world.github.commit(world.repo, "feature", {"more.txt": "m\n"}, by="alice")
+        world.model.release("solved")
+        assert await world.outcome(on=pull) == "pull_request", live(world, pull)
+    assert world.repo.branch_sha("feature") == theirs and world.pulls()[1].base == "feature"
+
+
+async def test_setup_that_stumbles_over_the_marks_does_not_end_it(world: World) -> None:
+    world.github.commit(world.repo, "main", {CONFIG: "setup:\n  - '! grep -q \"<<<<\" calc.py'\n"}, by="alice")
+    world.model.default(Script([SOLVE, Say("Done.")]))
+    async with world.bot():
+        pull = conflicting(world)
+        world.say("/claude resolve", on=pull)
+        assert await world.outcome(on=pull) == "pushed", live(world, pull)
+
+
+async def test_on_an_issue_it_means_the_pull_request_that_was_opened_for_it(world: World) -> None:
+    world.model.default(write("calc.py", "a = 1"))
+    async with world.bot():
+        world.say("/claude resolve")
+        await world.github.changed(lambda: bool(world.replies()), 20)
+        assert "is for pull requests" in world.replies()[0].body
+        world.say("/claude write it")
+        assert await world.outcome() == "pull_request", world.replies()[-1].body
+        base = world.github.commit(world.repo, "main", {"theirs.txt": "t\n"}, by="alice")
+        world.say("/claude resolve")
+        assert await world.outcome(2) == "pushed", world.replies()[-1].body
+    assert parents(world, world.pulls()[0].head_sha)[1] == base
+
+
+async def test_a_stop_saves_the_merge_as_far_as_it_is(world: World) -> None:
+    world.model.default(Script([SOLVE, Wait("solved"), Say("unreachable")]))
+    async with world.bot():
+        pull = conflicting(world)
+        tip, base = pull.head_sha, world.repo.branch_sha("main")
+        world.say("/claude resolve", on=pull)
+        await world.model.reached("solved", timeout=30)
+        world.say("/claude stop", on=pull)
+        assert await world.outcome(on=pull, timeout=20) == "stopped"
+    [saved] = rescued(world).values()
+    assert parents(world, saved) == [tip, base] and world.repo.file(saved, "calc.py") == b"a = 1 + 2\n"
+
+
+async def test_what_was_saved_of_a_merge_is_not_pushed_with_marks_by_the_next_turn(world: World) -> None:
+    world.model.default(Script([LOOK, Wait("looked"), Say("unreachable")]))
+    async with world.bot():
+        pull = conflicting(world)
+        tip, base = pull.head_sha, world.repo.branch_sha("main")
+        world.say("/claude resolve", on=pull)
+        await world.model.reached("looked", timeout=30)
+        world.say("/claude stop", on=pull)
+        assert await world.outcome(on=pull, timeout=20) == "stopped"
+        world.model.default(Script([SOLVE, Wait("half"), Say("unreachable")]))
+        world.say("/claude resolve", on=pull)
+        await world.model.reached("half", timeout=30)
+        world.say("/claude stop", on=pull)
+        assert await world.outcome(2, on=pull, timeout=20) == "stopped"
+        world.model.default(Script([UNSOLVE, Say("Done.")]))
+        world.say("/claude go on", on=pull)
+        assert await world.outcome(3, on=pull) == "refused", live(world, pull)
+        assert "marks of conflicts are left in `calc.py`" in live(world, pull)
+        world.model.default(Script([SOLVE, Say("Done.")]))
+        world.say("/claude go on", on=pull)
+        assert await world.outcome(4, on=pull) == "pushed", live(world, pull)
+    assert pull.head_sha != tip and world.repo.file("feature", "calc.py") == b"a = 1 + 2\n"
+    assert world.repo.file("feature", "theirs.txt") == b"t\n" and base is not None
+
+
+@pytest.mark.acceptance("B07")
+async def test_a_merge_whose_answer_was_lost_is_recognised_under_what_others_pushed_since(world: World) -> None:
+    def pushed_since(_: faults.Call) -> None:
+        if lost.hits == 1:
+            world.github.commit(world.repo, "feature", {"later.txt": "3\n"}, by="alice")
+
+    # git's own second try is the second to strike.
+    lost = Fault("POST */git-receive-pack", "lose", times=2, on_hit=pushed_since)
+    async with world.bot():
+        pull = pull_of(world)
+        tip, base = pull.head_sha, world.github.commit(world.repo, "main", {"theirs.txt": "t\n"}, by="alice")
+        world.github.faults.add(lost)
+        world.say("/claude resolve", on=pull)
+        assert await world.outcome(on=pull) == "pushed", live(world, pull)
+    [merge] = parents(world, pull.head_sha)
+    assert parents(world, merge) == [tip, base] and world.repo.branches().keys() == {"main", "feature"}
