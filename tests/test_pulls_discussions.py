@@ -5,6 +5,7 @@ from __future__ import annotations
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.state import Pull, ReviewComment
 from tests.test_pulls import live, pull_of
+from tests.test_pulls_publish_held import WRITE, permit
 from tests.world import World
 
 CODE = {"calc.py": "a = 1\nb = 2\n", "shop.txt": "x\ny\n"}
@@ -127,3 +128,20 @@ async def test_a_plan_that_is_approved_is_about_the_same_discussion(world: World
         world.say("/claude approve", on=pull)
         assert await world.outcome(2, on=pull) == "pushed", live(world, pull)
     assert "it is three now" in ours(world, pull, asked)[-1] and asked.resolved_by is world.app.bot
+
+
+async def test_a_held_commit_that_is_let_go_answers_and_resolves_what_it_was_asked_at(world: World) -> None:
+    permit(world)
+    both = Call("Bash", {"command": f"{WRITE}; printf 'a = 1\\nb = 3\\n' > calc.py", "description": "Write"})
+    world.model.default(Script([both, Say("Did it.\n\nD1: b is three now.")]))
+    async with world.bot():
+        pull = pull_of(world, CODE)
+        asked = world.github.review_line(pull, ("calc.py", 2), "/claude this should be 3, and tested", by="alice")
+        assert await world.outcome(on=pull) == "refused", live(world, pull)
+        assert asked.resolved_by is None
+        world.say("/claude approve", on=pull)
+        assert await world.outcome(2, on=pull) == "pushed", live(world, pull)
+    said = ours(world, pull, asked)
+    assert len(said) == 2 and pull.head_sha[:12] in said[1] and "b is three now" in said[1]
+    assert asked.resolved_by is world.app.bot
+    assert "1 file changed" in live(world, pull) or "files changed" in live(world, pull)

@@ -25,7 +25,7 @@ SAID_EVERYWHERE = (Outcome.PUSHED, Outcome.PULL_REQUEST, Outcome.ANSWERED)
 
 async def in_diff(services: Services, turn: Turn) -> None:
     """Once for each, found again by its marker; a discussion that was deleted or locked is left alone."""
-    spots = await _all(services, turn)
+    spots = await asked_at(services, turn)
     thread = _pull(turn, await sessions.session(services.store, turn.key.session))
     said = discussions.answers(turn.agent_result or "")
     settled = []
@@ -40,7 +40,7 @@ async def in_diff(services: Services, turn: Turn) -> None:
 
 async def number_of(services: Services, turn: Turn, spot: Spot) -> int:
     """By which the agent knows the discussion, from the moment at which it is told of it."""
-    known = discussions.distinct([*await _all(services, turn), spot])
+    known = discussions.distinct([*await asked_at(services, turn), spot])
     return next((at for at, one in enumerate(known, 1) if one.comment_id == spot.comment_id), 0)
 
 
@@ -57,7 +57,7 @@ async def resolve(services: Services, thread: Thread, comment_ids: Collection[in
         log.warning("discussions could not be resolved", extra={"error": str(refused)})
 
 
-async def _all(services: Services, turn: Turn) -> list[Spot]:
+async def asked_at(services: Services, turn: Turn) -> list[Spot]:
     """Those it began with, then those at which words were written for the agent while it worked."""
     begun = turn.discussions or ((turn.spot,) if turn.spot is not None else ())
     return discussions.distinct([*begun, *await messages.spots(services.store, turn.key)])

@@ -9,7 +9,7 @@ from bot import push_words, repo_config
 from bot.git.errors import RefMissing
 from bot.github.types import Purpose
 from bot.models import Outcome, Step, TurnKey
-from bot.sessions import keeping, openness
+from bot.sessions import answering, keeping, openness
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publishing import judging, pushing, saving
 from bot.sessions.publishing.work import Work
@@ -47,6 +47,8 @@ async def prepare(services: Services, turn: Turn) -> Move:
         "agent_result": held.agent_result,
         "undoes": held.undoes,
         "new_branch": int(held.new_branch),
+        "files_changed": list(held.files_changed or ()) or None,
+        "discussions": await answering.asked_at(services, held),
     }
     return To(Step.PUBLISH, columns)
 
