@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from bot.simulation import faults
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github import Fault, gitstore
 from bot.simulation.github.gitstore import refs
+from tests.test_pulls import live, parents, pull_of, write
 from tests.test_pulls_publish_held import WORKFLOW, WRITE, does, permit
 from tests.world import World
 
@@ -169,3 +171,23 @@ async def test_pulls_a_lost_answer_of_that_way_is_found_again(signed: World, los
         assert await signed.outcome() == "pull_request", signed.replies()[0].body
     [pull] = signed.pulls()
     assert fault.hits and commits(signed, pull.head) == [pull.head_sha] and pull.head_sha in signed.repo.verified
+
+
+@pytest.mark.acceptance("B07")
+async def test_pulls_work_put_on_top_whose_answer_was_lost_is_recognised_and_not_signed_twice(world: World) -> None:
+    def pushed_since(_: faults.Call) -> None:
+        world.github.commit(world.repo, "feature", {"later.txt": "3\n"}, by="alice")
+
+    world.github.commit(world.repo, "main", {CONFIG: "commits: verified\n"}, by="alice")
+    world.model.default(write("new.txt", "one", held="work"))
+    async with world.bot():
+        pull = pull_of(world)
+        world.say("/claude write it", on=pull)
+        await world.model.reached("work", timeout=30)
+        theirs = world.github.commit(world.repo, "feature", {"theirs.txt": "2\n"}, by="alice")
+        world.github.faults.add(Fault("PATCH /repos/*/git/refs/*", "lose", times=1, on_hit=pushed_since))
+        world.model.release("work")
+        assert await world.outcome(on=pull) == "pushed", live(world, pull)
+    [made] = parents(world, pull.head_sha)
+    assert made in world.repo.verified and parents(world, made) == [theirs]
+    assert len(world.pulls()) == 1 and not refs(world.repo.path, "refs/forgehand/")

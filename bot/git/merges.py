@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,11 +49,11 @@ class Joined:
     """git's own, a sentence for each conflict."""
 
 
-async def reverted(git_dir: Path, commit: str, tip: str) -> str | None:
-    """The tree of `tip` without what `commit` did over its parent; None where later changes are in the way."""
+async def reverted(git_dir: Path, commit: str, before: str, tip: str) -> str | None:
+    """The tree of `tip` without what `commit` did over `before`; None where later changes are in the way."""
     if tip == commit:
-        return await _parsed(git_dir, f"{commit}^^{{tree}}")
-    return await merged(git_dir, commit, tip, f"{commit}^")
+        return await _parsed(git_dir, f"{before}^{{tree}}")
+    return await merged(git_dir, commit, tip, before)
 
 
 async def merged(git_dir: Path, over: str, ours: str, theirs: str) -> str | None:
@@ -78,11 +78,12 @@ async def continues(git_dir: Path, commit: str, ancestor: str) -> bool:
     return (await run_git(argv, git_dir, timeout=MERGE_SECONDS, accept=(0, 1, 128))).exit_code == 0
 
 
-async def made_at(git_dir: Path, after: str, head: str, when: int) -> list[Made]:
-    """The newest commits with one parent between the two whose committer's date is exactly this."""
+async def made_at(git_dir: Path, after: str, head: str, when: int, names: Collection[str]) -> list[Made]:
+    """The newest commits with one parent between the two whose committer's date is exactly this, or of these names."""
     argv = ["log", f"--max-count={MOST_MADE}", "--no-merges", "--format=%ct %H %T %P", head, f"^{after}", "--"]
     rows = (line.split() for line in (await run_git(argv, git_dir, timeout=MERGE_SECONDS)).text.splitlines())
-    return [Made(row[1], row[2], row[3]) for row in rows if len(row) == 4 and row[0] == str(when)]
+    plain = [row for row in rows if len(row) == 4]
+    return [Made(row[1], row[2], row[3]) for row in plain if row[0] == str(when) or row[1] in names]
 
 
 async def merge_base(git_dir: Path, one: str, other: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from pathlib import Path
 
 from bot.git import admission, commits, inspection, merges, pack, push, remote, trees
@@ -79,9 +79,9 @@ class Quarantine:
         """The tree of a commit with a file of ours put in."""
         return await trees.with_file(self._dir, commit, path, content)
 
-    async def reverted(self, commit: str, tip: str) -> str | None:
-        """The tree of `tip` without what `commit` did; None where later changes are in the way."""
-        return await merges.reverted(self._dir, commit, tip)
+    async def reverted(self, commit: str, before: str, tip: str) -> str | None:
+        """The tree of `tip` without what `commit` did over `before`; None where later changes are in the way."""
+        return await merges.reverted(self._dir, commit, before, tip)
 
     async def merged(self, over: str, ours: str, theirs: str) -> str | None:
         """The tree of `ours` with what `theirs` changed over `over`; None where they are in each other's way."""
@@ -100,9 +100,9 @@ class Quarantine:
     async def continues(self, commit: str, ancestor: str) -> bool:
         return await merges.continues(self._dir, commit, ancestor)
 
-    async def made_at(self, after: str, head: str, when: int) -> list[Made]:
-        """Commits between the two that may be ours, by their date."""
-        return await merges.made_at(self._dir, after, head, when)
+    async def made_at(self, after: str, head: str, when: int, *, or_one_of: Collection[str] = ()) -> list[Made]:
+        """Commits between the two that may be ours, by their date or their name."""
+        return await merges.made_at(self._dir, after, head, when, or_one_of)
 
     async def push(self, access: RemoteAccess, commit: str, branch: str, *, expect: str | None) -> PushResult:
         return await Push(self._dir, access, commit, branch, expect).run()

@@ -27,11 +27,11 @@ async def prepare(services: Services, turn: Turn) -> Move:
         return End(Outcome.REFUSED, pull_words.stands_beside(undone.n, undone.branch, undone.pull_number))
     if (merged := await _merged(services, session)) is not None:
         return End(Outcome.REFUSED, endings.merged_already(merged))
-    assert undone.base_sha is not None
+    assert undone.commit_sha is not None
     access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
     try:
         tip = await services.cache.fetch(session.repo_id, access, f"refs/heads/{session.branch}")
-        await services.cache.fetch(session.repo_id, access, undone.base_sha)
+        await services.cache.fetch(session.repo_id, access, undone.commit_sha)
     except RefMissing:
         return End(Outcome.REFUSED, endings.branch_gone(session.branch))
     reads = services.github.installation(session.installation_id)

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from bot.models import SessionId
 from bot.store.base import Store
-from bot.store.rows import one, run
+from bot.store.rows import many, one, run
 
 
 async def of(store: Store, session: SessionId, commit: str) -> str | None:
     sql = "SELECT signed_sha FROM signed_commits WHERE session_id = :session AND commit_sha = :commit"
     row = await store.read(lambda db: one(db, sql, session=session, commit=commit))
     return str(row["signed_sha"]) if row else None
+
+
+async def made(store: Store, session: SessionId) -> dict[str, str]:
+    """All of them: what GitHub has made, and of which commit of ours."""
+    sql = "SELECT signed_sha, commit_sha FROM signed_commits WHERE session_id = :session"
+    rows = await store.read(lambda db: many(db, sql, session=session))
+    return {str(row["signed_sha"]): str(row["commit_sha"]) for row in rows}
 
 
 async def put(store: Store, session: SessionId, commit: str, signed: str) -> None:

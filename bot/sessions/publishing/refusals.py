@@ -28,8 +28,13 @@ async def settled(work: Work, error: PushRefused) -> Move:
 
 async def unreachable(work: Work, error: GitHubRefused) -> Move:
     """No token for it, or no way in. What somebody has let go takes a permission that the App may not have."""
-    await follow_move(work.services, work.turn, error)
-    words = work.services.outbound.text(TextKind.COMMENT, error.message)
+    words = await told(work, error)
     if work.let_go and error.status in (403, 422):
-        return await holding.permission(work, words)
-    return await saving.keep(work, End(Outcome.REFUSED, endings.push_refused(words)))
+        return await holding.permission(work, work.services.outbound.text(TextKind.COMMENT, error.message))
+    return await saving.keep(work, End(Outcome.REFUSED, words))
+
+
+async def told(work: Work, error: GitHubRefused) -> str:
+    """In GitHub's words; a repository that has moved is followed for what comes next."""
+    await follow_move(work.services, work.turn, error)
+    return endings.push_refused(work.services.outbound.text(TextKind.COMMENT, error.message))

@@ -9,6 +9,7 @@ from bot.github.types import Purpose
 from bot.sessions.publishing import committing, landing
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import remote_access
+from bot.store import signed
 
 DEEPER = 2000
 """Commits of history, where the usual number does not reach back to where the work began."""
@@ -38,9 +39,11 @@ async def landed(work: Work, at: str) -> tuple[Work, str] | None:
     since = work.turn.tip_sha
     if since is None or not await _continues(work, at):
         return None
-    for one in await work.quarantine.made_at(since, at, int(work.turn.created_at)):
-        if one.sha == await committing.on_top(work, one.tree, one.parent):
-            return replace(work, commit=one.sha), one.sha
+    made = await signed.made(work.services.store, work.session.id)
+    for one in await work.quarantine.made_at(since, at, int(work.turn.created_at), or_one_of=made):
+        ours = await committing.on_top(work, one.tree, one.parent)
+        if ours in (one.sha, made.get(one.sha)):
+            return replace(work, commit=ours), one.sha
     return None
 
 

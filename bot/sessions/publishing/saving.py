@@ -6,10 +6,13 @@ from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused
 from bot.github.types import Purpose
 from bot.live.saving import rescue_ref
+from bot.models import SessionId
 from bot.sessions import keeping, rescues
 from bot.sessions.moves import End, Move
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import follow_move, remote_access
+from bot.store import sessions, signed
+from bot.store.base import Store
 
 
 async def rescue(work: Work, end: End) -> Move:
@@ -25,6 +28,14 @@ async def rescue(work: Work, end: End) -> Move:
         return await keep(work, end)
     columns = {"rescue_ref": ref, "rescue_until": rescues.until(work.services), "commit_sha": work.commit}
     return End(end.outcome, end.detail, columns)
+
+
+async def saved(store: Store, session: SessionId) -> set[str]:
+    """Commits of turns that were cut short, by all their names: they go along with what is pushed on top of them."""
+    turns = await sessions.turns_of(store, session)
+    ours = {one.commit_sha for one in turns if one.rescue_ref is not None and one.commit_sha is not None}
+    made = await signed.made(store, session)
+    return ours | {name for name, commit in made.items() if commit in ours}
 
 
 async def keep(work: Work, end: End) -> Move:

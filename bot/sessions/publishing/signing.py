@@ -14,10 +14,10 @@ from bot.git import remote
 from bot.git.commits import Facts
 from bot.git.errors import PushRaced, PushRefused, Refusal
 from bot.github.types import MadeCommit, Purpose
-from bot.sessions.publishing import on_branch
+from bot.sessions.publishing import on_branch, saving
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import remote_access
-from bot.store import sessions, signed
+from bot.store import signed
 
 
 class NotSigned(PushRefused):
@@ -88,7 +88,7 @@ async def _stands(work: Work, branch: str) -> str | None:
 async def _signed(work: Work, purpose: Purpose) -> str:
     """What GitHub has made of the commit, and of those of ours below it that are on no branch yet."""
     store, session = work.services.store, work.session.id
-    saved = await _saved(work)
+    saved = await saving.saved(store, session)
     chain = [await work.quarantine.facts(work.commit)]
     while len(chain[0].parents) == 1 and chain[0].parents[0] in saved:
         chain.insert(0, await work.quarantine.facts(chain[0].parents[0]))
@@ -100,12 +100,6 @@ async def _signed(work: Work, purpose: Purpose) -> str:
     sha = await signed.of(store, session, work.commit)
     assert sha is not None
     return sha
-
-
-async def _saved(work: Work) -> set[str]:
-    """Commits of turns that were cut short: they lie on refs of ours, unsigned, and go along with what follows them."""
-    turns = await sessions.turns_of(work.services.store, work.session.id)
-    return {one.commit_sha for one in turns if one.rescue_ref is not None and one.commit_sha is not None}
 
 
 async def _made(work: Work, purpose: Purpose, facts: Facts, parents: Sequence[str]) -> MadeCommit:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from bot import endings, publications, push_words
+from bot.errors import GitHubRefused
 from bot.git.commits import Author
 from bot.git.errors import PushRaced, PushRefused, Refusal
+from bot.git.quarantine import Quarantine
 from bot.models import Outcome, TurnKey
 from bot.outbound import TextKind
 from bot.sessions.moves import End, Move
-from bot.sessions.publishing import holding, judging, landing
+from bot.sessions.publishing import holding, judging, landing, refusals, replaying, saving
 from bot.sessions.publishing.work import Work
 from bot.sessions.services import Services
 from bot.store import sessions
@@ -21,7 +23,8 @@ async def take_back(services: Services, turn: Turn, session: Session) -> Move:
     undone = await sessions.turn(services.store, TurnKey(turn.key.session, turn.undoes))
     assert undone.commit_sha is not None
     async with services.cache.quarantine(session.repo_id) as quarantine:
-        tree = await quarantine.reverted(undone.commit_sha, turn.tip_sha)
+        before = await _before(services, session, quarantine, undone.commit_sha)
+        tree = await quarantine.reverted(undone.commit_sha, before, turn.tip_sha) if before else None
         if tree is None:
             return End(Outcome.REFUSED, endings.does_not_revert(session.branch, undone.n))
         bot = await services.github.identity()
@@ -36,11 +39,28 @@ async def take_back(services: Services, turn: Turn, session: Session) -> Move:
         return await _push_back(work, session.branch, endings.taken_back(undone.n, undone.commit_sha))
 
 
+async def _before(services: Services, session: Session, quarantine: Quarantine, commit: str) -> str | None:
+    """Where the branch stood before that push: commits of turns that were cut short went along with it."""
+    saved = await saving.saved(services.store, session.id)
+    at: str | None = commit
+    while at is not None:
+        at = next(iter(await quarantine.parents(at)), None)
+        if at not in saved:
+            return at
+    return None
+
+
 async def _push_back(work: Work, branch: str, words: str) -> Move:
     try:
         sha = await landing.land(work, branch)
     except PushRaced:
-        return End(Outcome.REFUSED, endings.branch_moved(branch))
+        at = await replaying.head(work, branch)
+        found = await replaying.landed(work, at) if at is not None else None
+        if found is None:
+            return End(Outcome.REFUSED, endings.branch_moved(branch))
+        sha = found[1]
+    except GitHubRefused as error:
+        return End(Outcome.REFUSED, await refusals.told(work, error))
     except PushRefused as error:
         words = work.services.outbound.text(TextKind.COMMENT, error.words)
         if error.kind is Refusal.WORKFLOW:

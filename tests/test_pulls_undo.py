@@ -1,0 +1,89 @@
+"""`undo` on a pull request: the whole of the last push goes, also a merge, also where an answer was lost, and once."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from bot.simulation.anthropic import Say, Script
+from bot.simulation.faults import Call
+from bot.simulation.github import Fault
+from tests.test_pulls import CONFIG, live, parents, pull_of, write
+from tests.test_pulls_resolve import SOLVE, conflicting
+from tests.world import World
+
+
+@pytest.mark.parametrize("config", ["commits: verified\n", None])
+async def test_what_was_saved_and_went_along_with_the_push_is_taken_back_with_it(
+    world: World, config: str | None
+) -> None:
+    if config is not None:
+        world.github.commit(world.repo, "main", {CONFIG: config}, by="alice")
+    world.model.default(write("new.txt", "one", held="work"))
+    async with world.bot():
+        pull = pull_of(world)
+        world.say("/claude write it", on=pull)
+        await world.model.reached("work", timeout=30)
+        world.say("/claude stop", on=pull)
+        assert await world.outcome(on=pull) == "stopped", live(world, pull)
+        world.model.default(write("more.txt", "two"))
+        world.say("/claude go on", on=pull)
+        assert await world.outcome(2, on=pull) == "pushed", live(world, pull)
+        assert world.repo.file("feature", "new.txt") == b"one\n"
+        world.say("/claude undo", on=pull)
+        assert await world.outcome(3, on=pull) == "pushed", live(world, pull)
+    assert world.repo.file("feature", "more.txt") is None and world.repo.file("feature", "new.txt") is None
+    assert world.repo.file("feature", "calc.py") == b"a = 1\n"
+
+
+async def test_a_merge_is_taken_back_also_where_the_cached_repository_was_lost(world: World) -> None:
+    world.model.default(Script([SOLVE, Say("Done.")]))
+    async with world.bot():
+        pull = conflicting(world)
+        world.say("/claude resolve", on=pull)
+        assert await world.outcome(on=pull) == "pushed", live(world, pull)
+        [mirror] = (world.root / "data").rglob("*.git")
+        shutil.rmtree(mirror)
+        world.say("/claude undo", on=pull)
+        assert await world.outcome(2, on=pull) == "pushed", live(world, pull)
+    assert world.repo.file("feature", "calc.py") == b"a = 1\n" and world.repo.file("feature", "theirs.txt") is None
+
+
+@pytest.mark.acceptance("B07")
+async def test_a_lost_answer_to_an_undo_is_recognised_under_what_others_pushed_since(world: World) -> None:
+    def pushed_since(_: Call) -> None:
+        if lost.hits == 1:
+            world.github.commit(world.repo, "feature", {"later.txt": "3\n"}, by="alice")
+
+    # git's own second try is the second to strike.
+    lost = Fault("POST */git-receive-pack", "lose", times=2, on_hit=pushed_since)
+    world.model.default(write("new.txt", "one"))
+    async with world.bot():
+        pull = pull_of(world)
+        world.say("/claude write it", on=pull)
+        assert await world.outcome(on=pull) == "pushed", live(world, pull)
+        ours = pull.head_sha
+        world.github.faults.add(lost)
+        world.say("/claude undo", on=pull)
+        assert await world.outcome(2, on=pull) == "pushed", live(world, pull)
+    [undone] = parents(world, pull.head_sha)
+    assert parents(world, undone) == [ours] and world.repo.file("feature", "new.txt") is None
+    assert world.repo.file("feature", "later.txt") == b"3\n"
+
+
+@pytest.mark.acceptance("E03")
+async def test_an_undo_that_github_does_not_commit_is_told_in_its_words(world: World) -> None:
+    world.github.commit(world.repo, "main", {CONFIG: "commits: verified\n"}, by="alice")
+    refused = Fault("POST /repos/*/git/commits", "fail", status=403, body='{"message": "Not today."}', times=5)
+    world.model.default(write("new.txt", "one"))
+    async with world.bot():
+        pull = pull_of(world)
+        world.say("/claude write it", on=pull)
+        assert await world.outcome(on=pull) == "pushed", live(world, pull)
+        ours = pull.head_sha
+        world.github.faults.add(refused)
+        world.say("/claude undo", on=pull)
+        assert await world.outcome(2, on=pull) == "refused", live(world, pull)
+    assert "GitHub refused the push" in live(world, pull) and "Not today." in live(world, pull)
+    assert pull.head_sha == ours
