@@ -216,7 +216,8 @@ _VERB = re.compile(r"([A-Za-z]+)(?=\s|\Z)[ \t]*")
 _BLANK_LINES = re.compile(r"[ \t]*(?:\r?\n[ \t]*(?=\r?\n))*\r?\n")
 _CONFLICTS = re.compile(r"(?:the\s+)?(?:merge\s+)?conflicts?\b", re.IGNORECASE)
 _ANSWER = re.compile(
-    r"(?:([a-z0-9]{8}-\d{1,5}(?:-\d{1,5})?|[0-9a-f]{12,40})(?=\s|\Z)[ \t]*)?(?:(once|session)(?=\s|\Z)[ \t]*)?"
+    r"(?:`?([a-z0-9]{8}-\d{1,5}(?:-\d{1,5}|-fork)?|[0-9a-fA-F]{12,40})`?(?=\s|\Z)[ \t]*)?"
+    r"(?:(once|session)(?=\s|\Z)[ \t]*)?"
     r"(?=[\r\n]|\Z)"
 )
 """After `approve` or `deny`: the id of what is answered, or a commit, and how far a yes reaches."""
@@ -351,14 +352,18 @@ def _approve(text: _Text) -> Command | None:
     if match is None:
         return None
     plan = _unquoted(_trim(before_tail(text.after[match.end() :])))
-    return text.without_options(Approve(plan, match[1], match[2] or "once"))
+    return text.without_options(Approve(plan, _named(match), match[2] or "once"))
 
 
 def _deny(text: _Text) -> Command | None:
     match = _ANSWER.match(text.after)
     if match is None or match[2]:
         return None
-    return text.without_options(Deny(_trim(before_tail(text.after[match.end() :])), match[1]))
+    return text.without_options(Deny(_trim(before_tail(text.after[match.end() :])), _named(match)))
+
+
+def _named(match: re.Match[str]) -> str | None:
+    return match[1].lower() if match[1] else None
 
 
 def _unquoted(text: str) -> str:

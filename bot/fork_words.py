@@ -153,6 +153,10 @@ def void(sha: str, now: str, command: str) -> str:
     )
 
 
+def over(sha: str, command: str) -> str:
+    return f"The time for a yes to `{sha[:SHORT]}` is over. `{command} …` works on what the fork's branch holds now."
+
+
 def gone(command: str) -> str:
     return f"The work that was approved is no longer there (it is kept for 30 days). `{command} …` does it again."
 
@@ -163,7 +167,8 @@ def name_the_commit(sha: str, command: str) -> str:
 
 def no_such_commit(given: str) -> str:
     return (
-        f"No work on the commit {shown(given, 40)} of a fork waits for a yes on this thread: ask for work on it first."
+        f"No work on the commit {shown(given, 40)} of a fork, and no held commit of that name, waits for a yes on this "
+        "thread: ask for the work first."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -205,3 +206,14 @@ async def test_pulls_what_is_held_for_a_closed_pull_request_does_not_go(world: W
         world.say("/claude approve")
         assert await world.outcome(3) == "refused"
     assert "no longer fits" in world.replies()[-1].body and world.repo.branch_sha(pull.head) == stands
+
+
+async def test_pulls_a_held_commit_goes_by_its_own_name_too(world: World) -> None:
+    permit(world)
+    async with world.bot():
+        await held(world)
+        known = (world.repo.branch_sha("main") or "")[:12]
+        [sha] = set(re.findall(r"`([0-9a-f]{12})`", world.replies()[0].body)) - {known}
+        world.say(f"/claude approve {sha}")
+        assert await world.outcome(2) == "pull_request", world.replies()[-1].body
+    assert world.pulls()[0].head_sha.startswith(sha)

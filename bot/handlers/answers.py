@@ -105,7 +105,9 @@ async def _meant(command: Approve | Deny, remark: Remark, desk: Desk) -> _Found:
         return _Found(one, "" if one else fork_words.no_such_commit(str(approval_id)))
     if approval_id is not None:
         named = [one for one in known if one.id == approval_id]
-        return _Found(named[0]) if named else _Found(None, replies.no_such_approval(approval_id))
+        if named:
+            return _named_only(command, named[0], desk)
+        return _Found(None, replies.no_such_approval(approval_id))
     waiting = [one for one in known if one.state is Standing.OPEN]
     if not waiting and latest is not None and latest.state is TurnState.DONE:
         waiting = answerable([one for one in known if one.key == latest.key])

@@ -18,8 +18,8 @@ def names_commit(given: str | None) -> bool:
 
 
 def meant(given: str, known: list[Approval]) -> Approval | None:
-    """The newest that is about this commit."""
-    return next((one for one in reversed(known) if one.sha is not None and one.sha.startswith(given)), None)
+    """The newest that is about this commit: a fork's, or one of ours that is held."""
+    return next((one for one in reversed(known) if one.commit is not None and one.commit.startswith(given)), None)
 
 
 async def pushed(event: ReviewWanted, desk: Desk) -> None:
@@ -34,7 +34,10 @@ async def pushed(event: ReviewWanted, desk: Desk) -> None:
 
 
 async def void_now(approval: Approval, remark: Remark, desk: Desk) -> str | None:
-    """Asked of GitHub, which may not have told us yet: the sentence where the branch has moved on."""
+    """The sentence where its time is over, or the branch has moved on, which GitHub may not have told us yet."""
+    if approval.state is Standing.OPEN and approval.expires_at <= desk.clock():
+        await _void(approval, desk)
+        return fork_words.over(approval.sha or "", desk.settings.command)
     turn, at = await sessions.turn(desk.store, approval.key), desk.github.installation(remark.thread.installation)
     pull = await at.pull(remark.thread.repo, turn.number)
     if approval.sha is None or pull.head_sha == approval.sha:

@@ -69,6 +69,11 @@ class Approval(Record):
         return self.matter.get("sha") if self.kind is Kind.FORK else None
 
     @property
+    def commit(self) -> str | None:
+        """By whose name it can be answered: the fork's, or the one that is held."""
+        return self.matter.get("commit") if self.kind is Kind.PUSH else self.sha
+
+    @property
     def hosts(self) -> tuple[str, ...]:
         """What a yes opens of the network, where that is what was asked."""
         return tuple(self.matter.get("hosts", ()))
