@@ -7,6 +7,7 @@ from bot.simulation.anthropic.script import Answer
 from bot.simulation.github.faults import Fault
 from tests.ci_world import ON, Ahead, agent, ci, pull_of_ours, said, taken_up, unwatched
 from tests.test_reviews import config, pull_of
+from tests.test_steering import heard, told
 from tests.world import World
 
 REFUSED = '{"message": "Resource not accessible by integration"}'
@@ -39,13 +40,13 @@ async def test_words_while_checks_are_mended_are_passed_on_and_late_checks_are_n
         world.github.run_workflow(world.repo, head, {"late": "failure"}, name="More")
         await taken_up(world, "noted")
         beside = world.say("/claude fix ci and mind the rounding", on=pull)
-        await world.github.changed(lambda: "eyes" in [one.content for one in beside.reactions], 30)
+        await told(world, beside)
         world.model.release("go")
         assert await world.outcome(on=pull) == "pushed", world.replies(pull)[-1].body
         await unwatched(world)
-    assert any("mind the rounding" in words for one in world.model.requests for words in one.spoken)
-    told = "\n".join(one.body for one in world.replies(pull))
-    assert "at these checks already" not in told and "still under way" not in told
+    assert heard(world, "mind the rounding") == 1 and len(world.states(pull)) == 1
+    words = "\n".join(one.body for one in world.replies(pull))
+    assert "at these checks already" not in words and "still under way" not in words
 
 
 async def test_who_has_asked_is_told_that_the_checks_cannot_be_read(world: World) -> None:
