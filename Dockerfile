@@ -1,6 +1,7 @@
-# Forgehand in a container. The local sandbox needs user namespaces inside it; start it with
-#   docker run --security-opt seccomp=unconfined --security-opt systempaths=unconfined \
-#     --init -v forgehand:/data -p 8080:8080 --env-file forgehand.env forgehand
+# Forgehand in a container; compose.yaml starts it. By hand, with what the local sandbox needs for its namespaces:
+#   docker run --init --read-only --tmpfs /tmp:exec,mode=1777 --cap-drop ALL --security-opt no-new-privileges \
+#     --security-opt seccomp=unconfined --security-opt systempaths=unconfined \
+#     -v forgehand:/data -p 127.0.0.1:8080:8080 --env-file forgehand.env forgehand
 FROM python:3.12-slim-bookworm AS build
 WORKDIR /src
 COPY requirements.lock pyproject.toml README.md LICENSE app.yml ./
@@ -20,8 +21,8 @@ USER forgehand
 ENV PATH=/opt/forgehand/bin:$PATH FORGEHAND_DATA_DIR=/data FORGEHAND_HOST=0.0.0.0 FORGEHAND_PORT=8080
 VOLUME /data
 EXPOSE 8080
-HEALTHCHECK --interval=30s --timeout=3s --start-period=10s \
-  CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/healthz', timeout=2)"]
+HEALTHCHECK --interval=30s --timeout=3s --start-period=30s \
+  CMD python -c "import urllib.request as u; u.urlopen('http://127.0.0.1:$FORGEHAND_PORT/healthz', timeout=2)"
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["forgehand"]
 CMD ["serve"]

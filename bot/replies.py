@@ -261,8 +261,13 @@ def fate(delivery: Delivered, ago: str, inert: Callable[[str], str]) -> str:
     """What became of a delivery and why, in the same words for a thread and for the operator."""
     what = f"{delivery.event} {delivery.action or ''}".strip().replace("_", " ")
     who = inert(delivery.sender or "somebody")
-    because = f", because {inert(delivery.reason)}" if delivery.reason else ""
-    return f"{ago} ago, {what} by {who}: {delivery.state}{because}"
+    return f"{ago} ago, {what} by {who}: {delivery.state}.{_sentence(inert(delivery.reason or ''))}"
+
+
+def _sentence(reason: str) -> str:
+    """Reasons are noted as sentences or as parts of one."""
+    ends = "" if reason.endswith((".", "!", "?")) else "."
+    return f" {reason[0].upper()}{reason[1:]}{ends}" if reason else ""
 
 
 def nothing_to_repeat() -> str:

@@ -222,7 +222,9 @@ def read_model(values: Mapping[str, str]) -> ModelSettings:
 def require_credential(model: ModelSettings) -> None:
     if model.api_key is None and model.oauth_token is None:
         raise SettingsError(
-            "ANTHROPIC_API_KEY is not set (nor CLAUDE_CODE_OAUTH_TOKEN): sessions need a credential for the model."
+            "ANTHROPIC_API_KEY is not set (nor CLAUDE_CODE_OAUTH_TOKEN). Make a key for the model at "
+            "https://platform.claude.com/settings/keys, then: export ANTHROPIC_API_KEY=… (or put it into .env, "
+            "or into the file that --config names)."
         )
 
 

@@ -42,7 +42,7 @@ class Reader:
         if value:
             return value
         if default is None:
-            raise SettingsError(f'{name} is not set. The README lists what is needed, under "Serve".')
+            raise SettingsError(f"{name} is not set. docs/operator.md lists what is needed, under Settings.")
         return default
 
     def secret(self, name: str, *, required: bool = False) -> Secret | None:

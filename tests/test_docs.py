@@ -1,66 +1,33 @@
-"""README, SECURITY, settings and commands say the same: what one names, the others know."""
+"""Pages for people, settings, commands and files say the same: what one names, the others know."""
 
 from __future__ import annotations
 
-import base64
 import re
-from collections.abc import Iterator, Mapping
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from typer.main import get_command
 
-from bot import settings
+from bot import repo_config, settings
 from bot.cli.main import app
 from bot.command_options import USAGE
 from bot.commands import FORMS
 from bot.errors import SettingsError
+from bot.repo_config_values import KEYS
 from bot.simulation.scenarios.plays import PLAYS
+from tests.settings_read import CLOUD, REFUSED, known, needed
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SECURITY = (ROOT / ".github/SECURITY.md").read_text(encoding="utf-8")
+USING = (ROOT / "docs/using.md").read_text(encoding="utf-8")
+OPERATOR = (ROOT / "docs/operator.md").read_text(encoding="utf-8")
+FOR_PEOPLE = ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
+FOR_ALL = [*FOR_PEOPLE, ".github/CONTRIBUTING.md", ".github/SECURITY.md"]
+EVERY = [*FOR_ALL, "bot/README.md", "sandbox/README.md", "CHANGELOG.md"]
+WIDTH = 120
 SETTING = re.compile(r"`((?:FORGEHAND|ANTHROPIC|CLAUDE_CODE|E2B)_[A-Z0-9_]+)`")
-REFUSED = {"FORGEHAND_DATABASE_URL"}
-"""Looked at only to say that it is not there yet."""
-CLOUD = {"FORGEHAND_SANDBOX": "e2b", "E2B_API_KEY": "key", "FORGEHAND_PUBLIC_URL": "https://bot.example"}
-OF_THE_SYSTEM = {"HOME", "XDG_DATA_HOME"}
-
-
-class Recorder(Mapping[str, str]):
-    """Settings that remember which of them were asked for."""
-
-    def __init__(self, values: Mapping[str, str]) -> None:
-        self._values = dict(values)
-        self.asked: set[str] = set()
-
-    def __getitem__(self, name: str) -> str:
-        self.asked.add(name)
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-
-@pytest.fixture(scope="module")
-def needed() -> dict[str, str]:
-    """What README says is needed, and no more."""
-    key = generate_private_key(65537, 2048)
-    return {
-        "HOME": "/nowhere",
-        "FORGEHAND_APP_ID": "1",
-        "FORGEHAND_PRIVATE_KEY": key.private_bytes(
-            Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()
-        ).decode(),
-        "FORGEHAND_WEBHOOK_SECRET": "secret",
-        "FORGEHAND_SECRET_KEY": base64.b64encode(bytes(32)).decode(),
-        "ANTHROPIC_API_KEY": "key",
-    }
 
 
 def section(heading: str, text: str = README) -> str:
@@ -75,38 +42,48 @@ def rows(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
-def test_every_setting_that_is_read_is_in_the_readme_and_the_reverse(needed: dict[str, str]) -> None:
-    read = Recorder(needed)
-    settings.read(read)
-    in_the_cloud = Recorder({**needed, **CLOUD})
-    settings.read(in_the_cloud)
-    asked = {name for name in read.asked | in_the_cloud.asked if not name.endswith("_FILE")}
-    documented = {name for name in SETTING.findall(README) if not name.endswith("_FILE")}
-    assert documented == asked - REFUSED - OF_THE_SYSTEM
+def page(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_the_defaults_in_the_readme_are_those_that_hold(needed: dict[str, str]) -> None:
+def prose(text: str) -> list[str]:
+    """The lines without what stands in blocks of code."""
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL).splitlines()
+
+
+def test_every_setting_that_is_read_is_in_the_operators_guide_and_the_reverse() -> None:
+    documented = {name for name in SETTING.findall(OPERATOR) if not name.endswith("_FILE")}
+    assert documented == known()
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_no_page_names_a_setting_that_is_not_there(name: str) -> None:
+    named = {one.removesuffix("_FILE") for one in re.findall(r"\bFORGEHAND_[A-Z0-9_]*[A-Z0-9]\b", page(name))}
+    assert named <= known() | REFUSED | {"FORGEHAND_TESTS"}
+
+
+def test_the_defaults_that_are_documented_are_those_that_hold() -> None:
     """To set one to its default changes nothing."""
     checked = 0
-    for cells in rows(section("Serve")):
-        if len(cells) != 3 or "`" not in cells[1]:
+    for cells in rows(OPERATOR):
+        if len(cells) != 3 or "`" not in cells[1] or not SETTING.findall(cells[0]):
             continue
         names, defaults = SETTING.findall(cells[0]), re.findall(r"`([^`]+)`", cells[1])
         assert len(names) == len(defaults), cells[0]
         for name, default in zip(names, defaults, strict=True):
             given = default.replace("~", "/nowhere")
-            base = {**needed, **CLOUD} if "E2B" in name else needed
+            base = {**needed(), **CLOUD} if "E2B" in name else needed()
             assert settings.read({**base, name: given}) == settings.read(base), f"{name} is not {default}"
             checked += 1
     assert checked > 10
 
 
-def test_what_the_readme_calls_needed_is_needed(needed: dict[str, str]) -> None:
-    first = section("Serve").split("```sh")[0]
+def test_what_is_called_needed_is_needed() -> None:
+    first = section("Settings", OPERATOR)
     for name in SETTING.findall("".join(cells[0] for cells in rows(first) if len(cells) == 2)):
-        if name not in needed:
+        if name not in needed():
             continue
-        rest = {other: value for other, value in needed.items() if other != name}
+        rest = {other: value for other, value in needed().items() if other != name}
         if name == "ANTHROPIC_API_KEY":
             with pytest.raises(SettingsError, match=name):
                 settings.require_credential(settings.read(rest).model)
@@ -118,10 +95,18 @@ def test_what_the_readme_calls_needed_is_needed(needed: dict[str, str]) -> None:
 def test_the_commands_of_the_command_line() -> None:
     group = get_command(app)
     known = set(group.commands)  # type: ignore[attr-defined]
-    named = set(re.findall(r"`(?:[A-Z_]+=… )?forgehand ([a-z]+)", README))
-    named |= set(re.findall(r"^(?:\S+=… |.*/bin/)?forgehand ([a-z]+)", README, re.MULTILINE))
-    named |= set(re.findall(r"/forgehand ([a-z]+)", README))
-    assert named == known
+    assert set(re.findall(r"`forgehand ([a-z]+)", section("Command line", OPERATOR))) == known
+    for name in EVERY:
+        named = set(re.findall(r"(?:^|`|… |/bin/)forgehand ([a-z]+)", page(name), re.MULTILINE))
+        assert named <= known, name
+
+
+@pytest.mark.parametrize("group", ["sessions", "deliveries", "sandbox", "keys", "config", "db"])
+def test_each_command_of_a_group_is_documented(group: str) -> None:
+    commands = get_command(app).commands[group].commands  # type: ignore[attr-defined]
+    row = next(cells[1] for cells in rows(OPERATOR) if cells[0].startswith(f"`forgehand {group}`"))
+    told = row if "#" not in row else OPERATOR
+    assert [name for name in commands if not re.search(rf"`(?:forgehand {group} |{group} )?{name}\b", told)] == []
 
 
 def test_no_sentence_sends_people_to_a_command_that_is_not_there() -> None:
@@ -136,7 +121,7 @@ def test_no_sentence_sends_people_to_a_command_that_is_not_there() -> None:
 def test_the_options_of_execute() -> None:
     execute = get_command(app).commands["execute"]  # type: ignore[attr-defined]
     known = {option for parameter in execute.params for option in parameter.opts if option.startswith("--")}
-    named = set(re.findall(r"--[a-z][a-z-]+", section("Run it on a folder, without GitHub")))
+    named = set(re.findall(r"--[a-z][a-z-]+", section("On a folder, without GitHub", USING)))
     assert known - {"--help", "--config"} == named
 
 
@@ -154,12 +139,57 @@ def test_the_commands_of_a_comment() -> None:
     assert set(re.findall(r"--[a-z][a-z-]*", text)) == {usage.split()[0] for usage in USAGE.values()}
 
 
-@pytest.mark.parametrize("page", ["README.md", "bot/README.md", "sandbox/README.md", "CHANGELOG.md"])
-def test_links_lead_somewhere(page: str) -> None:
-    path = ROOT / page
-    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8"))
-    missing = [link for link in links if "://" not in link and not (path.parent / link).exists()]
-    assert missing == []
+def test_the_keys_of_a_repositorys_config() -> None:
+    cells = [cells[0] for cells in rows(section("What a repository decides", USING))]
+    named = {key for cell in cells for key in re.findall(r"`([a-z_.]+)`", cell)}
+    assert named == set(KEYS)
+
+
+def test_the_config_in_the_readme_is_sound() -> None:
+    [example] = re.findall(r"^```yaml\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    assert repo_config.parse(example.encode()).checks
+
+
+def anchors(text: str) -> set[str]:
+    """As GitHub makes them of headings."""
+    headings = re.findall(r"^#+ (.+)$", "\n".join(prose(text)), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_links_lead_somewhere(name: str) -> None:
+    path = ROOT / name
+    for link, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", page(name)):
+        if "://" in link:
+            continue
+        target = path.parent / link if link else path
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target.read_text(encoding="utf-8")), f"{link}#{anchor}"
+
+
+@pytest.mark.parametrize("name", FOR_ALL)
+def test_files_that_are_named_are_there(name: str) -> None:
+    named = re.findall(r"`((?:bot|sandbox|tests|docs|\.github|\.ci)/[\w./]*)(?:::\w+)?`", page(name))
+    assert [one for one in named if one != repo_config.PATH and not (ROOT / one).exists()] == []
+
+
+@pytest.mark.parametrize("name", FOR_ALL)
+def test_lines_are_no_wider_than_code(name: str) -> None:
+    """Tables cannot be broken, nor can a link or a test's name."""
+    wide = [line for line in prose(page(name)) if len(line) > WIDTH and " " in line.strip() and line[0] != "|"]
+    assert [line for line in wide if not re.search(r"\S{60}", line)] == []
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) <= 160
+
+
+def test_the_drawing_reads_in_light_and_dark_and_fetches_nothing() -> None:
+    text = (ROOT / "docs/how-it-works.svg").read_text(encoding="utf-8")
+    root = ElementTree.fromstring(text)
+    assert root.get("role") == "img" and root.find("{http://www.w3.org/2000/svg}title") is not None
+    assert "prefers-color-scheme: dark" in text
+    assert not re.search(r"href|url\((?!#)|@import", text)
 
 
 def test_the_picture_is_small() -> None:

@@ -46,6 +46,7 @@ async def test_each_thing_that_is_wrong_comes_with_what_to_click(world: World) -
     assert f"{world.github.url}/settings/apps/forgehand/permissions" in found["permissions"]["fix"]
     assert "another webhook secret" in found["ping"]["words"]
     assert "/installations/new" in found["installed"]["fix"]
+    assert "Set another ANTHROPIC_API_KEY" in found["model key"]["fix"], "a stored one would not be used"
     assert all(one["fix"] for one in found.values() if one["level"] != "good")
 
 
@@ -72,7 +73,11 @@ async def test_a_clock_that_is_wrong(world: World) -> None:
 
 async def test_nothing_is_set(world: World) -> None:
     ran, found = await doctor(world, "http://127.0.0.1:9", FORGEHAND_APP_ID="")
-    assert ran.code == 1 and found.keys() == {"settings"} and "FORGEHAND_APP_ID" in found["settings"]["words"]
+    assert (
+        ran.code == 1
+        and found.keys() == {"disk", "database", "git", "settings"}
+        and "FORGEHAND_APP_ID" in found["settings"]["words"]
+    )
 
 
 async def test_github_that_does_not_answer_hides_nothing_else(world: World) -> None:

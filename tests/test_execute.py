@@ -338,7 +338,11 @@ async def test_without_isolation_it_runs_only_when_told_to(desk: Desk) -> None:
         (["--path", "nowhere"], {}, "There is no folder nowhere."),
         (["--path", "file"], {}, "file is a file; --path takes a folder."),
         (["--path", "empty"], {}, "There is nothing to work on in"),
-        (["--path", "."], {"ANTHROPIC_API_KEY": ""}, "ANTHROPIC_API_KEY is not set"),
+        (
+            ["--path", "."],
+            {"ANTHROPIC_API_KEY": ""},
+            "ANTHROPIC_API_KEY is not set (nor CLAUDE_CODE_OAUTH_TOKEN). Make",
+        ),
         (["--path", ".", "--budget", "much"], {}, "`--budget` takes an amount"),
         (["--path", ".", "--model", "gpt-9"], {}, "The price of the model `gpt-9` is not known"),
     ],

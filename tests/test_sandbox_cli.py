@@ -134,6 +134,9 @@ async def test_logs_follow_the_agent_to_the_end_of_its_turn(either: World) -> No
         await either.outcome()
         followed = await following
     rows = await forgehand(either.environment, "sessions", "logs", session, "--json")
+    told = await forgehand(either.environment, "sessions", "logs", session)
+    assert "✓ Bash echo '# more' >> shop.py" in told.out and '"type"' not in told.out
+    assert (await sandbox(either, "logs", f"{session}-1")).out == told.out
     assert '\\"type\\":\\"result\\"' in followed.out
     assert followed.out == rows.out
     assert (await sandbox(either, "logs", f"{session}-1", "--json")).out == rows.out, "also when it is gone"

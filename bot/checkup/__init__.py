@@ -1,6 +1,7 @@
 """Whether all that a session needs is there and works: for `forgehand doctor` and the set-up page."""
 
+from bot.checkup.host import examine_folder
 from bot.checkup.lines import Finding, Level
 from bot.checkup.round import examine
 
-__all__ = ["Finding", "Level", "examine"]
+__all__ = ["Finding", "Level", "examine", "examine_folder"]

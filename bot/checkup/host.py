@@ -25,11 +25,15 @@ VERSION_SECONDS = 20.0
 
 
 async def examine(settings: Settings) -> list[Finding]:
-    found = [await _disk(settings.data_dir), await _database(settings.data_dir / "state.db"), await _git()]
-    found.append(await _price(settings.model.model))
+    found = [*await examine_folder(settings.data_dir), await _price(settings.model.model)]
     if settings.e2b is not None:
         return [*found, await _cloud(settings.e2b)]
     return [*found, await _agent(), await _box()]
+
+
+async def examine_folder(data_dir: Path) -> list[Finding]:
+    """What needs no other setting."""
+    return [await _disk(data_dir), await _database(data_dir / "state.db"), await _git()]
 
 
 async def _disk(folder: Path) -> Finding:

@@ -51,7 +51,7 @@ async def _key(settings: Settings) -> list[Finding]:
     trial = await credential_check.try_out(found, settings.model.upstream, settings.model.model)
     if trial.works:
         return [good("model key", trial.words)]
-    return [bad("model key", trial.words, f"Store another with `forgehand keys set {found.name}`.")]
+    return [bad("model key", trial.words, f"Do what it says. Where the key is to blame: {found.another}")]
 
 
 async def _credential(settings: Settings) -> credentials.Found | None:

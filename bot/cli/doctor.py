@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 SIGNS = {"good": ("✓", "green"), "warning": ("!", "yellow"), "bad": ("✗", "red")}
 
+SETUP = "`forgehand setup` makes a GitHub App and stores what belongs to it; or set what is named."
+AGAIN = "Do what it says, then run this again."
+
 
 def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -47,7 +50,13 @@ async def _examine(config: Path | None, poll: bool) -> list[Finding]:
     from bot.errors import SettingsError
 
     try:
-        chosen = await start.chosen(settings.from_environment(config), poll=poll)
+        values = settings.from_environment(config)
     except SettingsError as error:
-        return [bad("settings", str(error), "`forgehand setup` makes a GitHub App; the README lists the settings.")]
-    return await checkup.examine(chosen)
+        return [bad("settings", str(error), AGAIN)]
+    try:
+        return await checkup.examine(await start.chosen(values, poll=poll))
+    except SettingsError as error:
+        found = await checkup.examine_folder(settings.data_dir(values))
+        sound = all(one.level != "bad" for one in found)
+        no_app = sound and any(name in str(error) for name in start.APP_NAMES)
+        return [*found, bad("settings", str(error), SETUP if no_app else AGAIN)]

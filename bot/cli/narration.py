@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot.live.state import LiveState
@@ -22,6 +23,13 @@ from sandbox.agents.text import one_line
 SILENT_RESULTS = frozenset(("Read", "Edit", "MultiEdit", "Write", "NotebookEdit"))
 """Their results say nothing that the call did not."""
 RESULT_WIDTH = 100
+SIGNS: Mapping[str, tuple[str, str]] = {
+    "ok": ("✓", "green"),
+    "bad": ("✗", "red"),
+    "todo": ("▶", "cyan"),
+    "note": ("·", "dim"),
+}
+"""What stands before a line of a kind, and its colour."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,14 @@ class Line:
     text: str
     result: str = ""
     nested: bool = False
+
+    @property
+    def plain(self) -> str:
+        """For a file or a pipe."""
+        if self.kind == "said":
+            return self.text
+        result = f" → {self.result}" if self.result else ""
+        return f"{'  ' * self.nested}{SIGNS[self.kind][0]} {self.text}{result}"
 
 
 class Narrator:
@@ -56,6 +72,12 @@ class Narrator:
             case Retrying():
                 return [Line("note", retrying(event))]
         return []
+
+    def unfinished(self) -> list[Line]:
+        """Calls of which nothing more will be heard."""
+        calls = [Line("bad", tool(call), "no result", nested=call.parent is not None) for call in self._calls.values()]
+        self._calls.clear()
+        return calls
 
     def _returned(self, event: ToolReturned) -> list[Line]:
         call = self._calls.pop(event.id, None)

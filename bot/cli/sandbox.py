@@ -13,7 +13,7 @@ import typer
 
 from bot.cli import console, sandbox_logs, sandbox_template
 from bot.cli.sandbox_access import BY_HAND, Access, Row, opened
-from bot.cli.spend import began, shown
+from bot.cli.spend import began, period, shown
 from bot.errors import UserError
 from bot.live.figures import duration
 
@@ -46,7 +46,7 @@ def create(as_json: AsJson = False, config: Config = None) -> None:
 async def _create(config: Path | None) -> Row:
     from sandbox.primitives import EnvironmentSpec
 
-    async with opened(config) as access:
+    async with opened(config, makes=True) as access:
         if not access.choice.isolated:
             raise UserError(f"This host cannot isolate a sandbox: {access.choice.why}")
         key = f"by-hand-{secrets.token_hex(4)}"
@@ -201,7 +201,7 @@ def cost(
     for row in rows:
         name = row["day"] if by is By.DAY else f"{row['session']}  {row['thread'] or '(gone)'}"
         typer.echo(f"{row['usd']:>10.4f}  {row['vcpu_seconds']:>9.0f} vCPU s  {row['gib_seconds']:>9.0f} GiB s  {name}")
-    typer.echo(f"{sum(row['usd'] for row in rows):>10.4f}  dollars since {since}")
+    typer.echo(f"{sum(row['usd'] for row in rows):>10.4f}  dollars {period(since)}")
 
 
 async def _cost(config: Path | None, by: By, since: str) -> list[dict[str, Any]]:

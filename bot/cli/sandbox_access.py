@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from bot import settings
@@ -137,13 +138,16 @@ async def readable(folder: Path) -> AsyncIterator[Store | None]:
 
 
 @asynccontextmanager
-async def opened(config: Path | None) -> AsyncIterator[Access]:
+async def opened(config: Path | None, *, makes: bool = False) -> AsyncIterator[Access]:
+    """Only who `makes` one begins a data directory: a look into an empty home leaves it empty."""
     from bot.store import directory
     from sandbox.choice import choose
 
     values = settings.from_environment(config)
     folder = settings.data_dir(values)
     async with AsyncExitStack() as stack:
+        if not makes and not folder.exists():
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="forgehand-")))
         directory.prepare(folder, known=("state.db", "lock", "environments"))
         store = await stack.enter_async_context(readable(folder))
         choice = await choose(folder / "environments", e2b=settings.read_e2b(values))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -17,18 +17,12 @@ from rich.table import Table
 from rich.text import Text
 
 from bot.cli import narration
-from bot.cli.narration import Line, Narrator
+from bot.cli.narration import SIGNS, Line, Narrator
 from bot.live.state import LiveState
 from bot.models import Usage
 from bot.store.spend import Cost
 from sandbox.agents.events import AgentEvent, Said
 
-SIGNS: Mapping[str, tuple[str, str]] = {
-    "ok": ("✓", "green"),
-    "bad": ("✗", "red"),
-    "todo": ("▶", "cyan"),
-    "note": ("·", "dim"),
-}
 HEARTBEAT_SECONDS = 30.0
 
 
@@ -61,20 +55,13 @@ class PlainScreen:
         self._state = state
         self.said = _said(event, self.said)
         for line in self._narrator.lines(event):
-            self._line(line)
+            self._put(line.plain)
 
     def spent(self, cost: Cost) -> None:
         if self._state is not None and time.monotonic() - self._wrote > HEARTBEAT_SECONDS:
             elapsed = narration.duration(time.monotonic() - self._began)
             money = narration.money(cost, self._budget_usd)
             self._put(f"… {elapsed}: {narration.now(self._state)} · {money}")
-
-    def _line(self, line: Line) -> None:
-        if line.kind == "said":
-            self._put(line.text)
-            return
-        result = f" → {line.result}" if line.result else ""
-        self._put(f"{'  ' * line.nested}{SIGNS[line.kind][0]} {line.text}{result}")
 
     def _put(self, text: str) -> None:
         self._wrote = time.monotonic()

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="List, show, read and stop sessions.")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Config = Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")]
-PAGE = 1000
 
 
 def _database(config: Path | None) -> Path:
@@ -68,9 +67,11 @@ def show(session: str, as_json: AsJson = False, config: Config = None) -> None:
     if as_json:
         console.print_json(found)
         return
-    for name, value in found.items():
-        if name != "turns" and value is not None:
-            typer.echo(f"{name}: {_when(value) if name == 'created_at' else value}")
+    typer.echo(f"{found['id']}  {found['owner']}/{found['name']}#{found['number']}  since {_when(found['created_at'])}")
+    for name, shown in (("branch", "branch"), ("pull request", "pull_url"), ("sandbox", "environment_id")):
+        if found[shown]:
+            typer.echo(f"{name}: {found[shown]}")
+    typer.echo(f"spent: ${found['cost_usd']:.2f} of ${found['budget_usd']:.2f}")
     for turn in found["turns"]:
         ended = f"{turn['state']} {turn['outcome'] or turn['step']}"
         typer.echo(f"turn {turn['n']}: {ended}  {_cost(turn)}  {turn['detail'] or ''}".rstrip())
@@ -104,15 +105,11 @@ def logs(
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:
-    """Every line of the agent's output, in order."""
+    """What the agent said and did, in order; with --json every line of its output as it is."""
     if checks:
         _show_checks(_database(config), SessionId(session), as_json=as_json)
         return
-    for row in console.run(_logs(_database(config), SessionId(session))):
-        if as_json:
-            console.print_json(row)
-        else:
-            typer.echo(row["text"])
+    console.run(_logs(_database(config), SessionId(session), as_json=as_json))
 
 
 def _show_checks(path: Path, session_id: SessionId, *, as_json: bool) -> None:
@@ -140,20 +137,16 @@ async def _turns(path: Path, session_id: SessionId) -> list[Turn]:
         await store.close()
 
 
-async def _logs(path: Path, session_id: SessionId) -> list[dict[str, Any]]:
-    from bot.store import events, sessions
+async def _logs(path: Path, session_id: SessionId, *, as_json: bool) -> None:
+    from bot.cli import logs as telling
+    from bot.store import sessions
     from bot.store.base import Store
 
     store = await Store.open_reader(path)
-    rows: list[dict[str, Any]] = []
     try:
         await sessions.session(store, session_id)
         for turn in await sessions.turns_of(store, session_id):
-            after = 0
-            while page := await events.of_turn(store, turn.key, after, PAGE):
-                rows += [{"seq": row.seq, "turn": turn.n, "at": row.at, "text": row.line} for row in page]
-                after = page[-1].seq
-        return rows
+            await telling.print_turn(store, turn.key, as_json=as_json)
     finally:
         await store.close()
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bot.store.base import Store
 
 SECONDS = {"h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
+UNITS = {"h": "hour", "d": "day", "w": "week"}
 _AGO = re.compile(r"(\d{1,5})([hdw])")
 
 
@@ -46,7 +47,7 @@ def command(
         spent = f"{row['cost_usd']:>10.4f}  {row['requests']:>6} requests  {_tokens(row):>14,} tokens"
         typer.echo(f"{spent}  {_name(row)}{_machine(row['sandbox_usd'])}")
     machine = sum(row["sandbox_usd"] for row in rows)
-    typer.echo(f"{sum(row['cost_usd'] for row in rows):>10.4f}  dollars since {since}{_machine(machine)}")
+    typer.echo(f"{sum(row['cost_usd'] for row in rows):>10.4f}  dollars {period(since)}{_machine(machine)}")
 
 
 async def _summed(config: Path | None, by: By, since: str) -> list[dict[str, Any]]:
@@ -81,6 +82,15 @@ def began(since: str, now: float) -> float:
         raise UserError(
             f"--since takes a day such as 2026-11-01, or a time such as 30d or 12h, not {since!r}."
         ) from None
+
+
+def period(since: str) -> str:
+    """What `began` has understood, in words."""
+    match = _AGO.fullmatch(since)
+    if match is None:
+        return f"since {since}"
+    count, unit = int(match[1]), UNITS[match[2]]
+    return f"in the last {unit}" if count == 1 else f"in the last {count} {unit}s"
 
 
 def shown(row: dict[str, Any]) -> dict[str, Any]:

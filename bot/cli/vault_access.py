@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from bot import settings
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 async def opened(values: Mapping[str, str], *, writes: bool) -> AsyncIterator[tuple[Store, Vault, bool]]:
     """The store, the vault on it, and whether the data directory is ours alone; refused under a wrong key.
 
-    A command that only looks takes no lock: a service that starts meanwhile must not be turned away."""
+    A command that only looks takes no lock: a service that starts meanwhile must not be turned away. Where there is
+    nothing to look at yet, it is given an empty store of its own, and the home stays as it is."""
     from bot import vault as vaults
     from bot.keyring import KeyRing
     from bot.store.base import Store
@@ -29,7 +31,9 @@ async def opened(values: Mapping[str, str], *, writes: bool) -> AsyncIterator[tu
     path = settings.data_dir(values) / "state.db"
     ring = KeyRing(settings.read_secret_keys(values))
     async with AsyncExitStack() as stack:
-        writes = writes or not path.exists()
+        if not writes and not path.exists():
+            path = Path(stack.enter_context(TemporaryDirectory(prefix="forgehand-"))) / path.name
+            writes = True
         alone = writes and _is_ours(stack, path.parent)
         await asyncio.to_thread(vaults.verify, path, ring)
         store = await (Store.open(path, migrate=alone) if writes else Store.open_reader(path))

@@ -14,6 +14,7 @@ _ESCAPE = re.compile(
     r"|\\(?:u\{?0{0,4}([0-9A-Fa-f]{4})\}?|x([0-9A-Fa-f]{2})|([\\/\"'nrtbf]))"
     r"|&(?:#0{0,7}([0-9]{1,7});|#[xX]0{0,7}([0-9A-Fa-f]{1,6});|([a-z]{2,8});)"
 )
+_LEADS = "%\\&"
 _SPACE = re.compile(r"\s")
 _WORD = re.compile(r"\S+")
 UNFINISHED = re.compile(r"(?:%[0-9A-Fa-f]?|\\(?:u\{?[0-9A-Fa-f]*|x[0-9A-Fa-f]?)?|&#?[0-9A-Za-z]*)\Z")
@@ -34,21 +35,24 @@ class View:
 
 
 def views(text: str) -> list[View]:
-    """As written; escapes decoded; and both without white space, as wrapped base64 or hex is read."""
-    written = View(text, range(len(text)), range(1, len(text) + 1))
-    decoded = _decoded(text)
-    found = [written] if decoded is None else [written, decoded]
+    """As written; escapes decoded; and all of it without white space, as wrapped base64 or hex is read.
+
+    Each kind of escape also by itself: a value may hold what looks like one of another kind, which stays as it is."""
+    kinds = [lead for lead in _LEADS if lead in text]
+    alone = kinds if len(kinds) > 1 else []
+    decoded = (_decoded(text, leads) for leads in ("".join(kinds), *alone))
+    found = [View(text, range(len(text)), range(1, len(text) + 1)), *(view for view in decoded if view is not None)]
     return found + [dense for one in found if (dense := _dense(one)) is not None]
 
 
-def _decoded(text: str) -> View | None:
-    """None when nothing is escaped."""
+def _decoded(text: str, leads: str) -> View | None:
+    """Of the escapes that begin so; None when nothing is escaped."""
     parts: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
     at = 0
     for match in _ESCAPE.finditer(text):
-        char = _character(match)
+        char = _character(match) if match[0][0] in leads else None
         if char is not None:
             parts += (text[at : match.start()], char)
             starts += range(at, match.start() + 1)

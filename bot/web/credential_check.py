@@ -20,7 +20,7 @@ READ_SECONDS = 30.0
 MOST_WORDS = 300
 ADVICE = {
     400: "the request was refused; is it a provider that speaks Anthropic's API?",
-    401: "the key is not accepted: it was mistyped or revoked. Store another with `forgehand keys set {name}`.",
+    401: "the key is not accepted: it was mistyped or revoked. {another}",
     403: "the key is known but may not do this: look at its workspace and permissions at the provider.",
     404: "there is no such model or path there: look at FORGEHAND_MODEL and ANTHROPIC_BASE_URL.",
     429: "the key is accepted, but its rate limit is reached.",
@@ -50,12 +50,12 @@ async def try_out(found: Found, upstream_url: str, model: str) -> Trial:
     if response.status_code == 200:
         return Trial(True, f"{what} works: {_host(upstream_url)} counted tokens for {model}.")
     said = scrub(_words(response), (found.credential.value.reveal(),)).decode("utf-8", "replace")
-    return Trial(False, f"{what} does not work: {_advice(response.status_code, found.name)} ({said})")
+    return Trial(False, f"{what} does not work: {_advice(response.status_code, found)} ({said})")
 
 
-def _advice(status: int, name: str) -> str:
+def _advice(status: int, found: Found) -> str:
     default = "the provider has trouble; the key was not judged." if status >= 500 else "the provider says no."
-    return ADVICE.get(status, default).format(name=name)
+    return ADVICE.get(status, default).format(another=found.another)
 
 
 def _words(response: httpx.Response) -> bytes:

@@ -16,6 +16,7 @@ NONE = (
     "There is no credential for the model: set ANTHROPIC_API_KEY (or CLAUDE_CODE_OAUTH_TOKEN), or store one with "
     "`forgehand keys set ANTHROPIC_API_KEY`."
 )
+ENVIRONMENT = "the environment"
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,13 @@ class Found:
     credential: Credential
     name: str
     source: str
+
+    @property
+    def another(self) -> str:
+        """How to have another one used: what is stored does not come before what is set."""
+        if self.source == ENVIRONMENT:
+            return f"Set another {self.name} and start Forgehand anew: it wins over a stored one."
+        return f"Store another with `forgehand keys set {self.name}`."
 
 
 def from_settings(model: ModelSettings) -> Callable[[InstallationId], Awaitable[Credential]]:
@@ -61,7 +69,7 @@ async def find(vault: Vault, model: ModelSettings, installation: InstallationId)
             own = operators[name] if place == OPERATOR else None
             row = stored.get((name, place))
             if own is not None:
-                return Found(Credential(own, name == OAUTH_TOKEN), name, "the environment")
+                return Found(Credential(own, name == OAUTH_TOKEN), name, ENVIRONMENT)
             if row is not None:
                 where = "the vault" if place == OPERATOR else f"the vault of installation {place}"
                 return Found(Credential(vault.read(row), name == OAUTH_TOKEN), name, where)
@@ -72,5 +80,5 @@ def operators(model: ModelSettings) -> Found | None:
     """The operator's own, where nothing is stored."""
     for name, value in zip(NAMES, (model.api_key, model.oauth_token), strict=True):
         if value is not None:
-            return Found(Credential(value, name == OAUTH_TOKEN), name, "the environment")
+            return Found(Credential(value, name == OAUTH_TOKEN), name, ENVIRONMENT)
     return None

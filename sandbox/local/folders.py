@@ -137,7 +137,13 @@ def others_reach(folder: Path) -> bool:
 def _fallback(root: Path) -> Path:
     """A folder with a name that anybody can foresee: it must be ours, and nobody else's to write to."""
     found = _FALLBACK / f"forgehand-{hashlib.sha256(os.fsencode(root)).hexdigest()[:12]}"
-    found.mkdir(mode=0o711, exist_ok=True)
+    try:
+        found.mkdir(mode=0o711, exist_ok=True)
+    except OSError as error:
+        raise IsolationMissing(
+            f"Boxes cannot live in {root}, which other users do not reach or whose path is too long, nor in {found} "
+            f"({error.strerror}): choose another data directory, or do not run as root."
+        ) from None
     about = found.lstat()
     if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o022:
         raise IsolationMissing(f"{found} belongs to somebody else: remove it, or choose another data directory.")

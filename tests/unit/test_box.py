@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.errors import NotThere, SandboxError
+from sandbox.errors import IsolationMissing, NotThere, SandboxError
 from sandbox.local import box as boxes
-from sandbox.local import probe
+from sandbox.local import folders, probe
 from sandbox.local.box import Box, Limits
 from sandbox.local.folders import Folders
 from sandbox.local.launcher import CLEAN
@@ -171,3 +171,10 @@ def test_a_box_that_does_not(change: dict[str, object]) -> None:
 )
 def test_each_refusal_has_a_cure(said: str, advice: str) -> None:
     assert advice in probe.cure(said)
+
+
+def test_where_boxes_can_live_nowhere_a_sentence_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with a root file system that is read-only, as in a container."""
+    monkeypatch.setattr(folders, "_FALLBACK", tmp_path / "is not there")
+    with pytest.raises(IsolationMissing, match="choose another data directory"):
+        folders.Base(tmp_path / ("long" * 40))

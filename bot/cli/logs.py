@@ -1,0 +1,83 @@
+"""The stored lines of the agent's output: for people in short lines, for programs as they are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from bot.characters import shown
+from bot.cli import console
+from bot.cli.narration import Line, Narrator
+from bot.models import TurnKey, TurnState
+from sandbox.agents.claude import Claude
+from sandbox.agents.events import AgentEvent, Ended, Unreadable
+
+if TYPE_CHECKING:
+    from bot.store.base import Store
+
+PAGE = 1000
+LOOK_SECONDS = 0.3
+
+
+async def print_turn(store: Store, key: TurnKey, *, as_json: bool, follow: bool = False) -> None:
+    """All lines of a turn in their order; with `follow` also those that come until it has ended."""
+    telling = Telling(key.n)
+    async for row in _rows(store, key, follow=follow):
+        if as_json:
+            console.print_json(row)
+        else:
+            telling.tell(row["text"])
+    telling.end()
+
+
+async def _rows(store: Store, key: TurnKey, *, follow: bool) -> AsyncIterator[dict[str, Any]]:
+    from bot.store import events, sessions
+
+    after = 0
+    while True:
+        # Asked before the lines: what was stored until then is read after.
+        over = not follow or (await sessions.turn(store, key)).state is TurnState.DONE
+        while page := await events.of_turn(store, key, after, PAGE):
+            for row in page:
+                yield {"seq": row.seq, "turn": key.n, "at": row.at, "text": row.line}
+            after = page[-1].seq
+        if over:
+            return
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+class Telling:
+    """One turn as `execute` would have told it; it begins with the first line."""
+
+    def __init__(self, turn: int) -> None:
+        self._turn = turn
+        self._begun = False
+        self._decoder = Claude().decoder()
+        self._narrator = Narrator()
+
+    def tell(self, text: str) -> None:
+        if not self._begun:
+            typer.secho(f"turn {self._turn}", bold=True)
+            self._begun = True
+        for event in self._decoder.feed(text):
+            self._print(self._lines(event, text))
+
+    def end(self) -> None:
+        """What was never answered is told too."""
+        self._print(self._narrator.unfinished())
+
+    def _lines(self, event: AgentEvent, text: str) -> list[Line]:
+        match event:
+            case Unreadable() if text.strip():
+                return [Line("note", f"not understood: {text}")]
+            case Ended() if not event.ok:
+                return [Line("bad", "; ".join([event.reason, *event.errors]))]
+        return self._narrator.lines(event)
+
+    def _print(self, lines: list[Line]) -> None:
+        """What an agent says moves no cursor of ours."""
+        for line in lines:
+            typer.echo(shown(line.plain))

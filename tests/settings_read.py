@@ -1,0 +1,61 @@
+"""Which settings there are: found out by reading them all from a mapping that remembers what it was asked for."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from bot import settings
+
+CLOUD = {"FORGEHAND_SANDBOX": "e2b", "E2B_API_KEY": "key", "FORGEHAND_PUBLIC_URL": "https://bot.example"}
+REFUSED = {"FORGEHAND_DATABASE_URL"}
+"""Looked at only to say that it is not there yet."""
+OF_THE_SYSTEM = {"HOME", "XDG_DATA_HOME"}
+
+
+class Recorder(Mapping[str, str]):
+    """Settings that remember which of them were asked for."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = dict(values)
+        self.asked: set[str] = set()
+
+    def __getitem__(self, name: str) -> str:
+        self.asked.add(name)
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+@cache
+def needed() -> Mapping[str, str]:
+    """What the documents say is needed, and no more."""
+    key = generate_private_key(65537, 2048)
+    return {
+        "HOME": "/nowhere",
+        "FORGEHAND_APP_ID": "1",
+        "FORGEHAND_PRIVATE_KEY": key.private_bytes(
+            Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()
+        ).decode(),
+        "FORGEHAND_WEBHOOK_SECRET": "secret",
+        "FORGEHAND_SECRET_KEY": base64.b64encode(bytes(32)).decode(),
+        "ANTHROPIC_API_KEY": "key",
+    }
+
+
+@cache
+def known() -> frozenset[str]:
+    """Without the forms that name a file."""
+    here, in_the_cloud = Recorder(needed()), Recorder({**needed(), **CLOUD})
+    settings.read(here)
+    settings.read(in_the_cloud)
+    asked = {name for name in here.asked | in_the_cloud.asked if not name.endswith("_FILE")}
+    return frozenset(asked - REFUSED - OF_THE_SYSTEM)
