@@ -60,6 +60,13 @@ def waits(sha: str, command: str) -> str:
     )
 
 
+def cannot_be_read(sha: str, why: str, command: str) -> str:
+    return (
+        f"I could not look at the checks of `{sha[:12]}`, so nothing was done about them: {shown(why, 300)}. When that "
+        f"is mended, ask again: `{command} fix ci`."
+    )
+
+
 def nothing_red(sha: str) -> str:
     return f"All is well with the checks of `{sha[:12]}`: there is none to mend."
 

@@ -14,6 +14,7 @@ MOST_CHECKS = 30
 MOST_TAILS = 5
 MOST_TAIL = 2_000
 NOTHING = "Nothing was run by Forgehand itself: `.github/forgehand.yml` names no `checks`."
+NOT_RUN = "None of the repository's `checks` was run by Forgehand on this commit."
 
 
 class Where(StrEnum):
@@ -73,11 +74,13 @@ def all_passed(rows: Sequence[Mapping[str, Any]] | None, commit: str | None = No
     return all(one.passed and one.where == Where.FRESH for one in checks)
 
 
-def words(rows: Sequence[Mapping[str, Any]], block: Callable[[str], str], *, mended: bool = False) -> str:
-    """For people; `block` makes a code block that its own text cannot leave."""
+def words(
+    rows: Sequence[Mapping[str, Any]], block: Callable[[str], str], *, mended: bool = False, declared: bool = False
+) -> str:
+    """For people; `block` makes a code block that its own text cannot leave. `declared`: there are some to run."""
     checks = load(rows)
     if not checks:
-        return NOTHING
+        return NOT_RUN if declared else NOTHING
     lines = [_line(one) for one in checks[:MOST_CHECKS]]
     if rest := checks[MOST_CHECKS:]:
         lines.append(f"- and {len(rest)} more, {sum(not one.passed for one in rest)} of them failed")

@@ -55,6 +55,19 @@ async def test_pulls_a_held_commit_is_shown_and_goes_as_it_is_after_a_yes(world:
     assert "Answered:** `bob` said yes" in world.replies()[0].body
 
 
+async def test_pulls_what_was_verified_of_a_held_commit_is_told_when_it_goes(world: World) -> None:
+    permit(world)
+    world.github.commit(world.repo, "main", {CONFIG: "checks: ['test -e other.txt']\n"})
+    async with world.bot():
+        await held(world)
+        world.say("/claude approve")
+        assert await world.outcome(2) == "pull_request", world.replies()[-1].body
+    [pull] = world.pulls()
+    for body in (world.replies()[-1].body, str(pull.body)):
+        assert f"on a clean checkout of {pull.head_sha[:12]} in a fresh environment" in body, body
+        assert "✓ `test -e other.txt`" in body and "names no `checks`" not in body
+
+
 @pytest.mark.acceptance("E05")
 async def test_pulls_without_the_permission_the_remedy_is_told_and_a_later_yes_pushes_the_same(world: World) -> None:
     async with world.bot():

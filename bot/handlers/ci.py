@@ -6,10 +6,12 @@ from dataclasses import replace
 
 from bot import ci_words, endings, fork_words
 from bot.check_events import CheckEnded
+from bot.command_options import NO_OPTIONS
 from bot.commands import FixCi, Run
 from bot.events import Remark
 from bot.handlers import start, stop
 from bot.handlers.desk import Desk
+from bot.handlers.start import Wish
 from bot.handlers.verdicts import Noted, acted, ignored, refused
 from bot.models import TurnState
 from bot.store import ci, sessions
@@ -45,10 +47,18 @@ async def asked(command: FixCi, remark: Remark, desk: Desk) -> Noted:
         return await _say(fork_words.no_ci(desk.settings.command), remark, desk)
     latest = await sessions.latest(desk.store, thread)
     if latest is not None and latest.kind == ci.KIND and latest.state is not TurnState.DONE:
-        return await _say(ci_words.under_way(), remark, desk)
+        return await _beside(command, remark, desk)
     await ci.ask(desk.store, thread, pull.head_sha, _wish(command, remark, number))
     await desk.react(remark, "eyes")
     return acted(latest.key.session if latest else None, "the checks of the head are looked at")
+
+
+async def _beside(command: FixCi, remark: Remark, desk: Desk) -> Noted:
+    """While they are being mended: what somebody says with it is passed on, and not lost."""
+    noted = None
+    if command.prompt and command.options == NO_OPTIONS:
+        noted = await start.steer(Wish(ci.KIND, command.prompt, NO_OPTIONS), remark, desk)
+    return noted or await _say(ci_words.under_way(), remark, desk)
 
 
 async def stopped(remark: Remark, desk: Desk) -> Noted:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from dataclasses import dataclass, replace
 
-from bot import ci_words, events
+from bot import ci_words, endings, events
 from bot.command_options import NO_OPTIONS
 from bot.errors import BotError, GitHubRefused, TransientError
 from bot.events import Remark
@@ -109,6 +109,19 @@ class _Round:
     judge: Judge
 
     async def go(self) -> None:
+        """Whoever has asked is told where nothing can come of it."""
+        try:
+            await self._look()
+        except TransientError:
+            raise
+        except BotError as error:
+            if self.watch.wish is None:
+                raise
+            log.warning("checks cannot be read", extra={"error": str(error)})
+            await self._say("lost", ci_words.cannot_be_read(self.watch.sha, str(error), self.desk.settings.command))
+            await self._rest()
+
+    async def _look(self) -> None:
         watch, thread = self.watch, self.watch.thread
         if watch.wish is None and not await self._is_on():
             return await self._rest()
@@ -119,8 +132,12 @@ class _Round:
         if not await self._is_meant(pull):
             return None
         standing = await failing.at_head(self.desk.github, thread, pull, watch.sha)
-        if self.desk.clock() < watch.event_at + PATIENCE_SECONDS and await self._is_under_way(standing):
-            return await self._wait()
+        if self.desk.clock() < watch.event_at + PATIENCE_SECONDS:
+            again = await self._rerun(watch.rerun) if watch.rerun else False
+            if again is None:
+                return None
+            if again or standing.under_way:
+                return await self._wait()
         if not standing.red:
             return await self._all_well(standing)
         if watch.rerun is None:
@@ -137,6 +154,8 @@ class _Round:
         gone = pull.state != "open" or pull.head_repo_id != watch.repo_id
         own = pull.author.id == (await self.desk.github.identity()).bot_id
         if gone or (watch.wish is None and (not own or pull.head_sha != watch.sha)):
+            if watch.wish is not None:
+                await self._say("gone", endings.pull_closed(watch.number))
             await self._rest()
             return False
         if pull.head_sha != watch.sha:
@@ -144,26 +163,24 @@ class _Round:
             return False
         return True
 
-    async def _is_under_way(self, standing: Standing) -> bool:
-        """Also where what is to be run again has not begun: then it is begun now."""
-        again = await self._rerun(self.watch.rerun) if self.watch.rerun else False
-        return again or standing.under_way
-
-    async def _rerun(self, reruns: Reruns) -> bool:
+    async def _rerun(self, reruns: Reruns) -> bool | None:
+        """Whether anything runs again, begun now where it was not; None: GitHub refused, and it is looked at anew."""
         at, thread = self.desk.github.installation(self.watch.installation_id), self.watch.thread
+        under_way = False
         for number, attempt in reruns.runs.items():
             run = await checks.workflow_run(at, thread.repo, int(number))
-            if run.attempt > attempt and run.ended:
+            if run.attempt > attempt:
+                under_way = under_way or not run.ended
                 continue
-            if run.attempt <= attempt:
-                try:
-                    await self.desk.outbound.rerun(thread, run.id, attempt)
-                except GitHubRefused as error:
-                    note = ci_words.RERUN_NOT_ALLOWED if _lacks_permission(error) else ci_words.RERUN_REFUSED
-                    left = {one: n for one, n in reruns.runs.items() if one != number}
-                    await ci.ran_again(self.desk.store, self.watch, replace(reruns, runs=left, note=note))
-            return True
-        return False
+            try:
+                await self.desk.outbound.rerun(thread, run.id, attempt)
+            except GitHubRefused as error:
+                note = ci_words.RERUN_NOT_ALLOWED if _lacks_permission(error) else ci_words.RERUN_REFUSED
+                left = {one: n for one, n in reruns.runs.items() if one != number}
+                await ci.ran_again(self.desk.store, self.watch, replace(reruns, runs=left, note=note))
+                return None
+            under_way = True
+        return under_way
 
     async def _to_run_again(self, standing: Standing) -> Reruns:
         """The runs of Actions that failed, unless somebody has run them again already."""
@@ -250,9 +267,11 @@ class _Round:
         await self.desk.outbound.comment(self.watch.thread, f"{marker}\n{words}", marker)
 
     async def _wait(self) -> None:
-        if self.watch.wish is not None and self.desk.clock() < self.watch.event_at + WAIT_SECONDS:
-            await self._say("waits", ci_words.waits(self.watch.sha, self.desk.settings.command))
-        await ci.later(self.desk.store, self.watch, WAIT_SECONDS)
+        watch, store = self.watch, self.desk.store
+        is_news = watch.wish is not None and self.desk.clock() < watch.event_at + WAIT_SECONDS
+        if is_news and await ci.attempt(store, watch.source) is None:  # else it is what we are at
+            await self._say("waits", ci_words.waits(watch.sha, self.desk.settings.command))
+        await ci.later(store, watch, WAIT_SECONDS)
 
     async def _rest(self) -> None:
         await ci.rest(self.desk.store, self.watch)

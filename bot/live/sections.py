@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bot import verification
+from bot import repo_config, verification
 from bot.command_options import shown
 from bot.live import asides
 from bot.live.figures import clock, line, quoted, size
@@ -125,7 +125,8 @@ def checks(view: View) -> str:
 def verified(view: View) -> str:
     """What Forgehand itself ran; what the agent says of its own checks stands in its words."""
     mended = view.turn.mending is not None and view.turn.state is TurnState.DONE
-    words = verification.words(view.verified, neutralise.block, mended=mended)
+    declared = bool(repo_config.load(view.turn.config).checks)
+    words = verification.words(view.verified, neutralise.block, mended=mended, declared=declared)
     return f"**Verified by Forgehand:** {words}"
 
 

@@ -99,7 +99,7 @@ class Ours(Record):
     requester_id: int
     pull_number: int
     newest: str
-    """The last commit that its session has pushed."""
+    """The last commit that its session has pushed to that pull request."""
 
 
 _DUE = """
@@ -109,12 +109,14 @@ WHERE ci_watches.due_at <= :now AND ci_watches.off_by IS NULL AND repos.removed_
 ORDER BY ci_watches.due_at LIMIT 50
 """
 _OURS = """
-SELECT turns.session_id, turns.kind, turns.requester, turns.requester_id, sessions.pull_number, (
+SELECT turns.session_id, turns.kind, turns.requester, turns.requester_id,
+    COALESCE(turns.pull_number, sessions.pull_number) AS pull_number, (
     SELECT later.commit_sha FROM turns AS later WHERE later.session_id = turns.session_id
+    AND COALESCE(later.pull_number, 0) = COALESCE(turns.pull_number, 0)
     AND later.commit_sha IS NOT NULL AND later.rescue_ref IS NULL ORDER BY later.n DESC LIMIT 1) AS newest
 FROM turns JOIN sessions ON sessions.id = turns.session_id JOIN threads ON threads.id = sessions.thread_id
 WHERE turns.commit_sha = :sha AND turns.rescue_ref IS NULL AND threads.repo_id = :repo_id
-  AND sessions.pull_number IS NOT NULL ORDER BY turns.created_at DESC LIMIT 1
+  AND COALESCE(turns.pull_number, sessions.pull_number) IS NOT NULL ORDER BY turns.created_at DESC LIMIT 1
 """
 _ATTEMPTS = """
 SELECT ci_attempts.source, ci_attempts.sha, ci_attempts.failing, ci_attempts.notes, turns.outcome, turns.commit_sha

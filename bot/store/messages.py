@@ -47,7 +47,7 @@ class Message(Record):
 # The one that runs comes before those that wait. Past `work` the agent hears nothing more.
 _OPEN_TURN = """
 SELECT turns.session_id, turns.n FROM turns JOIN sessions ON sessions.id = turns.session_id
-WHERE sessions.thread_id = :thread_id AND turns.state <> 'done' AND turns.kind IN ('run', 'plan', 'resolve')
+WHERE sessions.thread_id = :thread_id AND turns.state <> 'done' AND turns.kind IN ('run', 'plan', 'resolve', 'fix_ci')
   AND turns.step IN ('prepare', 'furnish', 'work') AND turns.outcome IS NULL AND turns.stop_requested IS NULL
 ORDER BY CASE turns.state WHEN 'running' THEN 0 ELSE 1 END, turns.n LIMIT 1
 """

@@ -30,6 +30,7 @@ async def prepare(services: Services, turn: Turn) -> Move:
         return End(Outcome.REFUSED, push_words.outdated())
     await openness.check(services, turn, session)
     held = await sessions.turn(services.store, approval.key)
+    done_by = await sessions.turn(services.store, TurnKey(session.id, approval.matter["done_by"]))
     assert held.base_sha is not None
     repo = session.thread.repo
     raw = await services.github.installation(session.installation_id).file(repo, repo_config.PATH, repo.default_branch)
@@ -46,6 +47,7 @@ async def prepare(services: Services, turn: Turn) -> Move:
         "config": repo_config.dump(config),
         "agent_result": held.agent_result,
         "undoes": held.undoes,
+        "verified": list(done_by.verified or ()),  # of this very commit
         "new_branch": int(held.new_branch),
         "files_changed": list(held.files_changed or ()) or None,
         "discussions": await answering.asked_at(services, held),
