@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bot.models import Usage
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script, Wait
 from bot.simulation.anthropic.script import Answer
 from bot.simulation.github.faults import Fault
@@ -199,3 +200,22 @@ async def test_a_person_can_switch_it_off_and_on_for_a_pull_request(world: World
         world.model.default(agent())
         world.say("/claude fix ci", on=pull)
         assert await world.outcome(2, on=pull) == "pushed", world.replies(pull)[-1].body
+
+
+async def test_checks_for_which_there_was_no_money_go_on_once_it_is_added(world: World) -> None:
+    """As the sentence promises; the refusal was none of the three attempts, and the money begins nothing else."""
+    write = Call("Bash", {"command": "echo 1 > one.txt", "description": "Write it"})
+    async with world.bot(Ahead()):
+        pull = await pull_of_ours(world, script=Script([write, Say("Dear.", usage=Usage(450_000, 100))]))
+    async with world.bot(Ahead(), FORGEHAND_SESSION_BUDGET="0.5"):
+        ci(world, pull, {"test": "failure"})
+        told = (await said(world, pull, "so nothing was begun")).body
+        assert "`/claude continue +3` goes on" in told
+        await unwatched(world)
+        world.model.default(agent())
+        world.say("/claude continue +3", on=pull)
+        assert "I look at the failed checks again" in (await said(world, pull, "may now spend")).body
+        assert await world.outcome(on=pull) == "pushed", world.replies(pull)[-1].body
+        assert "FAIL: test_never_below_zero" in prompts(world)[-1].prompt
+        await unwatched(world)
+    assert len(world.states(pull)) == 1

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
+from bot.models import Usage
 from bot.simulation import faults
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github import Fault
@@ -192,3 +194,21 @@ async def test_a_merge_whose_answer_was_lost_is_recognised_under_what_others_pus
         assert await world.outcome(on=pull) == "pushed", live(world, pull)
     [merge] = parents(world, pull.head_sha)
     assert parents(world, merge) == [tip, base] and world.repo.branches().keys() == {"main", "feature"}
+
+
+async def test_one_that_ran_out_of_money_goes_on_as_a_merge_of_both(tmp_path: Path) -> None:
+    async with World.running(tmp_path, FORGEHAND_SESSION_BUDGET="0.5") as world:
+        dear = Call("Bash", LOOK.input, usage=Usage(450_000, 100))
+        world.model.default(Script([dear, Say("Never said.")]))
+        async with world.bot():
+            pull = conflicting(world)
+            tip, base = pull.head_sha, world.repo.branch_sha("main")
+            world.say("/claude resolve", on=pull)
+            assert await world.outcome(on=pull) == "over_budget", live(world, pull)
+            world.model.default(Script([SOLVE, Say("One and two are three.")]))
+            world.say("/claude continue +3", on=pull)
+            assert await world.outcome(2, on=pull) == "pushed", world.replies(pull)[-1].body
+    head = world.repo.branch_sha("feature")
+    assert head is not None and parents(world, head) == [tip, base]
+    assert world.repo.file(head, "calc.py") == b"a = 1 + 2\n"
+    assert "the files in conflict" in [one for one in world.model.requests if one.has_tools][-2].prompt

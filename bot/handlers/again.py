@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from bot import replies
+from bot import ci_words, replies
 from bot.command_options import NO_OPTIONS
 from bot.commands import Continue, Retry
 from bot.events import Remark
+from bot.funds import Means
 from bot.handlers import money, start
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
 from bot.handlers.verdicts import Noted, refused
 from bot.models import Outcome, TurnState
-from bot.store import approvals, budgets, sessions
+from bot.store import approvals, budgets, ci, sessions
 from bot.store.approvals import Standing
 from bot.store.sessions import Turn
 
 GO_ON = "Go on where you stopped."
 CUT_SHORT = (Outcome.OVER_BUDGET, Outcome.STOPPED, Outcome.TIMED_OUT, Outcome.KILLED, Outcome.FAILED)
+
+GOES_ON_AS = ("ask", "plan", "review", "resolve", ci.KIND)
+"""Kinds that are not work like any other: what the agent is given for them, it is given again."""
 
 
 async def retry(command: Retry, remark: Remark, desk: Desk) -> Noted:
@@ -32,8 +36,13 @@ async def retry(command: Retry, remark: Remark, desk: Desk) -> Noted:
 async def go_on(command: Continue, remark: Remark, desk: Desk) -> Noted:
     last = await sessions.latest(desk.store, remark.thread)
     bare = not command.prompt and command.options == NO_OPTIONS
-    if command.extra_usd and last is not None and bare and await _needs_money_alone(last, remark, desk):
-        return await money.add(command.extra_usd, last, remark, desk)
+    if command.extra_usd and last is not None and bare:
+        if pull := await _checks_without_money(last, remark, desk):
+            noted = await money.add(command.extra_usd, last, remark, desk, then=ci_words.goes_on())
+            await ci.look_again(desk.store, remark.thread.repo.id, pull)
+            return noted
+        if await _needs_money_alone(last, remark, desk):
+            return await money.add(command.extra_usd, last, remark, desk)
     prompt = command.prompt or (GO_ON if last else "")
     kind = last.kind if last is not None and bare and _was_cut_short(last, remark) else "run"
     return await start.begin(Wish(kind, prompt, command.options, command.extra_usd), remark, desk)
@@ -48,9 +57,18 @@ async def _needs_money_alone(last: Turn, remark: Remark, desk: Desk) -> bool:
     return any(one.state is Standing.OPEN for one in await approvals.of_turn(desk.store, last.key))
 
 
+async def _checks_without_money(last: Turn, remark: Remark, desk: Desk) -> int | None:
+    """The pull request whose red checks were not begun for want of it: they are what goes on."""
+    pull = (await sessions.session(desk.store, last.key.session)).pull_number
+    if pull is None or not await ci.was_refused(desk.store, remark.thread.repo.id, pull):
+        return None
+    means = (await money.of_thread(remark.thread, desk)).means
+    return pull if means is Means.SPENT or await budgets.has_added(desk.store, remark.source) else None
+
+
 def _was_cut_short(last: Turn, remark: Remark) -> bool:
     """What it was doing goes on: a review that ran out of money ends as one, and does not begin to mend."""
-    return last.outcome in CUT_SHORT and last.kind in ("ask", "plan", "review") and last.number == remark.thread.number
+    return last.outcome in CUT_SHORT and last.kind in GOES_ON_AS and last.number == remark.thread.number
 
 
 async def _say(sentence: str, remark: Remark, desk: Desk) -> Noted:

@@ -35,8 +35,8 @@ async def lacking(remark: Remark, desk: Desk, extra_usd: float = 0.0) -> Noted |
     return refused(sentence)
 
 
-async def add(extra_usd: float, last: Turn, remark: Remark, desk: Desk) -> Noted:
-    """To the session, without another turn."""
+async def add(extra_usd: float, last: Turn, remark: Remark, desk: Desk, *, then: str = "") -> Noted:
+    """To the session, without another turn; `then` says what comes of it."""
     money = await of_thread(remark.thread, desk)
     granted = money.granted(extra_usd)
     if granted <= 0 and not await budgets.has_added(desk.store, remark.source):
@@ -49,7 +49,7 @@ async def add(extra_usd: float, last: Turn, remark: Remark, desk: Desk) -> Noted
         await desk.show_anew(last.key)
     else:
         desk.board.touch(last.key)
-    await desk.reply(remark, replies.raised(money))
+    await desk.reply(remark, f"{replies.raised(money)} {then}".rstrip())
     return acted(last.key.session, "added to what the session may spend")
 
 

@@ -129,6 +129,12 @@ INSERT INTO ci_watches (repo_id, number, round, sha, event_at, due_at, asked)
 VALUES (:repo_id, :number, 1, :sha, :at, :due_at, :asked)
 ON CONFLICT (repo_id, number) DO UPDATE SET sha = excluded.sha, event_at = excluded.event_at, due_at = excluded.due_at
 """
+_REFUSED = """
+FROM ci_watches WHERE repo_id = :repo_id AND number = :number AND off_by IS NULL AND EXISTS (
+    SELECT 1 FROM ci_attempts WHERE ci_attempts.repo_id = ci_watches.repo_id AND ci_attempts.number = ci_watches.number
+    AND ci_attempts.round = ci_watches.round AND ci_attempts.sha = ci_watches.sha
+    AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.source = ci_attempts.source))
+"""
 _SAME = "WHERE repo_id = :repo_id AND number = :number AND round = :round AND sha = :sha"
 
 
@@ -236,6 +242,19 @@ async def follow(store: Store, watch: Watch, sha: str) -> None:
         + _SAME
     )
     await store.write(lambda db: run(db, sql, new=sha, at=at, due_at=at + QUIET_SECONDS, **_key(watch)))
+
+
+async def was_refused(store: Store, repo_id: RepoId, number: int) -> bool:
+    """Whether the newest attempt was to begin and had no money."""
+    sql = f"SELECT 1 AS found {_REFUSED}"
+    return await store.read(lambda db: one(db, sql, repo_id=repo_id, number=number)) is not None
+
+
+async def look_again(store: Store, repo_id: RepoId, number: int) -> None:
+    """At what was refused: there is money now."""
+    at = store.now()
+    sql = "UPDATE ci_watches SET due_at = :at WHERE repo_id = :repo_id AND number = :number AND off_by IS NULL"
+    await store.write(lambda db: run(db, sql, at=at, repo_id=repo_id, number=number))
 
 
 async def ran_again(store: Store, watch: Watch, reruns: Reruns) -> None:
