@@ -219,6 +219,7 @@ async def test_failing_checks_are_mended_once_and_never_twice(kind: str, second:
         live = here.world.replies()
         assert len(live) == 1 and "Some failed at first" in live[0].body
         assert ("✓" if second == "right" else "✗") in live[0].body
+        assert ("not all checks pass" in live[0].body.split("\n\n")[0]) is (second == "worse"), live[0].body
         assert await here.notes() == [endings.checks_go_back(1)]
         [pull] = here.world.pulls()
         assert here.world.repo.file(pull.head, "more.txt") == b"more\n"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bot import fork_words, replies
 from bot.command_options import NO_OPTIONS
-from bot.commands import Approve, Deny
+from bot.commands import Approve, Deny, word_of
 from bot.events import Remark
 from bot.handlers import forks, money, start
 from bot.handlers.desk import Desk
@@ -105,7 +105,9 @@ async def _meant(command: Approve | Deny, remark: Remark, desk: Desk) -> _Found:
         return _Found(one, "" if one else fork_words.no_such_commit(str(approval_id)))
     if approval_id is not None:
         named = [one for one in known if one.id == approval_id]
-        return _Found(named[0]) if named else _Found(None, replies.no_such_approval(approval_id))
+        if named:
+            return _named_only(command, named[0], desk)
+        return _Found(None, replies.no_such_approval(approval_id))
     waiting = [one for one in known if one.state is Standing.OPEN]
     if not waiting and latest is not None and latest.state is TurnState.DONE:
         waiting = answerable([one for one in known if one.key == latest.key])
@@ -114,7 +116,7 @@ async def _meant(command: Approve | Deny, remark: Remark, desk: Desk) -> _Found:
         return _named_only(command, waiting[0], desk)
     if not waiting:
         return _Found(None, replies.nothing_waits(desk.settings.command))
-    return _Found(None, replies.several_wait([one.id for one in waiting], desk.settings.command))
+    return _Found(None, replies.several_wait([one.id for one in waiting], word_of(command), desk.settings.command))
 
 
 def _named_only(command: Approve | Deny, one: Approval, desk: Desk) -> _Found:
