@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bot import command_spelling
 from bot.command_options import NO_OPTIONS, Options, dollars, shown, take
 from bot.command_text import before_tail, command_lines
 from bot.errors import CommandError
@@ -216,13 +217,15 @@ _VERB = re.compile(r"([A-Za-z]+)(?=\s|\Z)[ \t]*")
 _BLANK_LINES = re.compile(r"[ \t]*(?:\r?\n[ \t]*(?=\r?\n))*\r?\n")
 _CONFLICTS = re.compile(r"(?:the\s+)?(?:merge\s+)?conflicts?\b", re.IGNORECASE)
 _ANSWER = re.compile(
-    r"(?:`?([a-z0-9]{8}-\d{1,5}(?:-\d{1,5}|-fork)?|[0-9a-fA-F]{12,40})`?(?=\s|\Z)[ \t]*)?"
-    r"(?:(once|session)(?=\s|\Z)[ \t]*)?"
-    r"(?=[\r\n]|\Z)"
+    r"(?:(`?)([a-z0-9]{8}-\d{1,5}(?:-\d{1,5}|-fork)?|[0-9a-f]{12,40})\1(?=\s|\Z)[ \t]*)?"
+    r"(?:(once|session)(?=\s|\Z)[ \t]*)?(?=[\r\n]|\Z)",
+    re.IGNORECASE,
 )
 """After `approve` or `deny`: the id of what is answered, or a commit, and how far a yes reaches."""
-_SHORT_COMMIT = re.compile(r"`?([0-9a-f]{7}|[0-9a-f]{9,11})`?[ \t]*(?=[\r\n]|\Z)")
+_SHORT_COMMIT = re.compile(r"`?([0-9a-f]{7}|[0-9a-f]{9,11})`?[ \t]*(?=[\r\n]|\Z)", re.IGNORECASE)
 """As GitHub shows commits; eight letters may be a session's name."""
+_SOME_NAME = re.compile(r"(?=\S{0,199}\d)(\S{7,200})[ \t]*(?=[\r\n]|\Z)")
+"""Nothing that could be answered, but meant as the name of it: no words of work are like that."""
 _CI = re.compile(r"ci(?=\s|\Z)[ \t]*", re.IGNORECASE)
 _EXTRA = re.compile(r"\+(\S*)[ \t]*")
 
@@ -350,20 +353,31 @@ def _approve(text: _Text) -> Command | None:
         )
     match = _ANSWER.match(text.after)
     if match is None:
+        _refuse_unknown_name(text)
         return None
     plan = _unquoted(_trim(before_tail(text.after[match.end() :])))
-    return text.without_options(Approve(plan, _named(match), match[2] or "once"))
+    return text.without_options(Approve(plan, _name(match), (match[3] or "once").lower()))
 
 
 def _deny(text: _Text) -> Command | None:
     match = _ANSWER.match(text.after)
-    if match is None or match[2]:
+    if match is None or match[3]:
+        _refuse_unknown_name(text)
         return None
-    return text.without_options(Deny(_trim(before_tail(text.after[match.end() :])), _named(match)))
+    return text.without_options(Deny(_trim(before_tail(text.after[match.end() :])), _name(match)))
 
 
-def _named(match: re.Match[str]) -> str | None:
-    return match[1].lower() if match[1] else None
+def _name(match: re.Match[str]) -> str | None:
+    return match[2].lower() if match[2] else None
+
+
+def _refuse_unknown_name(text: _Text) -> None:
+    """Rather than to pay for a turn whose words are `approve` and a name that was cut off."""
+    if (match := _SOME_NAME.match(text.after)) is not None:
+        raise CommandError(
+            f"{shown(match[1])} is not the name of anything that I ask about: it stands beside the question, such as "
+            f"`{text.command_word} {text.verb} ab12cd34-1`, or is a commit, in twelve letters or more."
+        )
 
 
 def _unquoted(text: str) -> str:
@@ -385,33 +399,13 @@ _WITH_TEXT: dict[str, Callable[[_Text], Command | None]] = {
     "approve": _approve,
     "deny": _deny,
 }
-_MEANT = {"abort": "stop", "cancel": "stop", "halt": "stop", "quit": "stop", "reject": "deny", "resume": "continue"}
 
 
 def _refuse_misspelt(text: _Text) -> None:
     lone = before_tail(text.all).strip()
-    if not lone or len(lone) > 20 or lone.split() != [lone]:
-        return
-    meant = _suggestion(lone.rstrip(".!?,").lower())
+    meant = command_spelling.meant(lone, [form.word for form in FORMS if form.word])
     if meant:
         raise CommandError(
             f"I don't know {shown(lone)}. Did you mean `{text.command_word} {meant}`? "
             f"`{text.command_word} help` lists the commands; for work, say a few words more."
         )
-
-
-def _suggestion(word: str) -> str | None:
-    if word in _MEANT:
-        return _MEANT[word]
-    known = [form.word for form in FORMS if form.word]
-    return next((one for one in known if _is_near(word, one)), None)
-
-
-def _is_near(word: str, known: str) -> bool:
-    """The same, or one letter added, lost, changed or swapped with its neighbour."""
-    if abs(len(word) - len(known)) > 1:
-        return False
-    at = next((i for i, (a, b) in enumerate(zip(word, known, strict=False)) if a != b), min(len(word), len(known)))
-    left, right = word[at:], known[at:]
-    swapped = left[1::-1] + left[2:] if len(left) > 1 else left
-    return right in (left, left[1:], swapped) or left[1:] == right[1:] or left == right[1:]

@@ -84,6 +84,11 @@ def headline(outcome: Outcome) -> str:
     return _HEADLINES[outcome]
 
 
+def with_failing_checks(words: str) -> str:
+    """The headline is all that some people read: no tick for work that is known to be broken."""
+    return f"{words.replace('✅', '⚠️', 1)}: not all checks pass"
+
+
 def ended_in_diff(outcome: Outcome, sha: str | None) -> str:
     """The short form of the end; the live comment of the turn has the rest."""
     commit = f" (`{sha[:12]}`)" if sha and outcome in (Outcome.PUSHED, Outcome.PULL_REQUEST) else ""
@@ -325,9 +330,9 @@ def nothing_waits(command: str) -> str:
     return f"Nothing waits for a yes or no here. `{command} plan …` asks for a plan; `{command} …` is work."
 
 
-def several_wait(ids: Sequence[str], command: str) -> str:
+def several_wait(ids: Sequence[str], word: str, command: str) -> str:
     named = ", ".join(f"`{one}`" for one in ids[:10])
-    return f"Several things wait: {named}. Name the one that you mean: `{command} approve {ids[-1]}`."
+    return f"Several things wait: {named}. Name the one that you mean: `{command} {word} {ids[-1]}`."
 
 
 def several_ticked(labels: Sequence[str]) -> str:

@@ -219,11 +219,30 @@ async def test_failing_checks_are_mended_once_and_never_twice(kind: str, second:
         live = here.world.replies()
         assert len(live) == 1 and "Some failed at first" in live[0].body
         assert ("✓" if second == "right" else "✗") in live[0].body
+        assert (": not all checks pass" in live[0].body) is (second == "worse"), live[0].body
+        assert ("✅ Opened" in live[0].body) is (second == "right")
         assert await here.notes() == [endings.checks_go_back(1)]
         [pull] = here.world.pulls()
         assert here.world.repo.file(pull.head, "more.txt") == b"more\n"
         assert len(here.there()) == 1, "one agent's environment served both times"
         await here.nothing_left()
+
+
+async def test_a_stop_while_the_agent_mends_is_heard_and_keeps_the_work(world: World) -> None:
+    def answer(request: ModelRequest) -> Call | Say:
+        if GIVEN_BACK in str(request.messages):
+            return Say("I look at it.", hold="mending")
+        return Say("Done.") if request.tool_calls else writes("wrong")
+
+    world.github.commit(world.repo, "main", {CONFIG: CHECK, "out.txt": "right\n"}, by="alice")
+    world.model.default(Script([], after=answer))
+    async with world.bot():
+        world.say("/claude fix this")
+        await world.model.reached("mending", timeout=60)
+        world.say("/claude stop")
+        assert await world.outcome(timeout=20) == "stopped", world.replies()[0].body
+        await world.github.changed(lambda: "is saved until" in world.replies()[0].body, 20)
+    assert not world.pulls() and refs(world.repo.path, "refs/forgehand/rescue/")
 
 
 async def test_what_fails_on_the_base_too_is_said_and_not_given_to_the_agent(tmp_path: Path) -> None:

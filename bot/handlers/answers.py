@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bot import fork_words, replies
 from bot.command_options import NO_OPTIONS
-from bot.commands import Approve, Deny
+from bot.commands import Approve, Deny, word_of
 from bot.events import Remark
 from bot.handlers import forks, money, start
 from bot.handlers.desk import Desk
@@ -116,7 +116,7 @@ async def _meant(command: Approve | Deny, remark: Remark, desk: Desk) -> _Found:
         return _named_only(command, waiting[0], desk)
     if not waiting:
         return _Found(None, replies.nothing_waits(desk.settings.command))
-    return _Found(None, replies.several_wait([one.id for one in waiting], desk.settings.command))
+    return _Found(None, replies.several_wait([one.id for one in waiting], word_of(command), desk.settings.command))
 
 
 def _named_only(command: Approve | Deny, one: Approval, desk: Desk) -> _Found:

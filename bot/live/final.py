@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bot import endings, fork_words, replies
+from bot import endings, fork_words, replies, verification
 from bot.live import asides, asked, boxes, money, saving, sections
 from bot.live.figures import duration, tokens
 from bot.models import Outcome, TurnState
@@ -49,7 +49,8 @@ def _headline(view: View, outcome: Outcome) -> str:
     pull = view.turn.pull_number or view.session.pull_number
     if outcome not in (Outcome.PULL_REQUEST, Outcome.PUSHED):
         pull = None
-    return f"### {replies.headline(outcome)}{f' #{pull}' if pull else ''}"
+    words = f"{replies.headline(outcome)}{f' #{pull}' if pull else ''}"
+    return f"### {replies.with_failing_checks(words) if _work_fails(view, outcome) else words}"
 
 
 def _detail(view: View) -> str:
@@ -115,6 +116,11 @@ def _next(view: View, outcome: Outcome) -> str:
 def _checks_failed(view: View, outcome: Outcome) -> bool:
     pushed = outcome in (Outcome.PULL_REQUEST, Outcome.PUSHED)
     return pushed and any(row["exit_code"] != 0 for row in view.verified)
+
+
+def _work_fails(view: View, outcome: Outcome) -> bool:
+    """By what was changed: what fails on the base too is told below, and is no reason to doubt it."""
+    return _checks_failed(view, outcome) and any(one.is_ours for one in verification.load(view.verified))
 
 
 def _meter(view: View) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from bot.models import SessionId, TurnKey
-from bot.store import audit, sessions
+from bot.store import audit, comments, sessions
 from bot.store.base import Store
 from bot.store.records import NewTurn, Record
 from bot.store.rows import Database, many, one, run
@@ -185,13 +185,21 @@ def _ask(db: Database, question: Question, at: float) -> Any:
     found = {"session": key.session, "n": key.n, "kind": question.kind, "request": question.request_id}
     if (known := one(db, same, **found)) is None:
         if question.kind is not Kind.TOOL:
-            older = "UPDATE approvals SET state = 'expired' WHERE session_id = :session AND kind = :kind"
-            run(db, older + " AND state = 'open'", session=key.session, kind=question.kind)
+            _replace(db, question)
         matter = msgspec.json.encode(question.matter).decode()
         made = {"id": _id(db, question), "matter": matter, "at": at, "expires_at": question.expires_at}
         run(db, _INSERT, **found, **made)
         known = one(db, same, **found)
     return known
+
+
+def _replace(db: Database, question: Question) -> None:
+    """What is asked anew is on offer in one comment alone: the earlier one no longer says that it waits."""
+    open_ = "session_id = :session AND kind = :kind AND state = 'open'"
+    which = {"session": question.key.session, "kind": question.kind}
+    for row in many(db, f"SELECT turn FROM approvals WHERE {open_}", **which):  # noqa: S608 - a constant
+        comments.outdate(db, TurnKey(question.key.session, row["turn"]))
+    run(db, f"UPDATE approvals SET state = 'expired' WHERE {open_}", **which)  # noqa: S608 - a constant
 
 
 def _id(db: Database, question: Question) -> str:

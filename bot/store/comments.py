@@ -9,7 +9,7 @@ import msgspec
 from bot.models import SessionId, Thread, TurnKey
 from bot.store.base import Store
 from bot.store.records import Record
-from bot.store.rows import many, one, run
+from bot.store.rows import Database, many, one, run
 
 _ONE = "WHERE session_id = :session AND turn = :turn"
 
@@ -52,13 +52,14 @@ async def by_comment(store: Store, comment_id: int) -> LiveComment | None:
     return LiveComment.of(row) if row else None
 
 
-async def unsettled(store: Store) -> list[LiveComment]:
-    """Of turns that are done while GitHub does not show their final form yet."""
+async def unsettled(store: Store, session: SessionId | None = None) -> list[LiveComment]:
+    """Of turns, or those of one session, that are done while GitHub does not show their final form yet."""
     sql = """
     SELECT comments.* FROM comments JOIN turns ON turns.session_id = comments.session_id AND turns.n = comments.turn
-    WHERE turns.state = 'done' AND comments.final = 0 ORDER BY turns.finished_at, comments.session_id, comments.turn
+    WHERE turns.state = 'done' AND comments.final = 0 AND comments.session_id = COALESCE(:session, comments.session_id)
+    ORDER BY turns.finished_at, comments.session_id, comments.turn
     """
-    return [LiveComment.of(row) for row in await store.read(lambda db: many(db, sql))]
+    return [LiveComment.of(row) for row in await store.read(lambda db: many(db, sql, session=session))]
 
 
 async def made(store: Store, key: TurnKey, comment_id: int) -> None:
@@ -81,6 +82,12 @@ async def spoilt(store: Store, key: TurnKey, *, by_bot: bool) -> None:
     """Somebody else changed it: it is to be written anew, final or not."""
     sql = "body_sha256 = NULL, still_sha256 = NULL, final = 0, spoilt = spoilt + 1, restored = restored + :by_bot"
     await _set(store, key, sql, by_bot=int(by_bot))
+
+
+def outdate(db: Database, key: TurnKey) -> None:
+    """What it offers has changed, final or not; in the transaction that changes it."""
+    settings = "body_sha256 = NULL, still_sha256 = NULL, final = 0, spoilt = spoilt + 1"
+    run(db, f"UPDATE comments SET {settings} {_ONE}", session=key.session, turn=key.n)  # noqa: S608 - a constant
 
 
 async def lost(store: Store, key: TurnKey) -> bool:

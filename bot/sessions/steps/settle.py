@@ -10,7 +10,7 @@ from bot.models import Outcome, Step
 from bot.sessions import answering, clean_room, hosts, keeping, kept, mail, warmth
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
-from bot.store import approvals, checks, ci, gateway, machines, sessions
+from bot.store import approvals, checks, ci, comments, gateway, machines, sessions
 from bot.store.sessions import Turn
 
 
@@ -31,6 +31,8 @@ async def run(services: Services, turn: Turn) -> Move:
         await checks.put(services.store, turn.key, turn.commit_sha)
         await _look_after(services, turn, turn.commit_sha)
     await sessions.finish(services.store, turn.key, turn.outcome or Outcome.FAILED, turn.detail)
+    for comment in await comments.unsettled(services.store, turn.key.session):  # also where a plan was replaced
+        services.board.touch(comment.key, final=True)
     services.board.touch(turn.key, final=True)
     if stays:
         await kept.rest(services, turn)  # it may take seconds, and nobody should wait for them

@@ -1,0 +1,41 @@
+"""Knows which command is meant by words that are nearly one: they must not be paid for as work."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+LONGEST = 40
+"""Of what can still be a command that is misspelt; more are words of work."""
+_SYNONYMS = {"abort": "stop", "cancel": "stop", "halt": "stop", "quit": "stop", "reject": "deny", "resume": "continue"}
+_POLITE = re.compile(r"(?:please\s+)?(.*?)(?:[\s,.!?]+(?:please|pls|now|thanks|thank you))*[\s,.!?]*\Z", re.DOTALL)
+_POINTING = re.compile(r"(approve|deny|retry|stop|undo)\s+(?:it|that|this|the plan)\Z")
+
+
+def meant(said: str, known: Sequence[str]) -> str | None:
+    """Of the known ones the one that is meant, if any; of several words, those alone that differ in no letter."""
+    if not said or len(said) > LONGEST:
+        return None
+    words = _bare(said)
+    if words in _SYNONYMS:
+        return _SYNONYMS[words]
+    if " " in words:
+        return words if words in known else None
+    return next((one for one in known if _is_near(words, one)), None)
+
+
+def _bare(said: str) -> str:
+    """`Fix CI, please!` is `fix ci`, and `stop it now` is `stop`."""
+    match = _POLITE.match(" ".join(said.lower().split()))
+    words = match[1] if match else said
+    return found[1] if (found := _POINTING.match(words)) else words
+
+
+def _is_near(word: str, known: str) -> bool:
+    """The same, or one letter added, lost, changed or swapped with its neighbour."""
+    if abs(len(word) - len(known)) > 1:
+        return False
+    at = next((i for i, (a, b) in enumerate(zip(word, known, strict=False)) if a != b), min(len(word), len(known)))
+    left, right = word[at:], known[at:]
+    swapped = left[1::-1] + left[2:] if len(left) > 1 else left
+    return right in (left, left[1:], swapped) or left[1:] == right[1:] or left == right[1:]
