@@ -14,6 +14,7 @@ from bot.store import audit
 from bot.store.base import Database, Store
 from bot.store.rows import many
 from tests.test_delivery_log import until
+from tests.test_forks import forked
 from tests.world import World
 
 CANARY = "canary-of-what-was-said"
@@ -81,6 +82,21 @@ async def test_nothing_of_a_removed_repository_stays_but_the_work_that_its_remov
         held = [path for path in (data / folder).rglob("*") if path.is_file()]
         assert not held, folder
     assert await tables_with(world, CANARY) == []
+
+
+async def test_what_was_made_of_a_fork_and_said_at_lines_goes_with_its_repository(world: World) -> None:
+    kept = world.root / "data" / "kept"
+    world.model.default(Script([WRITE, Say("Done.")]))
+    async with world.bot():
+        fork = forked(world, {"calc.py": f"# {CANARY}\n"})
+        world.github.review_line(fork.pull, ("calc.py", 1), "/claude write it", by="alice")
+        assert await world.outcome(on=fork.pull) == "answered", world.replies(fork.pull)[0].body
+        assert ".patch" in [one.suffix for one in kept.iterdir()] and "turns" in await tables_with(world, CANARY)
+        world.github.uninstall(world.installation)
+        await world.github.idle()
+    async with world.bot():
+        await is_told(world, "repository forgotten")
+    assert not list(kept.iterdir()) and await tables_with(world, CANARY) == []
 
 
 def rescues(world: World) -> list[str]:
