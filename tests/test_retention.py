@@ -15,6 +15,7 @@ from bot.store.base import Database, Store
 from bot.store.rows import many
 from tests.test_delivery_log import until
 from tests.test_forks import forked
+from tests.visitor import visitor
 from tests.world import World
 
 CANARY = "canary-of-what-was-said"
@@ -131,8 +132,10 @@ async def test_rescued_work_expires_on_the_day_that_its_comment_names(world: Wor
         assert ref in rescues(world)
     skipped[0] = 7.1 * DAY
     lost = world.github.faults.add(Fault("POST *git-receive-pack", "lose", times=1))
-    async with world.bot(clock):
+    async with world.bot(clock) as service, visitor(world, service.url, "alice") as alice:
         await is_told(world, "rescue ref expired")
+        page = await alice.get(f"/sessions/{world.states()[0]['session']}")
+        assert f"was kept at <code>{ref}</code>" in page.text and "is kept at" not in page.text
     assert lost.hits and ref not in rescues(world)
     assert await told(world, "rescue ref expired") == ["removed"]
 
