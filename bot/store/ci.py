@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from bot.command_options import NO_OPTIONS, Options
-from bot.models import InstallationId, Outcome, Repo, RepoId, SessionId, Thread
+from bot.models import Outcome, RepoId, SessionId, Thread
 from bot.store import threads
 from bot.store.base import Store
-from bot.store.records import Record
+from bot.store.records import OfRepo, Record
 from bot.store.rows import Database, many, one, run
 
 KIND = "fix_ci"
@@ -51,13 +51,7 @@ class Reruns:
 
 
 @dataclass(frozen=True)
-class Watch(Record):
-    repo_id: RepoId
-    installation_id: InstallationId
-    owner: str
-    name: str
-    private: bool
-    default_branch: str
+class Watch(OfRepo):
     number: int
     round: int
     sha: str
@@ -67,8 +61,7 @@ class Watch(Record):
 
     @property
     def thread(self) -> Thread:
-        repo = Repo(self.repo_id, self.owner, self.name, self.private, self.default_branch)
-        return Thread(repo, self.installation_id, self.number, is_pull=True)
+        return Thread(self.repo, self.installation_id, self.number, is_pull=True)
 
     @property
     def source(self) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bot.models import InstallationId, Outcome, Repo, RepoId, SessionId, TurnState
+from bot.models import Outcome, RepoId, SessionId, TurnState
 from bot.store.base import Store
-from bot.store.records import Record
+from bot.store.records import OfRepo
 from bot.store.rows import many
 
 
@@ -33,23 +33,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Row(Record):
-    """What any row of a list says of its repository."""
-
-    repo_id: RepoId
-    installation_id: InstallationId
-    owner: str
-    name: str
-    private: bool
-    default_branch: str
-
-    @property
-    def repo(self) -> Repo:
-        return Repo(self.repo_id, self.owner, self.name, self.private, self.default_branch)
-
-
-@dataclass(frozen=True)
-class Recent(Row):
+class Recent(OfRepo):
     """A session; state and outcome are those of its last turn."""
 
     id: SessionId
@@ -69,7 +53,7 @@ class Recent(Row):
 
 
 @dataclass(frozen=True)
-class Delivered(Row):
+class Delivered(OfRepo):
     """What GitHub told about a repository, and what became of it."""
 
     guid: str

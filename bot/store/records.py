@@ -47,17 +47,27 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Session(Record):
-    """A conversation on one thread."""
+class OfRepo(Record):
+    """What a row says of the repository that it belongs to."""
 
-    id: SessionId
-    thread_id: str
     repo_id: RepoId
     installation_id: InstallationId
     owner: str
     name: str
     private: bool
     default_branch: str
+
+    @property
+    def repo(self) -> Repo:
+        return Repo(self.repo_id, self.owner, self.name, self.private, self.default_branch)
+
+
+@dataclass(frozen=True)
+class Session(OfRepo):
+    """A conversation on one thread."""
+
+    id: SessionId
+    thread_id: str
     number: int
     is_pull: bool
     agent_session_id: str | None
@@ -72,8 +82,7 @@ class Session(Record):
     @property
     def thread(self) -> Thread:
         """The issue (or pull request) that the conversation hangs on."""
-        repo = Repo(self.repo_id, self.owner, self.name, self.private, self.default_branch)
-        return Thread(repo, self.installation_id, self.number, self.is_pull)
+        return Thread(self.repo, self.installation_id, self.number, self.is_pull)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import signal
 import sys
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.world import World
 
@@ -44,8 +46,14 @@ class Service:
         world.app.webhook_url = f"{service.url}/webhook"
         return service
 
-    async def died(self) -> None:
-        await self.process.wait()
+    async def dies_before(self, end: Coroutine[Any, Any, object]) -> None:
+        """Until it was killed, or has come to the end, whichever is first. It is gone then."""
+        waits = {asyncio.create_task(self.process.wait()), asyncio.create_task(end)}
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for task in waits:
+            task.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)
+        await self.kill()
 
     async def stop(self) -> int:
         """As a deploy does; how many transactions it had committed."""

@@ -96,8 +96,7 @@ async def crashed(world: World, scenario: Scenario, point: int) -> None:
     service = await Service.start(world, kill_at=point)
     if service is not None:
         world.say("/claude go on")
-        await _ends_or_dies(world, scenario, service)
-        await service.kill()
+        await service.dies_before(world.outcome(scenario.turns))
     again = await Service.start(world)
     assert again is not None
     if service is None:  # it died while starting, before anybody knew its address
@@ -128,15 +127,6 @@ async def no_strays(world: World) -> None:
                 await asyncio.sleep(0.05)
     finally:
         await store.close()
-
-
-async def _ends_or_dies(world: World, scenario: Scenario, service: Service) -> None:
-    dead = asyncio.create_task(service.died())
-    done = asyncio.create_task(world.outcome(scenario.turns))
-    await asyncio.wait({dead, done}, return_when=asyncio.FIRST_COMPLETED)
-    for task in (dead, done):
-        task.cancel()
-    await asyncio.gather(dead, done, return_exceptions=True)
 
 
 def _redeliver_what_was_not_taken(world: World) -> None:

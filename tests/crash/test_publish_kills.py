@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 
@@ -54,12 +53,7 @@ async def killed(path: Path, point: int) -> None:
         service = await Service.start(world, kill_at=point)
         assert service is not None
         world.say("/claude fix this")
-        dead, done = asyncio.create_task(service.died()), asyncio.create_task(world.outcome())
-        await asyncio.wait({dead, done}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (dead, done):
-            task.cancel()
-        await asyncio.gather(dead, done, return_exceptions=True)
-        await service.kill()
+        await service.dies_before(world.outcome())
         again = await Service.start(world)
         assert again is not None
         redeliver(world)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -64,14 +63,7 @@ async def killed(world: World, words: str, outcome: str, point: int) -> None:
     service = await Service.start(world, kill_at=point)
     if service is not None:
         world.say(words)
-        await asyncio.wait(
-            {dead := asyncio.create_task(service.died()), done := asyncio.create_task(world.outcome(2))},
-            return_when=asyncio.FIRST_COMPLETED,
-        )
-        for task in (dead, done):
-            task.cancel()
-        await asyncio.gather(dead, done, return_exceptions=True)
-        await service.kill()
+        await service.dies_before(world.outcome(2))
     again = await Service.start(world)
     assert again is not None
     if service is None:
