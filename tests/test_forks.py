@@ -230,6 +230,8 @@ async def test_a_patch_that_has_no_room_in_a_comment_is_downloaded(world: World,
         async with visitor(world, service.url, "rita") as rita, visitor(world, service.url, "eve") as eve:
             there = await rita.get(f"{page}1")
             assert there.status_code == 200 and "attachment" in there.headers["content-disposition"]
+            shown = await rita.get(page.removesuffix("/patch/"))
+            assert f'href="{page}1" download' in shown.text
             assert (await rita.get(f"{page}2")).status_code == (await eve.get(f"{page}1")).status_code == 404
     body = patch_in(world, fork.pull).body
     assert "```diff" not in body and len(body) < 1_000

@@ -30,6 +30,17 @@ async def test_only_an_owner_of_the_account_sees_and_changes_its_settings(world:
             assert answer.status_code == 404, "asked anew before anything is changed"
 
 
+async def test_an_address_with_a_number_that_nothing_can_have_is_an_unknown_page(world: World) -> None:
+    async with world.bot() as service, visitor(world, service.url, "alice") as alice:
+        world.say("/claude fix this")
+        assert await world.outcome() == "pull_request"
+        session = f"/sessions/{world.states()[0]['session']}"
+        for number in ("9" * 19, "9" * 5000, "-1", "1.0", "\N{ARABIC-INDIC DIGIT THREE}"):
+            for page in (f"/installations/{number}", f"/installations/{number}/spend", f"{session}/patch/{number}"):
+                assert (await alice.get(page)).status_code == 404, page[:60]
+            assert (await alice.send(f"/installations/{number}/limits")).status_code == 404
+
+
 async def test_a_key_is_tried_stored_used_and_never_shown(world: World) -> None:
     world.github.organization("octo-org", owners=["olga"])
     world.model.default(Script([Say("Nothing to do.")]))

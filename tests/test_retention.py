@@ -14,6 +14,8 @@ from bot.store import audit
 from bot.store.base import Database, Store
 from bot.store.rows import many
 from tests.test_delivery_log import until
+from tests.test_forks import forked
+from tests.visitor import visitor
 from tests.world import World
 
 CANARY = "canary-of-what-was-said"
@@ -83,6 +85,21 @@ async def test_nothing_of_a_removed_repository_stays_but_the_work_that_its_remov
     assert await tables_with(world, CANARY) == []
 
 
+async def test_what_was_made_of_a_fork_and_said_at_lines_goes_with_its_repository(world: World) -> None:
+    kept = world.root / "data" / "kept"
+    world.model.default(Script([WRITE, Say("Done.")]))
+    async with world.bot():
+        fork = forked(world, {"calc.py": f"# {CANARY}\n"})
+        world.github.review_line(fork.pull, ("calc.py", 1), "/claude write it", by="alice")
+        assert await world.outcome(on=fork.pull) == "answered", world.replies(fork.pull)[0].body
+        assert ".patch" in [one.suffix for one in kept.iterdir()] and "turns" in await tables_with(world, CANARY)
+        world.github.uninstall(world.installation)
+        await world.github.idle()
+    async with world.bot():
+        await is_told(world, "repository forgotten")
+    assert not list(kept.iterdir()) and await tables_with(world, CANARY) == []
+
+
 def rescues(world: World) -> list[str]:
     out = gitstore.git(world.repo.path, "for-each-ref", "--format=%(refname)", "refs/forgehand/rescue/")
     return out.decode().split()
@@ -115,8 +132,10 @@ async def test_rescued_work_expires_on_the_day_that_its_comment_names(world: Wor
         assert ref in rescues(world)
     skipped[0] = 7.1 * DAY
     lost = world.github.faults.add(Fault("POST *git-receive-pack", "lose", times=1))
-    async with world.bot(clock):
+    async with world.bot(clock) as service, visitor(world, service.url, "alice") as alice:
         await is_told(world, "rescue ref expired")
+        page = await alice.get(f"/sessions/{world.states()[0]['session']}")
+        assert f"was kept at <code>{ref}</code>" in page.text and "is kept at" not in page.text
     assert lost.hits and ref not in rescues(world)
     assert await told(world, "rescue ref expired") == ["removed"]
 

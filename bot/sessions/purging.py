@@ -65,11 +65,12 @@ class Purging:
         printed = [file for one in known for file in outputs.of_session(data_dir, one)]
         turns = await repos.turns_held(services.store, gone.id)
         bundles = [data_dir / "kept" / one.kept for one in turns if one.kept and one.is_old]
+        patches = [data_dir / "kept" / one.patch for one in turns if one.patch]
         await services.cache.remove(gone.id)
-        await asyncio.to_thread(_remove, [*bundles, *held, *printed])
+        await asyncio.to_thread(_remove, [*bundles, *patches, *held, *printed])
         await asyncio.to_thread(_remove_folders, [services.turn_folder(one.key.workflow_id) for one in turns])
         await repos.purged(services.store, gone.id)
-        said = f"{len(held)} transcripts, {len(bundles)} bundles"
+        said = f"{len(held)} transcripts, {len(bundles)} bundles, {len(patches)} patches"
         await audit.add(services.store, "github", "repository forgotten", name, said)
         log.info("a repository was taken away; what was held of it is gone", extra={"repo": name})
 

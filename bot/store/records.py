@@ -32,7 +32,7 @@ _JSON = {
 }
 _FLAGS = {
     *("resumed", "untrusted", "prepared", "private", "is_pull", "final", "remade", "reacted", "told_refused", "late"),
-    "new_branch",
+    *("new_branch", "rescue_gone"),
 }
 
 
@@ -151,6 +151,7 @@ class Turn(Record):
     verified: tuple[dict[str, Any], ...] | None
     rescue_ref: str | None
     rescue_until: float | None
+    rescue_gone: bool
     """When that is taken away; None: nobody was told."""
     kept: str | None
     attempts: int

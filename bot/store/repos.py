@@ -27,6 +27,7 @@ class Held(Record):
     session_id: SessionId
     n: int
     kept: str | None
+    patch: str | None
     finished_at: float | None
     removed_at: float | None
 
@@ -61,6 +62,7 @@ WHERE session_id IN (
 _WORDS = """
 UPDATE turns SET context = NULL, instructions = NULL, agent_result = NULL, detail = NULL, prompt = '', notes = NULL,
     files_changed = NULL, verified = NULL, review = NULL, spot = NULL, config = NULL, ignored = NULL, blocked = NULL,
+    conflicts = NULL, discussions = NULL, patch = NULL,
     kept = CASE WHEN finished_at < :removed_at THEN NULL ELSE kept END
 """
 _FORGOTTEN = (
@@ -75,7 +77,7 @@ _FORGOTTEN = (
     "UPDATE deliveries SET body = NULL WHERE repo_id = :repo_id AND state <> 'received'",
 )
 _HELD = """
-SELECT turns.session_id, turns.n, turns.kept, turns.finished_at, repos.removed_at
+SELECT turns.session_id, turns.n, turns.kept, turns.patch, turns.finished_at, repos.removed_at
 FROM turns JOIN sessions ON sessions.id = turns.session_id JOIN threads ON threads.id = sessions.thread_id
 JOIN repos ON repos.id = threads.repo_id WHERE threads.repo_id = :repo_id
 """

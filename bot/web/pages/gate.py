@@ -24,6 +24,8 @@ Show = Callable[[Request, Visitor], Awaitable[Response]]
 Act = Callable[[Request, Visitor, Fields], Awaitable[Response]]
 Endpoint = Callable[[Request], Awaitable[Response]]
 TITLES = {403: "Not allowed", 404: "Not found", 422: "That cannot be done", 503: "Not now"}
+LONGEST_NUMBER = 18
+"""The store's numbers have 64 bits."""
 NO_ANSWER = "GitHub does not answer, so it cannot be told what you may see. Please try again in a minute."
 
 
@@ -88,6 +90,14 @@ class Gate:
             return self.said(visitor, NO_ANSWER, 503)
         except BotError as error:
             return self.said(visitor, str(error), 422)
+
+
+def number(request: Request, name: str) -> int:
+    """That stands in the address; Hidden where it is none that anything of ours could have."""
+    text = str(request.path_params[name])
+    if not (text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER):
+        raise Hidden("no such number")
+    return int(text)
 
 
 def _address(request: Request) -> str:

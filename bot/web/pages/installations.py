@@ -26,7 +26,7 @@ from bot.web.credentials import Found
 from bot.web.gateway_headers import Credential
 from bot.web.pages import account_form, drawing
 from bot.web.pages.account_form import NOTHING, Entered, WrongFields
-from bot.web.pages.gate import Fields, Gate
+from bot.web.pages.gate import Fields, Gate, number
 from bot.web.pages.visitors import Visitor
 
 MOST_ASKED = 40
@@ -43,7 +43,7 @@ class InstallationPages:
         self._vault = vault
 
     def routes(self) -> list[BaseRoute]:
-        at = "/installations/{id:int}"
+        at = "/installations/{id}"
         return [
             Route("/installations", self._gate.page(self._list)),
             Route(at, self._gate.page(self._show)),
@@ -71,7 +71,7 @@ class InstallationPages:
             return str(error) if row.account.lower() in self._settings.github.accounts else False
 
     async def _row(self, request: Request, visitor: Visitor, *, fresh: bool = False) -> InstallationRow:
-        row = await threads.installation(self._gate.store, InstallationId(request.path_params["id"]))
+        row = await threads.installation(self._gate.store, InstallationId(number(request, "id")))
         if row is None or row.state is InstallationState.DELETED:
             raise Hidden("no such installation")
         if not await self._gate.access.is_admin(visitor, row.id, fresh=fresh):

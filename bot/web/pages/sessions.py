@@ -21,7 +21,7 @@ from bot.sessions import outputs
 from bot.store import events, sessions
 from bot.store.sessions import Session
 from bot.web.pages.frame import COMMON
-from bot.web.pages.gate import Fields, Gate
+from bot.web.pages.gate import Fields, Gate, number
 from bot.web.pages.stream import EventStream
 from bot.web.pages.visitors import Visitor
 from bot.web.pages.watch import Watched, Watching, event
@@ -63,7 +63,7 @@ class SessionPages:
             Route(f"{at}/events", self._gate.plain(self._stream)),
             Route(f"{at}/log", self._gate.plain(self._log)),
             Route(f"{at}/checks", self._gate.plain(self._checks)),
-            Route(f"{at}/patch/{{n:int}}", self._gate.plain(self._patch)),
+            Route(f"{at}/patch/{{n}}", self._gate.plain(self._patch)),
             Route(f"{at}/stop", self._gate.form(self._stop), methods=["POST"]),
             Route(f"{at}/retry", self._gate.form(self._retry), methods=["POST"]),
         ]
@@ -131,7 +131,7 @@ class SessionPages:
     async def _patch(self, request: Request, visitor: Visitor) -> Response:
         """A turn's work on a fork, as long as it is kept."""
         session = await self._session(request, visitor)
-        n = request.path_params["n"]
+        n = number(request, "n")
         found = next((one for one in await sessions.turns_of(self._gate.store, session.id) if one.n == n), None)
         file = self._desk.settings.data_dir / "kept" / found.patch if found and found.patch else None
         if file is None or not await asyncio.to_thread(file.is_file):
