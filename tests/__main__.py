@@ -12,7 +12,8 @@ BIN = Path(sys.executable).parent
 CHECKS = (("ruff", "format", "--check", "."), ("ruff", "check", "."), ("mypy",), ("lint-imports",))
 WORKERS = min(4, (os.cpu_count() or 1) + 1)
 """Most tests wait for processes of theirs more than they compute."""
-TESTS = ("pytest", "-q", "-n", str(WORKERS), "--dist", "loadfile")
+TESTS = ("pytest", "-q", "--tb", "native", "-n", str(WORKERS), "--dist", "loadfile")
+"""Native tracebacks: pytest's own parse the source, which CPython 3.11 at times fails at, and that ends the run."""
 ALONE = ("pytest", "-q", "--last-failed", "--last-failed-no-failures", "none")
 MOST_REPEATED = 8
 FAILED = 1

@@ -33,6 +33,7 @@ WEBHOOK_SECRET = "canary-webhook-secret-0123456789"
 SECRET_KEY = base64.b64encode(b"canary-secret-key-of-32-bytes-!!").decode()
 MARKER = re.compile(r"<!-- forgehand:session=([a-z0-9]{8}) turn=(\d+) state=(\w+)(?: outcome=(\w+))? -->")
 TURN_SECONDS = 60.0
+SAVING = "What it did is still being saved"
 
 
 @dataclass
@@ -126,11 +127,16 @@ class World:
         found = (MARKER.match(one.body) for one in self.replies(on))
         return [{"session": m[1], "turn": m[2], "state": m[3], "outcome": m[4]} for m in found if m is not None]
 
-    async def outcome(self, n: int = 1, *, on: Issue | Pull | None = None, timeout: float = TURN_SECONDS) -> str:
-        """The outcome of the thread's n-th turn, once its live comment is final."""
+    async def outcome(
+        self, n: int = 1, *, on: Issue | Pull | None = None, timeout: float = TURN_SECONDS, early: bool = False
+    ) -> str:
+        """The outcome of the thread's n-th turn, once its live comment is final; `early`: once it is said, though the
+        work of a turn that was stopped may still be on its way to where it is saved."""
 
         def final() -> str | None:
             states = self.states(on)
+            if not early and any(SAVING in one.body for one in self.replies(on)):
+                return None
             return states[n - 1]["outcome"] if len(states) >= n else None
 
         return str(await self.github.changed(final, timeout))
