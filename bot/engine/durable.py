@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+NAME = "forgehand"
 QUEUE = "turns"
 POLL_SECONDS = 0.1
 _LIVE = {"ENQUEUED": EngineStatus.WAITING, "DELAYED": EngineStatus.WAITING, "PENDING": EngineStatus.RUNNING}
@@ -50,7 +51,7 @@ class DurableEngine:
         self._sql = _sqlite_engine(self._path)
         dbos(
             config={
-                "name": "forgehand",
+                "name": NAME,
                 "system_database_engine": self._sql,
                 "application_version": "forgehand-1",
                 "executor_id": "local",
@@ -63,16 +64,19 @@ class DurableEngine:
         _adopt_logger()
         self._workflow = self._define(dbos)
         self._dbos = dbos
-        await asyncio.to_thread(self._launch, dbos)
+        await asyncio.to_thread(self._launch, dbos, self._sql)
 
-    @staticmethod
-    def _launch(dbos: type[DBOS]) -> None:
+    def _launch(self, dbos: type[DBOS], sql: SqlEngine) -> None:
         # Only DBOS' blocking calls, each from a thread: its async ones put its own pool, which dies with it, in the
         # place of our loop's default executor.
+        from dbos import DBOSClient
+
+        # The queue stands before the launch: one registered after it is seen only when DBOS looks again, a second on.
+        dbos.migrate(f"sqlite:///{self._path}")
+        client = DBOSClient(system_database_engine=sql, application_name=NAME)
+        client.register_queue(QUEUE, partition_concurrency=1, polling_interval_sec=POLL_SECONDS)
+        client.destroy()
         dbos.launch()
-        dbos.register_queue(
-            QUEUE, partition_concurrency=1, polling_interval_sec=POLL_SECONDS, on_conflict="always_update"
-        )
 
     def _define(self, dbos: type[DBOS]) -> Any:
         @dbos.step(name="advance", preemptible=True)
