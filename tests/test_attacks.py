@@ -352,12 +352,17 @@ async def test_bodies_of_one_token_are_bounded_together(tmp_path: Path, monkeypa
     monkeypatch.setattr("bot.web.gateway_body.MOST_OF_ONE", 1000)
     async with rigged(tmp_path) as rig:
         token, _ = await rig.token()
-        first, wire = await asyncio.open_connection("127.0.0.1", rig.port)
         head = f"POST {MESSAGES} HTTP/1.1\r\nHost: x\r\nx-api-key: {token}\r\nContent-Length: 5000\r\n\r\n"
-        wire.write(head.encode() + b"x" * 900)
-        await wire.drain()
-        answers = [await rig.ask(token, "y" * 500) for _ in range(3)]
-        assert 429 in {answer.status_code for answer in answers}
+        async with asyncio.timeout(30):
+            while True:
+                first, wire = await asyncio.open_connection("127.0.0.1", rig.port)
+                wire.write(head.encode() + b"x" * 900)
+                await wire.drain()
+                answers = [await rig.ask(token, "y" * 500) for _ in range(3)]
+                if 429 in {answer.status_code for answer in answers}:
+                    break
+                assert rig.refusals.get("room"), "or the connection came second, and was itself refused"
+                wire.close()
         other, _ = await rig.token()
         assert (await rig.ask(other)).status_code == 200
         wire.close()

@@ -77,7 +77,7 @@ async def test_an_agent_in_the_cloud_that_looks_everywhere_finds_no_credential_o
         async with world.bot():
             world.say("/claude look for keys")
             await world.outcome()
-        [sandbox] = e2b.sandboxes
+        assert len(e2b.sandboxes) == 2, "one to work in, and one to run the checks in"
         secrets = [*_secrets(world), e2b.api_key]
         heard = [_without_the_models_words(request.body) for request in world.model.requests]
         bodies = [body for one in world.issue.comments for _, body in one.history]
@@ -90,7 +90,7 @@ async def test_an_agent_in_the_cloud_that_looks_everywhere_finds_no_credential_o
         assert {name for name, value in headers if any(form.decode() in value for form in forms)} == {"x-api-key"}
         keyed = {call.path.split("/")[1] for call in e2b.calls if e2b.api_key in call.headers.get("x-api-key", "")}
         assert keyed <= {"sandboxes", "v2"}, "at E2B's own door, not at a sandbox's"
-        metadata = json.dumps([sandbox.metadata, sandbox.network, sandbox.env])
+        metadata = json.dumps([[one.metadata, one.network, one.env] for one in e2b.sandboxes])
         assert not [form for form in forms if form.decode() in metadata]
         log = capfd.readouterr().err
         assert not [secret for secret in secrets if secret in log]

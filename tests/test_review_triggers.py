@@ -48,7 +48,7 @@ async def test_a_review_begins_where_the_repository_says_so(world: World, how: s
         elif how == "label":
             world.github.label(pull, "claude-review", by="alice")
         elif how == "ready":
-            await why(world, pull, "it is a draft")
+            await why(world, pull, "It is a draft")
             world.github.ready(pull, by="alice")
         assert await world.outcome(on=pull) == "reviewed", world.replies(pull)[-1].body
     assert len(ours(world, pull)) == 1
@@ -63,10 +63,10 @@ async def test_nothing_of_that_begins_a_review_by_itself_or_by_people_without_wr
         pull = pull_of(world)
         world.github.request_team_review(pull, "claude-review", by="alice")
         world.github.request_review(pull, "claude-reviews", by="alice")
-        await why(world, pull, "the review of somebody else was asked for")
+        await why(world, pull, "The review of somebody else was asked for")
         world.github.label(pull, "claude-review", by="alice")
         world.github.commit(world.repo, "feature", {"calc.py": CODE + "\n"}, by="alice")
-        await why(world, pull, "no review of this pull request was asked for")
+        await why(world, pull, "No review of this pull request was asked for")
         config(world, "triggers:\n  review_team: claude-review\n")
         world.github.request_team_review(pull, "claude-review", by="eve")
         await why(world, pull, "it takes write access")
@@ -86,7 +86,7 @@ async def test_fifteen_pushes_to_a_pull_request_under_review_are_one_review(worl
         for n in range(15):
             world.github.commit(world.repo, "feature", {"calc.py": f"{CODE}\n# {n}\n"}, by="alice")
         await world.github.idle()
-        await why(world, pull, "the review that waits already will read these commits too")
+        await why(world, pull, "The review that waits already will read these commits too")
         world.model.release("go")
         assert await world.outcome(1, on=pull) == "stopped", world.replies(pull)[0].body
         assert await world.outcome(2, on=pull) == "reviewed", world.replies(pull)[-1].body

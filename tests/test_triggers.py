@@ -119,7 +119,7 @@ async def test_an_opened_issue_starts_work_where_the_repository_says_so(world: W
 async def test_labels_and_issues_start_nothing_by_themselves(world: World) -> None:
     async with world.bot():
         world.github.label(world.issue, "claude", by="alice")
-        await noted(world, "this label starts nothing here", world.issue)
+        await noted(world, "This label starts nothing here", world.issue)
         opened = world.github.open_issue(world.repo, title="New", body="Plain words.", by="alice")
         await world.github.idle()
     assert not world.states() and not world.states(opened)

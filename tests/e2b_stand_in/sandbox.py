@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tests.e2b_stand_in.clock import Clock, Timer
+from tests.e2b_stand_in.link import GuestGone
 from tests.e2b_stand_in.machine import Bind, Machine
 from tests.e2b_stand_in.processes import Processes
 from tests.e2b_stand_in.usage import Usage
@@ -79,12 +80,14 @@ class Sandbox:
 
     @property
     def machine(self) -> Machine:
-        assert self._machine is not None, "no machine"
+        if self._machine is None:
+            raise GuestGone
         return self._machine
 
     @property
     def processes(self) -> Processes:
-        assert self._processes is not None, "no machine"
+        if self._processes is None:
+            raise GuestGone
         return self._processes
 
     @property
