@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bot import replies
 from bot.models import Permission, Person
+from bot.words import replies
 
 
 class Answer(StrEnum):

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bot import discussions, shares
-from bot.characters import plain
 from bot.material import Diff, Log, Material, Picture, Prompt, Said
 from bot.models import Spot
 from bot.shares import Claim
-from bot.visible import as_written, visible
+from bot.text.characters import plain
+from bot.text.visible import as_written, visible
 
 __all__ = ["Diff", "Log", "Material", "Picture", "Prompt", "Said", "beside", "compose"]
 

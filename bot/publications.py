@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from bot import pull_template, verification
-from bot.characters import plain
-from bot.command_options import shown
+from bot.commands.options import shown
 from bot.models import TurnKey, Usage
-from bot.visible import visible
+from bot.text.characters import plain
+from bot.text.visible import visible
 
 MAX_SUBJECT = 72
 MAX_TITLE = 120

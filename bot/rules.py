@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bot import shares
-from bot.characters import plain
-from bot.visible import as_written
+from bot.text.characters import plain
+from bot.text.visible import as_written
 
 CLAUDE, AGENTS = "CLAUDE.md", "AGENTS.md"
 MAX_BYTES = 40_000

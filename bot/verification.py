@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from bot.command_options import shown
+from bot.commands.options import shown
 
 MOST_CHECKS = 30
 MOST_TAILS = 5

@@ -13,7 +13,7 @@ from typing import cast
 import httpx
 import pytest
 
-from bot import commands, endings, repo_config
+from bot import commands, repo_config
 from bot.errors import BadRepoConfig, CommandError
 from bot.git.changes import Change
 from bot.outbound import neutralise
@@ -21,6 +21,7 @@ from bot.publish import policy
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.gitstore import refs
 from bot.simulation.github.webhooks import Signed
+from bot.words import endings
 from sandbox.agents.claude import Claude
 from sandbox.errors import SandboxError
 from sandbox.execution import ExecutionEnvironment

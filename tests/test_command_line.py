@@ -12,11 +12,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from bot import replies
 from bot.__main__ import FOREIGN_THREADS
 from bot.cli import spend
 from bot.cli.logs import Telling
 from bot.simulation.anthropic import Call, Say, Script
+from bot.words import replies
 from tests.command_line import ROOT, SECONDS, Ran, forgehand
 from tests.world import World
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot import repo_config
-from bot.repo_config_values import READERS
+from bot.repo_config.values import READERS
 from bot.simulation.anthropic import Say, Script
 from tests.command_line import forgehand
 from tests.world import World

@@ -11,10 +11,10 @@ from typer.main import get_command
 
 from bot import repo_config, settings
 from bot.cli.main import app
-from bot.command_options import USAGE
 from bot.commands import FORMS
+from bot.commands.options import USAGE
 from bot.errors import SettingsError
-from bot.repo_config_values import KEYS
+from bot.repo_config.values import KEYS
 from bot.simulation.scenarios.plays import PLAYS
 from tests.settings_read import CLOUD, REFUSED, known, needed
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from bot import endings
 from bot.models import Step
 from bot.sessions.checkpoints import EVERY_SECONDS
 from bot.sessions.losses import MOST_RESUMPTIONS
@@ -17,6 +16,7 @@ from bot.simulation.github import Fault as GitHubFault
 from bot.simulation.github.gitstore import refs
 from bot.store import events, sessions
 from bot.store.base import Store
+from bot.words import endings
 from tests.e2b_stand_in import E2BStandIn
 from tests.e2b_stand_in.sandbox import Sandbox
 from tests.e2b_world import e2b_spine

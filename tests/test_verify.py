@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bot import endings, verification
+from bot import verification
 from bot.models import Step
 from bot.sessions import outputs
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script
@@ -20,6 +20,7 @@ from bot.store import environments, events, sessions
 from bot.store.base import Store
 from bot.store.records import Turn
 from bot.store.rows import many
+from bot.words import endings
 from sandbox.local.folders import Base
 from tests.command_line import forgehand
 from tests.e2b_stand_in import E2BStandIn

@@ -53,9 +53,9 @@ async def _list(path: Path, limit: int) -> list[dict[str, Any]]:
 
 def _row(delivery: Any) -> dict[str, Any]:
     """Without the body; `explained` is the sentence of `why` in a thread."""
-    from bot import replies
-    from bot.characters import plain
     from bot.live.figures import duration
+    from bot.text.characters import plain
+    from bot.words import replies
 
     found = {name: value for name, value in dataclasses.asdict(delivery).items() if name != "body"}
     return {**found, "explained": replies.fate(delivery, duration(time.time() - delivery.received_at), plain)}

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bot import command_options, settings
+from bot import settings
 from bot.cli import console
-from bot.command_options import Options
+from bot.commands import options
+from bot.commands.options import Options
 from bot.errors import BotError
 from bot.models import SessionId
 from sandbox.errors import SandboxError
@@ -60,10 +61,10 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
     config: Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")] = None,
 ) -> None:
     try:
-        options = command_options.read({"model": model, "budget": budget, "timeout": timeout, "turns": turns})
+        given = options.read({"model": model, "budget": budget, "timeout": timeout, "turns": turns})
         values = settings.from_environment(config)
         words = sys.stdin.read() if prompt == "-" else prompt
-        job = _job(values, options, prompt=words, path=path, apply=apply, isolate=not no_isolation)
+        job = _job(values, given, prompt=words, path=path, apply=apply, isolate=not no_isolation)
         report = asyncio.run(_execute(job, _means(values), as_json=as_json))
     except (BotError, SandboxError) as error:
         _fail(str(error), as_json=as_json)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bot.characters import shown
 from bot.cli import console
 from bot.cli.narration import Line, Narrator
 from bot.models import TurnKey, TurnState
+from bot.text.characters import shown
 from sandbox.agents.claude import Claude
 from sandbox.agents.events import AgentEvent, Ended, Unreadable
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bot import ci_words, replies
-from bot.command_options import NO_OPTIONS
 from bot.commands import Continue, Retry
+from bot.commands.options import NO_OPTIONS
 from bot.events import Remark
 from bot.funds import Means
 from bot.handlers import money, start
@@ -15,6 +14,7 @@ from bot.models import Outcome, TurnState
 from bot.store import approvals, budgets, ci, sessions
 from bot.store.approvals import Standing
 from bot.store.sessions import Turn
+from bot.words import on_ci, replies
 
 GO_ON = "Go on where you stopped."
 CUT_SHORT = (Outcome.OVER_BUDGET, Outcome.STOPPED, Outcome.TIMED_OUT, Outcome.KILLED, Outcome.FAILED)
@@ -38,7 +38,7 @@ async def go_on(command: Continue, remark: Remark, desk: Desk) -> Noted:
     bare = not command.prompt and command.options == NO_OPTIONS
     if command.extra_usd and last is not None and bare:
         if pull := await _checks_without_money(last, remark, desk):
-            noted = await money.add(command.extra_usd, last, remark, desk, then=ci_words.goes_on())
+            noted = await money.add(command.extra_usd, last, remark, desk, then=on_ci.goes_on())
             await ci.look_again(desk.store, remark.thread.repo.id, pull)
             return noted
         if await _needs_money_alone(last, remark, desk):

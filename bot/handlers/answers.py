@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot import fork_words, replies
-from bot.command_options import NO_OPTIONS
 from bot.commands import Approve, Deny, word_of
+from bot.commands.options import NO_OPTIONS
 from bot.events import Remark
 from bot.handlers import forks, money, start
 from bot.handlers.desk import Desk
@@ -18,6 +17,7 @@ from bot.prompt import carry_out, go_on_with
 from bot.store import approvals, sessions
 from bot.store.approvals import Answer, Approval, Kind, Scope, Standing
 from bot.store.sessions import Turn
+from bot.words import on_forks, replies
 
 LATE = (Standing.OPEN, Standing.EXPIRED)
 """A question of an agent that no longer waits can still be answered: the yes begins the next turn."""
@@ -102,7 +102,7 @@ async def _meant(command: Approve | Deny, remark: Remark, desk: Desk) -> _Found:
         return _Found(answered_here[0])
     if forks.names_commit(approval_id):
         one = forks.meant(str(approval_id), known)
-        return _Found(one, "" if one else fork_words.no_such_commit(str(approval_id)))
+        return _Found(one, "" if one else on_forks.no_such_commit(str(approval_id)))
     if approval_id is not None:
         named = [one for one in known if one.id == approval_id]
         if named:
@@ -123,7 +123,7 @@ def _named_only(command: Approve | Deny, one: Approval, desk: Desk) -> _Found:
     """Code of a fork is never approved by a word that does not name it."""
     if one.sha is None or isinstance(command, Deny):
         return _Found(one)
-    return _Found(None, fork_words.name_the_commit(one.sha, desk.settings.command))
+    return _Found(None, on_forks.name_the_commit(one.sha, desk.settings.command))
 
 
 async def _refuse(sentence: str, remark: Remark, desk: Desk) -> Noted:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from bot import events, replies
+from bot import events
 from bot.commands import Retry
 from bot.errors import NotAllowed
 from bot.events import Remark
@@ -14,6 +14,7 @@ from bot.models import DeliveryId, Origin, Person, Thread, TurnState
 from bot.store import audit, sessions
 from bot.store.deliveries import DeliveryState
 from bot.store.sessions import Session, Turn
+from bot.words import replies
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bot import ci_words, endings, fork_words
-from bot.check_events import CheckEnded
-from bot.command_options import NO_OPTIONS
 from bot.commands import FixCi, Run
+from bot.commands.options import NO_OPTIONS
 from bot.events import Remark
+from bot.events.checks import CheckEnded
 from bot.handlers import start, stop
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
@@ -16,6 +15,7 @@ from bot.handlers.verdicts import Noted, acted, ignored, refused
 from bot.models import TurnState
 from bot.store import ci, sessions
 from bot.store.ci import Asked
+from bot.words import endings, on_ci, on_forks
 
 
 async def ended(event: CheckEnded, desk: Desk) -> Noted:
@@ -44,7 +44,7 @@ async def asked(command: FixCi, remark: Remark, desk: Desk) -> Noted:
     if pull.state != "open":
         return await _say(endings.pull_closed(number), remark, desk)
     if pull.head_repo_id != thread.repo.id:
-        return await _say(fork_words.no_ci(desk.settings.command), remark, desk)
+        return await _say(on_forks.no_ci(desk.settings.command), remark, desk)
     latest = await sessions.latest(desk.store, thread)
     if latest is not None and latest.kind == ci.KIND and latest.state is not TurnState.DONE:
         return await _beside(command, remark, desk)
@@ -58,20 +58,20 @@ async def _beside(command: FixCi, remark: Remark, desk: Desk) -> Noted:
     noted = None
     if command.prompt and command.options == NO_OPTIONS:
         noted = await start.steer(Wish(ci.KIND, command.prompt, NO_OPTIONS), remark, desk)
-    return noted or await _say(ci_words.under_way(), remark, desk)
+    return noted or await _say(on_ci.under_way(), remark, desk)
 
 
 async def stopped(remark: Remark, desk: Desk) -> Noted:
     """Also what is being done about them now; whatever else the session does goes on."""
     number = await _pull_of(remark, desk)
     if number is None:
-        return await _say(ci_words.needs_a_pull(desk.settings.command), remark, desk)
+        return await _say(on_ci.needs_a_pull(desk.settings.command), remark, desk)
     thread = replace(remark.thread, number=number, is_pull=True)
     await ci.switch_off(desk.store, thread, remark.author.login)
     latest = await sessions.latest(desk.store, thread)
     if latest is not None:
         await stop.stop_all(latest.key.session, remark.author.login, desk, kind=ci.KIND)
-    await desk.reply(remark, ci_words.stopped(desk.settings.command))
+    await desk.reply(remark, on_ci.stopped(desk.settings.command))
     return acted(latest.key.session if latest else None)
 
 

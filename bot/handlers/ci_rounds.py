@@ -6,8 +6,8 @@ import asyncio
 import logging
 from dataclasses import dataclass, replace
 
-from bot import ci_words, endings, events
-from bot.command_options import NO_OPTIONS
+from bot import events
+from bot.commands.options import NO_OPTIONS
 from bot.errors import BotError, GitHubRefused, TransientError
 from bot.events import Remark
 from bot.github import checks
@@ -21,6 +21,7 @@ from bot.sessions import failing
 from bot.sessions.failing import Standing
 from bot.store import ci, sessions
 from bot.store.ci import Reruns, Watch
+from bot.words import endings, on_ci
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +119,7 @@ class _Round:
             if self.watch.wish is None:
                 raise
             log.warning("checks cannot be read", extra={"error": str(error)})
-            await self._say("lost", ci_words.cannot_be_read(self.watch.sha, str(error), self.desk.settings.command))
+            await self._say("lost", on_ci.cannot_be_read(self.watch.sha, str(error), self.desk.settings.command))
             await self._rest()
 
     async def _look(self) -> None:
@@ -175,7 +176,7 @@ class _Round:
             try:
                 await self.desk.outbound.rerun(thread, run.id, attempt)
             except GitHubRefused as error:
-                note = ci_words.RERUN_NOT_ALLOWED if _lacks_permission(error) else ci_words.RERUN_REFUSED
+                note = on_ci.RERUN_NOT_ALLOWED if _lacks_permission(error) else on_ci.RERUN_REFUSED
                 left = {one: n for one, n in reruns.runs.items() if one != number}
                 await ci.ran_again(self.desk.store, self.watch, replace(reruns, runs=left, note=note))
                 return None
@@ -189,27 +190,27 @@ class _Round:
         try:
             found = await checks.workflow_runs(at, self.watch.thread.repo, self.watch.sha)
         except GitHubRefused:
-            return Reruns({}, names, ci_words.RERUN_NOT_ALLOWED)
+            return Reruns({}, names, on_ci.RERUN_NOT_ALLOWED)
         of_these = [run for run in found if run.suite in suites and run.ended]
         runs = {str(run.id): run.attempt for run in of_these if run.attempt == 1}
-        return Reruns(runs, names, "" if of_these else ci_words.NO_RERUN)
+        return Reruns(runs, names, "" if of_these else on_ci.NO_RERUN)
 
     async def _all_well(self, standing: Standing) -> None:
         watch, again = self.watch, self.watch.rerun
         inherited = [one.name for one in standing.inherited]
         flaky = [name for name in again.names if name not in inherited] if again and again.runs else []
         if flaky:
-            await self._say("flake", ci_words.was_a_flake(watch.sha, flaky))
+            await self._say("flake", on_ci.was_a_flake(watch.sha, flaky))
         if inherited:
-            await self._say("base", ci_words.red_below(watch.sha, inherited))
+            await self._say("base", on_ci.red_below(watch.sha, inherited))
         if watch.wish and not flaky and not inherited:
-            await self._say("well", ci_words.nothing_red(watch.sha))
+            await self._say("well", on_ci.nothing_red(watch.sha))
         await self._rest()
 
     async def _attempt(self, pull: Pull, standing: Standing) -> None:
         before = await ci.attempts(self.desk.store, self.watch)
         if all(one.source != self.watch.source for one in before):  # one for each commit of a round
-            if len(before) >= ci_words.MOST_ATTEMPTS:
+            if len(before) >= on_ci.MOST_ATTEMPTS:
                 await self._hand_over(before, standing)
             else:
                 await self._begin(pull, standing)
@@ -225,7 +226,7 @@ class _Round:
         again = watch.rerun
         notes = [again.note] if again and again.note else []
         await ci.put_attempt(self.desk.store, watch, [one.name for one in standing.red], notes)
-        words = f"{ci_words.REQUEST}\n\n{wish.words if wish else ''}".strip()
+        words = f"{on_ci.REQUEST}\n\n{wish.words if wish else ''}".strip()
         await start.begin(Wish(ci.KIND, words, wish.options if wish else NO_OPTIONS), remark, self.desk)
 
     async def _remark(self, pull: Pull) -> ChecksFailed | None:
@@ -253,7 +254,7 @@ class _Round:
     async def _hand_over(self, before: list[ci.Attempt], standing: Standing) -> None:
         tried = [(one.sha, one.failing, one.outcome, one.commit_sha) for one in before]
         notes = dict.fromkeys(note for one in before for note in one.notes)
-        words = ci_words.handed_over(
+        words = on_ci.handed_over(
             tried,
             [(one.name, one.url) for one in standing.red],
             [one.name for one in standing.inherited],
@@ -270,7 +271,7 @@ class _Round:
         watch, store = self.watch, self.desk.store
         is_news = watch.wish is not None and self.desk.clock() < watch.event_at + WAIT_SECONDS
         if is_news and await ci.attempt(store, watch.source) is None:  # else it is what we are at
-            await self._say("waits", ci_words.waits(watch.sha, self.desk.settings.command))
+            await self._say("waits", on_ci.waits(watch.sha, self.desk.settings.command))
         await ci.later(store, watch, WAIT_SECONDS)
 
     async def _rest(self) -> None:

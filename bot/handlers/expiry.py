@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from bot import replies
 from bot.errors import GitHubRefused
 from bot.handlers.desk import Desk
 from bot.store import approvals, sessions
 from bot.store.approvals import Approval, Kind
+from bot.words import replies
 
 log = logging.getLogger(__name__)
 

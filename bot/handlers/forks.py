@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from bot import fork_words
 from bot.events import Remark, ReviewWanted
 from bot.handlers.desk import Desk
 from bot.store import approvals, sessions
 from bot.store.approvals import Approval, Standing
+from bot.words import on_forks
 
 _COMMIT = re.compile(r"[0-9a-f]{12,40}\Z")
 
@@ -37,13 +37,13 @@ async def void_now(approval: Approval, remark: Remark, desk: Desk) -> str | None
     """The sentence where its time is over, or the branch has moved on, which GitHub may not have told us yet."""
     if approval.state is Standing.OPEN and approval.expires_at <= desk.clock():
         await _void(approval, desk)
-        return fork_words.over(approval.sha or "", desk.settings.command)
+        return on_forks.over(approval.sha or "", desk.settings.command)
     turn, at = await sessions.turn(desk.store, approval.key), desk.github.installation(remark.thread.installation)
     pull = await at.pull(remark.thread.repo, turn.number)
     if approval.sha is None or pull.head_sha == approval.sha:
         return None
     await _void(approval, desk)
-    return fork_words.void(approval.sha, pull.head_sha, desk.settings.command)
+    return on_forks.void(approval.sha, pull.head_sha, desk.settings.command)
 
 
 async def _void(approval: Approval, desk: Desk) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bot import replies, repo_config
+from bot import repo_config
 from bot.errors import GitHubRefused
 from bot.events import Remark
 from bot.git.commits import Author
@@ -14,6 +14,7 @@ from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, refused
 from bot.outbound import TextKind
 from bot.sessions.remote import remote_access
+from bot.words import replies
 
 BRANCH = "forgehand/config"
 STARTER = Path(__file__).with_name("starter.yml")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 
-from bot import endings
 from bot.events import InstallationChanged
 from bot.handlers import stop
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted
 from bot.store import audit, choices, credentials, environments, repos, sessions, snapshots, threads
 from bot.store.threads import InstallationRow, InstallationState
+from bot.words import endings
 
 log = logging.getLogger(__name__)
 

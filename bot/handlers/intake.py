@@ -7,7 +7,6 @@ import logging
 from collections import defaultdict
 
 from bot import events, logs
-from bot.check_events import CheckAsked, CheckEnded
 from bot.errors import GitHubRefused, TransientError, UserError
 from bot.events import (
     AccessChanged,
@@ -18,6 +17,7 @@ from bot.events import (
     InstallationChanged,
     ThreadChanged,
 )
+from bot.events.checks import CheckAsked, CheckEnded
 from bot.handlers import check_buttons, ci, departures, installations, own_comments, remarks, thread_changes
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, ignored, refused

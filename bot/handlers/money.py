@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot import funds, replies
+from bot import funds
 from bot.events import Remark, ReviewWanted
 from bot.funds import Funds, Means, Terms
 from bot.handlers.desk import Desk
@@ -13,6 +13,7 @@ from bot.store import budgets, sessions
 from bot.store.budgets import Raise
 from bot.store.sessions import Turn
 from bot.store.spend import Payers
+from bot.words import replies
 
 
 async def of_thread(thread: Thread, desk: Desk) -> Funds:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bot import replies
 from bot.events import BoxTicked, CommentDeleted, CommentEdited
 from bot.handlers import remarks
 from bot.handlers.desk import Desk
@@ -12,6 +11,7 @@ from bot.live.boxes import Box
 from bot.models import TurnKey, TurnState
 from bot.store import comments, sessions
 from bot.store.comments import LiveComment
+from bot.words import replies
 
 MOST_RESTORED = 5
 """After so many changes by bots the comment is left as the last of them wrote it: two machines must not take turns."""

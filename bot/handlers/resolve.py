@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bot import replies
 from bot.commands import Resolve
 from bot.events import Remark
 from bot.handlers import start
@@ -10,6 +9,7 @@ from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
 from bot.handlers.verdicts import Noted, refused
 from bot.store import sessions
+from bot.words import replies
 
 
 async def handle(command: Resolve, remark: Remark, desk: Desk) -> Noted:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.command_options import NO_OPTIONS
+from bot.commands.options import NO_OPTIONS
 from bot.events import Labeled, PullOpened, Remark, ReviewWanted
 from bot.handlers import start
 from bot.handlers.desk import Desk

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bot import endings, replies
 from bot.commands import Review
 from bot.events import Remark
 from bot.handlers import start
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
 from bot.handlers.verdicts import Noted, refused
+from bot.words import endings, replies
 
 
 async def asked(command: Review, remark: Remark, desk: Desk) -> Noted:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
-from bot import replies
-from bot.command_options import NO_OPTIONS, Options
 from bot.commands import Ask, Plan, Run, word_of
+from bot.commands.options import NO_OPTIONS, Options
 from bot.errors import TransientError
 from bot.events import Remark
 from bot.handlers import money
@@ -16,6 +15,7 @@ from bot.handlers.verdicts import Noted, acted, ignored, refused
 from bot.models import Spot, TurnKey, TurnState
 from bot.store import messages, sessions
 from bot.store.sessions import NewTurn, Turn
+from bot.words import replies
 
 log = logging.getLogger(__name__)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bot import endings, replies
 from bot.events import Remark
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted
 from bot.models import SessionId, Step, TurnState
 from bot.store import environments, sessions
 from bot.store.sessions import Turn
+from bot.words import endings, replies
 
 
 async def handle(remark: Remark, desk: Desk) -> Noted:

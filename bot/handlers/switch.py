@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bot import endings
 from bot.handlers.desk import Desk
 from bot.store import sessions, switches
+from bot.words import endings
 
 OPERATOR = "operator"
 

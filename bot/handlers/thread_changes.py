@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bot import endings
 from bot.events import ThreadChanged
 from bot.handlers import stop
 from bot.handlers.desk import Desk
@@ -10,6 +9,7 @@ from bot.handlers.verdicts import Noted, acted, ignored
 from bot.models import TurnState
 from bot.store import comments, sessions
 from bot.store.sessions import Turn
+from bot.words import endings
 
 _WHY = {
     "locked": endings.LOCKED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from bot import account_settings, repo_config
-from bot.command_options import NO_OPTIONS
+from bot.commands.options import NO_OPTIONS
 from bot.errors import BadRepoConfig
 from bot.events import IssueOpened, Labeled, Remark
 from bot.handlers import start

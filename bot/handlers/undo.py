@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from bot import replies
-from bot.command_options import NO_OPTIONS
+from bot.commands.options import NO_OPTIONS
 from bot.events import Remark
 from bot.handlers import start
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
 from bot.handlers.verdicts import Noted, refused
 from bot.store import sessions
+from bot.words import replies
 
 PROMPT = "take the last push back"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bot import replies
 from bot.events import Remark
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted
@@ -10,6 +9,7 @@ from bot.live.figures import duration
 from bot.outbound import neutralise
 from bot.store import deliveries
 from bot.store.deliveries import Delivery, DeliveryState
+from bot.words import replies
 
 LOOKED_AT = 30
 SHOWN = 5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bot import endings, replies
 from bot.events import Remark
 from bot.handlers import money
 from bot.handlers.desk import Desk
@@ -10,6 +9,7 @@ from bot.handlers.verdicts import Noted, acted
 from bot.live.figures import duration
 from bot.models import TurnState, Usage
 from bot.store import gateway, machines, sessions, spend, threads
+from bot.words import endings, replies
 
 
 async def help_(remark: Remark, desk: Desk) -> Noted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bot.command_options import shown
+from bot.commands.options import shown
 from bot.outbound import neutralise
 
 MOST_PATHS = 10

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bot import fork_words, replies
 from bot.store.approvals import Approval, Kind, Standing
+from bot.words import on_forks, replies
 
 if TYPE_CHECKING:
     from bot.live.page import View
@@ -37,8 +37,8 @@ def _of_a_fork(view: View) -> str:
     if one is None or one.sha is None:
         return ""
     if one.state is Standing.OPEN:  # beside a later turn's work it is the later one that is offered
-        return fork_words.offer(one.sha, view.command) if any(box.approval == one.id for box in view.boxes) else ""
-    return fork_words.answered(one.sha, one.state, one.answered_by)
+        return on_forks.offer(one.sha, view.command) if any(box.approval == one.id for box in view.boxes) else ""
+    return on_forks.answered(one.sha, one.state, one.answered_by)
 
 
 def words(view: View) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from bot import endings, findings, replies, review_words
+from bot import findings
 from bot.findings import Finding, Verdict
 from bot.github.types import Annotation, Button, CheckOutput
 from bot.models import Outcome, TurnState
 from bot.store.checks import MOVED
 from bot.store.sessions import Turn
+from bot.words import endings, on_reviews, replies
 
 NAME = "Forgehand"
 MOST_ANNOTATIONS = 200
@@ -51,7 +52,7 @@ def _final(turn: Turn) -> CheckOutput:
 def _title(turn: Turn, outcome: Outcome) -> str:
     """Of a review what it has come to."""
     if outcome is Outcome.REVIEWED and turn.review is not None:
-        return review_words.headline(findings.load(turn.review).verdict)
+        return on_reviews.headline(findings.load(turn.review).verdict)
     return replies.headline(outcome)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bot import endings, fork_words, replies, verification
+from bot import verification
 from bot.live import asides, asked, boxes, money, saving, sections
 from bot.live.figures import duration, tokens
 from bot.models import Outcome, TurnState
 from bot.outbound import neutralise, truncate
+from bot.words import endings, on_forks, replies
 
 if TYPE_CHECKING:
     from bot.live.page import View
@@ -44,7 +45,7 @@ def parts(view: View) -> list[tuple[str, int]]:
 def _headline(view: View, outcome: Outcome) -> str:
     if outcome is Outcome.PLANNED and (plan := asked.settled(view)):
         return f"### {replies.plan_headline(plan.state)}"
-    if view.turn.fork is not None and view.turn.kind == "run" and (words := fork_words.headline(outcome)):
+    if view.turn.fork is not None and view.turn.kind == "run" and (words := on_forks.headline(outcome)):
         return f"### {words}"
     pull = view.turn.pull_number or view.session.pull_number
     if outcome not in (Outcome.PULL_REQUEST, Outcome.PUSHED):
@@ -107,7 +108,7 @@ def _next(view: View, outcome: Outcome) -> str:
         return f"**Next:** {replies.next_for_held(held.id, view.command)}"
     instead = replies.checks_failed(view.command) if _checks_failed(view, outcome) else ""
     if view.turn.fork is not None and view.turn.kind == "run":
-        instead = fork_words.what_next(outcome, view.command) or instead
+        instead = on_forks.what_next(outcome, view.command) or instead
     if outcome is Outcome.NEEDS_INPUT and view.boxes:
         instead = replies.tick_or_say(view.command)
     return f"**Next:** {instead or replies.what_next(outcome, view.command, view.means)}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bot import replies
 from bot.live.figures import bar
+from bot.words import replies
 
 if TYPE_CHECKING:
     from bot.live.page import View

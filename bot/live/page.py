@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bot import endings, fork_words, funds
+from bot import funds
 from bot.funds import Funds, Means, Terms
 from bot.live import asked as asked_of
 from bot.live import boxes, line, render, saving
@@ -25,6 +25,7 @@ from bot.store.base import Store
 from bot.store.gateway import Cost
 from bot.store.samples import Sample
 from bot.store.sessions import Session, Turn
+from bot.words import endings, on_forks
 
 KNOWN_TURNS = 20
 """Ended turns that an estimate goes by."""
@@ -185,7 +186,7 @@ def _to_answer(one: Approval) -> list[Box]:
     if one.kind is Kind.PUSH:
         return boxes.to_let_go(one.id)
     if one.sha is not None:
-        return boxes.to_adopt(one.id, one.sha[: fork_words.SHORT])
+        return boxes.to_adopt(one.id, one.sha[: on_forks.SHORT])
     return boxes.to_answer(one.id, plan=one.kind is Kind.PLAN)
 
 

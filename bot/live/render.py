@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot import endings, replies
 from bot.live import boxes, final, money, sections
 from bot.live.figures import clock, duration, line, ordinal, roughly, tokens
 from bot.models import Step, TurnState
 from bot.outbound import neutralise, truncate
+from bot.words import endings, replies
 
 if TYPE_CHECKING:
     from bot.live.page import View

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bot import endings
 from bot.models import Outcome, Step, TurnState
 from bot.store.sessions import Turn
+from bot.words import endings
 
 PATIENCE_SECONDS = 1.0
 """Most work is saved by then, and the comment can say at once where."""

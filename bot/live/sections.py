@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bot import repo_config, verification
-from bot.command_options import shown
+from bot.commands.options import shown
 from bot.live import asides
 from bot.live.figures import clock, line, quoted, size
 from bot.models import Step, TurnState

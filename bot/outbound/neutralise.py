@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from bot import characters
 from bot.outbound import prose, scrub
+from bot.text import characters
 
 MARKER = re.compile(r"<!-- forgehand:[A-Za-z0-9_=. :#/-]{0,300} -->[ \t]*\Z")
 _FORGED = re.compile(r"<!--(?=\s*forgehand:)", re.IGNORECASE)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from bot.command_options import shown
+from bot.commands.options import shown
 from bot.git import names
 from bot.git.changes import GITLINK, SYMLINK, Change
 

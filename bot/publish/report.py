@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from bot.command_options import shown
+from bot.commands.options import shown
 from bot.git.changes import GITLINK, SYMLINK, Change
 from bot.publish.policy import is_workflow, matches
 

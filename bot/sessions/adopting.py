@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from bot import endings, fork_words, repo_config
+from bot import repo_config
 from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused, RefMissing
 from bot.github.types import Purpose
@@ -22,13 +22,14 @@ from bot.sessions.remote import remote_access
 from bot.sessions.services import Services
 from bot.store import approvals, sessions
 from bot.store.sessions import Session, Turn
+from bot.words import endings, on_forks
 
 
 async def prepare(services: Services, turn: Turn) -> Move:
     """Straight to the push: there is nothing for an environment to do."""
     worked = await _worked(services, turn)
     if worked is None or not await asyncio.to_thread(keeping.path(services, worked).is_file):
-        return End(Outcome.REFUSED, fork_words.gone(services.settings.command))
+        return End(Outcome.REFUSED, on_forks.gone(services.settings.command))
     session = await sessions.session(services.store, turn.key.session)
     reads = services.github.installation(session.installation_id)
     raw = await reads.file(session.thread.repo, repo_config.PATH, session.default_branch)
@@ -67,9 +68,9 @@ async def _moved(services: Services, worked: Turn, session: Session) -> str | No
     try:
         now = await services.cache.fetch(session.repo_id, access, f"refs/pull/{worked.number}/head")
     except RefMissing:
-        return fork_words.gone(services.settings.command)
+        return on_forks.gone(services.settings.command)
     if now != worked.base_sha:
-        return fork_words.void(worked.base_sha, now, services.settings.command)
+        return on_forks.void(worked.base_sha, now, services.settings.command)
     return None
 
 
@@ -101,7 +102,7 @@ async def _pushed(work: Work, worked: Turn) -> Move:
     await sessions.update_session(services.store, turn.key.session, branch=name)
     await sessions.update_turn(services.store, turn.key, commit_sha=sha)
     assert worked.base_sha is not None
-    words = fork_words.adopted(worked.base_sha, worked.fork)
+    words = on_forks.adopted(worked.base_sha, worked.fork)
     move = await opening.open_pull(Work(services, worked, session, work.quarantine, work.commit), name)
     return replace(move, detail="\n\n".join(filter(None, (words, move.detail)))) if isinstance(move, End) else move
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from bot import discussions, replies
+from bot import discussions
 from bot.discussions import Answer
 from bot.errors import GitHubRefused
 from bot.github import reviews
@@ -15,6 +15,7 @@ from bot.outbound import neutralise
 from bot.sessions.services import Services
 from bot.store import messages, sessions
 from bot.store.sessions import Session, Turn
+from bot.words import replies
 
 log = logging.getLogger(__name__)
 

@@ -7,14 +7,16 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from bot import characters, endings, replies, repo_config
-from bot.command_options import shown
+from bot import repo_config
+from bot.commands.options import shown
 from bot.errors import GitHubRefused
 from bot.sessions.rights import WORK
 from bot.sessions.services import Services
 from bot.store import approvals, sessions
 from bot.store.approvals import Answer, Approval, Kind, Question, Scope, Standing
 from bot.store.sessions import Turn
+from bot.text import characters
+from bot.words import endings, replies
 from sandbox.agents.events import Asked
 from sandbox.execution import ExecutionEnvironment
 

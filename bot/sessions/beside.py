@@ -7,12 +7,12 @@ import logging
 import shutil
 from collections.abc import Awaitable, Callable
 
-from bot import endings
 from bot.errors import BotError
 from bot.models import Outcome
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn
+from bot.words import endings
 from sandbox.errors import EnvironmentGone, SandboxError
 from sandbox.execution import ExecutionEnvironment
 

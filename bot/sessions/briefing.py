@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bot import verification
-from bot.characters import plain
 from bot.sessions.forgetting import REFUSED
 from bot.store.sessions import Turn
+from bot.text.characters import plain
 from bot.verification import Check
 
 MOST_CHECKS = 5

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Self
 
-from bot import account_settings, funds, replies
+from bot import account_settings, funds
 from bot.account_settings import Choices
 from bot.funds import Account, Terms
 from bot.models import InstallationId
@@ -18,6 +18,7 @@ from bot.settings import Limits
 from bot.store import choices, spend
 from bot.store.base import Store
 from bot.store.spend import Cost, Payer, Payers, Window
+from bot.words import replies
 
 WHOSE = {Payer.INSTALLATION: "this installation", Payer.REPO: "this repository", Payer.USER: "you"}
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bot import endings
 from bot.models import Outcome, Step
 from bot.sessions.moves import End, Move, To
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn
+from bot.words import endings
 
 _SAVED_BY = {Step.WORK: Step.COLLECT, Step.COLLECT: Step.COLLECT, Step.VERIFY: Step.PUBLISH, Step.PUBLISH: Step.PUBLISH}
 """Which step comes next for a turn that was ended in one; before `work` there is nothing to save."""

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bot import ci_words
 from bot.errors import GitHubRefused, GitHubUnavailable
 from bot.github import checks
 from bot.github.checks import Job, Result
@@ -20,6 +19,7 @@ from bot.sessions.services import Services
 from bot.store import ci, sessions
 from bot.store.ci import Attempt
 from bot.store.sessions import Turn
+from bot.words import on_ci
 
 MOST_CHECKS = 12
 MOST_ANNOTATIONS = 50
@@ -47,8 +47,8 @@ async def of(services: Services, turn: Turn, tip: str | None) -> Evidence | End 
     attempt = await ci.attempt(services.store, turn.source)
     if tip is None or (attempt is not None and attempt.sha != tip):
         await ci.moved(services.store, turn.source)
-        return End(Outcome.NO_CHANGE, ci_words.HEAD_MOVED)
-    return await _gather(services, turn, tip, attempt) or End(Outcome.NO_CHANGE, ci_words.NOTHING_RED)
+        return End(Outcome.NO_CHANGE, on_ci.HEAD_MOVED)
+    return await _gather(services, turn, tip, attempt) or End(Outcome.NO_CHANGE, on_ci.NOTHING_RED)
 
 
 async def _gather(services: Services, turn: Turn, sha: str, attempt: Attempt | None) -> Evidence | None:
@@ -59,9 +59,9 @@ async def _gather(services: Services, turn: Turn, sha: str, attempt: Attempt | N
     standing = await failing.at_head(services.github, thread, pull, sha)
     if not standing.red:
         return None
-    missing = [*(attempt.notes if attempt else ()), *ci_words.left_alone([one.name for one in standing.inherited])]
+    missing = [*(attempt.notes if attempt else ()), *on_ci.left_alone([one.name for one in standing.inherited])]
     taken, rest = standing.red[:MOST_CHECKS], standing.red[MOST_CHECKS:]
-    missing += ci_words.not_looked_at([one.name for one in rest])
+    missing += on_ci.not_looked_at([one.name for one in rest])
     reader = _Reader(services, at, thread, missing)
     jobs = await reader.jobs(sha, taken)
     said = [(f"what the check {one.name} says", await reader.said(one, jobs.get(one.id))) for one in taken]
@@ -85,7 +85,7 @@ class _Reader:
             runs = await checks.workflow_runs(self.at, self.thread.repo, sha)
             found = await checks.jobs(self.at, self.thread.repo, [one for one in runs if one.suite in suites])
         except GitHubRefused:
-            self.missing.append(ci_words.LOGS_NOT_ALLOWED)
+            self.missing.append(on_ci.LOGS_NOT_ALLOWED)
             return {}
         return {job.check_id: job for job in found if job.check_id in wanted}
 
@@ -97,23 +97,23 @@ class _Reader:
         rows += [part for part in (one.title, one.summary, one.text) if part]
         text = "\n".join(rows)
         if len(text) > MOST_TEXT:
-            self.missing.append(ci_words.said_cut(one.name, len(text), MOST_TEXT))
+            self.missing.append(on_ci.said_cut(one.name, len(text), MOST_TEXT))
         return (await self._clean(text))[:MOST_TEXT]
 
     async def _annotations(self, one: Result) -> list[str]:
         found = await checks.annotations_of(self.at, self.thread.repo, one.id)
         if one.annotations > MOST_ANNOTATIONS:
-            self.missing.append(ci_words.annotations_cut(one.name, one.annotations, MOST_ANNOTATIONS))
+            self.missing.append(on_ci.annotations_cut(one.name, one.annotations, MOST_ANNOTATIONS))
         return [f"{each.path}:{each.first}: {each.level}: {each.message}" for each in found[:MOST_ANNOTATIONS]]
 
     async def log(self, one: Result, job: Job) -> Log | None:
         try:
             tail = await self.services.github.job_logs.tail(await checks.log_address(self.at, self.thread.repo, job.id))
         except (GitHubRefused, GitHubUnavailable):
-            self.missing.append(ci_words.no_log(one.name))
+            self.missing.append(on_ci.no_log(one.name))
             return None
         if tail.cut or not tail.whole:
-            self.missing.append(ci_words.log_cut(one.name, tail.read, whole=tail.whole))
+            self.missing.append(on_ci.log_cut(one.name, tail.read, whole=tail.whole))
         return Log(one.name, await self._clean(_STAMP.sub("", tail.text)))
 
     async def _clean(self, text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot import endings, funds
+from bot import funds
 from bot.funds import Funds, Terms
 from bot.models import RepoId, SessionId
 from bot.sessions import budget, ceilings
@@ -14,6 +14,7 @@ from bot.sessions.services import Services
 from bot.store import budgets, spend
 from bot.store.sessions import Turn
 from bot.store.spend import Payers
+from bot.words import endings
 
 BUDGET = "budget_exhausted"
 CEILING = "ceiling_exhausted"

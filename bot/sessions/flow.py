@@ -11,7 +11,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
-from bot import endings, logs
+from bot import logs
 from bot.errors import BotError, GitHubRefused, TransientError, UserError
 from bot.git.errors import MirrorLost
 from bot.models import Outcome, Step, TurnKey, TurnState
@@ -22,6 +22,7 @@ from bot.sessions.services import Services
 from bot.sessions.steps import collect, furnish, prepare, publish, settle, verify, work
 from bot.store import sessions
 from bot.store.sessions import Turn
+from bot.words import endings
 from sandbox.errors import EnvironmentBusy, KeyRefused, SandboxError
 
 log = logging.getLogger(__name__)

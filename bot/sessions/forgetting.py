@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import uuid
 
-from bot import endings
 from bot.live.state import LiveState
 from bot.models import Step
 from bot.sessions import transcripts
@@ -13,6 +12,7 @@ from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn
+from bot.words import endings
 from sandbox.execution import RunState, RunStatus
 
 log = logging.getLogger(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from bot import fork_words
 from bot.errors import UserError
 from bot.repo_config import RepoConfig
 from bot.sessions import keeping, pinning
@@ -15,12 +14,13 @@ from bot.sessions.services import Services
 from bot.store import approvals, sessions
 from bot.store.approvals import Kind, Standing
 from bot.store.sessions import Turn
+from bot.words import on_forks
 
 
 async def pin(services: Services, turn: Turn) -> tuple[str, Start]:
     """The head as the repository itself has it (`refs/pull`): the fork is not asked for anything."""
     if turn.kind == "resolve":
-        raise UserError(fork_words.no_conflicts_on_forks(services.settings.command))
+        raise UserError(on_forks.no_conflicts_on_forks(services.settings.command))
     return await pinning.pin_pull(services, turn)
 
 
@@ -35,7 +35,7 @@ async def may_set_up(services: Services, turn: Turn) -> bool:
 async def notes(services: Services, turn: Turn, config: RepoConfig) -> tuple[str, ...]:
     """What the reader is told that was left out for it."""
     left_out = turn.fork is not None and turn.kind != "review" and bool(config.setup)
-    return (fork_words.SETUP_LEFT_OUT,) if left_out and not await may_set_up(services, turn) else ()
+    return (on_forks.SETUP_LEFT_OUT,) if left_out and not await may_set_up(services, turn) else ()
 
 
 async def earlier_work(services: Services, turn: Turn) -> Path | None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from bot import endings
 from bot.errors import TransientError
 from bot.live.saving import from_when
 from bot.models import Outcome
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn
+from bot.words import endings
 
 LOOK_SECONDS = 2.0
 AT_ONCE_SECONDS = 0.05

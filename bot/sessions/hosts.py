@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from bot import replies, repo_config
-from bot.repo_config_values import covered, may_be_opened
+from bot import repo_config
+from bot.repo_config.values import covered, may_be_opened
 from bot.sessions.rights import WORK
 from bot.sessions.services import Services
 from bot.store import approvals
 from bot.store.approvals import Kind, Question, Scope, Standing
 from bot.store.sessions import Turn
+from bot.words import replies
 
 MOST = 10
 PORT = 443

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import shutil
 
-from bot import endings
 from bot.models import Outcome, Step
 from bot.sessions import checkpoints, exhaustion, keeping, transcripts
 from bot.sessions.moves import End, Move, To
@@ -14,6 +13,7 @@ from bot.sessions.services import Services
 from bot.sessions.steps import collect
 from bot.store import sessions
 from bot.store.sessions import Turn
+from bot.words import endings
 from sandbox.execution import ExecutionEnvironment
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ import logging
 import shutil
 from collections.abc import Sequence
 
-from bot import endings, verification
+from bot import verification
 from bot.models import Step
 from bot.sessions import checkpoints, exhaustion, keeping, losses, wrapping_up
 from bot.sessions.moves import To
@@ -19,6 +19,7 @@ from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn
 from bot.verification import Check
+from bot.words import endings
 
 log = logging.getLogger(__name__)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from bot import replies
 from bot.errors import UserError
 from bot.sessions.services import Services
 from bot.store.sessions import Session, Turn
+from bot.words import replies
 
 
 async def check(services: Services, turn: Turn, session: Session) -> None:

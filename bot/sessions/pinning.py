@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bot import endings
 from bot.errors import NotFound, UserError
 from bot.git.access import RemoteAccess
 from bot.git.errors import RefMissing, RepositoryEmpty
@@ -15,6 +14,7 @@ from bot.sessions.remote import remote_access
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Session, Turn
+from bot.words import endings
 
 PUBLISHED = (Outcome.PULL_REQUEST, Outcome.PUSHED)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bot import endings
 from bot.models import Outcome
 from bot.outbound import neutralise
 from bot.sessions.moves import End, Move
@@ -10,6 +9,7 @@ from bot.sessions.services import Services
 from bot.store import approvals, sessions
 from bot.store.approvals import Kind, Question
 from bot.store.sessions import Turn
+from bot.words import endings
 
 DAYS = 7
 MOST = 10_000

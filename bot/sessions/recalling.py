@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from bot import endings, prompt
+from bot import prompt
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn
+from bot.words import endings
 
 
 async def instead(services: Services, turn: Turn) -> dict[str, Any]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from bot import diffs, review_words
+from bot import diffs
 from bot.git.comparison import Comparison
 from bot.material import Diff
 from bot.models import Outcome
 from bot.sessions.services import Services
 from bot.store import findings, sessions
 from bot.store.sessions import Turn
+from bot.words import on_reviews
 
 ON_PUSH = "push:"
 """How the sources of reviews begin that nobody asked for but by pushing commits."""
@@ -20,7 +21,7 @@ async def given(services: Services, turn: Turn, change: Comparison, whole: Diff)
     """The diff to look at, and further data with its name."""
     extras = []
     if said := await findings.still_open(services.store, turn.repo_id, turn.number):
-        extras.append(("your earlier findings, which are still open", review_words.listed(said)))
+        extras.append(("your earlier findings, which are still open", on_reviews.listed(said)))
     last = await last_reviewed(services, turn)
     if last is None or last == change.head:
         return whole, extras

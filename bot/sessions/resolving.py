@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bot import pull_words
 from bot.errors import UserError
 from bot.git.merges import Joined
 from bot.github.types import Purpose
@@ -14,6 +13,7 @@ from bot.sessions.remote import JOINED_DEPTH, remote_access
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn
+from bot.words import on_pulls
 
 MOST_SIDE_BYTES = 200_000
 """Of what one side did to the files in conflict."""
@@ -23,15 +23,15 @@ async def join(services: Services, turn: Turn, base: str, start: Start) -> Joine
     """Both sides as git merges them, with the conflicts marked; an end where there is nothing to bring in."""
     session = await sessions.session(services.store, turn.key.session)
     if start.tip is None or start.base is None or start.ref is None:
-        raise UserError(pull_words.resolve_needs_a_branch())
+        raise UserError(on_pulls.resolve_needs_a_branch())
     access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
     for ref in (f"refs/heads/{base}", start.ref):
         await services.cache.fetch(session.repo_id, access, ref, depth=JOINED_DEPTH)
     joined = await services.cache.join(session.repo_id, start.tip, start.base)
     if joined is None:
-        raise UserError(pull_words.no_common_history(base))
+        raise UserError(on_pulls.no_common_history(base))
     if joined.parted == start.base:
-        return End(Outcome.NO_CHANGE, pull_words.nothing_to_resolve(base, start.base))
+        return End(Outcome.NO_CHANGE, on_pulls.nothing_to_resolve(base, start.base))
     return joined
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
-from bot import endings, findings, prompt, repo_config, review_words
+from bot import findings, prompt, repo_config
 from bot.errors import GitHubRefused, NotFound
 from bot.findings import Verdict
 from bot.github import reviews
 from bot.github.types import LineComment, Pull, ReviewDraft
 from bot.models import Outcome, Thread
 from bot.outbound import TextKind, neutralise
-from bot.review_words import Account
 from bot.sessions import answering, earlier
 from bot.sessions.earlier import Placed, Sorted
 from bot.sessions.moves import End, Move
@@ -21,6 +20,8 @@ from bot.sessions.services import Services
 from bot.store import findings as said
 from bot.store import sessions
 from bot.store.sessions import Session, Turn
+from bot.words import endings, on_reviews
+from bot.words.on_reviews import Account
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ async def publish(services: Services, turn: Turn, session: Session) -> Move:
         return End(Outcome.REFUSED, f"{words}\n\n{_summary(_all_below(work))}")
     await _remember(work, review_id)
     url = f"{pull.url}#pullrequestreview-{review_id}"
-    return End(Outcome.REVIEWED, review_words.in_short(work.account, url), {"review_id": review_id})
+    return End(Outcome.REVIEWED, on_reviews.in_short(work.account, url), {"review_id": review_id})
 
 
 async def _is_superseded(services: Services, turn: Turn) -> bool:
@@ -119,7 +120,7 @@ def _all_below(work: _Work) -> _Work:
 
 
 def _summary(work: _Work) -> str:
-    return review_words.summary(work.account, neutralise.inert)
+    return on_reviews.summary(work.account, neutralise.inert)
 
 
 async def _post(work: _Work) -> tuple[_Work, int]:
@@ -138,7 +139,7 @@ async def _post(work: _Work) -> tuple[_Work, int]:
 
 async def _send(work: _Work, sha: str | None) -> int:
     key = work.turn.key
-    marker = review_words.marker(key.session, key.n)
+    marker = on_reviews.marker(key.session, key.n)
     comments = tuple(_comment(work.services, one) for one in work.found.on_lines)
     draft = ReviewDraft(sha, work.event, f"{marker}\n{_summary(work)}", comments)
     return await work.services.outbound.review(work.thread, draft, marker)
@@ -147,10 +148,10 @@ async def _send(work: _Work, sha: str | None) -> int:
 def _comment(services: Services, placed: Placed) -> LineComment:
     """With a suggestion only as long as it leaves as it was given: one that was changed would apply as nonsense."""
     one = placed.finding
-    body = review_words.on_line(one, placed.name, neutralise.inert)
-    suggestion = review_words.suggestion(one)
+    body = on_reviews.on_line(one, placed.name, neutralise.inert)
+    suggestion = on_reviews.suggestion(one)
     if suggestion is not None and suggestion not in services.outbound.text(TextKind.COMMENT, body):
-        body = review_words.on_line(one, placed.name, neutralise.inert, suggests=False)
+        body = on_reviews.on_line(one, placed.name, neutralise.inert, suggests=False)
     return LineComment(one.path, one.line, one.start_line, body)
 
 
@@ -177,6 +178,6 @@ async def _let_go(work: _Work, review_id: int) -> None:
     try:
         for one in await reviews.holding(reads, thread.repo, thread.number, me):
             if one != review_id:
-                await services.outbound.dismiss(thread, one, review_words.let_go())
+                await services.outbound.dismiss(thread, one, on_reviews.let_go())
     except GitHubRefused as refused:  # where a rule leaves that to people
         log.warning("an earlier review could not be dismissed", extra={"error": str(refused)})

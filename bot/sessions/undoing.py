@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot import endings, pull_words, repo_config
+from bot import repo_config
 from bot.git.errors import RefMissing
 from bot.github.types import Purpose
 from bot.models import Outcome, Step
@@ -13,6 +13,7 @@ from bot.sessions.remote import remote_access
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Session, Turn
+from bot.words import endings, on_pulls
 
 PUSHED = (Outcome.PULL_REQUEST, Outcome.PUSHED)
 
@@ -24,7 +25,7 @@ async def prepare(services: Services, turn: Turn) -> Move:
     if undone is None or session.branch is None:
         return End(Outcome.REFUSED, endings.nothing_to_take_back())
     if undone.branch is not None:
-        return End(Outcome.REFUSED, pull_words.stands_beside(undone.n, undone.branch, undone.pull_number))
+        return End(Outcome.REFUSED, on_pulls.stands_beside(undone.n, undone.branch, undone.pull_number))
     if (merged := await _merged(services, session)) is not None:
         return End(Outcome.REFUSED, endings.merged_already(merged))
     assert undone.commit_sha is not None

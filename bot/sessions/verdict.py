@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from bot import endings
 from bot.live.state import REFUSED_STATUSES, LiveState
 from bot.models import Outcome
+from bot.words import endings
 from sandbox.execution import RunState, RunStatus
 
 KILLED_CODES = (-9, 137, 143)

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from bot.command_options import NO_OPTIONS, Options
+from bot.commands.options import NO_OPTIONS, Options
 from bot.models import Outcome, RepoId, SessionId, Thread
 from bot.store import threads
 from bot.store.base import Store

@@ -8,13 +8,13 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from bot import endings
 from bot.errors import UserError
 from bot.models import Outcome, Step
 from bot.sessions.prices import Prices
 from bot.sessions.verdict import Verdict
 from bot.store import spend
 from bot.store.base import Store
+from bot.words import endings
 from bot.workbench import folder as folders
 from bot.workbench import landing, place, slots, snapshot, words
 from bot.workbench.job import DONE, Audience, Job, Landed, Means, Report

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from bot.command_options import shown
+from bot.commands.options import shown
 
 
 def missing_folder(path: Path) -> str:

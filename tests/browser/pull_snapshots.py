@@ -7,18 +7,18 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from bot import fork_words, review_words
 from bot.findings import Finding, Review, Verdict, dump
-from bot.fork_words import Patch
 from bot.live import boxes, check_words
 from bot.live.page import View
 from bot.models import Fork, Outcome, SessionId, Step, TurnState
 from bot.outbound import neutralise
-from bot.review_words import Account
 from bot.simulation.github import state
 from bot.simulation.pages.pulls import SIGNS, timeline
 from bot.simulation.pages.views import templates
 from bot.store.approvals import Approval, Kind, Scope, Standing
+from bot.words import on_forks, on_reviews
+from bot.words.on_forks import Patch
+from bot.words.on_reviews import Account
 from tests.unit.test_live_comment import fold, view
 
 REPO: Any = SimpleNamespace(full_name="octo-org/shop", path=Path())
@@ -66,8 +66,8 @@ def forms() -> dict[str, str]:
         "pull-review": str(module.review(_review(), REPO)),
         "pull-check-review": _check(module, _turn(Outcome.REVIEWED)),
         "pull-check-queued": _check(module, None),
-        "pull-fork-patch": _comment(fork_words.patch_comment(_patch(neutralise.block(DIFF, "diff")))),
-        "pull-fork-patch-large": _comment(fork_words.patch_comment(_patch(None))),
+        "pull-fork-patch": _comment(on_forks.patch_comment(_patch(neutralise.block(DIFF, "diff")))),
+        "pull-fork-patch-large": _comment(on_forks.patch_comment(_patch(None))),
     }
 
 
@@ -78,12 +78,12 @@ def views() -> dict[str, View]:
         "abcd1234-1-fork", SessionId("abcd1234"), 1, Kind.FORK, Standing.OPEN, "", {"sha": sha}, 1000.0, 1600.0,
         Scope.ONCE, None, None, None, late=False,
     )  # fmt: skip
-    offered = tuple(boxes.to_adopt(asked.id, sha[: fork_words.SHORT]))
+    offered = tuple(boxes.to_adopt(asked.id, sha[: on_forks.SHORT]))
     on_a_fork = {"state": TurnState.DONE, "step": Step.SETTLE, "fork": FORK, "patch": "x", "finished_at": 1240.0}
-    done = view(fold(), outcome=Outcome.REVIEWED, detail=fork_words.suggested(2, 3, url), **on_a_fork)
+    done = view(fold(), outcome=Outcome.REVIEWED, detail=on_forks.suggested(2, 3, url), **on_a_fork)
     done = replace(done, turn=replace(done.turn, agent_result="Halving divides by **two** now."))
-    patched = view(fold(), outcome=Outcome.ANSWERED, detail=fork_words.patched(fork_words.moved(sha, sha)), **on_a_fork)
-    pushed = view(fold(), outcome=Outcome.PUSHED, detail=fork_words.pushed(FORK, sha), **on_a_fork)
+    patched = view(fold(), outcome=Outcome.ANSWERED, detail=on_forks.patched(on_forks.moved(sha, sha)), **on_a_fork)
+    pushed = view(fold(), outcome=Outcome.PUSHED, detail=on_forks.pushed(FORK, sha), **on_a_fork)
     void = replace(asked, state=Standing.EXPIRED)
     return {
         "end-fork-suggested": replace(done, asked=(asked,), boxes=offered),
@@ -94,8 +94,8 @@ def views() -> dict[str, View]:
 
 
 def _review() -> Any:
-    summary = review_words.summary(ACCOUNT, neutralise.inert)
-    bodies = [review_words.on_line(one, f"ab-1-{n}", neutralise.inert) for n, one in enumerate((EMPTY, SPAN))]
+    summary = on_reviews.summary(ACCOUNT, neutralise.inert)
+    bodies = [on_reviews.on_line(one, f"ab-1-{n}", neutralise.inert) for n, one in enumerate((EMPTY, SPAN))]
     lines = [
         state.ReviewComment(n, one.path, body, one.line, "RIGHT", one.start_line, 0.0, HUNK)
         for n, (one, body) in enumerate(zip((EMPTY, SPAN), bodies, strict=True))
@@ -109,7 +109,7 @@ def _review() -> Any:
 
 def _turn(outcome: Outcome) -> Any:
     found = replace(FOUND, comments=(EMPTY, replace(SPAN, path="basket.py")))
-    words = review_words.in_short(ACCOUNT, "https://github.com/octo-org/shop/pull/2#pullrequestreview-1")
+    words = on_reviews.in_short(ACCOUNT, "https://github.com/octo-org/shop/pull/2#pullrequestreview-1")
     return view(fold(), outcome=outcome, kind="review", review=dump(found), detail=words).turn
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from playwright.async_api import Browser, async_playwright
 
-from bot import endings, publications, push_words, replies
+from bot import publications
 from bot.git.changes import Change
 from bot.live import boxes, render
 from bot.live.line import Place
@@ -23,6 +23,7 @@ from bot.sessions import asks
 from bot.simulation.pages import markdown
 from bot.store.approvals import Approval, Kind, Scope, Standing
 from bot.store.sessions import Turn
+from bot.words import endings, on_pushes, replies
 from sandbox.agents.events import (
     Asked,
     FileChanged,
@@ -217,7 +218,7 @@ def held() -> View:
         "abcd1234-1-1", one.session.id, 1, Kind.PUSH, Standing.OPEN, "", {}, 1000.0, 1600.0,
         Scope.ONCE, None, None, None, late=False,
     )  # fmt: skip
-    words = push_words.waits(push_words.held([path], "1" * 40, patch, 7, cut=False), approval.id)
+    words = on_pushes.waits(on_pushes.held([path], "1" * 40, patch, 7, cut=False), approval.id)
     turn = replace(one.turn, detail=words, kept="abcd1234-1.bundle")
     return replace(one, turn=turn, asks=(approval,), asked=(approval,), boxes=tuple(boxes.to_let_go(approval.id)))
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot import replies
 from bot.funds import Means
 from bot.models import InstallationId, Outcome, RepoId, Usage
 from bot.sessions import wrapping_up
 from bot.sessions.ceilings import Ceiling, Ceilings, Period
 from bot.settings import read_limits
 from bot.store.spend import Cost, Payer, Payers
+from bot.words import replies
 
 shares = st.floats(0, 2, allow_nan=False)
 

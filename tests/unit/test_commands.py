@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from bot import commands
-from bot.command_options import Options
 from bot.commands import (
     Approve,
     Ask,
@@ -33,6 +32,7 @@ from bot.commands import (
     Undo,
     Why,
 )
+from bot.commands.options import Options
 from bot.errors import CommandError
 
 

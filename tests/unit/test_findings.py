@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot import diffs, findings, review_words
+from bot import diffs, findings
 from bot.findings import Finding, Verdict
+from bot.words import on_reviews
 
 GOOD: dict[str, Any] = {"path": "a.py", "line": 3, "severity": "major", "confidence": 0.8, "body": "Wrong."}
 PATCH = """\
@@ -89,6 +90,6 @@ def test_confidence_is_a_share(given_as: object, share: float | None) -> None:
 
 def test_a_suggestion_cannot_leave_its_block() -> None:
     one = Finding("a.py", 1, "x", suggestion="```\n@octo\n````\n")
-    body = review_words.on_line(one, "abcd1234-1-1", lambda text: text)
+    body = on_reviews.on_line(one, "abcd1234-1-1", lambda text: text)
     assert body.endswith("`````suggestion\n```\n@octo\n````\n`````")
-    assert "```suggestion\n```" in (review_words.suggestion(Finding("a.py", 1, "x", suggestion="")) or "")
+    assert "```suggestion\n```" in (on_reviews.suggestion(Finding("a.py", 1, "x", suggestion="")) or "")

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot import replies
 from bot.funds import Funds
 from bot.live import render
 from bot.live.line import Place
@@ -21,6 +20,7 @@ from bot.outbound import neutralise
 from bot.store.approvals import Approval, Kind, Scope, Standing
 from bot.store.gateway import Cost
 from bot.store.records import Session
+from bot.words import replies
 from sandbox.agents.events import (
     AgentEvent,
     Ended,

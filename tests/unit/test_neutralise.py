@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from bot.characters import shown as visible
 from bot.outbound import neutralise, prose
+from bot.text.characters import shown as visible
 
 MARKER = "<!-- forgehand:session=abcd1234 turn=1 state=running -->"
 GITHUB = MarkdownIt("commonmark", {"maxNesting": 200}).enable("table")

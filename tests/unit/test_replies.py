@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bot import replies
 from bot.commands import FORMS
 from bot.funds import Funds
 from bot.models import Outcome, SessionId, TurnKey, TurnState, Usage
+from bot.words import replies
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.characters import plain
-from bot.visible import as_written, visible
+from bot.text.characters import plain
+from bot.text.visible import as_written, visible
 
 SECRET = "CANARY"
 

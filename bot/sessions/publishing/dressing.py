@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bot import push_words, repo_config
+from bot import repo_config
 from bot.errors import GitHubRefused
 from bot.models import Thread
 from bot.sessions.publishing.work import Work
+from bot.words import on_pushes
 
 
 async def dress(work: Work, number: int) -> str:
@@ -21,7 +22,7 @@ async def dress(work: Work, number: int) -> str:
             await work.services.outbound.request_review(thread, work.done.requester)
     except GitHubRefused:  # the person is no collaborator by name, or labels may not be set: the work is there
         pass
-    return push_words.labels_missing(missing) if missing else ""
+    return on_pushes.labels_missing(missing) if missing else ""
 
 
 async def make_ready(work: Work) -> None:

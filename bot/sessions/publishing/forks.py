@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot import endings, fork_words, repo_config
+from bot import repo_config
 from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused
 from bot.github.types import Pull, Purpose
@@ -15,6 +15,7 @@ from bot.sessions.publishing import handing_over, judging, saving
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import remote_access
 from bot.store import sessions
+from bot.words import endings, on_forks
 
 
 async def publish(work: Work, tree: str) -> Move:
@@ -40,19 +41,19 @@ async def _pushed(work: Work, pull: Pull) -> tuple[Move | None, str]:
     if home is None:
         return None, ""
     if await _is_guarded(work, home, pull.head_branch):
-        return None, fork_words.not_to_the_default_branch(pull.head_branch)
+        return None, on_forks.not_to_the_default_branch(pull.head_branch)
     if repo_config.load(turn.config).commits == "verified":
-        return None, fork_words.not_signed()
+        return None, on_forks.not_signed()
     assert turn.fork is not None
     try:
         access = await remote_access(services, home, Purpose.PUSH)
         await work.quarantine.push(access, work.commit, pull.head_branch, expect=turn.base_sha)
     except PushRaced as raced:
-        return None, fork_words.moved(turn.base_sha or "", raced.actual) if raced.actual else ""
+        return None, on_forks.moved(turn.base_sha or "", raced.actual) if raced.actual else ""
     except (PushRefused, GitHubRefused) as error:
         words = error.words if isinstance(error, PushRefused) else error.message
-        return None, fork_words.push_refused(endings.fenced(services.outbound.text(TextKind.COMMENT, words)))
-    return End(Outcome.PUSHED, fork_words.pushed(turn.fork, work.commit), {"commit_sha": work.commit}), ""
+        return None, on_forks.push_refused(endings.fenced(services.outbound.text(TextKind.COMMENT, words)))
+    return End(Outcome.PUSHED, on_forks.pushed(turn.fork, work.commit), {"commit_sha": work.commit}), ""
 
 
 async def _home(work: Work, pull: Pull) -> Thread | None:

@@ -7,9 +7,8 @@ import logging
 from dataclasses import replace
 from pathlib import Path
 
-from bot import fork_words, review_words, suggestions
+from bot import suggestions
 from bot.errors import GitHubRefused
-from bot.fork_words import Patch
 from bot.github.types import LineComment, Pull, ReviewDraft
 from bot.models import Outcome, Thread
 from bot.outbound import TextKind, neutralise
@@ -21,6 +20,8 @@ from bot.sessions.services import Services
 from bot.store import approvals
 from bot.store.approvals import Kind, Question
 from bot.suggestions import Suggested
+from bot.words import on_forks, on_reviews
+from bot.words.on_forks import Patch
 
 log = logging.getLogger(__name__)
 
@@ -37,17 +38,17 @@ async def hand_over(work: Work, pull: Pull, why: str) -> Move:
     assert turn.base_sha is not None
     file = await _kept(work)
     if pull.head_sha != turn.base_sha:
-        why, made, url = fork_words.moved(turn.base_sha, pull.head_sha), 0, ""
+        why, made, url = on_forks.moved(turn.base_sha, pull.head_sha), 0, ""
         many = 0
     else:
         made, many, url = await _suggest(work, pull)
         await _ask(work)
     await _show(work, pull, file)
     if made:
-        words, outcome = fork_words.suggested(made, many, url), Outcome.REVIEWED
+        words, outcome = on_forks.suggested(made, many, url), Outcome.REVIEWED
         words = f"{why.strip()} {words}".strip()
     else:
-        words, outcome = fork_words.patched(why or fork_words.cannot_push()), Outcome.ANSWERED
+        words, outcome = on_forks.patched(why or on_forks.cannot_push()), Outcome.ANSWERED
     end = await saving.keep(work, End(outcome, words))
     assert isinstance(end, End)
     return replace(end, columns={**end.columns, "patch": file.name})
@@ -66,8 +67,8 @@ async def _suggest(work: Work, pull: Pull) -> tuple[int, int, str]:
     comments = tuple(filter(None, (_comment(services, one) for one in fitting)))
     if not comments:
         return 0, many, ""
-    marker = fork_words.review_marker(turn.key.session, turn.key.n)
-    body = f"{marker}\n{fork_words.review_body(len(comments), many, turn.base_sha or '')}"
+    marker = on_forks.review_marker(turn.key.session, turn.key.n)
+    body = f"{marker}\n{on_forks.review_body(len(comments), many, turn.base_sha or '')}"
     try:
         review = await services.outbound.review(
             _thread(work), ReviewDraft(turn.base_sha, "COMMENT", body, comments), marker
@@ -93,7 +94,7 @@ async def _fitting(work: Work, pull: Pull) -> tuple[list[Suggested], int]:
 
 def _comment(services: Services, one: Suggested) -> LineComment | None:
     """None where it would not leave as it is: what was changed on the way would apply as nonsense."""
-    body = review_words.fenced(one.text, "suggestion") if one.lines else "```suggestion\n```"
+    body = on_reviews.fenced(one.text, "suggestion") if one.lines else "```suggestion\n```"
     if services.outbound.text(TextKind.COMMENT, body) != body:
         return None
     return LineComment(one.path, one.last, one.first if one.first != one.last else None, body)
@@ -121,8 +122,8 @@ async def _show(work: Work, pull: Pull, file: Path) -> None:
         page=f"{public}/sessions/{turn.key.session}/patch/{turn.key.n}" if public else "",
         command=f"forgehand sessions patch {turn.key.session} --turn {turn.key.n}",
     )
-    marker = fork_words.patch_marker(turn.key.session, turn.key.n)
-    await services.outbound.comment(_thread(work), f"{marker}\n{fork_words.patch_comment(patch)}", marker)
+    marker = on_forks.patch_marker(turn.key.session, turn.key.n)
+    await services.outbound.comment(_thread(work), f"{marker}\n{on_forks.patch_comment(patch)}", marker)
 
 
 def _block(services: Services, file: Path, size: int) -> str | None:

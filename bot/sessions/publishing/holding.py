@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot import characters, push_words
 from bot.models import Outcome
 from bot.sessions.moves import End, Move
 from bot.sessions.publishing import saving
 from bot.sessions.publishing.work import Work
 from bot.store import approvals, sessions
 from bot.store.approvals import Kind, Question
+from bot.text import characters
+from bot.words import on_pushes
 
 DAYS = 7
 MOST_SHOWN = 5_000
@@ -21,13 +22,13 @@ async def workflows(work: Work, paths: Sequence[str]) -> Move:
     """Held by our own policy: it shows what a yes lets go."""
     whole = await work.quarantine.patch(f"{work.commit}^", f"{work.commit}^{{tree}}", MOST_SHOWN + 1, paths=paths)
     text = characters.spelled_out(whole.decode("utf-8", "replace"))
-    return await _offered(work, push_words.held(paths, work.commit, text, DAYS, cut=len(whole) > MOST_SHOWN))
+    return await _offered(work, on_pushes.held(paths, work.commit, text, DAYS, cut=len(whole) > MOST_SHOWN))
 
 
 async def permission(work: Work, words: str) -> Move:
     """The remote found workflow files that we may not push: with the permission, a yes pushes the same commit."""
     app = await work.services.github.identity()
-    told = push_words.no_permission if work.let_go else push_words.takes_a_yes
+    told = on_pushes.no_permission if work.let_go else on_pushes.takes_a_yes
     return await _offered(work, told(words, app.slug, work.commit, DAYS))
 
 
@@ -38,4 +39,4 @@ async def _offered(work: Work, words: str) -> Move:
     matter = {"commit": work.commit, "branch": session.branch, "done_by": work.done.n}
     expires = work.services.clock() + DAYS * 24 * 3600
     approval = await approvals.ask(work.services.store, Question(work.turn.key, Kind.PUSH, matter, expires))
-    return End(Outcome.REFUSED, push_words.waits(words, approval.id), {"kept": kept})
+    return End(Outcome.REFUSED, on_pushes.waits(words, approval.id), {"kept": kept})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bot import pull_words
 from bot.git.merges import Joined
 from bot.git.quarantine import Quarantine
 from bot.models import RepoId
@@ -10,6 +9,7 @@ from bot.sessions import keeping
 from bot.sessions.publishing.work import Work
 from bot.sessions.services import Services
 from bot.store.sessions import Turn
+from bot.words import on_pulls
 
 MERGED = 2
 """Parents of a merge."""
@@ -28,13 +28,13 @@ async def unsolved(work: Work, tree: str) -> str | None:
     """The sentence that names the files in which marks of a conflict are left, or None."""
     joined = await _joined(work.services, work.turn, work.quarantine)
     left = await work.quarantine.marked(tree, joined) if joined else []
-    return pull_words.conflicts_left(left) if left else None
+    return on_pulls.conflicts_left(left) if left else None
 
 
 def told(turn: Turn) -> str:
     if turn.merged_sha is None or turn.base is None:
         return ""
-    return pull_words.merged_in(turn.base, turn.merged_sha, len(turn.conflicts or ()))
+    return on_pulls.merged_in(turn.base, turn.merged_sha, len(turn.conflicts or ()))
 
 
 async def _joined(services: Services, turn: Turn, quarantine: Quarantine) -> Joined | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot import endings, repo_config
+from bot import repo_config
 from bot.publish import policy, report, secrets_scan
 from bot.publish.policy import Hold
 from bot.sessions import trust
 from bot.sessions.publishing.work import Work
+from bot.words import endings
 
 
 @dataclass(frozen=True)

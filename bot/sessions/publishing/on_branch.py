@@ -6,13 +6,13 @@ nothing else, from exactly the place where the branch is to stand, and looked fo
 
 from __future__ import annotations
 
-from bot import push_words
 from bot.errors import GitHubRefused
 from bot.git.changes import ABSENT, Change
 from bot.git.commits import Facts
 from bot.git.errors import PushRefused, Refusal
 from bot.github.types import FileChanges, MadeCommit, Purpose
 from bot.sessions.publishing.work import Work
+from bot.words import on_pushes
 
 PLAIN = ("100644", ABSENT)
 MAX_BYTES = 20 << 20
@@ -41,7 +41,7 @@ async def commit(work: Work, branch: str, purpose: Purpose, facts: Facts) -> str
                 raise
         made = await found(work, branch, facts)
     if made is None or not made.verified:
-        raise PushRefused(Refusal.UNVERIFIED, push_words.not_signed(made.reason if made else "unknown"))
+        raise PushRefused(Refusal.UNVERIFIED, on_pushes.not_signed(made.reason if made else "unknown"))
     return made.sha
 
 

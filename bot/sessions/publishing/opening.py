@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot import endings, publications, pull_template, repo_config
+from bot import publications, pull_template, repo_config
 from bot.errors import GitHubRefused
 from bot.git.errors import RefMissing
 from bot.github.types import Purpose
@@ -14,6 +14,7 @@ from bot.sessions.publishing import dressing
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import remote_access
 from bot.store import gateway
+from bot.words import endings
 
 
 async def open_pull(work: Work, branch: str) -> Move:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot import endings, pull_words, repo_config
+from bot import repo_config
 from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused, Refusal
 from bot.models import Outcome
@@ -21,6 +21,7 @@ from bot.sessions.publishing import (
 )
 from bot.sessions.publishing.work import Work
 from bot.store import sessions
+from bot.words import endings, on_pulls
 
 
 async def publish(work: Work) -> Move:
@@ -89,23 +90,23 @@ async def _after_others(work: Work, branch: str, words: str) -> Move:
     """The branch is not where the work began: the same work on top of it, once; else beside it."""
     at = await replaying.head(work, branch)
     if at is None:
-        return await saving.rescue(work, End(Outcome.REFUSED, pull_words.branch_deleted(branch)))
+        return await saving.rescue(work, End(Outcome.REFUSED, on_pulls.branch_deleted(branch)))
     if (landed := await replaying.landed(work, at)) is not None:
         return await _pushed(landed[0], branch, landed[1], words)
     found = await replaying.on_top(work, at)
     if found is None:
-        return await aside.publish(work, branch, pull_words.does_not_fit(branch, at))
+        return await aside.publish(work, branch, on_pulls.does_not_fit(branch, at))
     moved, tree = found
     if (held := (await judging.judge(moved, tree)).held) is not None:
         return await saving.keep(work, End(Outcome.REFUSED, held))
-    told = _together(pull_words.put_on_top(branch, at, unchecked=bool(work.turn.verified)), words)
+    told = _together(on_pulls.put_on_top(branch, at, unchecked=bool(work.turn.verified)), words)
     try:
         return await _pushed(moved, *await _push(moved, branch), told)
     except PushRaced:
         at_last = await replaying.head(work, branch)
         if at_last is not None and (landed := await replaying.landed(work, at_last)) is not None:
             return await _pushed(landed[0], branch, landed[1], told)
-        return await aside.publish(work, branch, pull_words.moved_again(branch))
+        return await aside.publish(work, branch, on_pulls.moved_again(branch))
 
 
 def _together(*parts: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bot import endings, push_words
 from bot.errors import GitHubRefused
 from bot.git.errors import PushRefused, Refusal
 from bot.models import Outcome
@@ -11,6 +10,7 @@ from bot.sessions.moves import End, Move
 from bot.sessions.publishing import holding, saving
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import follow_move
+from bot.words import endings, on_pushes
 
 ABOUT_THE_BRANCH = (Refusal.PROTECTED, Refusal.RULES, Refusal.NAME, Refusal.NON_FAST_FORWARD)
 """The commit itself is not what is refused: a ref of ours, which is no branch, may hold it."""
@@ -20,7 +20,7 @@ async def settled(work: Work, error: PushRefused) -> Move:
     words = work.services.outbound.text(TextKind.COMMENT, error.words)
     if error.kind is Refusal.WORKFLOW:
         return await holding.permission(work, words)
-    end = End(Outcome.REFUSED, push_words.refused(words, error.kind))
+    end = End(Outcome.REFUSED, on_pushes.refused(words, error.kind))
     if error.kind in ABOUT_THE_BRANCH:
         return await saving.rescue(work, end)
     return await saving.keep(work, end)

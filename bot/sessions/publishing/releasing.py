@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from bot import push_words, repo_config
+from bot import repo_config
 from bot.git.errors import RefMissing
 from bot.github.types import Purpose
 from bot.models import Outcome, Step, TurnKey
@@ -18,6 +18,7 @@ from bot.sessions.services import Services
 from bot.store import approvals, sessions
 from bot.store.approvals import Approval, Standing
 from bot.store.sessions import Session, Turn
+from bot.words import on_pushes
 
 
 async def prepare(services: Services, turn: Turn) -> Move:
@@ -25,9 +26,9 @@ async def prepare(services: Services, turn: Turn) -> Move:
     session = await sessions.session(services.store, turn.key.session)
     approval = await _approval(services, turn)
     if approval.state is not Standing.APPROVED or (approval.answered_at or 0.0) > approval.expires_at:
-        return End(Outcome.REFUSED, push_words.too_late())
+        return End(Outcome.REFUSED, on_pushes.too_late())
     if session.branch != approval.matter["branch"] or not await _is_open(services, session):
-        return End(Outcome.REFUSED, push_words.outdated())
+        return End(Outcome.REFUSED, on_pushes.outdated())
     await openness.check(services, turn, session)
     held = await sessions.turn(services.store, approval.key)
     done_by = await sessions.turn(services.store, TurnKey(session.id, approval.matter["done_by"]))
@@ -39,7 +40,7 @@ async def prepare(services: Services, turn: Turn) -> Move:
     try:
         await services.cache.fetch(session.repo_id, access, held.base_sha)
     except RefMissing:
-        return End(Outcome.REFUSED, push_words.outdated())
+        return End(Outcome.REFUSED, on_pushes.outdated())
     columns = {
         "base": held.base,
         "base_sha": held.base_sha,
@@ -72,7 +73,7 @@ async def release(services: Services, turn: Turn, session: Session) -> Move:
     done_by = await sessions.turn(services.store, TurnKey(session.id, approval.matter["done_by"]))
     bundle = keeping.path(services, held)
     if not await asyncio.to_thread(bundle.exists):
-        return End(Outcome.REFUSED, push_words.lost())
+        return End(Outcome.REFUSED, on_pushes.lost())
     async with services.cache.quarantine(session.repo_id) as quarantine:
         tree = await quarantine.readmit(bundle, str(approval.matter["commit"]))
         work = Work(services, turn, session, quarantine, str(approval.matter["commit"]), done_by=done_by)

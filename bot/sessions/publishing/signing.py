@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot import push_words
 from bot.errors import GitHubRefused
 from bot.git import remote
 from bot.git.commits import Facts
@@ -18,6 +17,7 @@ from bot.sessions.publishing import on_branch, saving
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import remote_access
 from bot.store import signed
+from bot.words import on_pushes
 
 
 class NotSigned(PushRefused):
@@ -115,9 +115,9 @@ async def _made(work: Work, purpose: Purpose, facts: Facts, parents: Sequence[st
         tree = await commits.make_tree(thread, purpose, base, changes)
         made = await commits.make(thread, purpose, message=facts.message, tree=tree, parents=parents)
     if made.tree != facts.tree:
-        raise PushRefused(Refusal.UNVERIFIED, push_words.another_tree(facts.tree, made.tree))
+        raise PushRefused(Refusal.UNVERIFIED, on_pushes.another_tree(facts.tree, made.tree))
     if not made.verified:
-        raise NotSigned(Refusal.UNVERIFIED, push_words.not_signed(made.reason))
+        raise NotSigned(Refusal.UNVERIFIED, on_pushes.not_signed(made.reason))
     return made
 
 

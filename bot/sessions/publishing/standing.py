@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bot import pull_words
 from bot.errors import NotFound
 from bot.github.types import Pull
 from bot.sessions.publishing import landing
 from bot.sessions.publishing.work import Work
+from bot.words import on_pulls
 
 
 async def of(work: Work) -> Pull | None:
@@ -26,9 +26,9 @@ async def in_the_way(work: Work, pull: Pull | None) -> str | None:
     if pull is None:
         return None
     if pull.state != "open" and pull.head_sha not in await landing.names(work):  # else it was pushed by an earlier try
-        return pull_words.closed_before_push(pull.number, pull.merged)
+        return on_pulls.closed_before_push(pull.number, pull.merged)
     if work.turn.merged_sha is not None and pull.base_branch != work.turn.base:
-        return pull_words.merged_the_wrong_base(pull.number, work.turn.base or "", pull.base_branch)
+        return on_pulls.merged_the_wrong_base(pull.number, work.turn.base or "", pull.base_branch)
     return None
 
 
@@ -36,4 +36,4 @@ def beside_it(work: Work, pull: Pull | None) -> str:
     """What the reader should know though the push goes on."""
     if pull is None or work.turn.base in (None, pull.base_branch):
         return ""
-    return pull_words.retargeted(pull.number, work.turn.base or "", pull.base_branch)
+    return on_pulls.retargeted(pull.number, work.turn.base or "", pull.base_branch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot import endings, publications, push_words
+from bot import publications
 from bot.errors import GitHubRefused
 from bot.git.commits import Author
 from bot.git.errors import PushRaced, PushRefused, Refusal
@@ -15,6 +15,7 @@ from bot.sessions.publishing.work import Work
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Session, Turn
+from bot.words import endings, on_pushes
 
 
 async def take_back(services: Services, turn: Turn, session: Session) -> Move:
@@ -65,5 +66,5 @@ async def _push_back(work: Work, branch: str, words: str) -> Move:
         words = work.services.outbound.text(TextKind.COMMENT, error.words)
         if error.kind is Refusal.WORKFLOW:
             return await holding.permission(work, words)
-        return End(Outcome.REFUSED, push_words.refused(words, error.kind))
+        return End(Outcome.REFUSED, on_pushes.refused(words, error.kind))
     return End(Outcome.PUSHED, words, {"commit_sha": sha})

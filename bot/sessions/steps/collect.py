@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from bot import endings
 from bot.git.errors import BundleRefused
 from bot.models import Outcome, Step
 from bot.sessions import environments, keeping, plans, transcripts
@@ -14,6 +13,7 @@ from bot.sessions.rights import READ_ONLY
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn
+from bot.words import endings
 from sandbox.execution import ExecutionEnvironment
 
 BUNDLE_BYTES = 200 << 20

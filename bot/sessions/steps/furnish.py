@@ -9,7 +9,7 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot import endings, repo_config
+from bot import repo_config
 from bot.errors import TransientError, UserError
 from bot.git.pack import Had, RepositoryPack
 from bot.models import Step
@@ -21,6 +21,7 @@ from bot.store import sessions
 from bot.store.environments import EnvironmentRow
 from bot.store.sessions import Turn
 from bot.store.snapshots import Snapshot
+from bot.words import endings
 from sandbox.errors import EnvironmentGone, SandboxError
 from sandbox.execution import ExecutionEnvironment
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
-from bot import account_settings, endings, repo_config
+from bot import account_settings, repo_config
 from bot.errors import UserError
 from bot.github.types import Pull
 from bot.models import Outcome, Step, Thread
@@ -31,6 +31,7 @@ from bot.sessions.rights import WORK
 from bot.sessions.services import Services
 from bot.store import checks, choices, sessions
 from bot.store.sessions import Session, Turn
+from bot.words import endings
 
 WITHOUT_AGENT = {"undo": undoing.prepare, "release": releasing.prepare, "adopt": adopting.prepare}
 FRESH_SECONDS = 60.0

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from bot import endings, findings, prompt
+from bot import findings, prompt
 from bot.errors import TransientError
 from bot.live.state import LiveState
 from bot.models import Outcome, Step
@@ -31,6 +31,7 @@ from bot.sessions.services import Services
 from bot.sessions.verdict import Verdict, has_no_credit, judge
 from bot.store import events, gateway, sessions
 from bot.store.sessions import Turn
+from bot.words import endings
 from sandbox.agents.base import AgentRun
 from sandbox.execution import ExecutionEnvironment, RunState
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bot import endings, funds
+from bot import funds
 from bot.funds import Funds, Terms
 from bot.live.state import LiveState
 from bot.models import Step, TurnState
@@ -12,6 +12,7 @@ from bot.store.looks import Look
 from bot.store.records import Turn
 from bot.web.pages import drawing, wording
 from bot.web.pages.drawing import Line
+from bot.words import endings
 from sandbox.agents.events import Todo
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from bot import endings, replies, verification
+from bot import verification
 from bot.models import Outcome, Step, TurnState
+from bot.words import endings, replies
 
 _TICKED = re.compile("`([^`]{1,200})`")
 

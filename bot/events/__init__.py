@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import msgspec
 
-from bot import check_events, payloads
-from bot.check_events import CheckAsked, CheckEnded
+from bot.events import checks, payloads
+from bot.events.checks import CheckAsked, CheckEnded
 from bot.models import DeliveryId, InstallationId, Origin, Person, Repo, RepoId, Spot, Thread
 
 SUBSCRIBED_EVENTS = frozenset(
@@ -263,7 +263,7 @@ def decode(name: str, body: bytes | str, *, delivery: DeliveryId, now: float) ->
         if name in AUTOMATIC_EVENTS:
             return _installation(name, body, delivery)
         if name == "check_run":
-            return check_events.decode(body, delivery) or Ignored(delivery, _NO_CHECK)
+            return checks.decode(body, delivery) or Ignored(delivery, _NO_CHECK)
         if name in SUBSCRIBED_EVENTS:
             return _of_thread(name, body, delivery, now)
     except msgspec.ValidationError as error:

@@ -7,8 +7,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bot.markdown import Block, Kind, blocks
-from bot.markup import Mark, Piece, pieces
+from bot.text.markdown import Block, Kind, blocks
+from bot.text.markup import Mark, Piece, pieces
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from bot import payloads
+from bot.events import payloads
 from bot.models import DeliveryId, InstallationId, Origin, Person, Repo, RepoId
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from bot.command_options import shown
+from bot.commands.options import shown
 from bot.findings import Finding, Verdict
 
 MOST_BELOW = 60

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.command_options import shown
+from bot.commands.options import shown
 from bot.models import Fork, Outcome
 
 SHORT = 12

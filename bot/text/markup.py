@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from bot.markdown import Block, Kind
+from bot.text.markdown import Block, Kind
 
 
 class Mark(Enum):

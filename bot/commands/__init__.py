@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bot import command_spelling
-from bot.command_options import NO_OPTIONS, Options, dollars, shown, take
-from bot.command_text import before_tail, command_lines
+from bot.commands import spelling
+from bot.commands.options import NO_OPTIONS, Options, dollars, shown, take
+from bot.commands.text import before_tail, command_lines
 from bot.errors import CommandError
 
 
@@ -403,7 +403,7 @@ _WITH_TEXT: dict[str, Callable[[_Text], Command | None]] = {
 
 def _refuse_misspelt(text: _Text) -> None:
     lone = before_tail(text.all).strip()
-    meant = command_spelling.meant(lone, [form.word for form in FORMS if form.word])
+    meant = spelling.meant(lone, [form.word for form in FORMS if form.word])
     if meant:
         raise CommandError(
             f"I don't know {shown(lone)}. Did you mean `{text.command_word} {meant}`? "

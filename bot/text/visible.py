@@ -6,10 +6,10 @@ import html
 import re
 from dataclasses import dataclass, field
 
-from bot.characters import plain
-from bot.formulas import drawn
-from bot.markdown import Block, Kind, blocks
-from bot.markup import Mark, Piece, pieces
+from bot.text.characters import plain
+from bot.text.formulas import drawn
+from bot.text.markdown import Block, Kind, blocks
+from bot.text.markup import Mark, Piece, pieces
 
 
 @dataclass(frozen=True)

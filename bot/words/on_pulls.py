@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.command_options import shown
+from bot.commands.options import shown
 
 MOST_NAMED = 20
 

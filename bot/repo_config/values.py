@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from bot.command_options import take
+from bot.commands.options import take
 from bot.errors import CommandError
 
 

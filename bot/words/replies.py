@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from bot.command_options import USAGE, shown
 from bot.commands import FORMS
+from bot.commands.options import USAGE, shown
 from bot.funds import Funds, Means
 from bot.models import Outcome, TurnState, Usage
 from bot.publications import commit_message, pull_body, pull_title

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import msgspec
 
 from bot.errors import BadRepoConfig
-from bot.repo_config_values import KEYS, NAMED, READERS, Wrong, covered
-from bot.repo_config_yaml import Entry, read_entries
+from bot.repo_config.values import KEYS, NAMED, READERS, Wrong, covered
+from bot.repo_config.yaml import Entry, read_entries
 
 PATH = ".github/forgehand.yml"
 

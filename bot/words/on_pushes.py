@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from bot import endings
-from bot.command_options import shown
+from bot.commands.options import shown
+from bot.words import endings
 
 MOST_NAMED = 10
 _SIGNED = re.compile(r"verified signatures|signed commits|must be signed", re.IGNORECASE)

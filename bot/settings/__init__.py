@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bot import settings_e2b, settings_file
 from bot.errors import SettingsError
-from bot.settings_reader import LOOPBACK, Reader, Secret
+from bot.settings import dotenv, e2b
+from bot.settings.reader import LOOPBACK, Reader, Secret
 from sandbox.e2b.settings import E2BSettings
 
 __all__ = [
@@ -213,7 +213,7 @@ def read_model(values: Mapping[str, str]) -> ModelSettings:
     reader = Reader(values)
     return ModelSettings(
         model=reader.text("FORGEHAND_MODEL", "claude-sonnet-5-5"),
-        upstream=reader.url("ANTHROPIC_BASE_URL", settings_e2b.PROVIDER),
+        upstream=reader.url("ANTHROPIC_BASE_URL", e2b.PROVIDER),
         api_key=reader.header("ANTHROPIC_API_KEY"),
         oauth_token=reader.header("CLAUDE_CODE_OAUTH_TOKEN"),
     )
@@ -279,7 +279,7 @@ def read_e2b(values: Mapping[str, str]) -> E2BSettings | None:
     """None where sessions run on this host."""
     reader = Reader(values)
     chosen = reader.choice("FORGEHAND_SANDBOX", "local", ("local", "e2b"))
-    return settings_e2b.read(reader) if chosen == "e2b" else None
+    return e2b.read(reader) if chosen == "e2b" else None
 
 
 def data_dir(values: Mapping[str, str]) -> Path:
@@ -325,6 +325,6 @@ def from_environment(file: Path | None = None) -> dict[str, str]:
     if file is not None and not file.is_file():
         raise SettingsError(f"The settings file {file} does not exist, or is not a file.")
     if chosen.is_file():
-        values.update(settings_file.read(chosen))
+        values.update(dotenv.read(chosen))
     values.update(os.environ)
     return values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bot.markdown import Kind, blocks
+from bot.text.markdown import Kind, blocks
 
 FORMULA = "[formula]"
 _CODE_OR_FORMULA = re.compile(

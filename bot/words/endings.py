@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from bot.command_options import shown
+from bot.commands.options import shown
 from bot.models import Step
 
 _UNSEEN = re.compile(r"[^\n!-~]+")
