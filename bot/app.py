@@ -34,13 +34,13 @@ from bot.live.purse import Purse
 from bot.models import TurnKey
 from bot.outbound import Outbound, Redactor
 from bot.sessions.admission import Admission
-from bot.sessions.ceilings import Ceilings
+from bot.sessions.environments.strays import Sweeper
+from bot.sessions.environments.warming import Warming
 from bot.sessions.flow import Flow
+from bot.sessions.money.ceilings import Ceilings
 from bot.sessions.purging import Purging
 from bot.sessions.services import Services
 from bot.sessions.signals import Signals
-from bot.sessions.strays import Sweeper
-from bot.sessions.warming import Warming
 from bot.sessions.ways import Ways
 from bot.settings import Settings
 from bot.store import spend

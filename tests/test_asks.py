@@ -12,8 +12,8 @@ import pytest
 
 from bot.handlers.answers import LATE
 from bot.models import InstallationId, Repo, RepoId, Thread, TurnKey
-from bot.sessions import asks
 from bot.sessions.services import Services
+from bot.sessions.talk import asks
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.gitstore import refs
 from bot.simulation.github.state import Comment

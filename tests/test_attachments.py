@@ -10,7 +10,7 @@ import pytest
 
 from bot.errors import GitHubRefused, GitHubUnavailable
 from bot.github.attachments import Attachments, images
-from bot.sessions import pictures
+from bot.sessions.reading import pictures
 from bot.simulation.github import Fault, SimulatedGitHub
 
 STORE = "https://private-user-images.githubusercontent.com/1/2-x.png?jwt=a.b.c"

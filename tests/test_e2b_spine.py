@@ -278,7 +278,7 @@ async def test_a_sandbox_that_vanishes_while_its_work_is_checked_there_ends_with
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There was no room for another one."""
-    monkeypatch.setattr("bot.sessions.clean_room.ROOM_SECONDS", 0.2)
+    monkeypatch.setattr("bot.sessions.checks.clean_room.ROOM_SECONDS", 0.2)
     async with e2b_spine(tmp_path, FORGEHAND_E2B_SANDBOXES="1") as (world, e2b):
         world.github.commit(world.repo, "main", {".github/forgehand.yml": "checks: [sleep 30]\n"})
         world.model.default(Script([EDIT, Say("Added a line.")]))

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from bot.sessions.plans import DAYS
+from bot.sessions.talk.plans import DAYS
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script
 from tests.world import World
 

@@ -13,7 +13,7 @@ import pytest
 
 from bot import verification
 from bot.models import Step
-from bot.sessions import outputs
+from bot.sessions.checks import outputs
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script
 from bot.simulation.github.gitstore import refs
 from bot.store import environments, events, sessions
@@ -323,7 +323,7 @@ async def _checked(here: Place) -> bool:
 async def test_without_room_for_another_environment_the_agents_own_has_to_do_and_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.sessions.clean_room.ROOM_SECONDS", 0.5)
+    monkeypatch.setattr("bot.sessions.checks.clean_room.ROOM_SECONDS", 0.5)
     async with place("e2b", tmp_path, FORGEHAND_E2B_SANDBOXES="1") as here:
         here.configure("checks: ['cat out.txt']\n")
         here.world.model.default(Script([writes("right"), Say("Done.")]))
@@ -357,9 +357,9 @@ async def test_secrets_are_in_no_output_that_is_kept(world: World) -> None:
 
 
 async def test_a_check_has_its_own_time_and_all_have_theirs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bot.sessions.checking.COMMAND_SECONDS", 1.0)
-    monkeypatch.setattr("bot.sessions.checking.WHOLE_SECONDS", 2.5)
-    monkeypatch.setattr("bot.sessions.mending.wrapping_up.SHARE", 0.0)
+    monkeypatch.setattr("bot.sessions.checks.checking.COMMAND_SECONDS", 1.0)
+    monkeypatch.setattr("bot.sessions.checks.checking.WHOLE_SECONDS", 2.5)
+    monkeypatch.setattr("bot.sessions.checks.mending.wrapping_up.SHARE", 0.0)
     here = Place(world, None)
     here.configure("checks: [sleep 30, sleep 31, sleep 32, echo four]\n")
     world.model.default(Script([writes("right"), Say("Done.")]))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bot.checkup.lines import Finding, bad, good, warning
 from bot.errors import BotError
-from bot.sessions.prices import Prices, UnknownPrice
+from bot.sessions.money.prices import Prices, UnknownPrice
 from bot.settings import Settings
 from bot.store import upkeep
 from bot.store.base import Store

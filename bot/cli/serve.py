@@ -41,7 +41,7 @@ async def _serve(config: Path | None, poll: bool) -> None:
 
 def _require_price(model: str) -> None:
     """Without it every session would be refused by the gateway."""
-    from bot.sessions.prices import Prices, UnknownPrice
+    from bot.sessions.money.prices import Prices, UnknownPrice
 
     try:
         Prices().of(model)

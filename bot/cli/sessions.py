@@ -113,7 +113,7 @@ def logs(
 
 
 def _show_checks(path: Path, session_id: SessionId, *, as_json: bool) -> None:
-    from bot.sessions import outputs
+    from bot.sessions.checks import outputs
 
     console.run(_turns(path, session_id))
     for file in outputs.of_session(path.parent, session_id):

@@ -17,8 +17,8 @@ from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
 from bot.handlers.triggers import Judge, config_of
 from bot.models import DeliveryId, Origin, Person, TurnState
-from bot.sessions import failing
-from bot.sessions.failing import Standing
+from bot.sessions.reading import failing
+from bot.sessions.reading.failing import Standing
 from bot.store import ci, sessions
 from bot.store.ci import Reruns, Watch
 from bot.words import endings, on_ci

@@ -8,7 +8,7 @@ from bot.funds import Funds, Means, Terms
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, refused
 from bot.models import Thread, TurnState
-from bot.sessions import ceilings
+from bot.sessions.money import ceilings
 from bot.store import budgets, sessions
 from bot.store.budgets import Raise
 from bot.store.sessions import Turn

@@ -7,7 +7,7 @@ import logging
 from pathlib import Path
 
 from bot.errors import BotError
-from bot.sessions import transcripts
+from bot.sessions.memory import transcripts
 from bot.sessions.rights import READ_ONLY
 from bot.sessions.services import Services
 from bot.store import sessions

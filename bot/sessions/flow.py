@@ -15,11 +15,12 @@ from bot import logs
 from bot.errors import BotError, GitHubRefused, TransientError, UserError
 from bot.git.errors import MirrorLost
 from bot.models import Outcome, Step, TurnKey, TurnState
-from bot.sessions import detours, environments, heralds, losses, moves
+from bot.sessions import detours, environments, losses, moves
 from bot.sessions.moves import End, Move, To
 from bot.sessions.remote import follow_move, restore_mirror
 from bot.sessions.services import Services
 from bot.sessions.steps import collect, furnish, prepare, publish, settle, verify, work
+from bot.sessions.talk import heralds
 from bot.store import sessions
 from bot.store.sessions import Turn
 from bot.words import endings

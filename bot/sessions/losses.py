@@ -7,7 +7,9 @@ import logging
 import shutil
 
 from bot.models import Outcome, Step
-from bot.sessions import checkpoints, exhaustion, keeping, transcripts
+from bot.sessions import checkpoints, keeping
+from bot.sessions.memory import transcripts
+from bot.sessions.money import exhaustion
 from bot.sessions.moves import End, Move, To
 from bot.sessions.services import Services
 from bot.sessions.steps import collect

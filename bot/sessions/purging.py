@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bot.errors import BotError
-from bot.sessions import outputs, rescues
+from bot.sessions import rescues
+from bot.sessions.checks import outputs
 from bot.sessions.services import Services
 from bot.store import audit, repos, upkeep
 from bot.store.repos import Gone

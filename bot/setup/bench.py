@@ -19,7 +19,7 @@ from bot.store.base import Store
 from bot.store.credentials import OPERATOR
 from bot.vault import API_KEY, Vault, require_storable
 from bot.web import credential_check, credentials
-from bot.web.gateway_headers import Credential
+from bot.web.gateway.hop_headers import Credential
 
 ACTOR = "operator"
 NOWHERE = "https://forgehand.invalid/webhook"

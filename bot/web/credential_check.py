@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from bot.web import gateway_headers
 from bot.web.credentials import Found
-from bot.web.gateway_exchange import scrub
-from bot.web.gateway_upstream import Upstream
+from bot.web.gateway import hop_headers
+from bot.web.gateway.exchange import scrub
+from bot.web.gateway.upstream import Upstream
 
 if TYPE_CHECKING:
     import httpx
@@ -38,7 +38,7 @@ async def try_out(found: Found, upstream_url: str, model: str) -> Trial:
     import httpx
 
     upstream = Upstream(upstream_url, READ_SECONDS)
-    headers = gateway_headers.forwarded([(b"anthropic-version", b"2023-06-01")], found.credential)
+    headers = hop_headers.forwarded([(b"anthropic-version", b"2023-06-01")], found.credential)
     body = {"model": model, "messages": [{"role": "user", "content": "Does this key work?"}]}
     try:
         response = await upstream.client.send(upstream.request(PATH, headers, json.dumps(body).encode()))

@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute
 from bot.errors import BotError
 from bot.github.client import GitHubApp
 from bot.sessions.admission import Admission
-from bot.sessions.strays import LABEL
+from bot.sessions.environments.strays import LABEL
 from bot.settings import Secret
 from bot.store import switches
 from bot.store.base import Database, Store

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bot.errors import UserError
 from bot.models import Outcome, Step
-from bot.sessions.prices import Prices
+from bot.sessions.money.prices import Prices
 from bot.sessions.verdict import Verdict
 from bot.store import spend
 from bot.store.base import Store

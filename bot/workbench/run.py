@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from bot.live.state import LiveState
 from bot.models import InstallationId
-from bot.sessions import budget
-from bot.sessions.budget import Decision, Ledger
+from bot.sessions.money import budget
+from bot.sessions.money.budget import Decision, Ledger
 from bot.sessions.verdict import Verdict, judge
 from bot.store import gateway, spend
 from bot.store.base import Store

@@ -21,7 +21,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from bot.models import InstallationId, SessionId, TurnKey
-from bot.sessions.ceilings import Ceilings
+from bot.sessions.money.ceilings import Ceilings
 from bot.settings import Secret
 from bot.simulation.loopback import serving
 from bot.store import gateway as rows

@@ -19,7 +19,7 @@ from bot.models import Outcome, Step, TurnState
 from bot.outbound import neutralise
 from bot.publications import Extras
 from bot.publish.report import lines
-from bot.sessions import asks
+from bot.sessions.talk import asks
 from bot.simulation.pages import markdown
 from bot.store.approvals import Approval, Kind, Scope, Standing
 from bot.store.sessions import Turn

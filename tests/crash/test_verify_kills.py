@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.sessions import outputs
+from bot.sessions.checks import outputs
 from bot.store import events, sessions
 from bot.store.base import Store
 from tests.crash.process import Service

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.models import Usage
-from bot.sessions import budget, prices
-from bot.sessions.budget import CacheUse, Decision, Ledger, Sizes
-from bot.sessions.prices import Consumption, Prices
+from bot.sessions.money import budget, prices
+from bot.sessions.money.budget import CacheUse, Decision, Ledger, Sizes
+from bot.sessions.money.prices import Consumption, Prices
 
 MODELS = ["claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5", "claude-sonnet-4-5", "claude-fable-5-1"]
 money = st.floats(0, 1_000, allow_nan=False)

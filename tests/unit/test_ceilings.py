@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from bot.funds import Means
 from bot.models import InstallationId, Outcome, RepoId, Usage
-from bot.sessions import wrapping_up
-from bot.sessions.ceilings import Ceiling, Ceilings, Period
+from bot.sessions.money import wrapping_up
+from bot.sessions.money.ceilings import Ceiling, Ceilings, Period
 from bot.settings import read_limits
 from bot.store.spend import Cost, Payer, Payers
 from bot.words import replies

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bot.models import Usage
 from bot.simulation.anthropic import Call, Say, wire
-from bot.web.gateway_stream import MAX_EVENT_BYTES, Meter, OversizedEvent
+from bot.web.gateway.stream import MAX_EVENT_BYTES, Meter, OversizedEvent
 
 
 def stream(answer: Say | Call) -> bytes:

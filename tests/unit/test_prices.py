@@ -6,8 +6,8 @@ import pytest
 
 from bot.errors import SettingsError
 from bot.models import Usage
-from bot.sessions import prices
-from bot.sessions.prices import Consumption, Prices, UnknownPrice
+from bot.sessions.money import prices
+from bot.sessions.money.prices import Consumption, Prices, UnknownPrice
 
 MILLION = 1_000_000
 

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from bot import settings
 from bot.errors import SettingsError
-from bot.settings import file
+from bot.settings import dotenv
 
 
 def pem(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> str:
@@ -99,7 +99,7 @@ def test_a_settings_file(tmp_path: Path) -> None:
         b"\xef\xbb\xbfFIRST=1 # one\r\n\r\n# SECOND=2\nexport\tTHIRD = 'three # is'  # said\n"
         b'FOURTH="four\\n\\"five\\""\nFIFTH="-----BEGIN\nmiddle\n-----END"\nSIXTH=a"b#c\nSEVENTH=\n'
     )
-    assert file.read(file) == {
+    assert dotenv.read(file) == {
         "FIRST": "1",
         "THIRD": "three # is",
         "FOURTH": 'four\n"five"',
@@ -116,13 +116,13 @@ def test_a_line_that_cannot_be_read_is_named_and_not_shown(tmp_path: Path, conte
     file = tmp_path / "settings"
     file.write_text(content, encoding="utf-8")
     with pytest.raises(SettingsError, match="Line 2 of ") as caught:
-        file.read(file)
+        dotenv.read(file)
     assert "seven" not in str(caught.value)
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"# caf\xe9\n")
     with pytest.raises(SettingsError, match="not UTF-8"):
-        file.read(tmp_path / "latin")
+        dotenv.read(tmp_path / "latin")
     with pytest.raises(SettingsError, match="does not exist"):
         settings.from_environment(tmp_path)

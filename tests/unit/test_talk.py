@@ -10,7 +10,8 @@ import pytest
 from bot import prompt
 from bot.models import Outcome
 from bot.outbound import neutralise
-from bot.sessions import asks, plans, undoing
+from bot.sessions.pulls import undoing
+from bot.sessions.talk import asks, plans
 from bot.store.sessions import Turn
 from sandbox.agents.events import Asked
 from tests.unit.turns import TURN

@@ -8,7 +8,7 @@ import pytest
 
 from bot import verification
 from bot.outbound import neutralise
-from bot.sessions import briefing
+from bot.sessions.reading import briefing
 from bot.verification import Check, Where
 from tests.unit.turns import TURN
 

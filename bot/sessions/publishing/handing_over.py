@@ -12,10 +12,11 @@ from bot.errors import GitHubRefused
 from bot.github.types import LineComment, Pull, ReviewDraft
 from bot.models import Outcome, Thread
 from bot.outbound import TextKind, neutralise
-from bot.sessions import earlier, keeping
+from bot.sessions import keeping
 from bot.sessions.moves import End, Move
 from bot.sessions.publishing import saving
 from bot.sessions.publishing.work import Work
+from bot.sessions.reviews import earlier
 from bot.sessions.services import Services
 from bot.store import approvals
 from bot.store.approvals import Kind, Question

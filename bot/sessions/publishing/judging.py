@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from bot import repo_config
 from bot.publish import policy, report, secrets_scan
 from bot.publish.policy import Hold
-from bot.sessions import trust
 from bot.sessions.publishing.work import Work
+from bot.sessions.reading import trust
 from bot.words import endings
 
 

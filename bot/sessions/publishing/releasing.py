@@ -9,10 +9,11 @@ from bot import repo_config
 from bot.git.errors import RefMissing
 from bot.github.types import Purpose
 from bot.models import Outcome, Step, TurnKey
-from bot.sessions import answering, keeping, openness
+from bot.sessions import keeping, openness
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publishing import judging, pushing, saving
 from bot.sessions.publishing.work import Work
+from bot.sessions.pulls import answering
 from bot.sessions.remote import remote_access
 from bot.sessions.services import Services
 from bot.store import approvals, sessions

@@ -7,10 +7,12 @@ from pathlib import Path
 
 from bot.git.errors import BundleRefused
 from bot.models import Outcome, Step
-from bot.sessions import environments, keeping, plans, transcripts
+from bot.sessions import environments, keeping
+from bot.sessions.memory import transcripts
 from bot.sessions.moves import End, Move, To
 from bot.sessions.rights import READ_ONLY
 from bot.sessions.services import Services
+from bot.sessions.talk import plans
 from bot.store import sessions
 from bot.store.sessions import Turn
 from bot.words import endings

@@ -13,8 +13,12 @@ from bot import repo_config
 from bot.errors import TransientError, UserError
 from bot.git.pack import Had, RepositoryPack
 from bot.models import Step
-from bot.sessions import checkpoints, environments, forks, growing, losses, recalling, transcripts, warmth
+from bot.sessions import checkpoints, environments, losses
+from bot.sessions.environments import growing, warmth
+from bot.sessions.memory import transcripts
 from bot.sessions.moves import Move, To
+from bot.sessions.pulls import forks
+from bot.sessions.reading import recalling
 from bot.sessions.services import Services
 from bot.store import environments as rows
 from bot.store import sessions

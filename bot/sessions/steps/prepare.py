@@ -9,24 +9,14 @@ from bot.errors import UserError
 from bot.github.types import Pull
 from bot.models import Outcome, Step, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions import (
-    adopting,
-    evidence,
-    exhaustion,
-    forks,
-    openness,
-    pinning,
-    reading,
-    rereading,
-    resolving,
-    shelf,
-    trust,
-    undoing,
-)
-from bot.sessions.evidence import Evidence
+from bot.sessions import openness, pinning, reading
+from bot.sessions.money import exhaustion
 from bot.sessions.moves import End, Move, To
 from bot.sessions.pinning import Start
 from bot.sessions.publishing import releasing
+from bot.sessions.pulls import adopting, forks, resolving, undoing
+from bot.sessions.reading import evidence, rereading, shelf, trust
+from bot.sessions.reading.evidence import Evidence
 from bot.sessions.rights import WORK
 from bot.sessions.services import Services
 from bot.store import checks, choices, sessions

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.models import Outcome
-from bot.sessions import adopting, detours, reviewing
+from bot.sessions import detours
 from bot.sessions.moves import End, Move
 from bot.sessions.publishing import (
     committing,
@@ -22,6 +22,8 @@ from bot.sessions.publishing import (
     taking_back,
 )
 from bot.sessions.publishing.work import Work
+from bot.sessions.pulls import adopting
+from bot.sessions.reviews import reviewing
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Session, Turn

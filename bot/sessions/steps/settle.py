@@ -7,9 +7,13 @@ import shutil
 
 from bot import repo_config
 from bot.models import Outcome, Step
-from bot.sessions import answering, clean_room, hosts, keeping, kept, mail, warmth
+from bot.sessions import keeping
+from bot.sessions.checks import clean_room
+from bot.sessions.environments import hosts, kept, warmth
 from bot.sessions.moves import Move, To
+from bot.sessions.pulls import answering
 from bot.sessions.services import Services
+from bot.sessions.talk import mail
 from bot.store import approvals, checks, ci, comments, gateway, machines, sessions
 from bot.store.sessions import Turn
 

@@ -6,9 +6,10 @@ import logging
 
 from bot import repo_config, verification
 from bot.models import Step
-from bot.sessions import clean_room, environments, mending
-from bot.sessions.checking import Checking
-from bot.sessions.clean_room import NotToBeHad
+from bot.sessions import environments
+from bot.sessions.checks import clean_room, mending
+from bot.sessions.checks.checking import Checking
+from bot.sessions.checks.clean_room import NotToBeHad
 from bot.sessions.moves import Move, To
 from bot.sessions.publishing import committing, joining
 from bot.sessions.rights import READ_ONLY

@@ -10,24 +10,15 @@ from bot import findings, prompt
 from bot.errors import TransientError
 from bot.live.state import LiveState
 from bot.models import Outcome, Step
-from bot.sessions import (
-    asks,
-    briefing,
-    checkpoints,
-    environments,
-    exhaustion,
-    forgetting,
-    losses,
-    mail,
-    metering,
-    plans,
-    rights,
-    shelf,
-    wrapping_up,
-)
+from bot.sessions import checkpoints, environments, losses, rights
 from bot.sessions.beside import keep_up, spare_the_disk
+from bot.sessions.environments import metering
+from bot.sessions.memory import forgetting
+from bot.sessions.money import exhaustion, wrapping_up
 from bot.sessions.moves import Move, To
+from bot.sessions.reading import briefing, shelf
 from bot.sessions.services import Services
+from bot.sessions.talk import asks, mail, plans
 from bot.sessions.verdict import Verdict, has_no_credit, judge
 from bot.store import events, gateway, sessions
 from bot.store.sessions import Turn

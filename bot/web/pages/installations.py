@@ -14,8 +14,8 @@ from starlette.routing import BaseRoute, Route
 from bot import account_settings
 from bot.errors import Hidden, NotAllowed, UserError, VaultError
 from bot.models import InstallationId
-from bot.sessions import ceilings
-from bot.sessions.ceilings import Ceilings
+from bot.sessions.money import ceilings
+from bot.sessions.money.ceilings import Ceilings
 from bot.settings import Secret, Settings
 from bot.store import audit, choices, credentials, spending, threads
 from bot.store.spend import Payers
@@ -23,7 +23,7 @@ from bot.store.threads import InstallationRow, InstallationState
 from bot.vault import NAMES, OAUTH_TOKEN, Vault
 from bot.web import credential_check
 from bot.web.credentials import Found
-from bot.web.gateway_headers import Credential
+from bot.web.gateway.hop_headers import Credential
 from bot.web.pages import account_form, drawing
 from bot.web.pages.account_form import NOTHING, Entered, WrongFields
 from bot.web.pages.gate import Fields, Gate, number

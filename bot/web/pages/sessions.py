@@ -17,7 +17,7 @@ from bot.errors import Hidden, StoreError, TransientError
 from bot.handlers import buttons
 from bot.handlers.desk import Desk
 from bot.models import Person, SessionId
-from bot.sessions import outputs
+from bot.sessions.checks import outputs
 from bot.store import events, sessions
 from bot.store.sessions import Session
 from bot.web.pages.frame import COMMON

@@ -8,8 +8,8 @@ from typing import Any
 
 from starlette.types import Message, Receive, Send
 
-from bot.web import gateway_errors
-from bot.web.gateway_body import until_gone
+from bot.web.gateway import errors
+from bot.web.gateway.body import until_gone
 
 ENDED = "The token of this turn was ended."
 
@@ -55,10 +55,10 @@ class Presence:
                 return
 
     async def _say_ended(self) -> None:
-        kind = gateway_errors.KINDS[401]
+        kind = errors.KINDS[401]
         if self._started:
-            await self._send({"type": "http.response.body", "body": gateway_errors.error_event(kind, ENDED)})
+            await self._send({"type": "http.response.body", "body": errors.error_event(kind, ENDED)})
             return
-        body = gateway_errors.error_response(401, ENDED, gateway_errors.FINAL)
+        body = errors.error_response(401, ENDED, errors.FINAL)
         await self._send({"type": "http.response.start", "status": 401, "headers": body.raw_headers})
         await self._send({"type": "http.response.body", "body": bytes(body.body)})

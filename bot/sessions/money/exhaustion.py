@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from bot import funds
 from bot.funds import Funds, Terms
 from bot.models import RepoId, SessionId
-from bot.sessions import budget, ceilings
-from bot.sessions.budget import Decision, Ledger
-from bot.sessions.ceilings import Ceilings
+from bot.sessions.money import budget, ceilings
+from bot.sessions.money.budget import Decision, Ledger
+from bot.sessions.money.ceilings import Ceilings
 from bot.sessions.services import Services
 from bot.store import budgets, spend
 from bot.store.sessions import Turn

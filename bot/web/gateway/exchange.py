@@ -11,14 +11,14 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from bot.models import Usage
-from bot.sessions import prices
-from bot.sessions.budget import Estimate
-from bot.sessions.prices import Price
+from bot.sessions.money import prices
+from bot.sessions.money.budget import Estimate
+from bot.sessions.money.prices import Price
 from bot.store.gateway import Settlement
-from bot.web import gateway_errors, gateway_headers
-from bot.web.gateway_bursts import Bursts
-from bot.web.gateway_stream import Meter, OversizedEvent
-from bot.web.gateway_upstream import Upstream
+from bot.web.gateway import errors, hop_headers
+from bot.web.gateway.bursts import Bursts
+from bot.web.gateway.stream import Meter, OversizedEvent
+from bot.web.gateway.upstream import Upstream
 
 if TYPE_CHECKING:
     import httpx
@@ -73,10 +73,10 @@ class Exchange:
             response = await self._upstream.client.send(request, stream=True)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout):
             self._sent = False
-            await gateway_errors.error_response(502, UNREACHABLE)(scope, receive, send)
+            await errors.error_response(502, UNREACHABLE)(scope, receive, send)
             return
         except httpx.HTTPError:
-            await gateway_errors.error_response(502, BROKEN)(scope, receive, send)
+            await errors.error_response(502, BROKEN)(scope, receive, send)
             return
         try:
             self.status = response.status_code
@@ -110,7 +110,7 @@ class Exchange:
             "content-type": "text/event-stream; charset=utf-8",
             "cache-control": "no-cache",
             "x-accel-buffering": "no",
-            **gateway_headers.returned(response.headers),
+            **hop_headers.returned(response.headers),
         }
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
         await send({"type": "http.response.start", "status": 200, "headers": raw})
@@ -127,30 +127,30 @@ class Exchange:
             while chunk := await bursts.next():
                 self._meter.feed(chunk)
                 if not self._meter.finished and not await self._may_spend(self._cost()):
-                    yield gateway_errors.error_event("invalid_request_error", gateway_errors.NO_CREDIT)
+                    yield errors.error_event("invalid_request_error", errors.NO_CREDIT)
                     return
                 yield chunk
         except (httpx.HTTPError, OversizedEvent):
-            yield gateway_errors.error_event("api_error", BROKEN)
+            yield errors.error_event("api_error", BROKEN)
 
     async def _whole(self, response: httpx.Response) -> Response:
         body = await _bounded(response, MAX_WHOLE_BYTES)
         if body is None:
-            return gateway_errors.error_response(502, STRANGE)
+            return errors.error_response(502, STRANGE)
         self._meter.whole(body)
-        return Response(body, 200, gateway_headers.returned(response.headers), "application/json")
+        return Response(body, 200, hop_headers.returned(response.headers), "application/json")
 
     async def _error(self, response: httpx.Response) -> Response:
-        headers = gateway_headers.returned(response.headers)
+        headers = hop_headers.returned(response.headers)
         body = await _bounded(response, MAX_ERROR_BYTES)
         if response.status_code < 400 or body is None or not body.lstrip().startswith(b"{"):
             self._complete = response.status_code >= 300
             status = response.status_code if response.status_code >= 400 else 502
-            return gateway_errors.error_response(status, STRANGE, headers)
+            return errors.error_response(status, STRANGE, headers)
         self._complete = True
         if response.status_code in (401, 403):
             self.complaint = "the model's provider refuses the credential"
-            headers.update(gateway_errors.FINAL)
+            headers.update(errors.FINAL)
         elif b"credit balance" in body:
             self.complaint = "the credit at the model's provider is used up"
         return Response(scrub(body, self._order.hidden), response.status_code, headers, "application/json")

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from bot.sessions import prices
-from bot.sessions.budget import CacheUse, Sizes
-from bot.web.gateway_errors import Refusal
+from bot.sessions.money import prices
+from bot.sessions.money.budget import CacheUse, Sizes
+from bot.web.gateway.errors import Refusal
 
 CLIENT_TOOLS = ("custom", "bash_", "text_editor_", "computer_", "memory_", "tool_search_tool_")
 """Tools that the client runs, or that cost nothing of their own."""

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 
 from bot import verification
 from bot.models import Step
-from bot.sessions import checkpoints, exhaustion, keeping, losses, wrapping_up
+from bot.sessions import checkpoints, keeping, losses
+from bot.sessions.money import exhaustion, wrapping_up
 from bot.sessions.moves import To
 from bot.sessions.services import Services
 from bot.store import sessions

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from bot.models import Usage
-from bot.sessions import budget
-from bot.sessions.budget import Decision, Ledger
-from bot.sessions.ceilings import Ceilings
+from bot.sessions.money import budget
+from bot.sessions.money.budget import Decision, Ledger
+from bot.sessions.money.ceilings import Ceilings
 from bot.store import gateway as rows
 from bot.store.base import Store
 from bot.store.gateway import Claim, Settlement, Standing
-from bot.web import gateway_errors
-from bot.web.gateway_errors import Refusal
+from bot.web.gateway import errors
+from bot.web.gateway.errors import Refusal
 
 T = TypeVar("T")
 
@@ -71,7 +71,7 @@ class Money:
             nonlocal left
             left = budget.allowance(self._ledgers(standing)) + allowance.reserved_usd
             if cost_usd >= left or not standing.grant.is_live(self._clock()):
-                raise gateway_errors.exhausted()
+                raise errors.exhausted()
 
         claim = self._claim(allowance.claim.token_sha256, more, allowance.claim.id)
         try:
@@ -136,7 +136,7 @@ class Money:
         if not granted.is_live(self._clock()):
             raise _unknown()
         if budget.decide(self._ledgers(standing)) is Decision.EXHAUSTED:
-            raise gateway_errors.exhausted()
+            raise errors.exhausted()
         if granted.requests >= granted.max_requests:
             raise Refusal(403, "requests", "The number of requests of this turn is used up.")
 

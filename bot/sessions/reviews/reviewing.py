@@ -12,10 +12,11 @@ from bot.github import reviews
 from bot.github.types import LineComment, Pull, ReviewDraft
 from bot.models import Outcome, Thread
 from bot.outbound import TextKind, neutralise
-from bot.sessions import answering, earlier
-from bot.sessions.earlier import Placed, Sorted
 from bot.sessions.moves import End, Move
-from bot.sessions.rereading import ON_PUSH
+from bot.sessions.pulls import answering
+from bot.sessions.reading.rereading import ON_PUSH
+from bot.sessions.reviews import earlier
+from bot.sessions.reviews.earlier import Placed, Sorted
 from bot.sessions.services import Services
 from bot.store import findings as said
 from bot.store import sessions

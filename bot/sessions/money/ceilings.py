@@ -12,8 +12,8 @@ from bot import account_settings, funds
 from bot.account_settings import Choices
 from bot.funds import Account, Terms
 from bot.models import InstallationId
-from bot.sessions import budget
-from bot.sessions.budget import Decision, Ledger
+from bot.sessions.money import budget
+from bot.sessions.money.budget import Decision, Ledger
 from bot.settings import Limits
 from bot.store import choices, spend
 from bot.store.base import Store

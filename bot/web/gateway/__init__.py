@@ -20,21 +20,21 @@ from starlette.types import Receive, Scope, Send
 
 from bot.errors import BotError
 from bot.models import InstallationId
-from bot.sessions import budget
-from bot.sessions.budget import Estimate
-from bot.sessions.ceilings import Ceilings
-from bot.sessions.prices import Prices, UnknownPrice
+from bot.sessions.money import budget
+from bot.sessions.money.budget import Estimate
+from bot.sessions.money.ceilings import Ceilings
+from bot.sessions.money.prices import Prices, UnknownPrice
 from bot.store import gateway as rows
 from bot.store.base import Store
 from bot.store.gateway import Grant
-from bot.web import gateway_headers, gateway_request
-from bot.web.gateway_body import Room, read_body
-from bot.web.gateway_errors import Refusal
-from bot.web.gateway_exchange import Exchange, Order
-from bot.web.gateway_headers import Credential
-from bot.web.gateway_money import Money
-from bot.web.gateway_presence import Presence
-from bot.web.gateway_upstream import READ_SECONDS, Upstream
+from bot.web.gateway import hop_headers, model_request
+from bot.web.gateway.body import Room, read_body
+from bot.web.gateway.errors import Refusal
+from bot.web.gateway.exchange import Exchange, Order
+from bot.web.gateway.hop_headers import Credential
+from bot.web.gateway.money import Money
+from bot.web.gateway.presence import Presence
+from bot.web.gateway.upstream import READ_SECONDS, Upstream
 
 __all__ = ["Ceilings", "Credential", "Credentials", "Gateway", "Tuning", "gateway_app"]
 
@@ -121,7 +121,7 @@ class Gateway:
 
     async def _caller(self, scope: Scope) -> Caller:
         path = _path(scope)
-        token = gateway_headers.token(scope["headers"])
+        token = hop_headers.token(scope["headers"])
         sha256 = rows.digest(token)
         granted = await rows.grant(self._store, sha256)
         if granted is None or not granted.is_live(self._clock()):
@@ -133,7 +133,7 @@ class Gateway:
         return granted is not None and granted.is_live(self._clock())
 
     async def _order(self, scope: Scope, caller: Caller, raw: bytes) -> Order:
-        ask = gateway_request.read(raw, allowed_model=caller.grant.model)
+        ask = model_request.read(raw, allowed_model=caller.grant.model)
         try:
             price = self._prices.of(ask.model)
         except UnknownPrice as unknown:
@@ -146,7 +146,7 @@ class Gateway:
         query = scope["query_string"].decode("latin-1")
         return Order(
             path=f"{caller.path}?{query}" if query else caller.path,
-            headers=gateway_headers.forwarded(scope["headers"], credential),
+            headers=hop_headers.forwarded(scope["headers"], credential),
             body=ask.body,
             price=price,
             estimate=budget.estimate(ask.sizes, price),

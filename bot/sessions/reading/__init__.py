@@ -16,13 +16,14 @@ from bot.github.types import Comment, Issue, Purpose
 from bot.material import Diff, Material, Said
 from bot.models import Spot, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions import environments, pictures, rereading, rulebook
-from bot.sessions.evidence import Evidence
-from bot.sessions.pictures import Album
+from bot.sessions import environments
 from bot.sessions.pinning import Start
+from bot.sessions.reading import pictures, rereading, rulebook
+from bot.sessions.reading.evidence import Evidence
+from bot.sessions.reading.pictures import Album
+from bot.sessions.reading.trust import Trust
 from bot.sessions.remote import remote_access
 from bot.sessions.services import Services
-from bot.sessions.trust import Trust
 from bot.store import sessions
 from bot.store.sessions import Turn
 

@@ -13,8 +13,8 @@ from bot.github.checks import Job, Result
 from bot.github.client import Installation
 from bot.material import Log
 from bot.models import Outcome, Thread
-from bot.sessions import failing
 from bot.sessions.moves import End
+from bot.sessions.reading import failing
 from bot.sessions.services import Services
 from bot.store import ci, sessions
 from bot.store.ci import Attempt

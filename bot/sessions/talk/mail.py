@@ -6,7 +6,8 @@ import contextlib
 
 from bot import prompt
 from bot.errors import GitHubRefused
-from bot.sessions import answering, enclosures, trust
+from bot.sessions.pulls import answering
+from bot.sessions.reading import enclosures, trust
 from bot.sessions.services import Services
 from bot.store import messages, sessions
 from bot.store.messages import Message

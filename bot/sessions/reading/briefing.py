@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot import verification
-from bot.sessions.forgetting import REFUSED
+from bot.sessions.memory.forgetting import REFUSED
 from bot.store.sessions import Turn
 from bot.text.characters import plain
 from bot.verification import Check

@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from bot.git.pack import Had, RepositoryPack
 from bot.git.quarantine import Quarantine
-from bot.sessions import environments, growing, metering, warmth
+from bot.sessions import environments
+from bot.sessions.environments import growing, metering, warmth
 from bot.sessions.services import Services
 from bot.store import environments as rows
 from bot.store import sessions

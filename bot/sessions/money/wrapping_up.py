@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bot.sessions import exhaustion
+from bot.sessions.money import exhaustion
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn

@@ -6,9 +6,9 @@ from bot.errors import UserError
 from bot.git.merges import Joined
 from bot.github.types import Purpose
 from bot.models import Outcome
-from bot.sessions.evidence import Evidence
 from bot.sessions.moves import End
 from bot.sessions.pinning import Start
+from bot.sessions.reading.evidence import Evidence
 from bot.sessions.remote import JOINED_DEPTH, remote_access
 from bot.sessions.services import Services
 from bot.store import sessions

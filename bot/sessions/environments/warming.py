@@ -7,7 +7,7 @@ import logging
 
 from bot.errors import BotError
 from bot.git.errors import MirrorLost
-from bot.sessions import warmth
+from bot.sessions.environments import warmth
 from bot.sessions.services import Services
 from bot.store import snapshots
 from bot.store.snapshots import Snapshot

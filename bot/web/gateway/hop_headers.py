@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from bot.settings import Secret
-from bot.web.gateway_errors import Refusal
+from bot.web.gateway.errors import Refusal
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import msgspec
 
 from bot.models import Usage
-from bot.sessions.budget import BYTES_PER_TOKEN
-from bot.sessions.prices import Consumption
+from bot.sessions.money.budget import BYTES_PER_TOKEN
+from bot.sessions.money.prices import Consumption
 
 MAX_EVENT_BYTES = 8 << 20
 

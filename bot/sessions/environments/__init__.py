@@ -10,7 +10,7 @@ from dataclasses import replace
 from bot import repo_config
 from bot.errors import EnvironmentUnavailable
 from bot.models import Step
-from bot.sessions import hosts, metering
+from bot.sessions.environments import hosts, metering
 from bot.sessions.services import Services
 from bot.store import environments as rows
 from bot.store import machines, sessions, snapshots

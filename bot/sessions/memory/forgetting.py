@@ -7,7 +7,7 @@ import uuid
 
 from bot.live.state import LiveState
 from bot.models import Step
-from bot.sessions import transcripts
+from bot.sessions.memory import transcripts
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
 from bot.store import sessions

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bot import verification
-from bot.sessions import metering, outputs
+from bot.sessions.checks import outputs
+from bot.sessions.environments import metering
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn

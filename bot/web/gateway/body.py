@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope
 
-from bot.web.gateway_errors import Refusal
+from bot.web.gateway.errors import Refusal
 
 MAX_BODY_BYTES = 32 << 20
 MOST_OF_ONE = 96 << 20

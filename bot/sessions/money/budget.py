@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bot.sessions.prices import IN_THE_US, MILLION, WEB_SEARCH_USD, Price
+from bot.sessions.money.prices import IN_THE_US, MILLION, WEB_SEARCH_USD, Price
 
 OUTPUT_BLOCK = 8_000
 """Output tokens that are reserved at a time; a longer answer reserves again while it streams."""

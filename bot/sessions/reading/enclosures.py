@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot import prompt
 from bot.errors import GitHubRefused
-from bot.sessions import pictures
+from bot.sessions.reading import pictures
 from bot.sessions.services import Services
 from bot.store.messages import Message
 from bot.store.sessions import Turn

@@ -1,0 +1,1 @@
+"""What a reviewing agent has found, on its way to one review."""
