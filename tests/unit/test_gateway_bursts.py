@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.web.gateway.bursts import Bursts
+from bot.web.gateway.bursts import MOST_BYTES, Bursts
 
 
 async def everything(bursts: Bursts) -> list[bytes]:
@@ -66,7 +66,7 @@ async def test_a_sender_that_is_too_fast_waits_and_nothing_is_lost() -> None:
 
     async with Bursts(pieces()) as bursts:
         first = await bursts.next()
-        assert len(first) < bursts.MOST_BYTES + len(piece)
+        assert len(first) < MOST_BYTES + len(piece)
         assert sent < 100
         assert first + b"".join(await everything(bursts)) == piece * 100
 
