@@ -135,6 +135,11 @@ FROM ci_watches WHERE repo_id = :repo_id AND number = :number AND off_by IS NULL
     AND ci_attempts.round = ci_watches.round AND ci_attempts.sha = ci_watches.sha
     AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.source = ci_attempts.source))
 """
+_TAKEN_BACK = """
+SELECT 1 AS found FROM ci_attempts JOIN ci_watches
+ON ci_watches.repo_id = ci_attempts.repo_id AND ci_watches.number = ci_attempts.number
+WHERE ci_attempts.source = :source AND (ci_watches.off_by IS NOT NULL OR ci_watches.round <> ci_attempts.round)
+"""
 _SAME = "WHERE repo_id = :repo_id AND number = :number AND round = :round AND sha = :sha"
 
 
@@ -292,6 +297,11 @@ async def attempt(store: Store, source: str) -> Attempt | None:
     sql = "SELECT *, NULL AS outcome, NULL AS commit_sha FROM ci_attempts WHERE source = :source"
     row = await store.read(lambda db: one(db, sql, source=source))
     return Attempt.of(row) if row else None
+
+
+def was_taken_back(db: Database, source: str) -> bool:
+    """Whether it is an attempt of a round that is over: somebody has switched it off, or begun another one."""
+    return one(db, _TAKEN_BACK, source=source) is not None
 
 
 async def moved(store: Store, source: str) -> None:
