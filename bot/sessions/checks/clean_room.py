@@ -73,7 +73,8 @@ async def _end_left(services: Services, turn: Turn) -> None:
 
 async def _created(services: Services, turn: Turn, snapshot: Snapshot | None) -> EnvironmentPrimitives:
     spec = await environments.spec_of(services, turn)
-    spec = replace(spec, labels={**spec.labels, "purpose": rows.Purpose.CHECKS.value})
+    # Before sessions that are only to begin: this one is nearly done, and then gives back two places.
+    spec = replace(spec, labels={**spec.labels, "purpose": rows.Purpose.CHECKS.value}, ahead=True)
     async with services.environment_locks.of(turn.key.session):
         row = await rows.take_for_checks(services.store, turn.key)
     try:
