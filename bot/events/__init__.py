@@ -24,6 +24,7 @@ SUBSCRIBED_EVENTS = frozenset(
         "pull_request",
         "pull_request_review",
         "pull_request_review_comment",
+        "status",
     )
 )
 """The same list as in app.yml."""
@@ -262,8 +263,8 @@ def decode(name: str, body: bytes | str, *, delivery: DeliveryId, now: float) ->
             return _access(name, body, delivery)
         if name in AUTOMATIC_EVENTS:
             return _installation(name, body, delivery)
-        if name == "check_run":
-            return checks.decode(body, delivery) or Ignored(delivery, _NO_CHECK)
+        if name in checks.EVENTS:
+            return checks.decode(name, body, delivery) or Ignored(delivery, _NO_CHECK)
         if name in SUBSCRIBED_EVENTS:
             return _of_thread(name, body, delivery, now)
     except msgspec.ValidationError as error:
