@@ -45,7 +45,12 @@ async def opened(
     try:
         snapshot = await warmth.found(services, turn, (await sessions.session(services.store, turn.key.session)).thread)
         environment = ExecutionEnvironment(await _created(services, turn, snapshot), services.agent)
-        await _brought_in(services, turn, environment, (quarantine, commit), snapshot)
+        try:
+            await _bring_in(services, turn, environment, (quarantine, commit), snapshot)
+        except (EnvironmentGone, EnvironmentBusy, KeyRefused):
+            raise
+        except SandboxError as error:
+            raise NotToBeHad(str(error)) from error
         yield environment
     finally:
         await leave(services, turn)
@@ -87,21 +92,6 @@ async def _created(services: Services, turn: Turn, snapshot: Snapshot | None) ->
     await services.ways.open(row.id, None if spec.egress is None else frozenset(spec.egress))
     await metering.look(services.store, turn.key, primitives)
     return primitives
-
-
-async def _brought_in(
-    services: Services,
-    turn: Turn,
-    environment: ExecutionEnvironment,
-    source: tuple[Quarantine, str],
-    snapshot: Snapshot | None,
-) -> None:
-    try:
-        await _bring_in(services, turn, environment, source, snapshot)
-    except (EnvironmentGone, EnvironmentBusy, KeyRefused):
-        raise
-    except SandboxError as error:
-        raise NotToBeHad(str(error)) from error
 
 
 async def _bring_in(
