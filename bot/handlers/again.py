@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bot.commands import Continue, Retry
+from bot.commands.kinds import Continue, Retry
 from bot.commands.options import NO_OPTIONS
-from bot.events import Remark
+from bot.events.remarks import Remark
 from bot.funds import Means
 from bot.handlers import money, start
 from bot.handlers.desk import Desk

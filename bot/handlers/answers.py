@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.commands import Approve, Deny, word_of
+from bot.commands.kinds import Approve, Deny, word_of
 from bot.commands.options import NO_OPTIONS
-from bot.events import Remark
+from bot.events.remarks import Remark
 from bot.handlers import forks, money, start
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
@@ -17,7 +17,7 @@ from bot.prompt import carry_out, go_on_with
 from bot.store import approvals, sessions
 from bot.store.approvals import Answer, Approval, Kind, Scope, Standing
 from bot.store.sessions import Turn
-from bot.words import on_forks, replies
+from bot.words import on_approvals, on_forks
 
 LATE = (Standing.OPEN, Standing.EXPIRED)
 """A question of an agent that no longer waits can still be answered: the yes begins the next turn."""
@@ -53,7 +53,9 @@ async def handle(command: Approve | Deny, remark: Remark, desk: Desk) -> Noted:
     counts = await approvals.answer(desk.store, approval.id, given)
     approval = await approvals.get(desk.store, approval.id) or approval
     if not counts:
-        return await _refuse(replies.answered_already(approval.id, approval.state, approval.answered_by), remark, desk)
+        return await _refuse(
+            on_approvals.answered_already(approval.id, approval.state, approval.answered_by), remark, desk
+        )
     turn = await sessions.turn(desk.store, approval.key)
     desk.poke(turn.key)
     await desk.show_anew(turn.key)
@@ -68,7 +70,7 @@ async def handle(command: Approve | Deny, remark: Remark, desk: Desk) -> Noted:
 def _follows(command: Approve, approval: Approval, turn: Turn) -> Wish | None:
     """What a yes begins; nothing where the agent still waits for it."""
     if approval.kind is Kind.PUSH:
-        return Wish("release", replies.let_go(approval.id), NO_OPTIONS, approval=approval.id)
+        return Wish("release", on_approvals.let_go(approval.id), NO_OPTIONS, approval=approval.id)
     if approval.sha is not None:
         return Wish("adopt", f"make the work on {approval.sha} a branch here", NO_OPTIONS, approval=approval.id)
     if approval.kind is Kind.PLAN:
@@ -90,7 +92,7 @@ async def _if_it_has_ended(approval: Approval, desk: Desk) -> Wish:
 async def _pass_on(reason: str, remark: Remark, desk: Desk) -> None:
     """Words below a no are for the agent that waits for it; where none does, a no begins nothing, and that is said."""
     if await start.steer(Wish("run", reason, NO_OPTIONS), remark, desk) is None:
-        await desk.reply(remark, replies.words_below_a_no(desk.settings.command))
+        await desk.reply(remark, on_approvals.words_below_a_no(desk.settings.command))
 
 
 async def _meant(command: Approve | Deny, remark: Remark, desk: Desk) -> _Found:
@@ -107,7 +109,7 @@ async def _meant(command: Approve | Deny, remark: Remark, desk: Desk) -> _Found:
         named = [one for one in known if one.id == approval_id]
         if named:
             return _named_only(command, named[0], desk)
-        return _Found(None, replies.no_such_approval(approval_id))
+        return _Found(None, on_approvals.no_such_approval(approval_id))
     waiting = [one for one in known if one.state is Standing.OPEN]
     if not waiting and latest is not None and latest.state is TurnState.DONE:
         waiting = answerable([one for one in known if one.key == latest.key])
@@ -115,8 +117,8 @@ async def _meant(command: Approve | Deny, remark: Remark, desk: Desk) -> _Found:
     if len(waiting) == 1:
         return _named_only(command, waiting[0], desk)
     if not waiting:
-        return _Found(None, replies.nothing_waits(desk.settings.command))
-    return _Found(None, replies.several_wait([one.id for one in waiting], word_of(command), desk.settings.command))
+        return _Found(None, on_approvals.nothing_waits(desk.settings.command))
+    return _Found(None, on_approvals.several_wait([one.id for one in waiting], word_of(command), desk.settings.command))
 
 
 def _named_only(command: Approve | Deny, one: Approval, desk: Desk) -> _Found:

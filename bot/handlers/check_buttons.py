@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from bot.commands import Retry
+from bot.commands.kinds import Retry
 from bot.errors import StoreError
-from bot.events import ButtonPressed
 from bot.events.checks import CheckAsked
+from bot.events.remarks import ButtonPressed
 from bot.handlers import again, stop
 from bot.handlers.desk import Desk
 from bot.handlers.triggers import Judge

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bot.commands import FixCi, Run
+from bot.commands.kinds import FixCi, Run
 from bot.commands.options import NO_OPTIONS
-from bot.events import Remark
 from bot.events.checks import CheckEnded
+from bot.events.remarks import Remark
 from bot.handlers import start, stop
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish

@@ -6,10 +6,9 @@ import asyncio
 import logging
 from dataclasses import dataclass, replace
 
-from bot import events
 from bot.commands.options import NO_OPTIONS
 from bot.errors import BotError, GitHubRefused, TransientError
-from bot.events import Remark
+from bot.events.remarks import Remark, standing
 from bot.github import checks
 from bot.github.types import Pull
 from bot.handlers import start
@@ -247,7 +246,7 @@ class _Round:
             created_at=at,
             comment_id=wish.comment_id if wish else None,
             via_app=None,
-            thread_sha256=wish.thread_sha256 if wish and wish.thread_sha256 else events.standing(pull.title, pull.body),
+            thread_sha256=wish.thread_sha256 if wish and wish.thread_sha256 else standing(pull.title, pull.body),
             key=watch.source,
         )
 

@@ -9,12 +9,12 @@ from bot.errors import GitHubRefused
 from bot.handlers.desk import Desk
 from bot.store import approvals, sessions
 from bot.store.approvals import Approval, Kind
-from bot.words import replies
+from bot.words import on_approvals
 
 log = logging.getLogger(__name__)
 
 
-_WORDS = {Kind.PLAN: replies.plan_expired, Kind.PUSH: replies.push_expired}
+_WORDS = {Kind.PLAN: on_approvals.plan_expired, Kind.PUSH: on_approvals.push_expired}
 
 
 async def look(desk: Desk) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bot.events import Remark, ReviewWanted
+from bot.events.remarks import Remark, ReviewWanted
 from bot.handlers.desk import Desk
 from bot.store import approvals, sessions
 from bot.store.approvals import Approval, Standing

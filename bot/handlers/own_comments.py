@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.events import BoxTicked, CommentDeleted, CommentEdited
+from bot.events.remarks import BoxTicked, CommentDeleted, CommentEdited
 from bot.handlers import remarks
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, ignored, refused
@@ -11,7 +11,7 @@ from bot.live.boxes import Box
 from bot.models import TurnKey, TurnState
 from bot.store import comments, sessions
 from bot.store.comments import LiveComment
-from bot.words import replies
+from bot.words import on_approvals
 
 MOST_RESTORED = 5
 """After so many changes by bots the comment is left as the last of them wrote it: two machines must not take turns."""
@@ -73,7 +73,7 @@ async def _carry_out(found: list[Box], remark: CommentEdited, desk: Desk) -> Not
     unclear = _tick(Box("", " ".join(one.command for one in found)), remark, desk)
     if not (decision := await remarks.judge(unclear, desk)).allowed:
         return refused(decision.reason)
-    sentence = replies.several_ticked([one.label for one in found])
+    sentence = on_approvals.several_ticked([one.label for one in found])
     await desk.reply(unclear, sentence)
     return refused(sentence)
 

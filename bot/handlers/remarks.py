@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from bot import commands, policy
-from bot.commands import (
+from bot.commands.kinds import (
     Approve,
     Ask,
     Command,
@@ -27,7 +27,7 @@ from bot.commands import (
     Why,
 )
 from bot.errors import CommandError, NotFound
-from bot.events import IssueOpened, Labeled, PullOpened, Remark, ReviewWanted
+from bot.events.remarks import IssueOpened, Labeled, PullOpened, Remark, ReviewWanted
 from bot.handlers import (
     again,
     answers,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bot.commands import Resolve
-from bot.events import Remark
+from bot.commands.kinds import Resolve
+from bot.events.remarks import Remark
 from bot.handlers import start
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish

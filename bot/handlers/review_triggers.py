@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.commands.options import NO_OPTIONS
-from bot.events import Labeled, PullOpened, Remark, ReviewWanted
+from bot.events.remarks import Labeled, PullOpened, Remark, ReviewWanted
 from bot.handlers import start
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from bot import account_settings, repo_config
 from bot.commands.options import NO_OPTIONS
 from bot.errors import BadRepoConfig
-from bot.events import IssueOpened, Labeled, Remark
+from bot.events.remarks import IssueOpened, Labeled, Remark
 from bot.handlers import start
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.commands.options import NO_OPTIONS
-from bot.events import Remark
+from bot.events.remarks import Remark
 from bot.handlers import start
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
