@@ -9,7 +9,7 @@ from bot.funds import Means
 from bot.handlers import money, start
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
-from bot.handlers.verdicts import Noted, refused
+from bot.handlers.verdicts import Noted
 from bot.models import Outcome, TurnState
 from bot.store import approvals, budgets, ci, sessions
 from bot.store.approvals import Standing
@@ -26,9 +26,9 @@ GOES_ON_AS = ("ask", "plan", "review", "resolve", ci.KIND)
 async def retry(command: Retry, remark: Remark, desk: Desk) -> Noted:
     last = await sessions.latest(desk.store, remark.thread)
     if last is None or last.source == remark.source:
-        return await _say(replies.nothing_to_repeat(), remark, desk)
+        return await desk.refuse(remark, replies.nothing_to_repeat())
     if last.state is not TurnState.DONE:
-        return await _say(replies.still_under_way(desk.settings.command), remark, desk)
+        return await desk.refuse(remark, replies.still_under_way(desk.settings.command))
     wish = Wish(last.kind, last.prompt, command.options, approval=last.approval)
     return await start.begin(start.anew(last, wish), remark, desk)
 
@@ -69,8 +69,3 @@ async def _checks_without_money(last: Turn, remark: Remark, desk: Desk) -> int |
 def _was_cut_short(last: Turn, remark: Remark) -> bool:
     """What it was doing goes on: a review that ran out of money ends as one, and does not begin to mend."""
     return last.outcome in CUT_SHORT and last.kind in GOES_ON_AS and last.number == remark.thread.number
-
-
-async def _say(sentence: str, remark: Remark, desk: Desk) -> Noted:
-    await desk.reply(remark, sentence)
-    return refused(sentence)

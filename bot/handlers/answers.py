@@ -10,7 +10,7 @@ from bot.events.remarks import Remark
 from bot.handlers import forks, money, start
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
-from bot.handlers.verdicts import Noted, acted, refused
+from bot.handlers.verdicts import Noted, acted
 from bot.live.asked import answerable
 from bot.models import TurnState
 from bot.prompt import carry_out, go_on_with
@@ -35,9 +35,9 @@ async def handle(command: Approve | Deny, remark: Remark, desk: Desk) -> Noted:
     found = await _meant(command, remark, desk)
     approval = found.approval
     if approval is None:
-        return await _refuse(found.sentence, remark, desk)
+        return await desk.refuse(remark, found.sentence)
     if approval.sha is not None and (void := await forks.void_now(approval, remark, desk)):
-        return await _refuse(void, remark, desk)
+        return await desk.refuse(remark, void)
     begins = approval.kind is Kind.PLAN or approval.state is Standing.EXPIRED
     if isinstance(command, Approve) and begins and (noted := await money.lacking(remark, desk)):
         return noted  # before it counts as answered: it can be said again when there is money
@@ -53,9 +53,8 @@ async def handle(command: Approve | Deny, remark: Remark, desk: Desk) -> Noted:
     counts = await approvals.answer(desk.store, approval.id, given)
     approval = await approvals.get(desk.store, approval.id) or approval
     if not counts:
-        return await _refuse(
-            on_approvals.answered_already(approval.id, approval.state, approval.answered_by), remark, desk
-        )
+        sentence = on_approvals.answered_already(approval.id, approval.state, approval.answered_by)
+        return await desk.refuse(remark, sentence)
     turn = await sessions.turn(desk.store, approval.key)
     desk.poke(turn.key)
     await desk.show_anew(turn.key)
@@ -126,8 +125,3 @@ def _named_only(command: Approve | Deny, one: Approval, desk: Desk) -> _Found:
     if one.sha is None or isinstance(command, Deny):
         return _Found(one)
     return _Found(None, on_forks.name_the_commit(one.sha, desk.settings.command))
-
-
-async def _refuse(sentence: str, remark: Remark, desk: Desk) -> Noted:
-    await desk.reply(remark, sentence)
-    return refused(sentence)

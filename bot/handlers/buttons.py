@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from bot.commands.kinds import Retry
 from bot.errors import NotAllowed
 from bot.events.remarks import Remark, standing
-from bot.handlers import again, remarks, stop
+from bot.handlers import again, permission, stop
 from bot.handlers.desk import Desk
 from bot.models import DeliveryId, Origin, Person, Thread, TurnState
 from bot.store import audit, sessions
@@ -50,7 +50,7 @@ async def press_retry(session: Session, person: Person, desk: Desk) -> str:
 
 
 async def _require(remark: PressedOnPage, desk: Desk) -> None:
-    decision = await remarks.judge(remark, desk)
+    decision = await permission.judge(remark, desk)
     if not decision.allowed:
         raise NotAllowed(f"Nothing was done: {decision.reason}.")
 

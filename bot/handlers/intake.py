@@ -133,7 +133,7 @@ class Intake:
             case CommentDeleted():
                 return await own_comments.deleted(event, self._desk)
             case CheckAsked():
-                return await check_buttons.handle(event, self._desk, remarks.judge)
+                return await check_buttons.handle(event, self._desk)
             case CheckEnded():
                 return await ci.ended(event, self._desk)
             case ThreadChanged():

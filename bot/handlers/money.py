@@ -31,9 +31,9 @@ async def lacking(remark: Remark, desk: Desk, extra_usd: float = 0.0) -> Noted |
     sentence = await _ceiling(remark, desk) or await _session(remark, desk, extra_usd)
     if sentence is None or await sessions.by_source(desk.store, remark.source):
         return None
-    if not (isinstance(remark, ReviewWanted) and remark.is_push):
-        await desk.reply(remark, sentence)
-    return refused(sentence)
+    if isinstance(remark, ReviewWanted) and remark.is_push:
+        return refused(sentence)
+    return await desk.refuse(remark, sentence)
 
 
 async def add(extra_usd: float, last: Turn, remark: Remark, desk: Desk, *, then: str = "") -> Noted:
@@ -42,8 +42,7 @@ async def add(extra_usd: float, last: Turn, remark: Remark, desk: Desk, *, then:
     granted = money.granted(extra_usd)
     if granted <= 0 and not await budgets.has_added(desk.store, remark.source):
         sentence = on_money.cannot_be_raised(money, desk.settings.command)
-        await desk.reply(remark, sentence)
-        return refused(sentence)
+        return await desk.refuse(remark, sentence)
     if await budgets.add(desk.store, last.key.session, Raise(remark.source, granted, remark.author.login)):
         money = money.after(granted)
     if last.state is TurnState.DONE:
