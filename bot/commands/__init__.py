@@ -63,6 +63,7 @@ _SHORT_COMMIT = re.compile(r"`?([0-9a-f]{7}|[0-9a-f]{9,11})`?[ \t]*(?=[\r\n]|\Z)
 _SOME_NAME = re.compile(r"(?=\S{0,199}\d)(\S{7,200})[ \t]*(?=[\r\n]|\Z)")
 """Nothing that could be answered, but meant as the name of it: no words of work are like that."""
 _CI = re.compile(r"ci(?=\s|\Z)[ \t]*", re.IGNORECASE)
+_STOP_CI = re.compile(r"ci[ \t]*(?=[\r\n]|\Z)", re.IGNORECASE)
 _EXTRA = re.compile(r"\+(\S*)[ \t]*")
 
 
@@ -150,21 +151,14 @@ def _resolve(text: _Text) -> Command | None:
 
 
 def _fix_ci(text: _Text) -> Command | None:
+    """Alone on its line, but for options: `fix ci caching in build.yml` is work, and so is `stop ci …`."""
     match = _CI.match(text.after)
-    return FixCi(*_with_options(text, match.end())) if match else None
+    below, options = take(text.after[match.end() :], text.options) if match else ("nothing", NO_OPTIONS)
+    return FixCi(_trim(below), options) if below[:1] in ("", "\r", "\n") else None
 
 
 def _stop_ci(text: _Text) -> Command | None:
-    """Alone on its line: `stop ci from running twice` is work."""
-    match = _CI.match(text.after)
-    if match is None or text.after[match.end() : match.end() + 1] not in ("", "\r", "\n"):
-        return None
-    return text.without_options(StopCi())
-
-
-def _with_options(text: _Text, at: int) -> tuple[str, Options]:
-    rest, options = take(text.after[at:], text.options)
-    return _trim(rest), options
+    return text.without_options(StopCi()) if _STOP_CI.match(text.after) else None
 
 
 def _continue(text: _Text) -> Command:
@@ -191,8 +185,8 @@ def _approve(text: _Text) -> Command | None:
     if match is None:
         _refuse_unknown_name(text)
         return None
-    plan = _unquoted(_trim(before_tail(text.after[match.end() :])))
-    return text.without_options(Approve(plan, _name(match), (match[3] or "once").lower()))
+    words = _unquoted(_trim(before_tail(text.after[match.end() :])))
+    return text.without_options(Approve(words, _name(match), (match[3] or "once").lower()))
 
 
 def _deny(text: _Text) -> Command | None:

@@ -25,8 +25,9 @@ FORMS = (
     Form("stop", "stop", "stops the turn that runs and keeps its work"),
     Form(
         "fix ci",
-        "fix ci …",
-        "mends the checks of the pull request that are red by what it changes, in three attempts at most",
+        "fix ci",
+        "mends the checks of the pull request that are red by what it changes, in three attempts at most; "
+        "words on what to try may stand on the lines below",
     ),
     Form("stop ci", "stop ci", "leaves the checks of the pull request alone, until the next `fix ci`"),
     Form("status", "status", "says what is going on"),

@@ -77,8 +77,8 @@ class Status:
 
 @dataclass(frozen=True)
 class Approve:
-    plan: str = ""
-    """The plan as the person edited it; empty: as it stands."""
+    words: str = ""
+    """What stands below: the plan as the person edited it, or something for the agent that goes on."""
     approval: str | None = None
     """The id of what is meant, or a commit of a fork; None: the only thing that waits."""
     scope: str = "once"

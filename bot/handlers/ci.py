@@ -36,7 +36,7 @@ async def asked(command: FixCi, remark: Remark, desk: Desk) -> Noted:
     """On an issue without a pull request these are words like any other: whatever they mean, it is work."""
     number = await pulls.meant(remark, desk)
     if number is None:
-        return await start.handle(Run(f"fix ci {command.prompt}".strip(), command.options), remark, desk)
+        return await start.handle(Run(f"fix ci\n{command.prompt}".strip(), command.options), remark, desk)
     if remark.closed_to_us:
         return refused(start.closed(remark.closed_to_us))
     thread = replace(remark.thread, number=number, is_pull=True)

@@ -70,6 +70,17 @@ def answered_already(approval_id: str, state: str, by: str | None) -> str:
     return f"{shown(approval_id)} was answered before: {state} by {person(by)}."
 
 
+def words_below_a_yes(command: str) -> str:
+    return (
+        "That is a yes, and it counts. The words below it were not passed on, since no agent works on what was "
+        f"approved: once it is through, `{command} …` with them is work."
+    )
+
+
+def plan_still_waits(approval_id: str, command: str) -> str:
+    return f"The plan still waits: `{command} approve {approval_id}` begins the work, `{command} deny` drops it."
+
+
 def plan_expired(approval_id: str, command: str) -> str:
     return (
         f"Nobody approved the plan {shown(approval_id)} in time, so it is no longer on offer. "

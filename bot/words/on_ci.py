@@ -125,7 +125,8 @@ def handed_over(
     rows += [
         "",
         "**What to do:** read the last of these logs and my commits, then push, or say what to try: "
-        f"`{command} fix ci …` with your words begins three attempts anew. `{command} undo` takes my last commit back, "
+        f"`{command} fix ci`, with your words on the lines below it, begins three attempts anew. "
+        f"`{command} undo` takes my last commit back, "
         f"`{command} stop ci` keeps me from these checks.",
     ]
     return "\n".join(rows)

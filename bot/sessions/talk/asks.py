@@ -50,7 +50,7 @@ class _Asking:
         self._services = services
         self._turn = turn
         self._environment = environment
-        self._people = turn.kind in (*WORK, "resolve") and repo_config.load(turn.config).permission == "ask"
+        self._people = turn.kind in WORK and repo_config.load(turn.config).permission == "ask"
         self._settled: set[str] = set()
         self._shown: set[str] = set()
 
