@@ -149,14 +149,14 @@ async def _die_in_the_middle(rig: Rig, key: TurnKey) -> None:
     token = await token_of(rig, key)
     asking = [asyncio.create_task(rig.ask(token, "[[scenario:slow]]" + "y" * 2_000)) for _ in range(20)]
     await rig.model.reached("never")
-    await rows.abandon_open(rig.store)
+    await spend.abandon_open(rig.store)
     await rows.revoke(rig.store, key)
     await asyncio.gather(*asking)
 
 
 async def _holds(rig: Rig, session: SessionId, limit: float) -> None:
     largest = await rig.store.read(lambda db: many(db, "SELECT MAX(reserved_usd) AS usd FROM spend"))
-    spent = (await rows.session_cost(rig.store, session)).usd
+    spent = (await spend.session_cost(rig.store, session)).usd
     assert spent <= limit + largest[0]["usd"] + 1e-12
 
 
@@ -168,8 +168,8 @@ async def _agree(rig: Rig, session: SessionId) -> None:
     sums = [cost.usd for cost in await spend.in_windows(rig.store, payers, windows.windows(rig.time.now)) if cost]
     assert len(sums) == 6
     account = await budgets.account(rig.store, session)
-    turns = [(await rows.turn_cost(rig.store, TurnKey(session, n))).usd for n in (1, 2)]
-    sums += [account.spent_usd, (await rows.session_cost(rig.store, session)).usd, sum(turns)]
+    turns = [(await spend.turn_cost(rig.store, TurnKey(session, n))).usd for n in (1, 2)]
+    sums += [account.spent_usd, (await spend.session_cost(rig.store, session)).usd, sum(turns)]
     for by in spending.GROUPS:
         sums.append(sum(row["cost_usd"] for row in await spending.summed(rig.store, by, 0.0)))
     assert sums == pytest.approx([ledger] * len(sums), abs=1e-12)

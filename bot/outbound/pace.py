@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from bot.errors import GitHubUnavailable
-from bot.models import InstallationId
+from bot.models import InstallationId, Thread
 
 
 class Pace:
@@ -20,8 +20,9 @@ class Pace:
         self._paused_until: dict[InstallationId, float] = {}
 
     @asynccontextmanager
-    async def turn(self, installation: InstallationId) -> AsyncIterator[None]:
+    async def turn(self, thread: Thread) -> AsyncIterator[None]:
         """Wait for the changes before this one; GitHubUnavailable with the time to wait during a pause."""
+        installation = thread.installation
         async with self._writing.setdefault(installation, asyncio.Lock()):
             wait = self.pause(installation)
             if wait > 0:

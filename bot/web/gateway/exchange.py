@@ -14,7 +14,7 @@ from bot.models import Usage
 from bot.sessions.money import prices
 from bot.sessions.money.budget import Estimate
 from bot.sessions.money.prices import Price
-from bot.store.gateway import Settlement
+from bot.store.spend import Settlement
 from bot.web.gateway import errors, hop_headers
 from bot.web.gateway.bursts import Bursts
 from bot.web.gateway.stream import Meter, OversizedEvent
