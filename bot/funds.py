@@ -36,6 +36,16 @@ class Terms:
 
 
 @dataclass(frozen=True)
+class Raise:
+    """So many dollars more, as far as the operator's terms allow, and who said so."""
+
+    source: str
+    asked_usd: float
+    login: str
+    terms: Terms
+
+
+@dataclass(frozen=True)
 class Account:
     """What is stored of one session; `reserved_usd` is what requests under way may still cost."""
 
