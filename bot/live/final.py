@@ -120,8 +120,7 @@ def _checks_failed(view: View, outcome: Outcome) -> bool:
 
 
 def _work_fails(view: View, outcome: Outcome) -> bool:
-    """By what was changed: what fails on the base too is told below, and is no reason to doubt it."""
-    return _checks_failed(view, outcome) and any(one.is_ours for one in verification.load(view.verified))
+    return _checks_failed(view, outcome) and verification.work_fails(view.verified)
 
 
 def _meter(view: View) -> str:
