@@ -7,10 +7,9 @@ import pytest
 from bot.simulation.anthropic import Call, Say, Script
 from bot.simulation.github import gitstore
 from bot.simulation.github.state import Pull
-from tests.test_pulls_publish_held import does
+from tests.pull_world import CONFIG, does
 from tests.world import World
 
-CONFIG = ".github/forgehand.yml"
 TEMPLATE = "<!-- hello -->\n## Description\n\n## Checklist\n\n- [ ] I ran the tests\n- [x] I read the rules\n"
 
 

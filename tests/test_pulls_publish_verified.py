@@ -8,11 +8,9 @@ from bot.simulation import faults
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github import Fault, gitstore
 from bot.simulation.github.gitstore import refs
-from tests.test_pulls import live, parents, pull_of, write
-from tests.test_pulls_publish_held import WORKFLOW, WRITE, does, permit
+from tests.pull_world import CONFIG, WORKFLOW, WRITE, begun, does, live, parents, permit
 from tests.world import World
 
-CONFIG = ".github/forgehand.yml"
 SIGNED = ("- Commits must have verified signatures.",)
 
 
@@ -179,11 +177,8 @@ async def test_pulls_work_put_on_top_whose_answer_was_lost_is_recognised_and_not
         world.github.commit(world.repo, "feature", {"later.txt": "3\n"}, by="alice")
 
     world.github.commit(world.repo, "main", {CONFIG: "commits: verified\n"}, by="alice")
-    world.model.default(write("new.txt", "one", held="work"))
     async with world.bot():
-        pull = pull_of(world)
-        world.say("/claude write it", on=pull)
-        await world.model.reached("work", timeout=30)
+        pull = await begun(world)
         theirs = world.github.commit(world.repo, "feature", {"theirs.txt": "2\n"}, by="alice")
         world.github.faults.add(Fault("PATCH /repos/*/git/refs/*", "lose", times=1, on_hit=pushed_since))
         world.model.release("work")

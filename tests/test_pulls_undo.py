@@ -7,9 +7,8 @@ import shutil
 import pytest
 
 from bot.simulation.anthropic import Say, Script
-from bot.simulation.faults import Call
 from bot.simulation.github import Fault
-from tests.test_pulls import CONFIG, live, parents, pull_of, write
+from tests.pull_world import CONFIG, begun, live, loses_the_push, parents, pull_of, write
 from tests.test_pulls_resolve import SOLVE, conflicting
 from tests.world import World
 
@@ -20,11 +19,8 @@ async def test_what_was_saved_and_went_along_with_the_push_is_taken_back_with_it
 ) -> None:
     if config is not None:
         world.github.commit(world.repo, "main", {CONFIG: config}, by="alice")
-    world.model.default(write("new.txt", "one", held="work"))
     async with world.bot():
-        pull = pull_of(world)
-        world.say("/claude write it", on=pull)
-        await world.model.reached("work", timeout=30)
+        pull = await begun(world)
         world.say("/claude stop", on=pull)
         assert await world.outcome(on=pull) == "stopped", live(world, pull)
         world.model.default(write("more.txt", "two"))
@@ -52,19 +48,13 @@ async def test_a_merge_is_taken_back_also_where_the_cached_repository_was_lost(w
 
 @pytest.mark.acceptance("B07")
 async def test_a_lost_answer_to_an_undo_is_recognised_under_what_others_pushed_since(world: World) -> None:
-    def pushed_since(_: Call) -> None:
-        if lost.hits == 1:
-            world.github.commit(world.repo, "feature", {"later.txt": "3\n"}, by="alice")
-
-    # git's own second try is the second to strike.
-    lost = Fault("POST */git-receive-pack", "lose", times=2, on_hit=pushed_since)
     world.model.default(write("new.txt", "one"))
     async with world.bot():
         pull = pull_of(world)
         world.say("/claude write it", on=pull)
         assert await world.outcome(on=pull) == "pushed", live(world, pull)
         ours = pull.head_sha
-        world.github.faults.add(lost)
+        loses_the_push(world)
         world.say("/claude undo", on=pull)
         assert await world.outcome(2, on=pull) == "pushed", live(world, pull)
     [undone] = parents(world, pull.head_sha)

@@ -29,7 +29,7 @@ async def land(work: Work, branch: str, purpose: Purpose) -> str:
     temporary = f"refs/forgehand/signing/{work.turn.key.session}-{work.turn.key.n}"
     try:
         known = await signed.of(work.services.store, work.session.id, work.commit)
-        if known is None or await _stands(work, branch) != known:
+        if known is None or await on_branch.stands(work, branch) != known:
             known = await _moved(work, branch, purpose, temporary)
     except (PushRefused, PushRaced):
         await _drop(work, temporary)
@@ -40,7 +40,7 @@ async def land(work: Work, branch: str, purpose: Purpose) -> str:
 
 async def _moved(work: Work, branch: str, purpose: Purpose, temporary: str) -> str:
     expected, facts = work.turn.tip_sha, await work.quarantine.facts(work.commit)
-    if (actual := await _stands(work, branch)) != expected:
+    if (actual := await on_branch.stands(work, branch)) != expected:
         return await _begun(work, branch, purpose, facts, actual)
     access = await remote_access(work.services, work.session.thread, purpose)
     if expected is None:
@@ -74,15 +74,10 @@ async def _set(work: Work, branch: str, sha: str, purpose: Purpose) -> None:
     try:
         await work.services.outbound.commits.set_branch(work.session.thread, purpose, branch, sha, new=expected is None)
     except GitHubRefused as refused:
-        if (actual := await _stands(work, branch)) not in (sha, expected):
+        if (actual := await on_branch.stands(work, branch)) not in (sha, expected):
             raise PushRaced(branch, actual) from None
         if actual != sha:
             raise remote.refusal(refused.message, "") from None
-
-
-async def _stands(work: Work, branch: str) -> str | None:
-    reads = work.services.github.installation(work.session.installation_id)
-    return await reads.branch_sha(work.session.thread.repo, branch)
 
 
 async def _signed(work: Work, purpose: Purpose) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from bot import publications
 from bot.errors import GitHubRefused
-from bot.git.commits import Author
 from bot.git.errors import PushRaced, PushRefused, Refusal
 from bot.git.quarantine import Quarantine
 from bot.models import Outcome, TurnKey
 from bot.outbound import TextKind
 from bot.sessions.moves import End, Move
-from bot.sessions.publishing import holding, judging, landing, refusals, replaying, saving
+from bot.sessions.publishing import committing, holding, judging, landing, refusals, replaying, saving
 from bot.sessions.publishing.work import Work
 from bot.sessions.services import Services
 from bot.store import sessions
@@ -28,12 +27,8 @@ async def take_back(services: Services, turn: Turn, session: Session) -> Move:
         tree = await quarantine.reverted(undone.commit_sha, before, turn.tip_sha) if before else None
         if tree is None:
             return End(Outcome.REFUSED, endings.does_not_revert(session.branch, undone.n))
-        bot = await services.github.identity()
-        message = services.outbound.text(
-            TextKind.COMMIT, publications.undo_message(turn, undone.key, undone.commit_sha)
-        )
-        author = Author(bot.bot_login, bot.bot_email)
-        commit = await quarantine.commit(tree, [turn.tip_sha], message, author, int(turn.created_at))
+        words = publications.undo_message(turn, undone.key, undone.commit_sha)
+        commit = await committing.made(services, turn, quarantine, tree, [turn.tip_sha], words)
         work = Work(services, turn, session, quarantine, commit)
         if (forbidden := await judging.not_allowed(work)) is not None:
             return End(Outcome.REFUSED, forbidden)

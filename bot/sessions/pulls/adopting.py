@@ -14,7 +14,7 @@ from bot.git.errors import PushRaced, PushRefused, RefMissing
 from bot.github.types import Purpose
 from bot.models import Outcome, Step, TurnKey
 from bot.outbound import TextKind
-from bot.sessions import keeping
+from bot.sessions import configuring, keeping
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publishing import committing, judging, landing, opening
 from bot.sessions.publishing.work import Work
@@ -31,17 +31,13 @@ async def prepare(services: Services, turn: Turn) -> Move:
     if worked is None or not await asyncio.to_thread(keeping.path(services, worked).is_file):
         return End(Outcome.REFUSED, on_forks.gone(services.settings.command))
     session = await sessions.session(services.store, turn.key.session)
-    reads = services.github.installation(session.installation_id)
-    raw = await reads.file(session.thread.repo, repo_config.PATH, session.default_branch)
-    config = repo_config.dump(repo_config.parse(raw))
+    config = repo_config.dump(await configuring.read(services, session))
     return To(Step.PUBLISH, {"base": worked.base, "base_sha": worked.base_sha, "config": config})
 
 
 async def publish(services: Services, turn: Turn, session: Session) -> Move:
     worked = await _worked(services, turn)
     assert worked is not None and worked.base_sha is not None
-    if turn.outcome is not None:
-        return End(turn.outcome, turn.detail or "")
     if (moved := await _moved(services, worked, session)) is not None:
         return End(Outcome.REFUSED, moved)
     async with services.cache.quarantine(session.repo_id) as quarantine:
