@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bot.simulation import faults
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github import Fault
@@ -41,6 +43,23 @@ async def begun(world: World, name: str = "new.txt", words: str = "one") -> Pull
 def permit(world: World) -> None:
     """As its owner does at GitHub, and the account's owner accepts."""
     world.app.permissions["workflows"] = world.installation.permissions["workflows"] = "write"
+
+
+def forbid(world: World) -> None:
+    for permissions in (world.app.permissions, world.installation.permissions):
+        permissions.pop("workflows")
+
+
+def cut_off_after_the_push(world: World, meanwhile: Callable[[], None]) -> None:
+    """The next push arrives; nothing more is heard of it, nor can it be looked for, until the step is begun anew."""
+
+    def struck(_: faults.Call) -> None:
+        if lost.hits == 1:
+            meanwhile()
+            world.github.faults.add(Fault("GET */info/refs*", "fail", status=503, times=1))
+
+    # git's own second try is the second to strike.
+    lost = world.github.faults.add(Fault("POST */git-receive-pack", "lose", times=2, on_hit=struck))
 
 
 def loses_the_push(world: World) -> Fault:

@@ -10,7 +10,7 @@ import pytest
 
 from bot.simulation.github import Fault
 from bot.simulation.github.state import Pull
-from tests.pull_world import begun, live, loses_the_push, parents, pull_of, rescued, write
+from tests.pull_world import begun, cut_off_after_the_push, live, loses_the_push, parents, pull_of, rescued, write
 from tests.test_faults import until
 from tests.world import World
 
@@ -173,3 +173,22 @@ async def test_a_lost_answer_is_recognised_also_under_what_others_pushed_since(w
     [ours] = parents(world, pull.head_sha)
     assert parents(world, ours) == [below] and world.repo.file(ours, "new.txt") == b"one\n"
     assert world.repo.branches().keys() == {"main", "feature"} and not rescued(world)
+
+
+@pytest.mark.acceptance("B07")
+@pytest.mark.parametrize("head_goes", [False, True])
+async def test_a_pull_request_that_is_merged_right_after_the_push_has_it(world: World, head_goes: bool) -> None:
+    def merged() -> None:
+        merge(world, pull)
+        if head_goes:
+            delete_head(world, pull)
+
+    world.app.events.remove("pull_request")
+    async with world.bot():
+        pull = await begun(world)
+        theirs = world.github.commit(world.repo, "feature", {"theirs.txt": "2\n"}, by="alice")
+        cut_off_after_the_push(world, merged)
+        world.model.release("work")
+        assert await world.outcome(on=pull) == "pushed", live(world, pull)
+    assert "was merged since" in live(world, pull) and not rescued(world)
+    assert parents(world, pull.head_sha) == [theirs] and world.repo.file("main", "new.txt") == b"one\n"

@@ -122,26 +122,42 @@ async def test_pulls_none_for_work_that_changes_nothing(world: World, command: s
 
 
 @pytest.mark.acceptance("E08")
-@pytest.mark.parametrize(
-    ("command", "name"),
-    [
-        ("ln -s /etc/passwd link", "link"),
-        ("ln -s ../../outside link", "link"),
-        ("ln -s .git/config link", "link"),
-        ("ln -s b a && ln -s a b", "a"),
-        ("touch $'new\\nline'", "its name holds a control character"),
-        ("touch 'back\\slash'", "back"),
-        ("touch 'dot.'", "dot."),
-        ("touch Shop.py; ls", "Shop.py"),
-    ],
-)
-async def test_pulls_none_with_a_name_or_link_that_is_a_trap(world: World, command: str, name: str) -> None:
+async def test_pulls_what_git_does_not_take_is_named_with_the_reason(world: World) -> None:
+    async with world.bot():
+        world.model.default(does("mkdir -p 'a/git~1' .GIT && echo x > 'a/git~1/x' && echo x > .GIT/y"))
+        world.say("/claude fix this")
+        assert await world.outcome() == "no_change", world.replies()[0].body
+        world.model.default(does("mkdir empty && git -C empty init -q && echo x > a.txt"))
+        world.say("/claude fix that")
+        assert await world.outcome(2) == "pull_request", world.replies()[-1].body
+    for path in (".GIT/y", "a/git~1/x"):
+        assert f"- `{path}`: its name stands for git's own folder" in world.replies()[0].body, world.replies()[0].body
+    assert "- `empty/`: git cannot read it" in world.replies()[-1].body
+    assert world.repo.file(world.pulls()[0].head, "a.txt") == b"x\n"
+
+
+TRAPS = {
+    "ln -s /etc/passwd absolute": "`absolute`: it is a link to an absolute path",
+    "ln -s ../../outside out": "`out`: it is a link that leaves the repository",
+    "ln -s .git/config config": "`config`: it is a link into git's own folder",
+    "ln -s b a && ln -s a b": "`a`: it is a link that leads back to itself",
+    "touch $'new\\nline'": "its name holds a control character",
+    "touch 'back\\slash'": "its name holds a character that is a separator",
+    "touch 'dot.'": "`dot.`: its name ends in a dot",
+    "touch Shop.py": "`Shop.py`: on some systems it is the same as `shop.py`",
+}
+
+
+@pytest.mark.acceptance("E08")
+async def test_pulls_none_with_a_name_or_link_that_is_a_trap(world: World) -> None:
+    """Each is held by itself, and named with its reason."""
     world.github.commit(world.repo, "main", {"shop.py": "x"}, by="alice")
-    world.model.default(does(command))
+    world.model.default(does("; ".join(TRAPS)))
     async with world.bot():
         world.say("/claude fix this")
         assert await world.outcome() == "refused", world.replies()[0].body
-    assert name in world.replies()[0].body
+    [live] = [one.body for one in world.replies()]
+    assert [words for words in TRAPS.values() if words not in live] == [], live
     assert world.repo.branches().keys() == {"main"} and not world.pulls()
 
 

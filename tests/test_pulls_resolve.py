@@ -88,7 +88,7 @@ async def test_a_file_that_one_side_deleted_may_stay_as_it_is(world: World) -> N
 
 
 async def test_without_a_conflict_no_model_is_asked(world: World) -> None:
-    world.github.commit(world.repo, "main", {CONFIG: "checks:\n  - 'true'\n"}, by="alice")
+    world.github.commit(world.repo, "main", {CONFIG: "checks:\n  - test ! -e bad.txt\n"}, by="alice")
     async with world.bot():
         pull = pull_of(world)
         tip, base = pull.head_sha, world.github.commit(world.repo, "main", {"theirs.txt": "t\n"}, by="alice")
@@ -96,10 +96,17 @@ async def test_without_a_conflict_no_model_is_asked(world: World) -> None:
         assert await world.outcome(on=pull) == "pushed", live(world, pull)
         assert parents(world, pull.head_sha) == [tip, base] and not world.model.requests
         assert "without a conflict, so no agent and no model was asked" in live(world, pull)
+        assert f"on a clean checkout of {pull.head_sha[:12]} in a fresh environment" in live(world, pull)
+        assert "✓ `test ! -e bad.txt`" in live(world, pull)
         world.say("/claude resolve", on=pull)
         assert await world.outcome(2, on=pull) == "no_change"
         assert "Nothing to resolve" in live(world, pull)
-    assert parents(world, pull.head_sha) == [tip, base]
+        assert parents(world, pull.head_sha) == [tip, base]
+        world.github.commit(world.repo, "main", {"bad.txt": "t\n"}, by="alice")
+        world.say("/claude resolve", on=pull)
+        assert await world.outcome(3, on=pull) == "pushed", live(world, pull)
+        assert "✗ `test ! -e bad.txt` exit 1" in live(world, pull) and not world.model.requests
+    assert world.repo.file("feature", "bad.txt") == b"t\n"
 
 
 @pytest.mark.acceptance("B07")

@@ -33,9 +33,12 @@ async def prepare(services: Services, turn: Turn) -> Move:
     access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
     try:
         tip = await services.cache.fetch(session.repo_id, access, f"refs/heads/{session.branch}")
-        await services.cache.fetch(session.repo_id, access, undone.commit_sha)
     except RefMissing:
         return End(Outcome.REFUSED, endings.branch_gone(session.branch))
+    try:
+        await services.cache.fetch(session.repo_id, access, undone.commit_sha)
+    except RefMissing:
+        return End(Outcome.REFUSED, endings.no_longer_on(session.branch, undone.n))
     config = repo_config.dump(await configuring.read(services, session))
     columns = {"base": session.branch, "base_sha": tip, "tip_sha": tip, "undoes": undone.n, "config": config}
     return To(Step.PUBLISH, columns)

@@ -97,7 +97,7 @@ async def _resolve(services: Services, turn: Turn, config: RepoConfig, base: str
     }
     at = replace(start, sha=joined.commit)
     if not joined.conflicts:
-        return To(Step.PUBLISH, {**_pinned(config, base, at), **merge})
+        return To(Step.VERIFY, {**_pinned(config, base, at), **merge})
     beside = await resolving.both_sides(services, turn, base, start, joined)
     ready = await _ready(services, turn, config, (base, at), beside)
     return replace(ready, columns={**ready.columns, **merge})
