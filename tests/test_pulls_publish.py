@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from bot.simulation.anthropic import Call, Say, Script
 from bot.simulation.github import gitstore
 from bot.simulation.github.state import Pull
 from tests.pull_world import CONFIG, does
@@ -98,26 +97,25 @@ async def test_pulls_go_to_the_branch_that_was_named_under_a_name_of_the_reposit
     assert pull.base == "release" and pull.head == f"bots/{world.issue.number}/{world.states()[0]['session']}"
 
 
+NOTHING = {
+    "nothing": "true",
+    "made and removed": "echo x > a.txt && rm a.txt",
+    "ignored": "mkdir -p build && echo x > build/out",
+    "an empty commit": "git -c user.name=x -c user.email=x@x commit -q --allow-empty -m empty",
+    "commit and revert": "echo x > a.txt && git add a.txt && git -c user.name=x -c user.email=x@x commit -qm one && "
+    "git -c user.name=x -c user.email=x@x revert --no-edit HEAD",
+}
+
+
 @pytest.mark.acceptance("E01")
-@pytest.mark.parametrize(
-    "command",
-    [
-        "true",
-        "echo x > a.txt && rm a.txt",
-        "mkdir -p build && echo x > build/out",
-        "git -c user.name=x -c user.email=x@x commit -q --allow-empty -m empty",
-        "echo x > a.txt && git add a.txt && git -c user.name=x -c user.email=x@x commit -qm one && "
-        "git -c user.name=x -c user.email=x@x revert --no-edit HEAD",
-    ],
-    ids=["nothing", "made and removed", "ignored", "an empty commit", "commit and revert"],
-)
-async def test_pulls_none_for_work_that_changes_nothing(world: World, command: str) -> None:
+async def test_pulls_none_for_work_that_changes_nothing(world: World) -> None:
     world.github.commit(world.repo, "main", {".gitignore": "build/\n"}, by="alice")
-    world.model.default(Script([Call("Bash", {"command": command, "description": "Work"}), Say("Done.")]))
     async with world.bot():
-        world.say("/claude fix this")
-        outcome = await world.outcome()
-    assert outcome == "no_change", world.replies()[0].body
+        for case, command in NOTHING.items():
+            world.model.default(does(command))
+            issue = world.github.open_issue(world.repo, title=case, body="", by="alice")
+            world.say("/claude fix this", on=issue)
+            assert await world.outcome(on=issue) == "no_change", (case, world.replies(issue)[0].body)
     assert world.repo.branches().keys() == {"main"} and not world.pulls()
 
 

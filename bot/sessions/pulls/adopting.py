@@ -104,15 +104,15 @@ def _names(work: Work) -> tuple[str, str]:
 
 async def _pushed(work: Work, worked: Turn) -> Move:
     try:
-        return await _opened(work, worked, *await _push(work))
+        branch, sha = await _push(work)
     except PushRaced as raced:
         return End(Outcome.REFUSED, endings.branch_moved(raced.branch))
     except PushRefused as error:
-        return End(
-            Outcome.REFUSED, on_pushes.refused(work.services.outbound.text(TextKind.COMMENT, error.words), error.kind)
-        )
+        words = work.services.outbound.text(TextKind.COMMENT, error.words)
+        return End(Outcome.REFUSED, on_pushes.refused(words, error.kind))
     except GitHubRefused as error:
         return End(Outcome.REFUSED, await refusals.told(work, error))
+    return await _opened(work, worked, branch, sha)
 
 
 async def _opened(work: Work, worked: Turn, branch: str, sha: str) -> Move:
