@@ -7,7 +7,10 @@ from dataclasses import dataclass
 import msgspec
 
 from bot.events import payloads
-from bot.models import DeliveryId, InstallationId, Origin, Person, Repo, RepoId
+from bot.events.ignored import Ignored
+from bot.models import DeliveryId, InstallationId, Origin, Repo
+
+_NO_USE = "nothing is asked of us with it, and no check has ended"
 
 EVENTS = ("check_run", "status")
 
@@ -37,38 +40,30 @@ class CheckEnded:
     sha: str
 
 
-def decode(name: str, body: bytes | str, delivery: DeliveryId) -> CheckAsked | CheckEnded | None:
-    """None for what we have no use for."""
+def decode(name: str, body: bytes | str, delivery: DeliveryId) -> CheckAsked | CheckEnded | Ignored:
     return _status(body, delivery) if name == "status" else _check(body, delivery)
 
 
-def _status(body: bytes | str, delivery: DeliveryId) -> CheckEnded | None:
+def _status(body: bytes | str, delivery: DeliveryId) -> CheckEnded | Ignored:
     payload = msgspec.json.decode(body, type=payloads.OfStatus)
     if payload.installation is None or payload.state == "pending":
-        return None
-    origin = Origin(delivery, "status", payload.state, _sender(payload.sender))
-    return CheckEnded(origin, _repo(payload.repository), InstallationId(payload.installation.id), 0, payload.sha)
+        return Ignored(delivery, _NO_USE)
+    origin = Origin(delivery, "status", payload.state, payloads.person(payload.sender))
+    installation = InstallationId(payload.installation.id)
+    return CheckEnded(origin, payloads.repo(payload.repository), installation, 0, payload.sha)
 
 
-def _check(body: bytes | str, delivery: DeliveryId) -> CheckAsked | CheckEnded | None:
+def _check(body: bytes | str, delivery: DeliveryId) -> CheckAsked | CheckEnded | Ignored:
     payload = msgspec.json.decode(body, type=payloads.OfCheck)
     if payload.installation is None:
-        return None
-    found, where = payload.check_run, _repo(payload.repository)
-    origin = Origin(delivery, "check_run", payload.action, _sender(payload.sender))
+        return Ignored(delivery, _NO_USE)
+    found, repo = payload.check_run, payloads.repo(payload.repository)
+    origin = Origin(delivery, "check_run", payload.action, payloads.person(payload.sender))
     installation, app_id = InstallationId(payload.installation.id), found.app.id if found.app else 0
     if payload.action == "completed":
-        return CheckEnded(origin, where, installation, app_id, found.head_sha)
+        return CheckEnded(origin, repo, installation, app_id, found.head_sha)
     if payload.action not in ("requested_action", "rerequested"):
-        return None
+        return Ignored(delivery, _NO_USE)
     # GitHub's own button to run a check again means the same as ours
     wish = payload.requested_action.identifier if payload.requested_action else "retry"
-    return CheckAsked(origin, where, installation, app_id, found.external_id or "", wish)
-
-
-def _sender(user: payloads.User) -> Person:
-    return Person(user.id, user.login, user.type)
-
-
-def _repo(found: payloads.Repository) -> Repo:
-    return Repo(RepoId(found.id), found.owner.login, found.name, found.private, found.default_branch)
+    return CheckAsked(origin, repo, installation, app_id, found.external_id or "", wish)

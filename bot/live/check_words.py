@@ -9,7 +9,7 @@ from bot.models import Outcome, TurnState
 from bot.outbound import neutralise
 from bot.store.checks import MOVED
 from bot.store.sessions import Turn
-from bot.words import endings, on_reviews, replies
+from bot.words import endings, on_reviews, outcomes
 
 NAME = "Forgehand"
 MOST_ANNOTATIONS = 200
@@ -53,8 +53,8 @@ def _title(turn: Turn, outcome: Outcome) -> str:
     """Of a review what it has come to; of work, also that it is known to be broken."""
     if outcome is Outcome.REVIEWED and turn.review is not None:
         return on_reviews.headline(findings.load(turn.review).verdict)
-    words = replies.headline(outcome)
-    return replies.with_failing_checks(words) if _checked(turn, outcome) == "failure" else words
+    words = outcomes.headline(outcome)
+    return outcomes.with_failing_checks(words) if _checked(turn, outcome) == "failure" else words
 
 
 def _summary(turn: Turn, outcome: Outcome) -> str:
