@@ -7,6 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
+from bot.funds import Raise
 from bot.models import (
     DeliveryId,
     Fork,
@@ -217,8 +218,8 @@ class NewTurn:
     model: str
     budget_usd: float
     timeout_seconds: float
-    extra_usd: float = 0.0
-    """Added to what the session may spend."""
+    more: Raise | None = None
+    """To be added to what the session may spend."""
     source_comment: int | None = None
     asked_at: float | None = None
     thread_sha256: str | None = None
