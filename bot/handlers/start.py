@@ -79,7 +79,9 @@ async def begin(wish: Wish, remark: Remark, desk: Desk) -> Noted:
     key = await sessions.begin_turn(desk.store, new_turn(wish, remark, desk))
     if key is None:
         known = await sessions.by_source(desk.store, remark.source)
-        return ignored(f"the same text was acted upon before (session {known.session if known else 'unknown'})")
+        if known is None:
+            return ignored("it was taken back before it could begin")
+        return ignored(f"the same text was acted upon before (session {known.session})")
     desk.admit()
     try:
         await desk.board.post(key)
