@@ -7,6 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
+from bot.funds import Raise
 from bot.models import (
     DeliveryId,
     Fork,
@@ -188,6 +189,11 @@ class Turn(Record):
     """Where in the diff it is to answer, in the order in which the agent knows them."""
 
     @property
+    def asked_as(self) -> str:
+        """Its kind, also where the repository wanted a plan first of what is more than work: a merge."""
+        return "resolve" if self.kind == "plan" and self.merged_sha is not None else self.kind
+
+    @property
     def key(self) -> TurnKey:
         return TurnKey(self.session_id, self.n)
 
@@ -212,8 +218,8 @@ class NewTurn:
     model: str
     budget_usd: float
     timeout_seconds: float
-    extra_usd: float = 0.0
-    """Added to what the session may spend."""
+    more: Raise | None = None
+    """To be added to what the session may spend."""
     source_comment: int | None = None
     asked_at: float | None = None
     thread_sha256: str | None = None

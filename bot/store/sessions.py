@@ -175,8 +175,8 @@ def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
     run(db, _INSERT_TURN, session_id=key.session, n=key.n, number=new.thread.number, created_at=at, **values)
     intent = "INSERT INTO comments (session_id, turn, updated_at) VALUES (:session_id, :turn, :at)"
     run(db, intent, session_id=key.session, turn=key.n, at=at)
-    if new.extra_usd > 0:
-        budgets.put_raise(db, key.session, budgets.Raise(new.source, new.extra_usd, new.requester), at)
+    if new.more is not None:
+        budgets.put_raise(db, key.session, new.more, at)
     if new.head_sha is not None:
         checks.put_check(db, key, new.head_sha)
     if new.delivery is not None:

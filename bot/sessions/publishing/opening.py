@@ -13,7 +13,7 @@ from bot.sessions.moves import End, Move
 from bot.sessions.publishing import dressing
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import remote_access
-from bot.store import gateway
+from bot.store import spend
 from bot.words import endings
 
 
@@ -46,7 +46,7 @@ async def _pull_body(work: Work) -> str:
         files=turn.files_changed or (),
         verified=turn.verified or (),
         seconds=services.clock() - turn.created_at,
-        cost=await gateway.turn_cost(services.store, turn.key),
+        cost=await spend.turn_cost(services.store, turn.key),
         extras=Extras(work.report, template, closes),
         inert=neutralise.inert,
         block=neutralise.block,
