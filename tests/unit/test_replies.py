@@ -144,7 +144,7 @@ def test_nothing_in_a_commit_message_gives_orders(hostile: str) -> None:
 def test_a_commit_message_takes_no_longer_than_the_words_are_long(flood: str) -> None:
     """All of the service waits for it."""
     began = time.process_time()
-    replies.commit_message(Turn(prompt=f"do{flood * 30_000}this"))
+    publications.commit_message(Turn(prompt=f"do{flood * 30_000}this"))
     assert time.process_time() - began < 2
 
 
