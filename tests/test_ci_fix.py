@@ -80,9 +80,9 @@ async def test_after_three_attempts_people_get_the_evidence(world: World) -> Non
         words = (await said(world, pull, "need a person")).body
         assert all(head[:12] in words for head in [*heads, pull.head_sha]) and words.count("pushed") >= 3
         assert "`test`" in words and "/claude fix ci" in words
-        world.say("/claude fix ci look at the rounding", on=pull)
+        world.say("/claude fix ci\n\nLook at the rounding.", on=pull)
         assert await world.outcome(4, on=pull) == "pushed", world.replies(pull)[-1].body
-    assert "look at the rounding" in prompts(world)[-1].prompt
+    assert "Look at the rounding." in prompts(world)[-1].prompt
     assert len(world.states(pull)) == 4
 
 
@@ -92,7 +92,7 @@ async def test_it_is_done_on_request_where_the_trigger_is_off_and_followed_to_th
         pull = pull_of(world)
         run = ci(world, pull, {"test": "failure", "slow": None})
         await taken_up(world, "we did not push")
-        world.say("/claude fix ci and keep the tests", on=pull)
+        world.say("/claude fix ci\nand keep the tests", on=pull)
         await said(world, pull, "still under way")
         assert world.states(pull) == []
         world.github.finish_job(run, "slow", "success")

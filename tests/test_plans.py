@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
+from contextlib import closing
 
 import pytest
 
@@ -121,6 +123,19 @@ async def test_a_plan_that_nobody_approves_expires_with_a_word(world: World) -> 
     async with world.bot():
         world.say(f"/claude approve {approval}")
         assert "can no longer be answered" in await said(world, 3)
+
+
+async def test_a_yes_after_its_time_counts_for_nothing_though_nobody_has_swept_yet(world: World) -> None:
+    world.model.default(Script([Say(PLAN)]))
+    async with world.bot():
+        await planned(world)
+        world.say("/claude continue +3")
+        assert "The plan still waits: `/claude approve" in await said(world, 2)
+        with closing(sqlite3.connect(world.root / "data" / "state.db", timeout=10)) as db, db:
+            db.execute("UPDATE approvals SET expires_at = asked_at")
+        world.say("/claude approve")
+        assert "Nobody approved the plan" in await said(world, 3)
+    assert len(world.states()) == 1
 
 
 async def test_a_repository_may_want_plans_only(world: World) -> None:

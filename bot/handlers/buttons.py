@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from bot import events
-from bot.commands import Retry
+from bot.commands.kinds import Retry
 from bot.errors import NotAllowed
-from bot.events import Remark
-from bot.handlers import again, remarks, stop
+from bot.events.remarks import Remark, standing
+from bot.handlers import again, permission, stop
 from bot.handlers.desk import Desk
 from bot.models import DeliveryId, Origin, Person, Thread, TurnState
 from bot.store import audit, sessions
@@ -18,7 +17,7 @@ from bot.words import replies
 
 
 @dataclass(frozen=True)
-class ButtonPressed(Remark):
+class PressedOnPage(Remark):
     """In the place of a comment."""
 
     pressed: str = ""
@@ -50,17 +49,17 @@ async def press_retry(session: Session, person: Person, desk: Desk) -> str:
     return "Another turn has been asked for."
 
 
-async def _require(remark: ButtonPressed, desk: Desk) -> None:
-    decision = await remarks.judge(remark, desk)
+async def _require(remark: PressedOnPage, desk: Desk) -> None:
+    decision = await permission.judge(remark, desk)
     if not decision.allowed:
         raise NotAllowed(f"Nothing was done: {decision.reason}.")
 
 
-async def _remark(word: str, session: Session, person: Person, desk: Desk) -> ButtonPressed:
+async def _remark(word: str, session: Session, person: Person, desk: Desk) -> PressedOnPage:
     """As if it had been said where the last turn was."""
     last, home = await _last(session, desk), session.thread
     thread = Thread(home.repo, home.installation, last.number, home.is_pull)
-    return ButtonPressed(
+    return PressedOnPage(
         origin=Origin(DeliveryId(""), "page", word, person),
         thread=thread,
         author=person,
@@ -72,11 +71,11 @@ async def _remark(word: str, session: Session, person: Person, desk: Desk) -> Bu
     )
 
 
-async def _as_it_stands(remark: ButtonPressed, desk: Desk) -> ButtonPressed:
+async def _as_it_stands(remark: PressedOnPage, desk: Desk) -> PressedOnPage:
     """With what the thread says now, since that is what is meant."""
     thread = remark.thread
     issue = await desk.github.installation(thread.installation).issue(thread.repo, thread.number)
-    return replace(remark, thread_sha256=events.standing(issue.title, issue.body))
+    return replace(remark, thread_sha256=standing(issue.title, issue.body))
 
 
 async def _last(session: Session, desk: Desk) -> Turn:

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bot.errors import GitHubRefused
-from bot.events import Remark
+from bot.events.remarks import Remark
 from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
+from bot.handlers.verdicts import Noted, refused
 from bot.live.board import LiveBoard
 from bot.models import TurnKey, TurnState
 from bot.outbound import Outbound
@@ -44,6 +45,11 @@ class Desk:
             await self.outbound.reply(remark.thread, remark.place.comment_id, f"{marker}\n{text}", marker)
         else:
             await self.outbound.comment(remark.thread, f"{marker}\n{text}", marker)
+
+    async def refuse(self, remark: Remark, sentence: str) -> Noted:
+        """What is answered is also what `why` will say."""
+        await self.reply(remark, sentence)
+        return refused(sentence)
 
     async def react(self, remark: Remark, reaction: str) -> None:
         """To the comment, or to the thread whose own text it is; a review as a whole takes none."""

@@ -8,7 +8,7 @@ from bot.github.types import Annotation, Button, CheckOutput
 from bot.models import Outcome, TurnState
 from bot.store.checks import MOVED
 from bot.store.sessions import Turn
-from bot.words import endings, on_reviews, replies
+from bot.words import endings, on_reviews, outcomes
 
 NAME = "Forgehand"
 MOST_ANNOTATIONS = 200
@@ -53,7 +53,7 @@ def _title(turn: Turn, outcome: Outcome) -> str:
     """Of a review what it has come to."""
     if outcome is Outcome.REVIEWED and turn.review is not None:
         return on_reviews.headline(findings.load(turn.review).verdict)
-    return replies.headline(outcome)
+    return outcomes.headline(outcome)
 
 
 def _conclusion(turn: Turn, outcome: Outcome) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bot.errors import BotError, GitHubRefused, TransientError
-from bot.events import HANDLED_EVENTS, MAX_AGE_SECONDS
+from bot.events import HANDLED_EVENTS
+from bot.events.threads import MAX_AGE_SECONDS
 from bot.github.client import GitHubApp
 from bot.github.types import Delivery
 from bot.models import DeliveryId

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from bot.commands.options import shown
 from bot.models import Outcome
+from bot.words.quoting import named
 
 MOST_NAMED = 20
 MOST_ATTEMPTS = 3
@@ -23,9 +24,7 @@ NOTHING_RED = "No check of this pull request is red by what it changes."
 
 def listed(names: Sequence[str]) -> str:
     """Names that others gave, in a sentence of ours."""
-    found = list(dict.fromkeys(names))
-    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-    return ", ".join(shown(name, 80) for name in found[:MOST_NAMED]) + more
+    return named(list(dict.fromkeys(names)), MOST_NAMED, 80)
 
 
 def left_alone(names: Sequence[str]) -> list[str]:
@@ -126,7 +125,8 @@ def handed_over(
     rows += [
         "",
         "**What to do:** read the last of these logs and my commits, then push, or say what to try: "
-        f"`{command} fix ci …` with your words begins three attempts anew. `{command} undo` takes my last commit back, "
+        f"`{command} fix ci`, with your words on the lines below it, begins three attempts anew. "
+        f"`{command} undo` takes my last commit back, "
         f"`{command} stop ci` keeps me from these checks.",
     ]
     return "\n".join(rows)

@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 
 from bot import verification
 from bot.models import Outcome, Step, TurnState
-from bot.words import endings, replies
+from bot.words import endings, outcomes
 
 _TICKED = re.compile("`([^`]{1,200})`")
 
@@ -43,7 +43,7 @@ def usd(amount: float) -> str:
 def standing(state: TurnState, outcome: Outcome | None, step: Step | None = None) -> str:
     """Of a turn, in a few words."""
     if state is TurnState.DONE:
-        return replies.headline(outcome or Outcome.FAILED)
+        return outcomes.headline(outcome or Outcome.FAILED)
     if state is TurnState.QUEUED:
         return "⏳ Queued"
     return f"🛠️ {endings.STEP_WORDS[step].capitalize()}" if step else "🛠️ Running"
