@@ -38,12 +38,12 @@ class Found:
 def from_settings(model: ModelSettings) -> Callable[[InstallationId], Awaitable[Credential]]:
     """The operator's own, for every installation; an API key wins over an OAuth token."""
 
+    found = operators(model)
+
     async def credential(_: InstallationId) -> Credential:
-        if model.api_key is not None:
-            return Credential(model.api_key)
-        if model.oauth_token is not None:
-            return Credential(model.oauth_token, is_oauth=True)
-        raise SettingsError(NONE)
+        if found is None:
+            raise SettingsError(NONE)
+        return found.credential
 
     return credential
 
@@ -63,10 +63,10 @@ def from_vault(vault: Vault, model: ModelSettings) -> Callable[[InstallationId],
 async def find(vault: Vault, model: ModelSettings, installation: InstallationId) -> Found | None:
     """One that is stored and cannot be read raises: the next in line would pay for somebody else."""
     stored = await vault.around(installation)
-    operators = dict(zip(NAMES, (model.api_key, model.oauth_token), strict=True))
+    given = dict(zip(NAMES, (model.api_key, model.oauth_token), strict=True))
     for place in dict.fromkeys((installation, OPERATOR)):
         for name in NAMES:
-            own = operators[name] if place == OPERATOR else None
+            own = given[name] if place == OPERATOR else None
             row = stored.get((name, place))
             if own is not None:
                 return Found(Credential(own, name == OAUTH_TOKEN), name, ENVIRONMENT)
