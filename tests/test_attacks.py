@@ -177,6 +177,15 @@ async def test_an_agent_that_floods_its_output_is_ended_and_nobody_else_notices(
     assert "more output than can be kept" in world.replies()[0].body
 
 
+@pytest.mark.acceptance("D12")
+async def test_last_words_that_are_a_flood_of_signs_stop_nobody_else(world: World) -> None:
+    """What they cost to be made harmless is what their beginning costs, and grows with their length alone."""
+    world.model.default(Script([Say("](" * 60_000)]))
+    async with world.bot() as service, steady(service.url):
+        world.say("/claude plan to flood it")
+        assert await world.outcome(timeout=60) == "planned", world.replies()[0].body
+
+
 @pytest.mark.acceptance("F05")
 async def test_an_agent_that_fills_the_hosts_disk_is_ended_and_its_work_saved(
     world: World, monkeypatch: pytest.MonkeyPatch

@@ -6,6 +6,7 @@ import sqlite3
 import time
 from contextlib import closing
 
+import httpx
 import pytest
 
 from bot.sessions.talk.plans import DAYS
@@ -100,6 +101,25 @@ async def test_a_new_plan_takes_the_place_of_the_old_one(world: World) -> None:
         world.say(f"/claude approve {first.removesuffix('1')}2", on=elsewhere)
         await world.github.changed(lambda: bool(world.replies(elsewhere)), 20)
         assert "was asked on this thread" in world.replies(elsewhere)[0].body
+
+
+async def test_a_yes_without_a_name_is_none_to_what_was_asked_after_it(world: World) -> None:
+    """Its delivery may come late, or a second time under another name: by then something else waits for an answer."""
+    world.model.default(Script([Say(PLAN)]))
+    ahead = 0.0
+    async with world.bot(clock=lambda: time.time() + ahead):
+        await planned(world)
+        world.app.hook_active = False
+        late = world.github.comment_webhook(world.say("/claude approve"))
+        world.app.hook_active = True
+        ahead = 60.0
+        world.say("/claude plan something worse")
+        assert await world.outcome(2) == "planned"
+        async with httpx.AsyncClient() as client:
+            await client.post(str(world.app.webhook_url), headers=late.headers, content=late.body)
+        name = f"{world.states()[1]['session']}-2"
+        assert f"`{name}`, was asked after that" in await said(world, 3)
+    assert len(world.states()) == 2
 
 
 async def test_only_people_with_write_access_approve(world: World) -> None:

@@ -22,6 +22,7 @@ SUBSCRIBED_EVENTS = frozenset(
         "pull_request",
         "pull_request_review",
         "pull_request_review_comment",
+        "status",
     )
 )
 """The same list as in app.yml."""
@@ -39,8 +40,8 @@ def decode(name: str, body: bytes | str, *, delivery: DeliveryId, now: float) ->
             return accounts.decode_access(name, body, delivery)
         if name in AUTOMATIC_EVENTS:
             return accounts.decode_installation(name, body, delivery)
-        if name == "check_run":
-            return checks.decode(body, delivery)
+        if name in checks.EVENTS:
+            return checks.decode(name, body, delivery)
         if name in SUBSCRIBED_EVENTS:
             return threads.decode(name, body, delivery, now)
     except msgspec.ValidationError as error:

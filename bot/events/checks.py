@@ -1,4 +1,4 @@
-"""Knows what GitHub tells of check runs: a button of ours that was pressed, and a check of anybody's that has ended."""
+"""Knows what GitHub tells of check runs and commit statuses: a button of ours was pressed, a check has ended."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from bot.events.ignored import Ignored
 from bot.models import DeliveryId, InstallationId, Origin, Repo
 
 _NO_USE = "nothing is asked of us with it, and no check has ended"
+
+EVENTS = ("check_run", "status")
 
 
 @dataclass(frozen=True)
@@ -28,16 +30,30 @@ class CheckAsked:
 
 @dataclass(frozen=True)
 class CheckEnded:
-    """A check of a commit has come to its end, whoever runs it."""
+    """A check or a status of a commit has come to its end, whoever runs it."""
 
     origin: Origin
     repo: Repo
     installation: InstallationId
     app_id: int
+    """0 of a status: it is nobody's, and never ours."""
     sha: str
 
 
-def decode(body: bytes | str, delivery: DeliveryId) -> CheckAsked | CheckEnded | Ignored:
+def decode(name: str, body: bytes | str, delivery: DeliveryId) -> CheckAsked | CheckEnded | Ignored:
+    return _status(body, delivery) if name == "status" else _check(body, delivery)
+
+
+def _status(body: bytes | str, delivery: DeliveryId) -> CheckEnded | Ignored:
+    payload = msgspec.json.decode(body, type=payloads.OfStatus)
+    if payload.installation is None or payload.state == "pending":
+        return Ignored(delivery, _NO_USE)
+    origin = Origin(delivery, "status", payload.state, payloads.person(payload.sender))
+    installation = InstallationId(payload.installation.id)
+    return CheckEnded(origin, payloads.repo(payload.repository), installation, 0, payload.sha)
+
+
+def _check(body: bytes | str, delivery: DeliveryId) -> CheckAsked | CheckEnded | Ignored:
     payload = msgspec.json.decode(body, type=payloads.OfCheck)
     if payload.installation is None:
         return Ignored(delivery, _NO_USE)

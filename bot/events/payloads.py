@@ -158,6 +158,16 @@ class OfCheck(Struct):
     requested_action: Pressed | None = None
 
 
+class OfStatus(Struct):
+    """A payload about a commit status; it has no action."""
+
+    sha: str
+    state: str
+    sender: User
+    repository: Repository
+    installation: Installation | None = None
+
+
 class Membership(Struct):
     user: User | None = None
 

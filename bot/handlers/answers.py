@@ -21,6 +21,8 @@ from bot.words import on_approvals, on_forks
 
 LATE = (Standing.OPEN, Standing.EXPIRED)
 """A question of an agent that no longer waits can still be answered: the yes begins the next turn."""
+WHOLE_SECOND = 1.0
+"""GitHub says when something was written, and leaves the fraction out."""
 
 
 @dataclass(frozen=True)
@@ -143,12 +145,19 @@ async def _meant(command: Approve | Deny, remark: Remark, desk: Desk) -> _Found:
     waiting = [one for one in known if one.state is Standing.OPEN]
     if not waiting and latest is not None and latest.state is TurnState.DONE:
         waiting = answerable([one for one in known if one.key == latest.key])
-    waiting = [one for one in waiting if one.sha is None] or waiting
-    if len(waiting) == 1:
-        return _named_only(command, waiting[0], desk)
     if not waiting:
         return _Found(None, on_approvals.nothing_waits(desk.settings.command))
-    return _Found(None, on_approvals.several_wait([one.id for one in waiting], word_of(command), desk.settings.command))
+    known_then = [one for one in waiting if one.asked_at < remark.created_at + WHOLE_SECOND]
+    return _the_only(known_then, waiting, command, desk)
+
+
+def _the_only(known_then: list[Approval], waiting: list[Approval], command: Approve | Deny, desk: Desk) -> _Found:
+    """A delivery may come late, or again: by then something else may wait, which the person has not seen."""
+    ours = [one for one in known_then if one.sha is None] or known_then
+    if len(ours) == 1:
+        return _named_only(command, ours[0], desk)
+    say = on_approvals.several_wait if ours else on_approvals.asked_since
+    return _Found(None, say([one.id for one in ours or waiting], word_of(command), desk.settings.command))
 
 
 def _named_only(command: Approve | Deny, one: Approval, desk: Desk) -> _Found:

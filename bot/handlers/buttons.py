@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from bot.commands.kinds import Retry
 from bot.errors import NotAllowed
-from bot.events.remarks import Remark, standing
+from bot.events.remarks import Remark
 from bot.handlers import again, permission, stop
 from bot.handlers.desk import Desk
 from bot.models import DeliveryId, Origin, Person, Thread, TurnState
@@ -42,7 +42,8 @@ async def press_retry(session: Session, person: Person, desk: Desk) -> str:
     await _require(remark, desk)
     if (await _last(session, desk)).state is not TurnState.DONE:
         return "It is still under way."
-    noted = await again.retry(Retry(), await _as_it_stands(remark, desk), desk)
+    remark = replace(remark, thread_sha256=await desk.standing(remark.thread))
+    noted = await again.retry(Retry(), remark, desk)
     if noted.state is DeliveryState.REFUSED:
         raise NotAllowed(noted.reason or "That cannot be done now.")
     await audit.add(desk.store, person.login, "retry on the page", session.id)
@@ -69,13 +70,6 @@ async def _remark(word: str, session: Session, person: Person, desk: Desk) -> Pr
         via_app=None,
         pressed=f"{session.id}:{last.n}",
     )
-
-
-async def _as_it_stands(remark: PressedOnPage, desk: Desk) -> PressedOnPage:
-    """With what the thread says now, since that is what is meant."""
-    thread = remark.thread
-    issue = await desk.github.installation(thread.installation).issue(thread.repo, thread.number)
-    return replace(remark, thread_sha256=standing(issue.title, issue.body))
 
 
 async def _last(session: Session, desk: Desk) -> Turn:

@@ -27,6 +27,7 @@ async def handle(event: CheckAsked, desk: Desk) -> Noted:
     if not (decision := await permission.judge(remark, desk)).allowed:
         return refused(decision.reason)
     if event.wish == "retry":
+        remark = replace(remark, thread_sha256=await desk.standing(remark.thread))
         return await again.retry(Retry(), remark, desk)
     if event.wish != "stop":
         return ignored("there is no such button")

@@ -201,7 +201,7 @@ class _Round:
         if inherited:
             await self._say("base", on_ci.red_below(watch.sha, inherited))
         if watch.wish and not flaky and not inherited:
-            await self._say("well", on_ci.nothing_red(watch.sha))
+            await self._say("well", on_ci.nothing_red(watch.sha, without_statuses=standing.without_statuses))
         await self._rest()
 
     async def _attempt(self, pull: Pull, standing: Standing) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from bot import funds
 from bot.events.remarks import Remark, ReviewWanted
-from bot.funds import Funds, Means, Terms
+from bot.funds import Funds, Means, Raise, Terms
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, refused
 from bot.models import Thread, TurnState
 from bot.sessions.money import ceilings
 from bot.store import budgets, sessions
-from bot.store.budgets import Raise
 from bot.store.sessions import Turn
 from bot.store.spend import Payers
 from bot.words import on_money
@@ -36,15 +35,16 @@ async def lacking(remark: Remark, desk: Desk, extra_usd: float = 0.0) -> Noted |
     return await desk.refuse(remark, sentence)
 
 
+def asked(extra_usd: float, remark: Remark, desk: Desk) -> Raise:
+    return Raise(remark.source, extra_usd, remark.author.login, Terms.of(desk.settings.limits))
+
+
 async def add(extra_usd: float, last: Turn, remark: Remark, desk: Desk, *, then: str = "") -> Noted:
     """To the session, without another turn; `then` says what comes of it."""
+    await budgets.add(desk.store, last.key.session, asked(extra_usd, remark, desk))
     money = await of_thread(remark.thread, desk)
-    granted = money.granted(extra_usd)
-    if granted <= 0 and not await budgets.has_added(desk.store, remark.source):
-        sentence = on_money.cannot_be_raised(money, desk.settings.command)
-        return await desk.refuse(remark, sentence)
-    if await budgets.add(desk.store, last.key.session, Raise(remark.source, granted, remark.author.login)):
-        money = money.after(granted)
+    if not await budgets.has_added(desk.store, remark.source):
+        return await desk.refuse(remark, on_money.cannot_be_raised(money, desk.settings.command))
     if last.state is TurnState.DONE:
         await desk.show_anew(last.key)
     else:

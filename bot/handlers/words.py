@@ -8,7 +8,7 @@ from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted
 from bot.live.figures import duration
 from bot.models import TurnState, Usage
-from bot.store import gateway, machines, sessions, spend, threads
+from bot.store import machines, sessions, spend, threads
 from bot.words import endings, on_money, replies
 
 
@@ -22,7 +22,7 @@ async def status(remark: Remark, desk: Desk) -> Noted:
     if turn is None or turn.state is TurnState.DONE:
         await desk.reply(remark, replies.nothing_runs())
         return acted()
-    cost = await gateway.turn_cost(desk.store, turn.key)
+    cost = await spend.turn_cost(desk.store, turn.key)
     elapsed = duration(desk.clock() - turn.created_at)
     session = await money.of_thread(remark.thread, desk)
     await desk.reply(remark, replies.status(turn.state, endings.STEP_WORDS[turn.step], elapsed, cost.usd, session))

@@ -32,7 +32,8 @@ def parts(view: View) -> list[tuple[str, int]]:
         (asked.words(view), 0),
         (_answer(view), 5),
         (sections.files([_changed(file) for file in view.files], "changed"), 4),
-        ("" if _is_merged_only(view) else _verified(view, outcome), 3),
+        (_verified(view, outcome), 3),
+        (endings.left_out(view.turn.left_out or ()), 2),
         (_saved(view), 0),
         (asides.blocked(view.turn.blocked or ()), 2),
         (sections.withheld(view), 2),
@@ -86,11 +87,6 @@ def _verified(view: View, outcome: Outcome) -> str:
     return sections.verified(view)
 
 
-def _is_merged_only(view: View) -> bool:
-    """Without an agent or an environment: the words above say that nothing was run."""
-    return view.turn.merged_sha is not None and not view.turn.conflicts
-
-
 def _saved(view: View) -> str:
     if view.turn.state is not TurnState.DONE:
         return saving.words(view.turn)
@@ -120,8 +116,7 @@ def _checks_failed(view: View, outcome: Outcome) -> bool:
 
 
 def _work_fails(view: View, outcome: Outcome) -> bool:
-    """By what was changed: what fails on the base too is told below, and is no reason to doubt it."""
-    return _checks_failed(view, outcome) and any(one.is_ours for one in verification.load(view.verified))
+    return _checks_failed(view, outcome) and verification.work_fails(view.verified)
 
 
 def _meter(view: View) -> str:

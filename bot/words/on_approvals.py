@@ -55,6 +55,14 @@ def several_wait(ids: Sequence[str], word: str, command: str) -> str:
     return f"Several things wait: {named}. Name the one that you mean: `{command} {word} {ids[-1]}`."
 
 
+def asked_since(ids: Sequence[str], word: str, command: str) -> str:
+    named = ", ".join(f"`{one}`" for one in ids[:10])
+    return (
+        f"What waits for an answer here, {named}, was asked after that was written, so I did not take it for one. "
+        f"`{command} {word} {ids[-1]}` answers it by its name."
+    )
+
+
 def several_ticked(labels: Sequence[str]) -> str:
     named = ", ".join(f"*{one}*" for one in labels)
     return f"These were ticked at once: {named}. I did none of it, since I cannot tell which you mean: tick one."

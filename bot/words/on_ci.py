@@ -12,6 +12,7 @@ MOST_NAMED = 20
 MOST_ATTEMPTS = 3
 REQUEST = "Mend what makes the checks of this pull request fail."
 LOGS_NOT_ALLOWED = "logs of failed jobs: the App may not read them (permission Actions: read)"
+STATUSES_NOT_ALLOWED = "commit statuses: the App may not read them (permission Commit statuses: read)"
 RERUN_NOT_ALLOWED = (
     "a second run of the failed jobs, which would tell a flake from a failure: the App may not begin one "
     "(permission Actions: write)"
@@ -71,8 +72,9 @@ def goes_on() -> str:
     return "I look at the failed checks again, and mend what is still red."
 
 
-def nothing_red(sha: str) -> str:
-    return f"All is well with the checks of `{sha[:12]}`: there is none to mend."
+def nothing_red(sha: str, *, without_statuses: bool = False) -> str:
+    unread = f" Not looked at: {STATUSES_NOT_ALLOWED}." if without_statuses else ""
+    return f"All is well with the checks of `{sha[:12]}`: there is none to mend.{unread}"
 
 
 def red_below(sha: str, names: Sequence[str]) -> str:

@@ -18,8 +18,8 @@ from bot.live.state import LiveState
 from bot.models import InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TurnState, Usage
 from bot.outbound import neutralise
 from bot.store.approvals import Approval, Kind, Scope, Standing
-from bot.store.gateway import Cost
 from bot.store.records import Session
+from bot.store.spend import Cost
 from bot.words import outcomes
 from sandbox.agents.events import (
     AgentEvent,

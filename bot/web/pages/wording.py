@@ -59,6 +59,11 @@ def ticked(text: str) -> Markup:
     return Markup(_TICKED.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped the line before
 
 
+def verified_where(checks: list[verification.Check]) -> str:
+    ran = any(one.was_run for one in checks)
+    return f"Verified by Forgehand, {verification.where(checks)}" if ran else verification.NOT_RUN
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "clock": clock,
     "moment": moment,
@@ -71,5 +76,5 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "standing": lambda one: standing(one.state, one.outcome),
     "checks": lambda turn: verification.load(turn.verified or ()),
     "ending": verification.ending,
-    "verified_where": lambda turn: f"Verified by Forgehand, {verification.where(verification.load(turn.verified))}",
+    "verified_where": lambda turn: verified_where(verification.load(turn.verified)),
 }
