@@ -12,7 +12,7 @@ import msgspec
 
 from bot.events import checks, payloads
 from bot.events.checks import CheckAsked, CheckEnded
-from bot.models import DeliveryId, InstallationId, Origin, Person, Repo, RepoId, Spot, Thread
+from bot.models import ON_PUSH, DeliveryId, InstallationId, Origin, Person, Repo, RepoId, Spot, Thread
 
 SUBSCRIBED_EVENTS = frozenset(
     (
@@ -161,7 +161,7 @@ class ReviewWanted(Remark):
         """One review for each commit and each of whom it is wanted."""
         where = f"{self.thread.repo.id}:{self.thread.number}:{self.head_sha}"
         if self.is_push:
-            return f"push:{where}"
+            return f"{ON_PUSH}{where}"
         return f"wanted:{where}:{self.reviewer.id if self.reviewer else self.team or self.why}"
 
 
