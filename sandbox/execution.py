@@ -117,10 +117,6 @@ class ExecutionEnvironment:
             await self.primitives.download(log, output, max_bytes=OUTPUT_CAP)
         return found
 
-    async def switch(self, sha: str, branch: str) -> None:
-        """The checkout is at another commit of those that were brought in; ignored files stay."""
-        await self._script("prepare", {"pack": None, "sha": sha, "branch": branch}, PREPARE_SECONDS)
-
     async def start(self, run: AgentRun) -> None:
         """Launch the run of a turn, unless that turn was launched before."""
         folder = self._folder(run.turn)

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tests import webhook_rig
+from tests.webhook_rig import Edge
 from tests.world import World
+
+
+@pytest.fixture
+async def edge(tmp_path: Path) -> AsyncIterator[Edge]:
+    async with webhook_rig.running(tmp_path) as running:
+        yield running
 
 
 @pytest.fixture

@@ -51,6 +51,26 @@ async def test_conflicts_are_solved_in_one_merge_of_both(world: World) -> None:
     assert f"<<<<<<< {tip}\na = 1\n||||||| " in seen and f"=======\na = 2\n>>>>>>> {base}" in seen
 
 
+async def test_where_the_repository_wants_plans_a_merge_begins_with_one(world: World) -> None:
+    world.github.commit(world.repo, "main", {CONFIG: "permission: plan\n"}, by="alice")
+    world.model.default(Script([LOOK, Say("Take the sum of both.")]))
+    async with world.bot():
+        pull = conflicting(world)
+        tip, base = pull.head_sha, world.repo.branch_sha("main")
+        world.say("/claude resolve", on=pull)
+        assert await world.outcome(on=pull) == "planned", live(world, pull)
+        [first] = [one for one in world.model.requests if one.has_tools][:1]
+        assert "Resolve the merge conflicts." in first.prompt and "Merge conflict in calc.py" in first.prompt
+        assert "Write a plan" in first.prompt and pull.head_sha == tip
+        world.say("/claude retry", on=pull)
+        assert await world.outcome(2, on=pull) == "planned", live(world, pull)
+        world.model.default(Script([SOLVE, Say("One and two are three.")]))
+        world.say("/claude approve", on=pull)
+        assert await world.outcome(3, on=pull) == "pushed", world.replies(pull)[-1].body
+    assert parents(world, pull.head_sha) == [tip, base] and world.repo.file("feature", "calc.py") == b"a = 1 + 2\n"
+    assert "Take the sum of both." in [one for one in world.model.requests if one.has_tools][-1].prompt
+
+
 async def test_marks_that_are_left_are_refused_with_their_files(world: World) -> None:
     world.model.default(write("other.txt", "no idea"))
     async with world.bot():

@@ -58,7 +58,8 @@ class DurableEngine:
                 "max_executor_threads": 32,
                 "log_level": "ERROR",
                 "enable_otlp": False,
-                "notification_listener_polling_interval_sec": 1.0,
+                # DBOS' end waits for the sleep of a listener that we have no use for.
+                "notification_listener_polling_interval_sec": POLL_SECONDS,
             }
         )
         _adopt_logger()

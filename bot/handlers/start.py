@@ -5,24 +5,24 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
-from bot.commands import Ask, Plan, Run, word_of
+from bot.commands.kinds import Ask, Plan, Run, word_of
 from bot.commands.options import NO_OPTIONS, Options
 from bot.errors import TransientError
-from bot.events import Remark
+from bot.events.remarks import Remark
 from bot.handlers import money
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, ignored, refused
 from bot.models import Spot, TurnKey, TurnState
 from bot.store import messages, sessions
 from bot.store.sessions import NewTurn, Turn
-from bot.words import replies
+from bot.words import on_access
 
 log = logging.getLogger(__name__)
 
 SHORTEST_SECONDS = 10.0
 FREE = ("undo", "release", "adopt")
 """Kinds of turns that ask no model and so need no money."""
-_CLOSED = {"locked": replies.thread_locked(), "archived": replies.repository_archived()}
+_CLOSED = {"locked": on_access.thread_locked(), "archived": on_access.repository_archived()}
 """Told by `why` later: nothing can be answered there now."""
 
 
@@ -79,7 +79,9 @@ async def begin(wish: Wish, remark: Remark, desk: Desk) -> Noted:
     key = await sessions.begin_turn(desk.store, new_turn(wish, remark, desk))
     if key is None:
         known = await sessions.by_source(desk.store, remark.source)
-        return ignored(f"the same text was acted upon before (session {known.session if known else 'unknown'})")
+        if known is None:
+            return ignored("it was taken back before it could begin")
+        return ignored(f"the same text was acted upon before (session {known.session})")
     desk.admit()
     try:
         await desk.board.post(key)

@@ -190,6 +190,11 @@ class Turn(Record):
     """Where in the diff it is to answer, in the order in which the agent knows them."""
 
     @property
+    def asked_as(self) -> str:
+        """Its kind, also where the repository wanted a plan first of what is more than work: a merge."""
+        return "resolve" if self.kind == "plan" and self.merged_sha is not None else self.kind
+
+    @property
     def key(self) -> TurnKey:
         return TurnKey(self.session_id, self.n)
 

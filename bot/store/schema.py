@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,9 +83,22 @@ def _migrations(folder: Path) -> Migrations:
 
 def _named(file: Path) -> Callable[[Database], None]:
     def apply(db: Database) -> None:
-        db.executescript(file.read_text(encoding="utf-8"))
+        for statement in _statements(file.read_text(encoding="utf-8")):
+            db.execute(statement)
 
     return apply
+
+
+def _statements(script: str) -> Iterator[str]:
+    """`executescript` asks SQLite at every letter whether one is complete, which was most of a first start's time."""
+    statement = ""
+    for piece in re.split("(?<=;)", script):
+        statement += piece
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+    if statement.strip():
+        yield statement
 
 
 def _refusal(error: sqlite3.Error, path: Path) -> BaseException:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.commands.options import shown
+from bot.words.quoting import named
 
 MOST_NAMED = 20
 
@@ -78,6 +79,4 @@ def merged_in(base: str, sha: str, conflicts: int) -> str:
 
 
 def conflicts_left(paths: Sequence[str]) -> str:
-    named = ", ".join(shown(path, 200) for path in paths[:MOST_NAMED])
-    more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
-    return f"Nothing was pushed, because marks of conflicts are left in {named}{more}."
+    return f"Nothing was pushed, because marks of conflicts are left in {named(paths, MOST_NAMED)}."

@@ -13,7 +13,8 @@ from bot.store.base import Store
 from tests.crash.process import Service
 from tests.crash.test_kill_points import _redeliver_what_was_not_taken as redeliver
 from tests.crash.test_kill_points import no_strays
-from tests.test_verify import CHECK, GIVEN_BACK, Place, mends
+from tests.places import Place
+from tests.verify_world import CHECK, GIVEN_BACK, mends
 from tests.world import World
 
 EVERY = os.environ.get("FORGEHAND_TESTS") == "all"
@@ -21,7 +22,7 @@ SLICE = 25
 
 
 def begun(world: World) -> None:
-    Place(world, None).configure(CHECK, **{"out.txt": "right\n"})
+    Place(world).configure(CHECK, **{"out.txt": "right\n"})
     world.model.default(mends("wrong", "right", "echo more >> more.txt"))
 
 

@@ -21,7 +21,7 @@ from bot.sessions.services import Services
 from bot.store import approvals
 from bot.store.approvals import Kind, Question
 from bot.suggestions import Suggested
-from bot.words import on_forks, on_reviews
+from bot.words import on_forks, quoting
 from bot.words.on_forks import Patch
 
 log = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ async def _fitting(work: Work, pull: Pull) -> tuple[list[Suggested], int]:
 
 def _comment(services: Services, one: Suggested) -> LineComment | None:
     """None where it would not leave as it is: what was changed on the way would apply as nonsense."""
-    body = on_reviews.fenced(one.text, "suggestion") if one.lines else "```suggestion\n```"
+    body = quoting.code(one.text, "suggestion") if one.lines else "```suggestion\n```"
     if services.outbound.text(TextKind.COMMENT, body) != body:
         return None
     return LineComment(one.path, one.last, one.first if one.first != one.last else None, body)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
-from bot import account_settings, repo_config
+from bot import account_settings, prompt, repo_config
 from bot.errors import UserError
 from bot.github.types import Pull
 from bot.models import Outcome, Step, Thread
@@ -103,6 +103,7 @@ async def _resolve(services: Services, turn: Turn, config: RepoConfig, base: str
     if not joined.conflicts:
         return To(Step.PUBLISH, {**_pinned(config, base, at), **merge})
     beside = await resolving.both_sides(services, turn, base, start, joined)
+    turn = replace(turn, kind=_kind(turn, config), prompt=turn.prompt or prompt.RESOLVE)
     ready = await _ready(services, turn, config, (base, at), beside)
     return replace(ready, columns={**ready.columns, **merge})
 
