@@ -77,6 +77,11 @@ def load(rows: Sequence[Mapping[str, Any]]) -> list[Check]:
     return [Check(**{name: value for name, value in row.items() if name in known}) for row in rows]
 
 
+def renamed(rows: Sequence[Mapping[str, Any]], commit: str, name: str) -> list[dict[str, Any]]:
+    """The same of a commit that has another name where people look."""
+    return [{**row, "sha": name} if row.get("sha") == commit else dict(row) for row in rows]
+
+
 def all_passed(rows: Sequence[Mapping[str, Any]] | None, commit: str | None = None) -> bool:
     """Whether every declared check has passed on a clean checkout in a fresh environment; of that commit, if one is
     named. Where there was nothing to run, nothing was verified."""

@@ -203,6 +203,7 @@ class ExecutionEnvironment:
             subjects=tuple(clean(one) for one in _list(found.get("subjects")) if isinstance(one, str)),
             bundle=_text_or_none(found.get("bundle")),
             size=found["size"] if isinstance(found.get("size"), int) else 0,
+            left_out=tuple(clean(one) for one in _list(found.get("left_out")) if isinstance(one, str)),
         )
 
     async def fetch_bundle(self, collected: Collected, target: Path, max_bytes: int) -> None:

@@ -7,17 +7,9 @@ import time
 
 import pytest
 
-from bot.simulation.anthropic import Call, Say, Script
 from bot.simulation.github.state import Protection
+from tests.pull_world import CONFIG, WORKFLOW, WRITE, does, permit
 from tests.world import World
-
-WORKFLOW = ".github/workflows/ci.yml"
-WRITE = f"mkdir -p .github/workflows && echo 'on: push' > {WORKFLOW} && echo x > other.txt"
-CONFIG = ".github/forgehand.yml"
-
-
-def does(command: str, words: str = "Done.") -> Script:
-    return Script([Call("Bash", {"command": command, "description": "Write"}), Say(words)])
 
 
 async def held(world: World) -> str:
@@ -26,11 +18,6 @@ async def held(world: World) -> str:
     world.say("/claude add a workflow")
     assert await world.outcome() == "refused", world.replies()[0].body
     return f"{world.states()[0]['session']}-1-1"
-
-
-def permit(world: World) -> None:
-    """As its owner does at GitHub, and the account's owner accepts."""
-    world.app.permissions["workflows"] = world.installation.permissions["workflows"] = "write"
 
 
 @pytest.mark.acceptance("E05")

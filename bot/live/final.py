@@ -32,7 +32,8 @@ def parts(view: View) -> list[tuple[str, int]]:
         (asked.words(view), 0),
         (_answer(view), 5),
         (sections.files([_changed(file) for file in view.files], "changed"), 4),
-        ("" if _is_merged_only(view) else _verified(view, outcome), 3),
+        (_verified(view, outcome), 3),
+        (endings.left_out(view.turn.left_out or ()), 2),
         (_saved(view), 0),
         (asides.blocked(view.turn.blocked or ()), 2),
         (sections.withheld(view), 2),
@@ -84,11 +85,6 @@ def _verified(view: View, outcome: Outcome) -> str:
     if outcome not in (Outcome.PULL_REQUEST, Outcome.PUSHED) or view.turn.kind == "undo":
         return ""
     return sections.verified(view)
-
-
-def _is_merged_only(view: View) -> bool:
-    """Without an agent or an environment: the words above say that nothing was run."""
-    return view.turn.merged_sha is not None and not view.turn.conflicts
 
 
 def _saved(view: View) -> str:

@@ -30,7 +30,7 @@ R = TypeVar("R", bound="Record")
 _JSON = {
     *("files_changed", "verified", "step_times", "notes", "ignored", "blocked", "spot", "matter", "request", "review"),
     "moved_to",
-    *("conflicts", "discussions", "asked", "reruns", "failing", "fork"),
+    *("conflicts", "discussions", "left_out", "asked", "reruns", "failing", "fork"),
 }
 _FLAGS = {
     *("resumed", "untrusted", "prepared", "private", "is_pull", "final", "remade", "reacted", "told_refused", "late"),
@@ -150,6 +150,8 @@ class Turn(Record):
     tree_sha: str | None
     commit_sha: str | None
     files_changed: tuple[dict[str, Any], ...] | None
+    left_out: tuple[tuple[str, str], ...] | None
+    """What git did not take of its work tree: the path, and why."""
     verified: tuple[dict[str, Any], ...] | None
     rescue_ref: str | None
     rescue_until: float | None

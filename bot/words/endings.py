@@ -202,6 +202,16 @@ def work_refused(reason: str) -> str:
     return f"What came out of the environment was not accepted:{_words(reason)}"
 
 
+UNREADABLE = "git cannot read it: a file or folder without permission, or a repository without a commit"
+"""Why a path of the work tree was left out."""
+
+
+def left_out(paths: Iterable[tuple[str, str]]) -> str:
+    """(path, why) pairs."""
+    rows = [f"- {shown(path, 200)}: {why}" for path, why in paths]
+    return "\n".join(["**Not brought home from the environment**, as git does not take it:", "", *rows]) if rows else ""
+
+
 def held(paths: Iterable[tuple[str, str]]) -> str:
     """(path, why) pairs; an empty path means the change as a whole."""
     rows = [f"- {shown(path, 200)}: {why}" if path else f"- {why}" for path, why in paths]
@@ -264,6 +274,13 @@ def merged_already(number: int) -> str:
 
 def branch_gone(branch: str) -> str:
     return f"The branch {shown(branch, 200)} is gone, so there is nothing to take back."
+
+
+def no_longer_on(branch: str, n: int) -> str:
+    return (
+        f"What turn {n} pushed is no longer on {shown(branch, 200)}: its history was rewritten since. So there is "
+        "nothing to take back by itself; say in words what should go."
+    )
 
 
 def does_not_revert(branch: str, n: int) -> str:

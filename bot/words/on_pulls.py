@@ -33,6 +33,11 @@ def moved_again(branch: str) -> str:
     )
 
 
+def ended_since(number: int, merged: bool) -> str:
+    how = "merged" if merged else "closed"
+    return f"The work was pushed to the branch of the pull request #{number}, which was {how} since."
+
+
 def closed_before_push(number: int, merged: bool) -> str:
     how = "merged" if merged else "closed"
     return f"The pull request #{number} was {how} meanwhile, so nothing was pushed to its branch."
@@ -72,7 +77,7 @@ def nothing_to_resolve(base: str, sha: str) -> str:
 def merged_in(base: str, sha: str, conflicts: int) -> str:
     what = f"{shown(base, 200)} (`{sha[:12]}`) was merged in"
     if not conflicts:
-        return f"{what} without a conflict, so no agent and no model was asked, and no checks were run."
+        return f"{what} without a conflict, so no agent and no model was asked."
     return (
         f"{what}; {conflicts} {'file was' if conflicts == 1 else 'files were'} in conflict and the agent solved that."
     )

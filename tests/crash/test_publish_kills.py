@@ -10,7 +10,7 @@ import pytest
 from bot.simulation.github import gitstore
 from tests.crash.process import Service
 from tests.crash.test_kill_points import _redeliver_what_was_not_taken as redeliver
-from tests.test_pulls_publish_held import does
+from tests.pull_world import does
 from tests.world import World
 
 EVERY = os.environ.get("FORGEHAND_TESTS") == "all"

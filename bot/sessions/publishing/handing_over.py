@@ -38,21 +38,18 @@ async def hand_over(work: Work, pull: Pull, why: str) -> Move:
     turn = work.turn
     assert turn.base_sha is not None
     file = await _kept(work)
+    made, many, url = 0, 0, ""
     if pull.head_sha != turn.base_sha:
-        why, made, url = on_forks.moved(turn.base_sha, pull.head_sha), 0, ""
-        many = 0
+        why = on_forks.moved(turn.base_sha, pull.head_sha)
     else:
         made, many, url = await _suggest(work, pull)
         await _ask(work)
     await _show(work, pull, file)
     if made:
-        words, outcome = on_forks.suggested(made, many, url), Outcome.REVIEWED
-        words = f"{why.strip()} {words}".strip()
+        outcome, words = Outcome.REVIEWED, f"{why} {on_forks.suggested(made, many, url)}".strip()
     else:
-        words, outcome = on_forks.patched(why or on_forks.cannot_push()), Outcome.ANSWERED
-    end = await saving.keep(work, End(outcome, words))
-    assert isinstance(end, End)
-    return replace(end, columns={**end.columns, "patch": file.name})
+        outcome, words = Outcome.ANSWERED, on_forks.patched(why or on_forks.cannot_push())
+    return End(outcome, words, {"kept": await saving.bundle(work), "patch": file.name})
 
 
 async def _kept(work: Work) -> Path:

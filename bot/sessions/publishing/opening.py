@@ -31,9 +31,9 @@ async def open_pull(work: Work, branch: str) -> Move:
         )
     except GitHubRefused as error:
         words = services.outbound.text(TextKind.TITLE, error.message)
-        return End(Outcome.PUSHED, endings.pull_not_opened(branch, words))
+        return End(Outcome.PUSHED, endings.pull_not_opened(branch, words), work.columns)
     told = await dressing.dress(work, pull.number)
-    return End(Outcome.PULL_REQUEST, told, session={"pull_number": pull.number, "pull_url": pull.url})
+    return End(Outcome.PULL_REQUEST, told, work.columns, {"pull_number": pull.number, "pull_url": pull.url})
 
 
 async def _pull_body(work: Work) -> str:
@@ -44,7 +44,7 @@ async def _pull_body(work: Work) -> str:
         turn,
         number=turn.number,
         files=turn.files_changed or (),
-        verified=turn.verified or (),
+        verified=work.checks,
         seconds=services.clock() - turn.created_at,
         cost=await spend.turn_cost(services.store, turn.key),
         extras=Extras(work.report, template, closes),

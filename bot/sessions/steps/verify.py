@@ -81,6 +81,8 @@ async def _compared(checking: Checking, quarantine: Quarantine, setup: tuple[str
 
 async def _where_the_agent_was(services: Services, turn: Turn) -> list[Check]:
     """And the work still lies, with whatever else the agent has left: so it is called, and nothing is compared."""
+    if turn.work_started_at is None:  # git alone has merged: there was no agent
+        return []
     environment = await environments.attach(services, turn)
     checking = Checking(services, turn, Where.AGENT, "")
     await checking.run(environment, repo_config.load(turn.config).checks)
