@@ -141,7 +141,7 @@ async def _meant(command: Approve | Deny, remark: Remark, desk: Desk) -> _Found:
         named = [one for one in known if one.id == approval_id]
         if named:
             return _named_only(command, named[0], desk)
-        return _Found(None, on_approvals.no_such_approval(approval_id))
+        return _Found(None, on_approvals.no_such_approval(approval_id, word_of(command), desk.settings.command))
     waiting = [one for one in known if one.state is Standing.OPEN]
     if not waiting and latest is not None and latest.state is TurnState.DONE:
         waiting = answerable([one for one in known if one.key == latest.key])
