@@ -12,6 +12,9 @@ RepoId = NewType("RepoId", int)
 SessionId = NewType("SessionId", str)
 """`[a-z0-9]{8}`: names the session in branches, markers, pages and logs."""
 
+ON_PUSH = "push:"
+"""How the source of a turn begins that nobody asked for but by pushing commits."""
+
 
 class TurnState(StrEnum):
     """Where a turn stands in our hands; how it went is its outcome."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -137,6 +138,27 @@ async def test_what_is_no_answer_or_none_in_time_is_broken(said: bytes) -> None:
         with pytest.raises(Broken):
             async with upstream.ask("/v1", [], b"") as answer:
                 await everything(answer)
+
+
+async def test_an_answer_to_half_a_request_is_one_and_nothing_follows_the_half() -> None:
+    async def early(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        opened.append(writer)
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n{}")
+
+    opened: list[asyncio.StreamWriter] = []
+    server = await asyncio.start_server(early, "127.0.0.1", 0)
+    upstream = Upstream(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", 5.0)
+    for _ in range(2):
+        async with upstream.ask("/v1", [], b"x" * (32 << 20)) as answer:
+            assert (answer.status, await answer.whole(10)) == (413, b"{}")
+    for writer in opened:
+        writer.transport.abort()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+    server.close()
+    await server.wait_closed()
+    assert len(opened) == 2
 
 
 async def test_what_nobody_asked_for_is_nobodys_answer() -> None:

@@ -254,14 +254,16 @@ async def test_of_two_who_add_at_once_only_one_gets_what_is_left(tmp_path: Path)
             world.model.default(Script([Wait("on"), Say("Done.", usage=Usage(10, 10))]))
             world.say("/claude and the tests")
             await world.model.reached("on", timeout=30)
-            held = world.github.faults.add(Fault("GET /repos/*/collaborators/alice/permission", "hold", times=2))
+            asked = "GET /repos/*/collaborators/alice/permission"
+            held = [world.github.faults.add(Fault(asked, "hold")) for _ in range(2)]
             for thread in (world.issue, world.pulls()[0]):
                 world.say("/claude continue +3", on=thread)
-            async with asyncio.timeout(10):
-                while held.hits < 2:
-                    await world.github.changed(lambda: held.hits == 2, 10)
-            held.release.set()
-            await world.github.changed(lambda: len(_told(world)) == 2, 10)
+            async with asyncio.timeout(20):
+                for one in held:
+                    await one.reached.wait()
+            for one in held:
+                one.release.set()
+            await world.github.changed(lambda: len(_told(world)) == 2, 20)
             world.model.release("on")
             assert await world.outcome(2) == "no_change"
         assert sorted("Nothing was added" in one for one in _told(world)) == [False, True], _told(world)

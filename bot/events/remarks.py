@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from bot.models import Origin, Person, Spot, Thread
+from bot.models import ON_PUSH, Origin, Person, Spot, Thread
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class ReviewWanted(Remark):
         """One review for each commit and each of whom it is wanted."""
         where = f"{self.thread.repo.id}:{self.thread.number}:{self.head_sha}"
         if self.is_push:
-            return f"push:{where}"
+            return f"{ON_PUSH}{where}"
         return f"wanted:{where}:{self.reviewer.id if self.reviewer else self.team or self.why}"
 
 

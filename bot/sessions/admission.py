@@ -18,6 +18,9 @@ from bot.store.sessions import Turn
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 15.0
+LOOK_SOON_SECONDS = 1.0
+SETTLE_SECONDS = 15.0
+"""So long what a push asks for waits for the next push: they seldom come alone."""
 RECONCILE_SECONDS = 60.0
 
 
@@ -25,6 +28,12 @@ def choose(queued: Sequence[Turn], running: Sequence[Turn], limits: Limits, caps
     """Those that may start now, in order; `queued` is oldest first."""
     first: list[Turn] = next(line.rounds(queued, running, limits, caps), [])
     return first[: max(0, limits.max_sessions - len(running))]
+
+
+def settled(queued: Sequence[Turn], now: float) -> list[Turn]:
+    """Without what waits for further pushes. Nobody waits who has asked, nor behind what no person asked for."""
+    asked = {turn.thread_id for turn in queued if not turn.is_for_a_push}
+    return [turn for turn in queued if turn.thread_id in asked or not 0 <= now - turn.created_at < SETTLE_SECONDS]
 
 
 class Admission:
@@ -52,31 +61,35 @@ class Admission:
         clock = asyncio.get_running_loop().time
         while True:
             self._wake.clear()
+            pause = LOOK_SECONDS
             try:
                 if clock() >= next_reconcile:
                     await self.reconcile()
                     next_reconcile = clock() + RECONCILE_SECONDS
-                await self.round()
+                pause = LOOK_SOON_SECONDS if await self.round() else LOOK_SECONDS
                 self._looked_at = clock()
             except Exception:  # the loop must outlive any one failure of store or engine
                 log.exception("admission round failed")
             try:
-                async with asyncio.timeout(LOOK_SECONDS):
+                async with asyncio.timeout(pause):
                     await self._wake.wait()
             except TimeoutError:
                 continue
 
-    async def round(self) -> None:
+    async def round(self) -> bool:
+        """Whether something waits for time to pass."""
         running = await sessions.running(self._store)
         paused = await switches.paused_at(self._store) is not None
         queued = [] if paused else await sessions.queued(self._store)
-        for turn in choose(queued, running, self._limits, await choices.caps(self._store)):
+        ready = settled(queued, self._store.now())
+        for turn in choose(ready, running, self._limits, await choices.caps(self._store)):
             await sessions.start(self._store, turn.key)
             await self._engine.submit(turn.key, turn.thread_id)
         for turn in running:
             self._board.touch(turn.key)  # the elapsed time is news
         for turn in await sessions.queued(self._store):
             self._board.touch(turn.key)  # so is the place in the queue
+        return len(ready) < len(queued)
 
     async def reconcile(self) -> None:
         turns = [(turn.key, turn.thread_id) for turn in await sessions.running(self._store)]

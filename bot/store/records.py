@@ -9,6 +9,7 @@ import msgspec
 
 from bot.funds import Raise
 from bot.models import (
+    ON_PUSH,
     DeliveryId,
     Fork,
     InstallationId,
@@ -198,6 +199,11 @@ class Turn(Record):
     @property
     def key(self) -> TurnKey:
         return TurnKey(self.session_id, self.n)
+
+    @property
+    def is_for_a_push(self) -> bool:
+        """Nobody asked for it but by pushing commits: a further review."""
+        return self.source.startswith(ON_PUSH)
 
     @property
     def attempt(self) -> int:

@@ -79,7 +79,8 @@ class Line:
 
     def _request(self, words: str) -> bytes:
         content = [{"role": "user", "content": words}]
-        body = json.dumps({"model": MODEL, "max_tokens": 100, "stream": True, "messages": content}).encode()
+        # as the CLI asks: with fewer, the answers would be longer than the provider's can be, and paid for in cents
+        body = json.dumps({"model": MODEL, "max_tokens": 32_000, "stream": True, "messages": content}).encode()
         head = f"POST {self.path} HTTP/1.1\r\nHost: x\r\nx-api-key: {self.token}\r\nContent-Length: {len(body)}\r\n\r\n"
         return head.encode() + body
 

@@ -13,9 +13,6 @@ from bot.store import findings, sessions
 from bot.store.sessions import Turn
 from bot.words import on_reviews
 
-ON_PUSH = "push:"
-"""How the sources of reviews begin that nobody asked for but by pushing commits."""
-
 
 async def given(services: Services, turn: Turn, change: Comparison, whole: Diff) -> tuple[Diff, list[tuple[str, str]]]:
     """The diff to look at, and further data with its name."""
@@ -44,7 +41,7 @@ async def last_reviewed(services: Services, turn: Turn) -> str | None:
 
 async def is_repetition(services: Services, turn: Turn, sha: str) -> bool:
     """Nobody asked for it in words, and this commit was reviewed already."""
-    return turn.source.startswith(ON_PUSH) and await last_reviewed(services, turn) == sha
+    return turn.is_for_a_push and await last_reviewed(services, turn) == sha
 
 
 def _of_the_pull(patch: bytes, paths: set[str]) -> str:

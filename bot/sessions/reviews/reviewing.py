@@ -14,7 +14,6 @@ from bot.models import Outcome, Thread
 from bot.outbound import TextKind, neutralise
 from bot.sessions.moves import End, Move
 from bot.sessions.pulls import answering
-from bot.sessions.reading.rereading import ON_PUSH
 from bot.sessions.reviews import earlier
 from bot.sessions.reviews.earlier import Placed, Sorted
 from bot.sessions.services import Services
@@ -51,7 +50,7 @@ async def publish(services: Services, turn: Turn, session: Session) -> Move:
     if pull.state != "open":
         unsaid = endings.closed_before_review(pull.number, pull.merged)
         return End(Outcome.STOPPED, f"{unsaid}\n\n{_summary(_all_below(work))}")
-    if turn.source.startswith(ON_PUSH) and not (work.found.on_lines or work.found.below or work.found.resolved):
+    if turn.is_for_a_push and not (work.found.on_lines or work.found.below or work.found.resolved):
         return End(Outcome.REVIEWED, endings.nothing_new(turn.base_sha))
     try:
         work, review_id = await _post(work)

@@ -53,15 +53,17 @@ class Connection(asyncio.BufferedProtocol):
         self._head_size = 0
         self._taken: list[bytes] = []
         self._size = 0
+        self._sent = False
         self._complete = False
         self._keeps = False
         self._error: str | None = None
 
     @property
     def is_free(self) -> bool:
-        """For another exchange: this one was read to its end, and both sides keep the connection."""
-        keeps = self._complete and self._keeps and self._error is None and not self._lost
-        return keeps and not self._has_news()
+        """For another exchange: of this one both ends were reached, and both sides keep the connection. What follows
+        half a request would be read as the rest of it."""
+        whole = self._sent and self._complete and self._error is None
+        return whole and self._keeps and not self._lost and not self._has_news()
 
     async def send(self, head: bytes, body: bytes, seconds: float) -> None:
         """Each piece of it within the time. An answer that comes before the end is one as well."""
@@ -72,6 +74,7 @@ class Connection(asyncio.BufferedProtocol):
             await _within(self._writable, seconds)
             if self._head is not None or self._lost:
                 return
+        self._sent = True
 
     async def head(self, seconds: float) -> Head:
         while self._head is None:
@@ -153,6 +156,7 @@ class Connection(asyncio.BufferedProtocol):
             named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._headers}
             self._head = Head(status, named)
             self._keeps = self._parser.should_keep_alive()
+            self._writable.set()  # who answers before the end may not read it
         self._headers = []
 
     def on_body(self, body: bytes) -> None:
