@@ -77,7 +77,7 @@ async def test_an_agent_in_the_cloud_that_looks_everywhere_finds_no_credential_o
         async with world.bot():
             world.say("/claude look for keys")
             await world.outcome()
-        assert len(e2b.sandboxes) == 2, "one to work in, and one to run the checks in"
+        assert len(e2b.sandboxes) > 1, "one to work in, others to run the checks in"
         secrets = [*_secrets(world), e2b.api_key]
         heard = [_without_the_models_words(request.body) for request in world.model.requests]
         bodies = [body for one in world.issue.comments for _, body in one.history]
