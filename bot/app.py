@@ -20,7 +20,7 @@ from bot.engine.durable import DurableEngine
 from bot.errors import BotError, SettingsError
 from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
-from bot.handlers import installations, remarks
+from bot.handlers import installations
 from bot.handlers.ci_rounds import Rounds
 from bot.handlers.desk import Desk
 from bot.handlers.errands import Errands
@@ -221,7 +221,7 @@ async def _work(
     reading = Reading(services.settings.github.app_id, wakes.set, services.settings.poll_seconds)
     sweep = DeliveryLog(services.github, services.store, reading)
     loops = [admission.run(), sweeper.run(), sweep.run(), Intake(desk, wakes).run(), Errands(desk).run()]
-    loops.append(Rounds(desk, remarks.judge).run())
+    loops.append(Rounds(desk).run())
     loops.append(Purging(services).run())
     loops.append(CheckBoard(services.store, services.outbound).run())
     if services.snapshots is not None:

@@ -8,6 +8,11 @@ from typing import Self
 
 from bot.settings import Limits
 
+BUDGET = "budget_exhausted"
+"""What a turn's row says where its session, or the turn itself, has no money left."""
+CEILING = "ceiling_exhausted"
+"""Where that of a person, a repository or an installation is gone: more for the session would not help."""
+
 
 class Means(StrEnum):
     """LEFT: it can go on. SPENT: once somebody adds to it. FULL: nobody may. CEILING: a day or month is used up."""
@@ -28,6 +33,16 @@ class Terms:
     @classmethod
     def of(cls, limits: Limits) -> Self:
         return cls(limits.session_budget_usd, max(limits.session_ceiling_usd, limits.session_budget_usd))
+
+
+@dataclass(frozen=True)
+class Raise:
+    """So many dollars more, as far as the operator's terms allow, and who said so."""
+
+    source: str
+    asked_usd: float
+    login: str
+    terms: Terms
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class Step(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a turn ended: a closed set, each with its own wording in `replies`."""
+    """How a turn ended: a closed set, each with its own wording in `words.outcomes`."""
 
     PULL_REQUEST = "pull_request"
     PUSHED = "pushed"

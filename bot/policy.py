@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from bot.models import Permission, Person
-from bot.words import replies
+from bot.words import on_access
 
 
 class Answer(StrEnum):
@@ -65,7 +65,7 @@ def screen(author: Person, *, repo_owner: str, service: Service, via_app: int | 
         return Decision(
             Answer.REFUSED,
             f"the account {repo_owner} is not among those that the operator serves",
-            replies.account_not_served(repo_owner),
+            on_access.account_not_served(repo_owner),
         )
     return _ALLOWED
 
@@ -76,13 +76,13 @@ def authorise(author: Person, *, answered_id: int, permission: Permission) -> De
         return Decision(
             Answer.REFUSED,
             f"the login {author.login} belongs to another account by now (id {answered_id}, not {author.id})",
-            replies.another_account(author.login),
+            on_access.another_account(author.login),
         )
     if not permission.may_write:
         return Decision(
             Answer.REFUSED,
             f"{author.login} has {permission} access to the repository; it takes write access",
-            replies.no_write_access(author.login),
+            on_access.no_write_access(author.login),
         )
     return _ALLOWED
 
@@ -92,5 +92,5 @@ def unverified(author: Person) -> Decision:
     return Decision(
         Answer.REFUSED,
         f"the permission of {author.login} could not be verified",
-        replies.could_not_verify(author.login),
+        on_access.could_not_verify(author.login),
     )

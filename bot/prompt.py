@@ -59,6 +59,7 @@ _TASKS = {
         "Change nothing else, and do not merge yourself: that the result is a merge of both is seen to."
     ),
 }
+RESOLVE = "Resolve the merge conflicts."
 _WORK = "Carry the request out in the working directory."
 _WHOLE = ("plan", "review")
 """Kinds of turns whose last message is one thing, in which nothing else has a place."""
@@ -74,9 +75,9 @@ def carry_out(request: str, plan: str) -> str:
     return f"{request.strip()}\n\nCarry out this plan, which was approved:\n\n{plan.strip()}".strip()
 
 
-def go_on_with(shown: str) -> str:
-    """The request of a turn that begins with a late yes to what the agent had asked."""
-    return f"Go on where you stopped. What you asked permission for is allowed now:\n\n{shown}"
+def go_on_with(shown: str, words: str) -> str:
+    """The request of a turn that begins with a late yes to what the agent had asked, and words beside the yes."""
+    return f"Go on where you stopped. What you asked permission for is allowed now:\n\n{shown}\n\n{words}".strip()
 
 
 def interjection(author: str, text: str, spot: Spot | None = None, number: int = 0) -> str:
@@ -197,8 +198,6 @@ class _Composer:
             return "Go on."
         if self._material.kind == "review":
             return "Review this pull request."
-        if self._material.kind == "resolve":
-            return "Resolve the merge conflicts."
         if self._material.discussions:
             return "Do what the discussions of the diff that are named below ask for."
         kind = "pull request" if self._material.is_pull else "issue"

@@ -55,12 +55,12 @@ Inert = Callable[[str], str]
 
 _HEADING = re.compile(r"^\s*(?:#{1,6}\s+|[-*+>]\s+|\d+[.)]\s+|\*\*|__)+")
 _SKIP = re.compile(r"\[\s*(?:skip\s+(?:ci|actions)|(?:ci|no|actions)\s+skip|no\s+ci)\s*\]", re.IGNORECASE)
-_SKIP_TRAILER = re.compile(r"^(\s*)skip-checks(\s*):", re.IGNORECASE | re.MULTILINE)
-_TRAILER = re.compile(r"^(\s*)([A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)+)[ \t]*:", re.MULTILINE)
-_REFERENCE = re.compile(r"(?<![\w&])(?:[\w.-]+/[\w.-]+)?#(?=\d)|\bGH-(?=\d)", re.IGNORECASE)
+_SKIP_TRAILER = re.compile(r"^([^\S\n]*)skip-checks(\s*):", re.IGNORECASE | re.MULTILINE)
+_TRAILER = re.compile(r"^([^\S\n]*)([A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)+)[ \t]*:", re.MULTILINE)
+_REFERENCE = re.compile(r"(?<![\w&])(?:[\w.-]{1,100}/[\w.-]{1,100})?#(?=\d)|\bGH-(?=\d)", re.IGNORECASE)
 _ISSUE_URL = re.compile(r"https?://[^\s/]+/([\w.-]+/[\w.-]+)/(?:issues|pull|discussions)/(\d+)", re.IGNORECASE)
 _MENTION = re.compile(r"(?<![\w/.+-])@(?=[A-Za-z0-9])")
-_SLASH_COMMAND = re.compile(r"^(\s*)/(?=[a-z])", re.MULTILINE)
+_SLASH_COMMAND = re.compile(r"^([^\S\n]*)/(?=[a-z])", re.MULTILINE)
 
 
 def subject(turn: Asked, limit: int = MAX_SUBJECT) -> str:

@@ -15,6 +15,8 @@ MOST_TAILS = 5
 MOST_TAIL = 2_000
 NOTHING = "Nothing was run by Forgehand itself: `.github/forgehand.yml` names no `checks`."
 NOT_RUN = "None of the repository's `checks` was run by Forgehand on this commit."
+NO_TIME = "no time was left"
+NO_PLACE = "the environments for it were lost one after the other, and the agent's too"
 
 
 class Where(StrEnum):
@@ -26,7 +28,7 @@ class Where(StrEnum):
 
 @dataclass(frozen=True)
 class Check:
-    """One command. `exit_code` is None where there was no time left to run it."""
+    """One command. `exit_code` is None where it was not run."""
 
     command: str
     exit_code: int | None
@@ -40,6 +42,12 @@ class Check:
     """One of the `setup` commands: those are told only where they fail."""
     base_exit_code: int | None = None
     """Of the same command without the work, where that was tried."""
+    why_not: str = NO_TIME
+    """It was not run, where it was not."""
+
+    @property
+    def was_run(self) -> bool:
+        return self.exit_code is not None
 
     @property
     def passed(self) -> bool:
@@ -52,7 +60,11 @@ class Check:
     @property
     def is_ours(self) -> bool:
         """It fails, and as far as is known not without the work."""
-        return self.exit_code is not None and not self.passed and not self.is_red_on_base
+        return self.was_run and not self.passed and not self.is_red_on_base
+
+
+def not_run(commands: Sequence[str], why: str) -> list[Check]:
+    return [Check(command, None, why_not=why) for command in commands]
 
 
 def dump(checks: Sequence[Check]) -> list[dict[str, Any]]:
@@ -65,6 +77,11 @@ def load(rows: Sequence[Mapping[str, Any]]) -> list[Check]:
     return [Check(**{name: value for name, value in row.items() if name in known}) for row in rows]
 
 
+def renamed(rows: Sequence[Mapping[str, Any]], commit: str, name: str) -> list[dict[str, Any]]:
+    """The same of a commit that has another name where people look."""
+    return [{**row, "sha": name} if row.get("sha") == commit else dict(row) for row in rows]
+
+
 def all_passed(rows: Sequence[Mapping[str, Any]] | None, commit: str | None = None) -> bool:
     """Whether every declared check has passed on a clean checkout in a fresh environment; of that commit, if one is
     named. Where there was nothing to run, nothing was verified."""
@@ -72,6 +89,11 @@ def all_passed(rows: Sequence[Mapping[str, Any]] | None, commit: str | None = No
     if not checks or (commit is not None and any(one.sha != commit for one in checks)):
         return False
     return all(one.passed and one.where == Where.FRESH for one in checks)
+
+
+def work_fails(rows: Sequence[Mapping[str, Any]] | None) -> bool:
+    """By what was changed: what fails on the base too is told, and is no reason to doubt it."""
+    return any(one.is_ours for one in load(rows or ()))
 
 
 def words(
@@ -86,8 +108,12 @@ def words(
         lines.append(f"- and {len(rest)} more, {sum(not one.passed for one in rest)} of them failed")
     again = "\n\nSome failed at first: the agent was given what they printed, once, and went on." if mended else ""
     tails = [_tail(one, block) for one in checks if not one.passed and one.tail.strip()]
-    head = f"Run {where(checks)}:\n\n" + "\n".join(lines)
+    head = f"{_place(checks)}\n\n" + "\n".join(lines)
     return "\n\n".join([head + again, *tails[:MOST_TAILS]])
+
+
+def _place(checks: Sequence[Check]) -> str:
+    return f"Run {where(checks)}:" if any(one.was_run for one in checks) else NOT_RUN
 
 
 def where(checks: Sequence[Check]) -> str:
@@ -103,8 +129,8 @@ def _line(one: Check) -> str:
 
 
 def ending(one: Check) -> str:
-    if one.exit_code is None:
-        return "was not run: no time was left"
+    if not one.was_run:
+        return f"was not run: {one.why_not}"
     took = f", {one.seconds:.1f} s" if one.seconds is not None else ""
     limit = " (its time was up)" if one.timed_out else ""
     return f"exit {one.exit_code}{took}{limit}{_on_base(one)}"

@@ -117,10 +117,6 @@ class ExecutionEnvironment:
             await self.primitives.download(log, output, max_bytes=OUTPUT_CAP)
         return found
 
-    async def switch(self, sha: str, branch: str) -> None:
-        """The checkout is at another commit of those that were brought in; ignored files stay."""
-        await self._script("prepare", {"pack": None, "sha": sha, "branch": branch}, PREPARE_SECONDS)
-
     async def start(self, run: AgentRun) -> None:
         """Launch the run of a turn, unless that turn was launched before."""
         folder = self._folder(run.turn)
@@ -207,6 +203,7 @@ class ExecutionEnvironment:
             subjects=tuple(clean(one) for one in _list(found.get("subjects")) if isinstance(one, str)),
             bundle=_text_or_none(found.get("bundle")),
             size=found["size"] if isinstance(found.get("size"), int) else 0,
+            left_out=tuple(clean(one) for one in _list(found.get("left_out")) if isinstance(one, str)),
         )
 
     async def fetch_bundle(self, collected: Collected, target: Path, max_bytes: int) -> None:

@@ -204,6 +204,8 @@ class EnvironmentSpec:
     """What it starts from, where there are templates; None: the operator's."""
     snapshot: str | None = None
     """What it starts from instead of a template; SnapshotGone where that is not there any more."""
+    ahead: bool = False
+    """Where several wait for room, before all that are not."""
 
 
 class EnvironmentProvider(Protocol):

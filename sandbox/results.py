@@ -62,3 +62,5 @@ class Collected:
     """Of the agent's own commits, newest first."""
     bundle: str | None
     size: int
+    left_out: tuple[str, ...] = ()
+    """Paths that git did not take into it."""

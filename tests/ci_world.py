@@ -65,8 +65,8 @@ def ci(world: World, pull: Pull, ends: Mapping[str, str | None], log: bytes = LO
     return world.github.run_workflow(world.repo, pull.head_sha, ends, logs=dict.fromkeys(ends, log))
 
 
-async def taken_up(world: World, words: str = "") -> None:
-    """Every webhook so far was acted upon or not; of one about a check the ledger says these words."""
+async def taken_up(world: World, words: str = "", event: str = "check_run") -> None:
+    """Every webhook so far was acted upon or not; of one of this kind the ledger says these words."""
     await world.github.idle()
     store = await Store.open_reader(world.root / "data" / "state.db")
     try:
@@ -76,7 +76,7 @@ async def taken_up(world: World, words: str = "") -> None:
         rows = await deliveries.recent(store, 200)
     finally:
         await store.close()
-    assert any(words in (one.reason or "") for one in rows if one.event == "check_run")
+    assert any(words in (one.reason or "") for one in rows if one.event == event)
 
 
 async def unwatched(world: World) -> None:
@@ -86,6 +86,19 @@ async def unwatched(world: World) -> None:
     try:
         async with asyncio.timeout(40):
             while await store.read(lambda db: many(db, sql)):
+                await asyncio.sleep(0.02)
+    finally:
+        await store.close()
+
+
+async def attempted(world: World) -> None:
+    """A round has come to where it begins a turn, or finds that it may not."""
+    store = await Store.open_reader(world.root / "data" / "state.db")
+    try:
+        async with asyncio.timeout(40):
+            while not await store.read(lambda db: many(db, "SELECT 1 FROM ci_attempts")):
+                await asyncio.sleep(0.02)
+            while await store.read(lambda db: many(db, "SELECT 1 FROM ci_watches WHERE due_at IS NOT NULL")):
                 await asyncio.sleep(0.02)
     finally:
         await store.close()

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import webhook_rig
 from tests.slices import EVERY
+from tests.webhook_rig import Edge
 from tests.world import World
 
 
@@ -15,6 +17,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not EVERY and item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.skip(reason="long: FORGEHAND_TESTS=all runs it"))
+
+
+@pytest.fixture
+async def edge(tmp_path: Path) -> AsyncIterator[Edge]:
+    async with webhook_rig.running(tmp_path) as running:
+        yield running
 
 
 @pytest.fixture

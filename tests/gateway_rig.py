@@ -19,6 +19,7 @@ from bot.settings import Secret
 from bot.simulation.anthropic import SimulatedAnthropic
 from bot.simulation.loopback import serving
 from bot.store import gateway as rows
+from bot.store import spend
 from bot.store.base import Store
 from bot.web.gateway import Credential, Credentials, gateway_app
 
@@ -63,10 +64,10 @@ class Rig:
     def stream(self, token: str, words: str = "hi", **more: Any) -> Any:
         return self.client.stream("POST", MESSAGES, headers=headers(token), json=body(words, stream=True, **more))
 
-    async def settled(self, key: TurnKey) -> rows.Cost:
+    async def settled(self, key: TurnKey) -> spend.Cost:
         """Once nothing is under way any more."""
         async with asyncio.timeout(10):
-            while (cost := await rows.turn_cost(self.store, key)).open:
+            while (cost := await spend.turn_cost(self.store, key)).open:
                 await self.store.write(lambda db: None)
         return cost
 

@@ -21,7 +21,7 @@ from bot.publish import policy
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.gitstore import refs
 from bot.simulation.github.webhooks import Signed
-from bot.words import endings
+from bot.words import quoting
 from sandbox.agents.claude import Claude
 from sandbox.errors import SandboxError
 from sandbox.execution import ExecutionEnvironment
@@ -175,6 +175,15 @@ async def test_an_agent_that_floods_its_output_is_ended_and_nobody_else_notices(
         world.say("/claude fix this")
         assert await world.outcome(timeout=40) == "killed"
     assert "more output than can be kept" in world.replies()[0].body
+
+
+@pytest.mark.acceptance("D12")
+async def test_last_words_that_are_a_flood_of_signs_stop_nobody_else(world: World) -> None:
+    """What they cost to be made harmless is what their beginning costs, and grows with their length alone."""
+    world.model.default(Script([Say("](" * 60_000)]))
+    async with world.bot() as service, steady(service.url):
+        world.say("/claude plan to flood it")
+        assert await world.outcome(timeout=60) == "planned", world.replies()[0].body
 
 
 @pytest.mark.acceptance("F05")
@@ -343,7 +352,7 @@ def test_names_of_other_files_in_a_reason_are_shown_as_code() -> None:
 
 
 def test_a_code_block_is_not_left_through_characters_that_are_taken_out_of_it() -> None:
-    shown = neutralise.whole(endings.fenced("a\n``\u200b`\n### Forged"))
+    shown = neutralise.whole(quoting.fenced("a\n``\u200b`\n### Forged"))
     assert headings(shown) == []
 
 

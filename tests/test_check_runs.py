@@ -7,7 +7,7 @@ import pytest
 from bot.simulation.anthropic import Script, Wait
 from bot.simulation.github.faults import Fault
 from bot.simulation.github.state import CheckRun
-from tests.test_reviews import CODE, SPAN, ZERO, ours, pull_of, verdict
+from tests.test_reviews import CODE, SPAN, ZERO, ours, prompts, pull_of, verdict
 from tests.world import World
 
 MANY = [{**SPAN, "line": 6, "start_line": 6, "body": f"Finding number {n} of many words {n}."} for n in range(70)]
@@ -71,6 +71,7 @@ async def test_stop_and_retry_are_buttons_for_people_who_may_write(world: World)
     world.model.default(Script([Wait("go"), verdict(ZERO)]))
     async with world.bot():
         pull = pull_of(world)
+        world.github.edit(pull, by="alice", body="It halves what it is given.")
         world.say("/claude review", on=pull)
         await world.model.reached("go", 40)
         await world.github.changed(lambda: checks(world) and checks(world)[0].status == "in_progress", 20)
@@ -87,6 +88,8 @@ async def test_stop_and_retry_are_buttons_for_people_who_may_write(world: World)
         assert await world.outcome(2, on=pull) == "reviewed", world.replies(pull)[-1].body
         await concluded(world, 2)
     assert len(world.states(pull)) == 2, "eve has started nothing"
+    asked = prompts(world)[-1].prompt
+    assert "It halves what it is given." in asked and "it was changed after the command" not in asked
 
 
 @pytest.mark.acceptance("B07")

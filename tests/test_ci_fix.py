@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from bot.models import Usage
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script, Wait
 from bot.simulation.anthropic.script import Answer
 from bot.simulation.github.faults import Fault
-from tests.ci_world import ON, Ahead, agent, ci, pull_of_ours, said, taken_up, unwatched
+from tests.ci_world import ON, Ahead, agent, attempted, ci, pull_of_ours, said, taken_up, unwatched
 from tests.test_review_triggers import why
 from tests.test_reviews import config, prompts, pull_of
 from tests.world import World
@@ -80,9 +82,9 @@ async def test_after_three_attempts_people_get_the_evidence(world: World) -> Non
         words = (await said(world, pull, "need a person")).body
         assert all(head[:12] in words for head in [*heads, pull.head_sha]) and words.count("pushed") >= 3
         assert "`test`" in words and "/claude fix ci" in words
-        world.say("/claude fix ci look at the rounding", on=pull)
+        world.say("/claude fix ci\n\nLook at the rounding.", on=pull)
         assert await world.outcome(4, on=pull) == "pushed", world.replies(pull)[-1].body
-    assert "look at the rounding" in prompts(world)[-1].prompt
+    assert "Look at the rounding." in prompts(world)[-1].prompt
     assert len(world.states(pull)) == 4
 
 
@@ -92,7 +94,7 @@ async def test_it_is_done_on_request_where_the_trigger_is_off_and_followed_to_th
         pull = pull_of(world)
         run = ci(world, pull, {"test": "failure", "slow": None})
         await taken_up(world, "we did not push")
-        world.say("/claude fix ci and keep the tests", on=pull)
+        world.say("/claude fix ci\nand keep the tests", on=pull)
         await said(world, pull, "still under way")
         assert world.states(pull) == []
         world.github.finish_job(run, "slow", "success")
@@ -200,6 +202,20 @@ async def test_a_person_can_switch_it_off_and_on_for_a_pull_request(world: World
         world.model.default(agent())
         world.say("/claude fix ci", on=pull)
         assert await world.outcome(2, on=pull) == "pushed", world.replies(pull)[-1].body
+
+
+async def test_a_stop_is_heard_by_a_round_that_is_just_about_to_begin(world: World) -> None:
+    async with world.bot(Ahead()):
+        pull = await pull_of_ours(world)
+        held = Fault(match="GET /repos/*/collaborators/alice/permission", kind="hold")
+        world.github.faults.add(held)  # the last question before the turn: all else is settled by then
+        ci(world, pull, {"test": "failure"})
+        await asyncio.wait_for(held.reached.wait(), 40)
+        world.say("/claude stop ci", on=pull)
+        await said(world, pull, "leave the checks of this pull request alone")
+        held.release.set()
+        await attempted(world)
+    assert world.states(pull) == [], "nothing begins after that was said"
 
 
 async def test_checks_for_which_there_was_no_money_go_on_once_it_is_added(world: World) -> None:

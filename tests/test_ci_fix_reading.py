@@ -34,6 +34,7 @@ async def test_of_fifty_megabytes_the_end_is_read(world: World) -> None:
 async def test_without_logs_the_annotations_serve_and_what_is_missing_is_named(world: World, lost: str) -> None:
     if lost == "permission":
         world.installation.permissions.pop("actions")
+        world.installation.permissions.pop("statuses")
     async with world.bot(Ahead()):
         pull = await pull_of_ours(world)
         run = ci(world, pull, {"test": "failure"})
@@ -43,6 +44,7 @@ async def test_without_logs_the_annotations_serve_and_what_is_missing_is_named(w
     asked, words = prompts(world)[-1].prompt, world.replies(pull)[-1].body
     assert "shop.py:6: failure: a price below zero" in asked and "FAIL:" not in asked
     assert ("Actions: read" if lost == "permission" else "it could not be fetched") in words
+    assert ("Commit statuses: read" in words) is (lost == "permission")
 
 
 async def test_checks_of_other_apps_speak_by_their_summary(world: World) -> None:

@@ -39,7 +39,7 @@ async def test_words_while_checks_are_mended_are_passed_on_and_late_checks_are_n
         await world.model.reached("go", 40)
         world.github.run_workflow(world.repo, head, {"late": "failure"}, name="More")
         await taken_up(world, "noted")
-        beside = world.say("/claude fix ci and mind the rounding", on=pull)
+        beside = world.say("/claude fix ci\nand mind the rounding", on=pull)
         await told(world, beside)
         world.model.release("go")
         assert await world.outcome(on=pull) == "pushed", world.replies(pull)[-1].body

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from bot.simulation.anthropic import Say, Script
+from tests.places import everywhere
 from tests.test_faults import remove_environments
-from tests.test_kept_environments import Life, both, life
+from tests.test_kept_environments import Life
 from tests.world import World
 
 TURNS = 6
@@ -27,10 +28,10 @@ async def talk(world: World, n: int) -> None:
     assert [f"plum-{m}" in last(world) for m in range(1, n)] == [True] * (n - 1)
 
 
-@both
+@everywhere
 async def test_six_turns_over_a_restart_and_a_lost_sandbox(kind: str, tmp_path: Path) -> None:
     """What was built in the environment goes with it; what was said stays."""
-    async with life(kind, tmp_path) as one:
+    async with Life.running(kind, tmp_path) as one:
         async with one.world.bot():
             for n in (1, 2):
                 await talk(one.world, n)

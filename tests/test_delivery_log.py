@@ -81,6 +81,17 @@ async def test_a_session_without_any_webhook(world: World) -> None:
     assert all(one.status_code == 502 for one in world.app.deliveries if one.guid == asked.guid)
 
 
+async def test_who_has_just_started_it_is_about_to_try_it(world: World) -> None:
+    async with world.bot(**POLL | {"FORGEHAND_POLL_SECONDS": "1"}):
+        await read_once(world)
+        before = lists(world)
+
+        async def read_again() -> bool:
+            return lists(world) > before
+
+        await until(read_again, 3)
+
+
 async def test_the_first_start_ever_acts_upon_nothing_that_was_said_before(world: World) -> None:
     await miss(world, "/claude help", "/claude help")
     async with world.bot(**POLL):

@@ -22,7 +22,8 @@ async def test_all_is_well_and_said_line_by_line(world: World) -> None:
         ran, found = await doctor(world, service.url)
         people = await forgehand({**world.environment, "FORGEHAND_PORT": service.url.rpartition(":")[2]}, "doctor")
     assert ran.code == 0, ran.out
-    names = "disk database git model claude sandbox app permissions events clock installed webhook ping deliveries"
+    names = "disk database git model claude sandbox app permissions events clock installed webhook ping deliveries "
+    names += "signatures"
     assert {*names.split(), "model key"} == found.keys()
     assert all(one["level"] == "good" for one in found.values()), found
     assert people.code == 0 and "✓ permissions" in people.out
@@ -46,6 +47,8 @@ async def test_each_thing_that_is_wrong_comes_with_what_to_click(world: World) -
     assert f"{world.github.url}/settings/apps/forgehand/permissions" in found["permissions"]["fix"]
     assert "another webhook secret" in found["ping"]["words"]
     assert "/installations/new" in found["installed"]["fix"]
+    assert f"suspended on {world.repo.owner.login}" in found["installed"]["words"]
+    assert f"/settings/installations/{world.installation.id}" in found["installed"]["fix"]
     assert "Set another ANTHROPIC_API_KEY" in found["model key"]["fix"], "a stored one would not be used"
     assert all(one["fix"] for one in found.values() if one["level"] != "good")
 
@@ -100,4 +103,5 @@ async def test_a_repository_that_wants_signed_commits_and_does_not_have_them_mad
         world.github.commit(world.repo, "main", {".github/forgehand.yml": "commits: verified\n"}, by="alice")
         _, mended = await doctor(world, service.url)
     assert world.repo.full_name in found["signatures"]["words"] and "commits: verified" in found["signatures"]["fix"]
-    assert "signatures" not in mended
+    assert mended["signatures"]["level"] == "good"
+    assert "Branch protection without a ruleset cannot be seen" in mended["signatures"]["words"]

@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,28 @@ async def test_more_than_the_plan_allows_wait_in_line(world: E2BWorld) -> None:
         await asyncio.gather(*(one(number) for number in range(7)))
     assert most == 2
     assert sorted(done) == list(range(7))
+
+
+async def _looked_for(world: E2BWorld, key: str) -> bool:
+    """And not found, so that it gets in line."""
+    return any(key in one.query and one.status is not None for one in world.e2b.calls)
+
+
+async def test_who_goes_ahead_is_served_before_those_that_came_earlier(world: E2BWorld) -> None:
+    provider, done = world.provider(sandboxes=1), list[str]()
+    first = await provider.create("first", SPEC)
+
+    async def one(key: str, spec: EnvironmentSpec) -> None:
+        env = await provider.create(key, spec)
+        done.append(key)
+        await env.terminate()
+
+    async with asyncio.timeout(60), asyncio.TaskGroup() as waiting:
+        for key in ("early", "late", "checks"):
+            waiting.create_task(one(key, replace(SPEC, ahead=key == "checks")))
+            await until(partial(_looked_for, world, key), 20)
+        await first.terminate()
+    assert done == ["checks", "early", "late"]
 
 
 # --- lines that break

@@ -601,16 +601,6 @@ async def test_all_that_a_check_printed_comes_home_under_a_cap(bench: Bench) -> 
     assert len(printed) < OUTPUT_CAP
 
 
-async def test_the_checkout_can_be_switched_to_what_came_before(bench: Bench) -> None:
-    before = git(bench.origin.folder, "rev-parse", "HEAD~1")
-    await bench.prepare()
-    (bench.work / "code.py").write_text("answer = 42\n")
-    (bench.work / "debug.log").write_text("ignored")
-    await bench.execution.switch(before, "main")
-    assert (bench.work / "code.py").read_text() == "answer = 1\n"
-    assert (bench.work / "debug.log").exists()
-
-
 async def test_a_check_that_does_not_end_is_killed(bench: Bench) -> None:
     (done,) = await bench.execution.check(["echo begun; sleep 600"], 0.3)
     assert (done.timed_out, done.exit_code, done.tail) == (True, 137, "begun\n")

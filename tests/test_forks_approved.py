@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from bot.simulation.anthropic import Script, Wait
 from bot.simulation.github import gitstore
+from tests.pull_world import cut_off_after_the_push
 from tests.test_forks import CODE, DONE, LOOK, MEND, SETUP, Fork, forked, refs, seen, works
 from tests.world import World
 
@@ -93,6 +95,20 @@ async def test_a_push_to_the_fork_between_the_yes_and_its_turn_is_seen(world: Wo
         assert await world.outcome(2, on=fork.pull) == "refused", world.replies(fork.pull)[-1].body
         assert "counts for nothing any more" in world.replies(fork.pull)[-1].body
         assert refs(world) == before
+
+
+@pytest.mark.acceptance("B07")
+async def test_what_the_fork_gets_after_the_push_does_not_make_the_work_void(world: World) -> None:
+    async with world.bot():
+        fork = await mended(world)
+        before, old = refs(world), fork.sha
+        more = partial(world.github.commit, fork.repo, "feature", {"evil.py": "x = 1\n"}, by="mallory")
+        cut_off_after_the_push(world, more)
+        world.say(f"/claude approve {old}", on=fork.pull)
+        assert await world.outcome(2, on=fork.pull) == "pull_request", world.replies(fork.pull)[-1].body
+    [commit] = [sha for name, sha in refs(world).items() if name not in before]
+    assert gitstore.git(world.repo.path, "rev-parse", f"{commit}^").decode().strip() == old != fork.sha
+    assert world.pulls()[-1].head_sha == commit
 
 
 async def test_what_the_fork_s_own_commits_bring_is_judged_too(world: World) -> None:

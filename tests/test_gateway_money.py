@@ -11,6 +11,7 @@ import pytest
 from bot.models import Usage
 from bot.simulation.anthropic import Cut, Say, Script, Wait
 from bot.store import gateway as rows
+from bot.store import spend
 from bot.web.gateway import Ceilings, Tuning
 from tests.gateway_rig import (
     COUNT,
@@ -90,7 +91,7 @@ async def test_twenty_streams_at_once_pass_the_budget_by_one_reserve_at_most(rig
 
     listening = [asyncio.create_task(listen()) for _ in range(20)]
     await rig.model.until(lambda model: len(model.requests) == 20)
-    assert (await rows.turn_cost(rig.store, key)).open == 20
+    assert (await spend.turn_cost(rig.store, key)).open == 20
     rig.model.release("all")
     heard = await asyncio.gather(*listening)
     cost = await rig.settled(key)
@@ -208,12 +209,12 @@ async def test_what_was_under_way_when_the_service_died_is_counted_in_full(rig: 
     token, key = await rig.token()
     claim = rows.Claim("c1", rows.digest(token), 0.5)
     await rows.reserve(rig.store, claim, lambda standing: None)
-    assert (await rows.turn_cost(rig.store, key)).reserved_usd == 0.5
-    assert await rows.abandon_open(rig.store) == 1
-    cost = await rows.turn_cost(rig.store, key)
+    assert (await spend.turn_cost(rig.store, key)).reserved_usd == 0.5
+    assert await spend.abandon_open(rig.store) == 1
+    cost = await spend.turn_cost(rig.store, key)
     assert (cost.usd, cost.reserved_usd) == (0.5, 0)
-    await rows.settle(rig.store, "c1", rows.Settlement(0.1, Usage(), 200))
-    assert (await rows.session_cost(rig.store, key.session)).usd == 0.5
+    await spend.settle(rig.store, "c1", spend.Settlement(0.1, Usage(), 200))
+    assert (await spend.session_cost(rig.store, key.session)).usd == 0.5
 
 
 async def test_deadlines_move_and_dead_tokens_are_swept(rig: Rig) -> None:

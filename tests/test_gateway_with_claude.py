@@ -17,6 +17,7 @@ from bot.settings import Secret
 from bot.simulation.anthropic import Call, Cut, Fail, Say, Script, SimulatedAnthropic, Step
 from bot.simulation.loopback import serving
 from bot.store import gateway as rows
+from bot.store import spend
 from bot.store.base import Store
 from bot.web.gateway import Credential, gateway_app
 
@@ -102,7 +103,7 @@ async def test_it_reads_edits_tests_and_says_so(rig: Rig) -> None:
     assert lines[-1]["result"].startswith("Fixed. 3")
     assert "a + b" in path.read_text(encoding="utf-8")
     assert all(request.headers["x-api-key"] == REAL_KEY for request in rig.model.requests)
-    cost = await rows.turn_cost(rig.store, KEY)
+    cost = await spend.turn_cost(rig.store, KEY)
     assert cost.usd >= lines[-1]["total_cost_usd"] > 0, "the torn stream was paid too, and the client forgets it"
     assert REAL_KEY not in json.dumps(lines)
 

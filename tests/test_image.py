@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 from typer.main import get_command
 
 from bot.cli.main import app
@@ -31,6 +33,17 @@ def test_the_dockerfile_runs_the_script_with_all_that_it_needs() -> None:
     assert {"requirements.lock", "pyproject.toml", "app.yml", ".ci/image", "bot", "sandbox"} <= copied
     links = [path for path in (ROOT / "bot").rglob("*") if path.is_symlink()]
     assert [path.resolve() for path in links] == [ROOT / "app.yml"], "a link to what is not copied is a broken file"
+
+
+def test_the_lock_pins_what_operators_install_and_names_no_place() -> None:
+    """Also E2B's SDK: sandboxes in the cloud are what production runs on."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    pinned = dict(re.findall(r"^([a-z0-9._-]+)(?:\[[a-z0-9,_-]+\])?==(\S+) \\$", lock, re.MULTILINE))
+    for wanted in map(Requirement, [*project["dependencies"], *extras["local"], *extras["e2b"]]):
+        assert wanted.specifier.contains(pinned.get(wanted.name.lower(), "0")), wanted
+    assert "://" not in lock and "--index" not in lock and "WARNING" not in lock
 
 
 def dockerfile() -> list[list[str]]:

@@ -30,6 +30,18 @@ async def test_only_an_owner_of_the_account_sees_and_changes_its_settings(world:
             assert answer.status_code == 404, "asked anew before anything is changed"
 
 
+async def test_who_gives_a_name_up_to_an_owner_is_none(world: World) -> None:
+    """A visit outlives the name that it was begun under; whoever has that name now is another person."""
+    world.github.organization("octo-org", owners=["olga"])
+    seller, path = world.github.user("boss"), f"/installations/{world.installation.id}"
+    async with world.bot() as service, visitor(world, service.url, "boss") as visit:
+        world.github.rename_user(seller, "somebody-else")
+        world.github.rename_user(world.github.user("olga"), "boss")
+        assert (await visit.get(path)).status_code == 404
+        answer = await visit.send(f"{path}/key", name="ANTHROPIC_API_KEY", value=OWN_KEY)
+        assert answer.status_code == 404
+
+
 async def test_an_address_with_a_number_that_nothing_can_have_is_an_unknown_page(world: World) -> None:
     async with world.bot() as service, visitor(world, service.url, "alice") as alice:
         world.say("/claude fix this")

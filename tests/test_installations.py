@@ -184,6 +184,7 @@ def test_the_starter_changes_nothing_and_all_it_shows_is_valid() -> None:
 
 @pytest.mark.parametrize("words", ["/claude init the database", "/claude initialise"])
 def test_init_with_more_words_is_work(words: str) -> None:
-    from bot.commands import Run, parse
+    from bot.commands import parse
+    from bot.commands.kinds import Run
 
     assert isinstance(parse(words), Run)

@@ -4,48 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
-
-import pytest
 
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.state import Comment
 from bot.store import environments
 from bot.store.base import Store
 from sandbox.local import members
-from sandbox.local.folders import Base
-from tests.e2b_stand_in import E2BStandIn, Fault
-from tests.e2b_world import e2b_spine
+from tests.e2b_stand_in import Fault
+from tests.places import Place, everywhere
 from tests.test_endurance import issues
-from tests.world import World
 
-CONFIG = ".github/forgehand.yml"
 SETUP = "setup:\n  - mkdir -p __pycache__ && echo was-set-up >> __pycache__/made\n"
 BUILD = Call("Bash", {"command": "mkdir -p __pycache__; echo built >> __pycache__/made; echo '# 1' >> shop.py"})
 LOOK = Call("Bash", {"command": "cat __pycache__/made; git status --porcelain; echo '# 2' >> shop.py"})
 DAEMON = Call("Bash", {"command": "setsid -f sleep 3600 >/dev/null 2>&1 </dev/null; echo '# 1' >> shop.py"})
 
 
-@dataclass
-class Life:
-    """The world, and what there is of environments in it."""
-
-    world: World
-    e2b: E2BStandIn | None
-
-    def there(self) -> list[str]:
-        if self.e2b is not None:
-            return [one.metadata["forgehand-key"] for one in self.e2b.live]
-        return self._base().environment_ids()
+class Life(Place):
+    """A place whose environments are waited for."""
 
     def at_rest(self) -> bool:
         """All that there is costs nothing."""
         if self.e2b is not None:
             return all(one.paused for one in self.e2b.live)
-        base = self._base()
+        base = self.base
         return not any(members.members(base.folders(one).home) for one in base.environment_ids())
 
     async def until(self, there: int, *, running: bool = False) -> None:
@@ -73,9 +56,6 @@ class Life:
         """What the model was told by tools, in the last request."""
         return str(self.world.model.requests[-1].tool_results)
 
-    def _base(self) -> Base:
-        return Base(self.world.root / "data" / "environments")
-
 
 class Ahead:
     """A clock that can be pushed."""
@@ -86,23 +66,10 @@ class Ahead:
         return time.time() + self.seconds
 
 
-@asynccontextmanager
-async def life(kind: str, root: Path, **changes: str) -> AsyncIterator[Life]:
-    if kind == "e2b":
-        async with e2b_spine(root, **changes) as (world, e2b):
-            yield Life(world, e2b)
-    else:
-        async with World.running(root, **changes) as world:
-            yield Life(world, None)
-
-
-both = pytest.mark.parametrize("kind", ["local", "e2b"])
-
-
-@both
+@everywhere
 async def test_the_next_turn_finds_what_was_built_and_remembers(kind: str, tmp_path: Path) -> None:
-    async with life(kind, tmp_path) as one, one.world.bot():
-        one.world.github.commit(one.world.repo, "main", {CONFIG: SETUP})
+    async with Life.running(kind, tmp_path) as one, one.world.bot():
+        one.configure(SETUP)
         assert await one.turn(1, BUILD) == "pull_request"
         await one.until(1)
         assert await one.turn(2, LOOK) == "pushed", one.world.replies()[-1].body
@@ -117,10 +84,10 @@ async def test_the_next_turn_finds_what_was_built_and_remembers(kind: str, tmp_p
         assert (shop.count("# 1"), shop.count("# 2")) == (1, 1)
 
 
-@both
+@everywhere
 async def test_nothing_runs_on_in_a_kept_one_and_it_ends_in_time(kind: str, tmp_path: Path) -> None:
     clock = Ahead()
-    async with life(kind, tmp_path) as one:
+    async with Life.running(kind, tmp_path) as one:
         async with one.world.bot(clock):
             assert await one.turn(1, DAEMON) == "pull_request"
             await one.until(1)
@@ -137,10 +104,10 @@ async def test_nothing_runs_on_in_a_kept_one_and_it_ends_in_time(kind: str, tmp_
         ]
 
 
-@both
+@everywhere
 async def test_what_must_not_be_kept_is_ended_at_once(kind: str, tmp_path: Path) -> None:
     """After a stop, after words of somebody without write access, and where the operator wants none kept."""
-    async with life(kind, tmp_path) as one, one.world.bot():
+    async with Life.running(kind, tmp_path) as one, one.world.bot():
         one.world.model.default(Script([BUILD, Wait("on"), Say("unreachable")]))
         one.world.say("/claude fix this")
         await one.world.model.reached("on", timeout=60)
@@ -155,9 +122,9 @@ async def test_what_must_not_be_kept_is_ended_at_once(kind: str, tmp_path: Path)
         assert one.there() == []
 
 
-@both
+@everywhere
 async def test_who_takes_the_app_away_takes_the_kept_one_away(kind: str, tmp_path: Path) -> None:
-    async with life(kind, tmp_path) as one, one.world.bot():
+    async with Life.running(kind, tmp_path) as one, one.world.bot():
         assert await one.turn(1, BUILD) == "pull_request"
         await one.until(1)
         one.world.github.uninstall(one.world.installation)
@@ -165,7 +132,7 @@ async def test_who_takes_the_app_away_takes_the_kept_one_away(kind: str, tmp_pat
 
 
 async def test_a_kept_one_that_was_spoilt_or_lost_is_replaced(tmp_path: Path) -> None:
-    async with life("local", tmp_path) as one, one.world.bot():
+    async with Life.running("local", tmp_path) as one, one.world.bot():
         spoil = Call("Bash", {"command": "rm -rf /run/forgehand/out/checkout; echo no > /run/forgehand/out/checkout"})
         assert await one.turn(1, BUILD, spoil) == "pull_request"
         await one.until(1)
@@ -176,15 +143,15 @@ async def test_a_kept_one_that_was_spoilt_or_lost_is_replaced(tmp_path: Path) ->
         assert one.there() != first
 
 
-@both
+@everywhere
 async def test_with_no_time_to_keep_it_every_turn_has_its_own(kind: str, tmp_path: Path) -> None:
-    async with life(kind, tmp_path, FORGEHAND_KEEP_MINUTES="0") as one, one.world.bot():
+    async with Life.running(kind, tmp_path, FORGEHAND_KEEP_MINUTES="0") as one, one.world.bot():
         assert await one.turn(1, BUILD) == "pull_request"
         assert one.there() == []
 
 
 async def test_one_that_does_not_come_to_rest_is_ended(tmp_path: Path) -> None:
-    async with life("e2b", tmp_path) as one, one.world.bot():
+    async with Life.running("e2b", tmp_path) as one, one.world.bot():
         assert one.e2b is not None
         one.e2b.faults.add(Fault("POST /sandboxes/*/pause", "fail", times=None))
         assert await one.turn(1, BUILD) == "pull_request"
@@ -194,7 +161,7 @@ async def test_one_that_does_not_come_to_rest_is_ended(tmp_path: Path) -> None:
 
 
 async def test_the_sweep_does_not_wait_for_who_waits_for_room(tmp_path: Path) -> None:
-    async with life("e2b", tmp_path, FORGEHAND_E2B_SANDBOXES="1") as one, one.world.bot():
+    async with Life.running("e2b", tmp_path, FORGEHAND_E2B_SANDBOXES="1") as one, one.world.bot():
         world = one.world
         over = issues(world, 2)
         for issue in over:
@@ -216,7 +183,7 @@ async def test_the_sweep_does_not_wait_for_who_waits_for_room(tmp_path: Path) ->
 
 async def test_what_the_operator_has_changed_holds_for_the_next_turn(tmp_path: Path) -> None:
     """A host that is open no more is not open in what was kept, either."""
-    async with life("e2b", tmp_path) as one:
+    async with Life.running("e2b", tmp_path) as one:
         assert one.e2b is not None
         async with one.world.bot(FORGEHAND_EGRESS="files.example.invalid"):
             assert await one.turn(1, BUILD) == "pull_request"

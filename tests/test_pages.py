@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import time
+from contextlib import closing
 
 import httpx
 
@@ -11,6 +13,13 @@ from bot.simulation.anthropic import Call, Say, Script, Wait
 from tests.visitor import hear, visitor
 from tests.world import World
 
+LONG = 32 << 20
+MANY_LINES = """
+WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more WHERE n < :count)
+INSERT INTO events (session_id, turn, seq, at, kind, line)
+SELECT :session, 1, (SELECT MAX(seq) FROM events WHERE session_id = :session) + n, 0, 'agent', hex(zeroblob(:size / 2))
+FROM more
+"""
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
 
@@ -155,6 +164,36 @@ async def test_a_stream_ends_when_the_permission_does(world: World) -> None:
         assert "Second" not in str(said)
         assert (await rita.get(f"/sessions/{session}")).status_code == 404
         await world.outcome()
+
+
+async def test_a_long_file_is_handed_out_in_portions_and_ends_when_the_permission_does(world: World) -> None:
+    world.github.user("rita")
+    world.model.default(Script([shell("one", "First."), Say("Second.")]))
+    skipped = [0.0]
+    async with world.bot(clock=lambda: time.time() + skipped[0]) as service, visitor(world, service.url) as rita:
+        world.say("/claude ask how is it?")
+        assert await world.outcome() == "answered"
+        session = str(world.states()[0]["session"])
+        printed = world.root / "data" / "checks" / f"{session}-000001-0.log"
+        printed.parent.mkdir(exist_ok=True)
+        with printed.open("wb") as file:
+            file.truncate(LONG)
+        with closing(sqlite3.connect(world.root / "data" / "state.db", timeout=10)) as db, db:
+            db.execute(MANY_LINES, {"session": session, "count": 2000, "size": LONG // 2000})
+        await rita.sign_in("rita")
+        for name in ("checks", "log"):
+            world.repo.grant("rita", "read")
+            skipped[0] += 61
+            async with rita.client.stream("GET", f"/sessions/{session}/{name}") as answer:
+                assert answer.status_code == 200
+                portions = answer.aiter_raw()
+                taken = len(await anext(portions))
+                world.repo.grant("rita", "none")
+                skipped[0] += 61
+                async for portion in portions:
+                    taken, last = taken + len(portion), portion
+            assert last.endswith(b"\n[Cut off here. You may not see this session any more.]\n"), name
+            assert taken < LONG // 2, "what the sockets held was on its way"
 
 
 async def test_the_buttons_stop_and_repeat_for_who_may_write(world: World) -> None:

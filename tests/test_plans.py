@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
+from contextlib import closing
 
+import httpx
 import pytest
 
 from bot.sessions.talk.plans import DAYS
@@ -100,6 +103,25 @@ async def test_a_new_plan_takes_the_place_of_the_old_one(world: World) -> None:
         assert "was asked on this thread" in world.replies(elsewhere)[0].body
 
 
+async def test_a_yes_without_a_name_is_none_to_what_was_asked_after_it(world: World) -> None:
+    """Its delivery may come late, or a second time under another name: by then something else waits for an answer."""
+    world.model.default(Script([Say(PLAN)]))
+    ahead = 0.0
+    async with world.bot(clock=lambda: time.time() + ahead):
+        await planned(world)
+        world.app.hook_active = False
+        late = world.github.comment_webhook(world.say("/claude approve"))
+        world.app.hook_active = True
+        ahead = 60.0
+        world.say("/claude plan something worse")
+        assert await world.outcome(2) == "planned"
+        async with httpx.AsyncClient() as client:
+            await client.post(str(world.app.webhook_url), headers=late.headers, content=late.body)
+        name = f"{world.states()[1]['session']}-2"
+        assert f"`{name}`, was asked after that" in await said(world, 3)
+    assert len(world.states()) == 2
+
+
 async def test_only_people_with_write_access_approve(world: World) -> None:
     world.github.user("eve")
     world.repo.grant("eve", "triage")
@@ -121,6 +143,19 @@ async def test_a_plan_that_nobody_approves_expires_with_a_word(world: World) -> 
     async with world.bot():
         world.say(f"/claude approve {approval}")
         assert "can no longer be answered" in await said(world, 3)
+
+
+async def test_a_yes_after_its_time_counts_for_nothing_though_nobody_has_swept_yet(world: World) -> None:
+    world.model.default(Script([Say(PLAN)]))
+    async with world.bot():
+        await planned(world)
+        world.say("/claude continue +3")
+        assert "The plan still waits: `/claude approve" in await said(world, 2)
+        with closing(sqlite3.connect(world.root / "data" / "state.db", timeout=10)) as db, db:
+            db.execute("UPDATE approvals SET expires_at = asked_at")
+        world.say("/claude approve")
+        assert "Nobody approved the plan" in await said(world, 3)
+    assert len(world.states()) == 1
 
 
 async def test_a_repository_may_want_plans_only(world: World) -> None:

@@ -4,35 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.simulation.anthropic import Call, Say, Script, Wait
-from bot.simulation.github.gitstore import git, refs
-from bot.simulation.github.state import Pull
+from tests.pull_world import CONFIG, begun, live, parents, pull_of, rescued, write
 from tests.world import World
-
-CONFIG = ".github/forgehand.yml"
-
-
-def write(name: str, words: str, *, held: str | None = None) -> Script:
-    """Changes a file, then waits at `held` before it ends."""
-    steps = [Call("Bash", {"command": f"printf '{words}\\n' > {name}", "description": "Write"})]
-    return Script([*steps, *([Wait(held)] if held else []), Say(f"Wrote {name}.")])
-
-
-def pull_of(world: World, files: dict[str, str] | None = None, *, by: str = "alice") -> Pull:
-    world.github.commit(world.repo, "feature", files or {"calc.py": "a = 1\n"}, by=by)
-    return world.github.open_pull(world.repo, head="feature", by=by, title="A feature")
-
-
-def rescued(world: World) -> dict[str, str]:
-    return refs(world.repo.path, "refs/forgehand/")
-
-
-def parents(world: World, sha: str) -> list[str]:
-    return git(world.repo.path, "show", "-s", "--format=%P", sha).decode().split()
-
-
-def live(world: World, pull: Pull) -> str:
-    return world.replies(pull)[-1].body
 
 
 async def test_the_work_goes_on_top_of_the_pinned_head_which_is_shown(world: World) -> None:
@@ -51,11 +24,8 @@ async def test_the_work_goes_on_top_of_the_pinned_head_which_is_shown(world: Wor
 @pytest.mark.acceptance("B07")
 async def test_commits_that_others_pushed_meanwhile_stay_and_the_work_is_put_on_top(world: World) -> None:
     world.github.commit(world.repo, "main", {CONFIG: "checks:\n  - test -f new.txt\n"}, by="alice")
-    world.model.default(write("new.txt", "one", held="work"))
     async with world.bot():
-        pull = pull_of(world)
-        world.say("/claude write it", on=pull)
-        await world.model.reached("work", timeout=30)
+        pull = await begun(world)
         theirs = world.github.commit(world.repo, "feature", {"theirs.txt": "2\n"}, by="alice")
         world.model.release("work")
         assert await world.outcome(on=pull) == "pushed", live(world, pull)
@@ -68,11 +38,8 @@ async def test_commits_that_others_pushed_meanwhile_stay_and_the_work_is_put_on_
 
 @pytest.mark.acceptance("E04")
 async def test_work_that_does_not_fit_on_top_is_put_beside_it(world: World) -> None:
-    world.model.default(write("calc.py", "b = 2", held="work"))
     async with world.bot():
-        pull = pull_of(world)
-        world.say("/claude write it", on=pull)
-        await world.model.reached("work", timeout=30)
+        pull = await begun(world, "calc.py", "b = 2")
         theirs = world.github.commit(world.repo, "feature", {"calc.py": "c = 3\n"}, by="alice")
         world.model.release("work")
         assert await world.outcome(on=pull) == "pull_request", live(world, pull)
@@ -89,11 +56,8 @@ async def test_work_that_does_not_fit_on_top_is_put_beside_it(world: World) -> N
 
 @pytest.mark.acceptance("B07")
 async def test_after_a_forced_push_the_work_is_not_put_on_top_in_silence(world: World) -> None:
-    world.model.default(write("new.txt", "one", held="work"))
     async with world.bot():
-        pull = pull_of(world)
-        world.say("/claude write it", on=pull)
-        await world.model.reached("work", timeout=30)
+        pull = await begun(world)
         main = world.repo.branch_sha("main")
         theirs = world.github.commit(world.repo, "feature", {"other.py": "x\n"}, by="alice", onto=main)
         world.model.release("work")

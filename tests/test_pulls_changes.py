@@ -8,11 +8,10 @@ from contextlib import closing
 
 import pytest
 
-from bot.simulation.faults import Call
 from bot.simulation.github import Fault
 from bot.simulation.github.state import Pull
+from tests.pull_world import begun, cut_off_after_the_push, live, loses_the_push, parents, pull_of, rescued, write
 from tests.test_faults import until
-from tests.test_pulls import live, parents, pull_of, rescued, write
 from tests.world import World
 
 
@@ -44,11 +43,8 @@ def outcomes(world: World) -> list[str | None]:
 
 
 async def worked_on(world: World, change: Callable[[World, Pull], None], expected: str) -> Pull:
-    world.model.default(write("new.txt", "one", held="work"))
     async with world.bot():
-        pull = pull_of(world)
-        world.say("/claude write it", on=pull)
-        await world.model.reached("work", timeout=30)
+        pull = await begun(world)
         change(world, pull)
         world.model.release("work")
         assert await world.outcome(on=pull) == expected, live(world, pull)
@@ -143,11 +139,8 @@ async def test_a_repository_that_is_archived_meanwhile_gets_nothing_and_the_work
 
 
 async def test_work_that_was_saved_goes_on_on_top_of_what_others_pushed_since(world: World) -> None:
-    world.model.default(write("new.txt", "one", held="work"))
     async with world.bot():
-        pull = pull_of(world)
-        world.say("/claude write it", on=pull)
-        await world.model.reached("work", timeout=30)
+        pull = await begun(world)
         world.say("/claude stop", on=pull)
         assert await world.outcome(on=pull) == "stopped", live(world, pull)
         theirs = world.github.commit(world.repo, "feature", {"theirs.txt": "2\n"}, by="alice")
@@ -166,12 +159,6 @@ async def test_work_that_was_saved_goes_on_on_top_of_what_others_pushed_since(wo
 @pytest.mark.acceptance("B07")
 @pytest.mark.parametrize("moved", [False, True])
 async def test_a_lost_answer_is_recognised_also_under_what_others_pushed_since(world: World, moved: bool) -> None:
-    def pushed_since(_: Call) -> None:
-        if lost.hits == 1:
-            world.github.commit(world.repo, "feature", {"later.txt": "3\n"}, by="alice")
-
-    # git's own second try is the second to strike.
-    lost = Fault("POST */git-receive-pack", "lose", times=2, on_hit=pushed_since)
     world.model.default(write("new.txt", "one", held="work"))
     async with world.bot():
         pull = pull_of(world)
@@ -180,9 +167,28 @@ async def test_a_lost_answer_is_recognised_also_under_what_others_pushed_since(w
         await world.model.reached("work", timeout=30)
         if moved:
             below = world.github.commit(world.repo, "feature", {"theirs.txt": "2\n"}, by="alice")
-        world.github.faults.add(lost)
+        loses_the_push(world)
         world.model.release("work")
         assert await world.outcome(on=pull) == "pushed", live(world, pull)
     [ours] = parents(world, pull.head_sha)
     assert parents(world, ours) == [below] and world.repo.file(ours, "new.txt") == b"one\n"
     assert world.repo.branches().keys() == {"main", "feature"} and not rescued(world)
+
+
+@pytest.mark.acceptance("B07")
+@pytest.mark.parametrize("head_goes", [False, True])
+async def test_a_pull_request_that_is_merged_right_after_the_push_has_it(world: World, head_goes: bool) -> None:
+    def merged() -> None:
+        merge(world, pull)
+        if head_goes:
+            delete_head(world, pull)
+
+    world.app.events.remove("pull_request")
+    async with world.bot():
+        pull = await begun(world)
+        theirs = world.github.commit(world.repo, "feature", {"theirs.txt": "2\n"}, by="alice")
+        cut_off_after_the_push(world, merged)
+        world.model.release("work")
+        assert await world.outcome(on=pull) == "pushed", live(world, pull)
+    assert "was merged since" in live(world, pull) and not rescued(world)
+    assert parents(world, pull.head_sha) == [theirs] and world.repo.file("main", "new.txt") == b"one\n"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.state import Pull, ReviewComment
-from tests.test_pulls import live, pull_of
-from tests.test_pulls_publish_held import WRITE, permit
+from tests.pull_world import WRITE, live, permit, pull_of
 from tests.world import World
 
 CODE = {"calc.py": "a = 1\nb = 2\n", "shop.txt": "x\ny\n"}

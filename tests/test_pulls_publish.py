@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bot.simulation.anthropic import Call, Say, Script
 from bot.simulation.github import gitstore
 from bot.simulation.github.state import Pull
-from tests.test_pulls_publish_held import does
+from tests.pull_world import CONFIG, does
 from tests.world import World
 
-CONFIG = ".github/forgehand.yml"
 TEMPLATE = "<!-- hello -->\n## Description\n\n## Checklist\n\n- [ ] I ran the tests\n- [x] I read the rules\n"
 
 
@@ -99,50 +97,65 @@ async def test_pulls_go_to_the_branch_that_was_named_under_a_name_of_the_reposit
     assert pull.base == "release" and pull.head == f"bots/{world.issue.number}/{world.states()[0]['session']}"
 
 
+NOTHING = {
+    "nothing": "true",
+    "made and removed": "echo x > a.txt && rm a.txt",
+    "ignored": "mkdir -p build && echo x > build/out",
+    "an empty commit": "git -c user.name=x -c user.email=x@x commit -q --allow-empty -m empty",
+    "commit and revert": "echo x > a.txt && git add a.txt && git -c user.name=x -c user.email=x@x commit -qm one && "
+    "git -c user.name=x -c user.email=x@x revert --no-edit HEAD",
+}
+
+
 @pytest.mark.acceptance("E01")
-@pytest.mark.parametrize(
-    "command",
-    [
-        "true",
-        "echo x > a.txt && rm a.txt",
-        "mkdir -p build && echo x > build/out",
-        "git -c user.name=x -c user.email=x@x commit -q --allow-empty -m empty",
-        "echo x > a.txt && git add a.txt && git -c user.name=x -c user.email=x@x commit -qm one && "
-        "git -c user.name=x -c user.email=x@x revert --no-edit HEAD",
-    ],
-    ids=["nothing", "made and removed", "ignored", "an empty commit", "commit and revert"],
-)
-async def test_pulls_none_for_work_that_changes_nothing(world: World, command: str) -> None:
+async def test_pulls_none_for_work_that_changes_nothing(world: World) -> None:
     world.github.commit(world.repo, "main", {".gitignore": "build/\n"}, by="alice")
-    world.model.default(Script([Call("Bash", {"command": command, "description": "Work"}), Say("Done.")]))
     async with world.bot():
-        world.say("/claude fix this")
-        outcome = await world.outcome()
-    assert outcome == "no_change", world.replies()[0].body
+        for case, command in NOTHING.items():
+            world.model.default(does(command))
+            issue = world.github.open_issue(world.repo, title=case, body="", by="alice")
+            world.say("/claude fix this", on=issue)
+            assert await world.outcome(on=issue) == "no_change", (case, world.replies(issue)[0].body)
     assert world.repo.branches().keys() == {"main"} and not world.pulls()
 
 
 @pytest.mark.acceptance("E08")
-@pytest.mark.parametrize(
-    ("command", "name"),
-    [
-        ("ln -s /etc/passwd link", "link"),
-        ("ln -s ../../outside link", "link"),
-        ("ln -s .git/config link", "link"),
-        ("ln -s b a && ln -s a b", "a"),
-        ("touch $'new\\nline'", "its name holds a control character"),
-        ("touch 'back\\slash'", "back"),
-        ("touch 'dot.'", "dot."),
-        ("touch Shop.py; ls", "Shop.py"),
-    ],
-)
-async def test_pulls_none_with_a_name_or_link_that_is_a_trap(world: World, command: str, name: str) -> None:
+async def test_pulls_what_git_does_not_take_is_named_with_the_reason(world: World) -> None:
+    async with world.bot():
+        world.model.default(does("mkdir -p 'a/git~1' .GIT && echo x > 'a/git~1/x' && echo x > .GIT/y"))
+        world.say("/claude fix this")
+        assert await world.outcome() == "no_change", world.replies()[0].body
+        world.model.default(does("mkdir empty && git -C empty init -q && echo x > a.txt"))
+        world.say("/claude fix that")
+        assert await world.outcome(2) == "pull_request", world.replies()[-1].body
+    for path in (".GIT/y", "a/git~1/x"):
+        assert f"- `{path}`: its name stands for git's own folder" in world.replies()[0].body, world.replies()[0].body
+    assert "- `empty/`: git cannot read it" in world.replies()[-1].body
+    assert world.repo.file(world.pulls()[0].head, "a.txt") == b"x\n"
+
+
+TRAPS = {
+    "ln -s /etc/passwd absolute": "`absolute`: it is a link to an absolute path",
+    "ln -s ../../outside out": "`out`: it is a link that leaves the repository",
+    "ln -s .git/config config": "`config`: it is a link into git's own folder",
+    "ln -s b a && ln -s a b": "`a`: it is a link that leads back to itself",
+    "touch $'new\\nline'": "its name holds a control character",
+    "touch 'back\\slash'": "its name holds a character that is a separator",
+    "touch 'dot.'": "`dot.`: its name ends in a dot",
+    "touch Shop.py": "`Shop.py`: on some systems it is the same as `shop.py`",
+}
+
+
+@pytest.mark.acceptance("E08")
+async def test_pulls_none_with_a_name_or_link_that_is_a_trap(world: World) -> None:
+    """Each is held by itself, and named with its reason."""
     world.github.commit(world.repo, "main", {"shop.py": "x"}, by="alice")
-    world.model.default(does(command))
+    world.model.default(does("; ".join(TRAPS)))
     async with world.bot():
         world.say("/claude fix this")
         assert await world.outcome() == "refused", world.replies()[0].body
-    assert name in world.replies()[0].body
+    [live] = [one.body for one in world.replies()]
+    assert [words for words in TRAPS.values() if words not in live] == [], live
     assert world.repo.branches().keys() == {"main"} and not world.pulls()
 
 

@@ -7,17 +7,9 @@ import time
 
 import pytest
 
-from bot.simulation.anthropic import Call, Say, Script
 from bot.simulation.github.state import Protection
+from tests.pull_world import CONFIG, WORKFLOW, WRITE, does, permit
 from tests.world import World
-
-WORKFLOW = ".github/workflows/ci.yml"
-WRITE = f"mkdir -p .github/workflows && echo 'on: push' > {WORKFLOW} && echo x > other.txt"
-CONFIG = ".github/forgehand.yml"
-
-
-def does(command: str, words: str = "Done.") -> Script:
-    return Script([Call("Bash", {"command": command, "description": "Write"}), Say(words)])
 
 
 async def held(world: World) -> str:
@@ -26,11 +18,6 @@ async def held(world: World) -> str:
     world.say("/claude add a workflow")
     assert await world.outcome() == "refused", world.replies()[0].body
     return f"{world.states()[0]['session']}-1-1"
-
-
-def permit(world: World) -> None:
-    """As its owner does at GitHub, and the account's owner accepts."""
-    world.app.permissions["workflows"] = world.installation.permissions["workflows"] = "write"
 
 
 @pytest.mark.acceptance("E05")
@@ -150,7 +137,7 @@ async def test_pulls_a_held_commit_whose_time_is_over_does_not_go(world: World) 
         name = await held(world)
     async with world.bot(clock=lambda: time.time() + 8 * 24 * 3600):
         await world.github.changed(lambda: any("no longer on offer" in one.body for one in world.replies()), 20)
-    async with world.bot():
+    async with world.bot(FORGEHAND_DAY_BUDGET="0.01"):  # which nobody is told of who could not use the money
         world.say(f"/claude approve {name}")
         await world.github.changed(lambda: "can no longer be answered" in world.replies()[-1].body, 20)
     assert world.repo.branches().keys() == {"main"}

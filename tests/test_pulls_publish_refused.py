@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.simulation.github.gitstore import refs
-from tests.test_pulls_publish_held import does
+from tests.pull_world import does
 from tests.world import World
 
 SIGNATURES = ("- Commits must have verified signatures.", "  Found 1 violation:")

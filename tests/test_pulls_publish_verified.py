@@ -8,11 +8,9 @@ from bot.simulation import faults
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github import Fault, gitstore
 from bot.simulation.github.gitstore import refs
-from tests.test_pulls import live, parents, pull_of, write
-from tests.test_pulls_publish_held import WORKFLOW, WRITE, does, permit
+from tests.pull_world import CONFIG, WORKFLOW, WRITE, begun, does, live, parents, permit, write
 from tests.world import World
 
-CONFIG = ".github/forgehand.yml"
 SIGNED = ("- Commits must have verified signatures.",)
 
 
@@ -179,11 +177,8 @@ async def test_pulls_work_put_on_top_whose_answer_was_lost_is_recognised_and_not
         world.github.commit(world.repo, "feature", {"later.txt": "3\n"}, by="alice")
 
     world.github.commit(world.repo, "main", {CONFIG: "commits: verified\n"}, by="alice")
-    world.model.default(write("new.txt", "one", held="work"))
     async with world.bot():
-        pull = pull_of(world)
-        world.say("/claude write it", on=pull)
-        await world.model.reached("work", timeout=30)
+        pull = await begun(world)
         theirs = world.github.commit(world.repo, "feature", {"theirs.txt": "2\n"}, by="alice")
         world.github.faults.add(Fault("PATCH /repos/*/git/refs/*", "lose", times=1, on_hit=pushed_since))
         world.model.release("work")
@@ -191,3 +186,36 @@ async def test_pulls_work_put_on_top_whose_answer_was_lost_is_recognised_and_not
     [made] = parents(world, pull.head_sha)
     assert made in world.repo.verified and parents(world, made) == [theirs]
     assert len(world.pulls()) == 1 and not refs(world.repo.path, "refs/forgehand/")
+
+
+async def test_pulls_what_was_verified_is_told_under_the_name_that_people_see(world: World) -> None:
+    world.github.commit(world.repo, "main", {CONFIG: "commits: verified\nchecks: ['test -e a.txt']\n"}, by="alice")
+    world.model.default(does("echo x > a.txt"))
+    async with world.bot():
+        world.say("/claude fix this")
+        assert await world.outcome() == "pull_request", world.replies()[0].body
+        [pull] = world.pulls()
+        told = f"on a clean checkout of {pull.head_sha[:12]} in a fresh environment"
+        assert told in world.replies()[0].body and told in str(pull.body)
+        world.model.default(does("echo y > b.txt"))
+        world.say("/claude more")
+        assert await world.outcome(2) == "pushed", world.replies()[-1].body
+    assert f"on a clean checkout of {pull.head_sha[:12]} in a fresh" in world.replies()[-1].body
+    assert pull.head_sha in world.repo.verified
+
+
+@pytest.mark.acceptance("E02")
+async def test_pulls_a_strangers_branch_at_the_place_where_ours_would_begin_is_left_alone(signed: World) -> None:
+    signed.repo.signs = False
+    signed.repo.protections.clear()
+    signed.model.default(write("a.txt", "x", held="work"))
+    async with signed.bot():
+        signed.say("/claude fix this")
+        await signed.model.reached("work", timeout=30)
+        name, stands = f"forgehand/1-{signed.states()[0]['session']}", signed.repo.branch_sha("main")
+        signed.github.set_branch(signed.repo, name, stands)
+        signed.model.release("work")
+        assert await signed.outcome() == "pull_request", signed.replies()[0].body
+    [pull] = signed.pulls()
+    assert pull.head == f"{name}-1" and signed.repo.branch_sha(name) == stands
+    assert pull.head_sha in signed.repo.verified and not refs(signed.repo.path, "refs/forgehand/")

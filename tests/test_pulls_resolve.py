@@ -8,12 +8,10 @@ from pathlib import Path
 import pytest
 
 from bot.models import Usage
-from bot.simulation import faults
 from bot.simulation.anthropic import Call, Say, Script, Wait
-from bot.simulation.github import Fault
 from bot.simulation.github.gitstore import entries, write_commit, write_tree
 from bot.simulation.github.state import Pull
-from tests.test_pulls import CONFIG, live, parents, pull_of, rescued, write
+from tests.pull_world import CONFIG, live, loses_the_push, parents, pull_of, rescued, write
 from tests.world import World
 
 LOOK = Call("Bash", {"command": "cat calc.py; git status --short; git log --format=%s -3", "description": "Look"})
@@ -49,6 +47,26 @@ async def test_conflicts_are_solved_in_one_merge_of_both(world: World) -> None:
         :1
     ]
     assert f"<<<<<<< {tip}\na = 1\n||||||| " in seen and f"=======\na = 2\n>>>>>>> {base}" in seen
+
+
+async def test_where_the_repository_wants_plans_a_merge_begins_with_one(world: World) -> None:
+    world.github.commit(world.repo, "main", {CONFIG: "permission: plan\n"}, by="alice")
+    world.model.default(Script([LOOK, Say("Take the sum of both.")]))
+    async with world.bot():
+        pull = conflicting(world)
+        tip, base = pull.head_sha, world.repo.branch_sha("main")
+        world.say("/claude resolve", on=pull)
+        assert await world.outcome(on=pull) == "planned", live(world, pull)
+        [first] = [one for one in world.model.requests if one.has_tools][:1]
+        assert "Resolve the merge conflicts." in first.prompt and "Merge conflict in calc.py" in first.prompt
+        assert "Write a plan" in first.prompt and pull.head_sha == tip
+        world.say("/claude retry", on=pull)
+        assert await world.outcome(2, on=pull) == "planned", live(world, pull)
+        world.model.default(Script([SOLVE, Say("One and two are three.")]))
+        world.say("/claude approve", on=pull)
+        assert await world.outcome(3, on=pull) == "pushed", world.replies(pull)[-1].body
+    assert parents(world, pull.head_sha) == [tip, base] and world.repo.file("feature", "calc.py") == b"a = 1 + 2\n"
+    assert "Take the sum of both." in [one for one in world.model.requests if one.has_tools][-1].prompt
 
 
 async def test_marks_that_are_left_are_refused_with_their_files(world: World) -> None:
@@ -90,7 +108,7 @@ async def test_a_file_that_one_side_deleted_may_stay_as_it_is(world: World) -> N
 
 
 async def test_without_a_conflict_no_model_is_asked(world: World) -> None:
-    world.github.commit(world.repo, "main", {CONFIG: "checks:\n  - 'true'\n"}, by="alice")
+    world.github.commit(world.repo, "main", {CONFIG: "checks:\n  - test ! -e bad.txt\n"}, by="alice")
     async with world.bot():
         pull = pull_of(world)
         tip, base = pull.head_sha, world.github.commit(world.repo, "main", {"theirs.txt": "t\n"}, by="alice")
@@ -98,10 +116,17 @@ async def test_without_a_conflict_no_model_is_asked(world: World) -> None:
         assert await world.outcome(on=pull) == "pushed", live(world, pull)
         assert parents(world, pull.head_sha) == [tip, base] and not world.model.requests
         assert "without a conflict, so no agent and no model was asked" in live(world, pull)
+        assert f"on a clean checkout of {pull.head_sha[:12]} in a fresh environment" in live(world, pull)
+        assert "✓ `test ! -e bad.txt`" in live(world, pull)
         world.say("/claude resolve", on=pull)
         assert await world.outcome(2, on=pull) == "no_change"
         assert "Nothing to resolve" in live(world, pull)
-    assert parents(world, pull.head_sha) == [tip, base]
+        assert parents(world, pull.head_sha) == [tip, base]
+        world.github.commit(world.repo, "main", {"bad.txt": "t\n"}, by="alice")
+        world.say("/claude resolve", on=pull)
+        assert await world.outcome(3, on=pull) == "pushed", live(world, pull)
+        assert "✗ `test ! -e bad.txt` exit 1" in live(world, pull) and not world.model.requests
+    assert world.repo.file("feature", "bad.txt") == b"t\n"
 
 
 @pytest.mark.acceptance("B07")
@@ -180,16 +205,10 @@ async def test_what_was_saved_of_a_merge_is_not_pushed_with_marks_by_the_next_tu
 
 @pytest.mark.acceptance("B07")
 async def test_a_merge_whose_answer_was_lost_is_recognised_under_what_others_pushed_since(world: World) -> None:
-    def pushed_since(_: faults.Call) -> None:
-        if lost.hits == 1:
-            world.github.commit(world.repo, "feature", {"later.txt": "3\n"}, by="alice")
-
-    # git's own second try is the second to strike.
-    lost = Fault("POST */git-receive-pack", "lose", times=2, on_hit=pushed_since)
     async with world.bot():
         pull = pull_of(world)
         tip, base = pull.head_sha, world.github.commit(world.repo, "main", {"theirs.txt": "t\n"}, by="alice")
-        world.github.faults.add(lost)
+        loses_the_push(world)
         world.say("/claude resolve", on=pull)
         assert await world.outcome(on=pull) == "pushed", live(world, pull)
     [merge] = parents(world, pull.head_sha)

@@ -7,9 +7,22 @@ import shutil
 import pytest
 
 from bot.simulation.anthropic import Say, Script
-from bot.simulation.faults import Call
 from bot.simulation.github import Fault
-from tests.test_pulls import CONFIG, live, parents, pull_of, write
+from bot.simulation.github.gitstore import git
+from tests.pull_world import (
+    CONFIG,
+    WORKFLOW,
+    WRITE,
+    begun,
+    does,
+    forbid,
+    live,
+    loses_the_push,
+    parents,
+    permit,
+    pull_of,
+    write,
+)
 from tests.test_pulls_resolve import SOLVE, conflicting
 from tests.world import World
 
@@ -20,11 +33,8 @@ async def test_what_was_saved_and_went_along_with_the_push_is_taken_back_with_it
 ) -> None:
     if config is not None:
         world.github.commit(world.repo, "main", {CONFIG: config}, by="alice")
-    world.model.default(write("new.txt", "one", held="work"))
     async with world.bot():
-        pull = pull_of(world)
-        world.say("/claude write it", on=pull)
-        await world.model.reached("work", timeout=30)
+        pull = await begun(world)
         world.say("/claude stop", on=pull)
         assert await world.outcome(on=pull) == "stopped", live(world, pull)
         world.model.default(write("more.txt", "two"))
@@ -52,19 +62,13 @@ async def test_a_merge_is_taken_back_also_where_the_cached_repository_was_lost(w
 
 @pytest.mark.acceptance("B07")
 async def test_a_lost_answer_to_an_undo_is_recognised_under_what_others_pushed_since(world: World) -> None:
-    def pushed_since(_: Call) -> None:
-        if lost.hits == 1:
-            world.github.commit(world.repo, "feature", {"later.txt": "3\n"}, by="alice")
-
-    # git's own second try is the second to strike.
-    lost = Fault("POST */git-receive-pack", "lose", times=2, on_hit=pushed_since)
     world.model.default(write("new.txt", "one"))
     async with world.bot():
         pull = pull_of(world)
         world.say("/claude write it", on=pull)
         assert await world.outcome(on=pull) == "pushed", live(world, pull)
         ours = pull.head_sha
-        world.github.faults.add(lost)
+        loses_the_push(world)
         world.say("/claude undo", on=pull)
         assert await world.outcome(2, on=pull) == "pushed", live(world, pull)
     [undone] = parents(world, pull.head_sha)
@@ -87,3 +91,50 @@ async def test_an_undo_that_github_does_not_commit_is_told_in_its_words(world: W
         assert await world.outcome(2, on=pull) == "refused", live(world, pull)
     assert "GitHub refused the push" in live(world, pull) and "Not today." in live(world, pull)
     assert pull.head_sha == ours
+
+
+@pytest.mark.acceptance("E05")
+@pytest.mark.parametrize("config", ["commits: verified\n", "commits: git\n"])
+async def test_a_push_of_workflow_files_that_we_may_not_take_back_names_the_permission(
+    world: World, config: str
+) -> None:
+    world.github.commit(world.repo, "main", {CONFIG: config}, by="alice")
+    world.model.default(does(WRITE))
+    permit(world)
+    async with world.bot():
+        pull = pull_of(world)
+        world.say("/claude add a workflow", on=pull)
+        assert await world.outcome(on=pull) == "refused", live(world, pull)
+        world.say("/claude approve", on=pull)
+        assert await world.outcome(2, on=pull) == "pushed", live(world, pull)
+        forbid(world)
+        world.say("/claude undo", on=pull)
+        assert await world.outcome(3, on=pull) == "refused", live(world, pull)
+        assert f"this changes `{WORKFLOW}`" in live(world, pull) and "-on: push" in live(world, pull)
+        world.say("/claude approve", on=pull)
+        assert await world.outcome(4, on=pull) == "refused", live(world, pull)
+        assert "Workflows: Read and write" in live(world, pull) and world.repo.file("feature", WORKFLOW)
+        permit(world)
+        world.say("/claude approve", on=pull)
+        assert await world.outcome(5, on=pull) == "pushed", live(world, pull)
+    assert world.repo.file("feature", WORKFLOW) is None
+
+
+async def test_what_a_forced_push_took_away_is_not_said_to_be_taken_back(world: World) -> None:
+    world.model.default(write("new.txt", "one"))
+    async with world.bot():
+        pull = pull_of(world)
+        below = pull.head_sha
+        world.say("/claude write it", on=pull)
+        assert await world.outcome(on=pull) == "pushed", live(world, pull)
+        theirs = world.github.commit(world.repo, "feature", {"theirs.txt": "2\n"}, by="alice", onto=below)
+        world.say("/claude undo", on=pull)
+        assert await world.outcome(2, on=pull) == "refused", live(world, pull)
+        assert "is no longer on `feature`" in live(world, pull) and pull.head_sha == theirs
+        [mirror] = (world.root / "data").rglob("*.git")
+        shutil.rmtree(mirror)  # and the remote has thrown our commit away
+        git(world.repo.path, "reflog", "expire", "--expire=now", "--all")
+        git(world.repo.path, "gc", "--prune=now", "--quiet")
+        world.say("/claude undo", on=pull)
+        assert await world.outcome(3, on=pull) == "refused", live(world, pull)
+    assert "is no longer on `feature`" in live(world, pull) and pull.head_sha == theirs

@@ -14,7 +14,7 @@ import pytest
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from tests.command_line import Ran, forgehand
 from tests.e2b_stand_in import E2BStandIn, Fault
-from tests.e2b_world import e2b_spine
+from tests.e2b_world import e2b_spine, without_checks
 from tests.world import World
 
 WORK = Script([Call("Bash", {"command": "echo '# more' >> shop.py", "description": "Add"}), Wait("go"), Say("Done.")])
@@ -26,10 +26,12 @@ async def either(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     """A turn can wait in the middle of its work, on this host or in the cloud."""
     if request.param == "e2b":
         async with e2b_spine(tmp_path, FORGEHAND_KEEP_MINUTES="0") as (world, _):
+            without_checks(world)
             world.model.default(WORK)
             yield world
     else:
         async with World.running(tmp_path, FORGEHAND_KEEP_MINUTES="0") as world:
+            without_checks(world)
             world.model.default(WORK)
             yield world
 
@@ -122,7 +124,10 @@ async def test_a_kept_one_is_shown_as_that_with_all_turns_that_it_has_served(eit
     assert {1} <= {row["turn"] for row in gone} <= {1, 2}
 
 
-async def test_logs_follow_the_agent_to_the_end_of_its_turn(either: World) -> None:
+async def test_logs_follow_the_agent_to_the_end_of_its_turn_and_what_was_made_by_hand_is_left_alone(
+    either: World,
+) -> None:
+    made = (await sandbox(either, "create")).out.strip()
     async with either.bot():
         session = await works(either)
         following = asyncio.create_task(sandbox(either, "logs", f"{session}-1", "--follow", "--json"))
@@ -133,6 +138,7 @@ async def test_logs_follow_the_agent_to_the_end_of_its_turn(either: World) -> No
         either.model.release("go")
         await either.outcome()
         followed = await following
+    assert made in [row["id"] for row in (await sandbox(either, "list", "--json")).json]
     rows = await forgehand(either.environment, "sessions", "logs", session, "--json")
     told = await forgehand(either.environment, "sessions", "logs", session)
     assert "✓ Bash echo '# more' >> shop.py" in told.out and '"type"' not in told.out
@@ -169,15 +175,6 @@ async def test_without_a_service_sandboxes_are_made_and_ended_too(either: World)
     assert (await sandbox(either, "list")).out == "There are no sandboxes.\n"
     assert (await sandbox(either, "terminate", sandbox_id)).code == 1
     assert (await sandbox(either, "terminate")).code == 2
-
-
-async def test_the_service_leaves_alone_what_was_made_by_hand(either: World) -> None:
-    made = (await sandbox(either, "create")).out.strip()
-    async with either.bot():
-        await works(either)
-        either.model.release("go")
-        await either.outcome()
-    assert made in [row["id"] for row in (await sandbox(either, "list", "--json")).json]
 
 
 async def test_a_paused_one_is_shown_as_that_and_not_woken(cloud: tuple[World, E2BStandIn]) -> None:

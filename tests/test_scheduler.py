@@ -1,7 +1,8 @@
-"""A slice of the scheduler's bench: nobody is refused, ends are seen at once, and news is fresh."""
+"""Live comments share an allowance: nobody is refused, ends are seen at once, nobody waits for somebody else."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,13 @@ import pytest
 from bot.live.allowance import Allowance, Pace
 from bot.live.purse import Purse
 from bot.models import InstallationId
+from bot.simulation.anthropic import Say, Script
+from bot.simulation.github import Fault
 from bot.store.base import Store
+from tests.bench import scheduler
 from tests.bench.finals import measure, rig
-from tests.bench.scheduler import EPOCH, HOUR, World, bound, share, strict
+from tests.bench.scheduler import EPOCH, HOUR, bound, share, strict
+from tests.world import World
 
 
 @pytest.mark.acceptance("C03")
@@ -21,7 +26,7 @@ def test_an_hour_of_sessions_is_refused_nothing_and_shows_its_ends_within_a_seco
     sessions: int, edits_count: bool
 ) -> None:
     allowance = strict() if edits_count else Allowance.full(EPOCH, Pace.LENIENT)
-    world = World(sessions, HOUR, edits_count, allowance).run()
+    world = scheduler.World(sessions, HOUR, edits_count, allowance).run()
     assert world.refusals == 0
     assert share(world.finals, 0.95) <= 1.0
     assert share(world.creations, 0.95) <= 1.0
@@ -51,3 +56,21 @@ async def test_what_was_made_is_taken_off_the_allowance_once(tmp_path: Path) -> 
     now[0] += 5
     assert (await purse.look(at)).wait_seconds(now[0], first=False) == 0
     await store.close()
+
+
+@pytest.mark.acceptance("C03")
+async def test_a_comment_that_github_keeps_waiting_holds_up_no_other_thread(world: World) -> None:
+    world.model.default(Script([Say("Done.")]))
+    other = world.github.open_issue(world.repo, title="Another", by="alice")
+    async with world.bot():
+        held = world.github.faults.add(Fault(f"POST /repos/*/issues/{world.issue.number}/comments", "hold"))
+        world.say("/claude look")
+        async with asyncio.timeout(10):
+            await held.reached.wait()
+        world.say("/claude look", on=other)
+        await world.github.changed(lambda: bool(world.replies(other)), 10)
+        assert await world.outcome(on=other, timeout=20) == "no_change", "its comment is written to its end"
+        assert not world.replies(), "the first waits still"
+        held.release.set()
+        assert await world.outcome() == "no_change"
+    assert len(world.replies()) == len(world.replies(other)) == 1

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.funds import Terms
+from bot.funds import Raise, Terms
 from bot.models import InstallationId, Repo, RepoId, SessionId, Thread, TurnKey, Usage
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script, Wait
+from bot.simulation.github import Fault
 from bot.store import budgets, sessions, spend, spending
 from bot.store import gateway as rows
 from bot.store.base import Store
-from bot.store.budgets import Raise
 from bot.store.rows import many
 from bot.store.sessions import NewTurn
 from bot.web.gateway import Ceilings, Tuning
@@ -66,10 +66,10 @@ async def test_what_earlier_turns_have_spent_is_gone_for_the_next_and_what_is_ad
         token = await token_of(rig, second)
         assert (await rig.ask(token)).status_code == 200, "0.0024 of 0.003 are spent"
         assert kind(await rig.ask(token)) == (400, "invalid_request_error")
-        more = Raise("comment:9", 0.002, "alice")
+        more = Raise("comment:9", 0.002, "alice", Terms(0.003, 0.0061))
         assert [await budgets.add(rig.store, first.session, more) for _ in range(2)] == [True, False]
         assert [(await rig.ask(token)).status_code for _ in range(3)] == [200, 200, 400]
-        await budgets.add(rig.store, first.session, Raise("comment:10", 5, "alice"))
+        await budgets.add(rig.store, first.session, Raise("comment:10", 5, "alice", Terms(0.003, 0.0061)))
         assert [(await rig.ask(token)).status_code for _ in range(2)] == [200, 400], "the operator's most"
 
 
@@ -113,10 +113,10 @@ async def _two_turns(chance: random.Random, patient: bool, limit: float) -> None
             await _holds(rig, first.session, limit)
             added = chance.choice([0.0, limit / 2, limit])
             if added:
-                await budgets.add(rig.store, first.session, Raise("comment:9", added, "alice"))
+                await budgets.add(rig.store, first.session, Raise("comment:9", added, "alice", Terms(limit, 1.0)))
             await _flood(rig, second, chance)
             await _holds(rig, first.session, limit + added)
-            await budgets.add(rig.store, first.session, Raise("comment:10", limit, "alice"))
+            await budgets.add(rig.store, first.session, Raise("comment:10", limit, "alice", Terms(limit, 1.0)))
             await _die_in_the_middle(rig, second)
             await _holds(rig, first.session, limit + added + limit)
             await _agree(rig, first.session)
@@ -149,14 +149,14 @@ async def _die_in_the_middle(rig: Rig, key: TurnKey) -> None:
     token = await token_of(rig, key)
     asking = [asyncio.create_task(rig.ask(token, "[[scenario:slow]]" + "y" * 2_000)) for _ in range(20)]
     await rig.model.reached("never")
-    await rows.abandon_open(rig.store)
+    await spend.abandon_open(rig.store)
     await rows.revoke(rig.store, key)
     await asyncio.gather(*asking)
 
 
 async def _holds(rig: Rig, session: SessionId, limit: float) -> None:
     largest = await rig.store.read(lambda db: many(db, "SELECT MAX(reserved_usd) AS usd FROM spend"))
-    spent = (await rows.session_cost(rig.store, session)).usd
+    spent = (await spend.session_cost(rig.store, session)).usd
     assert spent <= limit + largest[0]["usd"] + 1e-12
 
 
@@ -168,8 +168,8 @@ async def _agree(rig: Rig, session: SessionId) -> None:
     sums = [cost.usd for cost in await spend.in_windows(rig.store, payers, windows.windows(rig.time.now)) if cost]
     assert len(sums) == 6
     account = await budgets.account(rig.store, session)
-    turns = [(await rows.turn_cost(rig.store, TurnKey(session, n))).usd for n in (1, 2)]
-    sums += [account.spent_usd, (await rows.session_cost(rig.store, session)).usd, sum(turns)]
+    turns = [(await spend.turn_cost(rig.store, TurnKey(session, n))).usd for n in (1, 2)]
+    sums += [account.spent_usd, (await spend.session_cost(rig.store, session)).usd, sum(turns)]
     for by in spending.GROUPS:
         sums.append(sum(row["cost_usd"] for row in await spending.summed(rig.store, by, 0.0)))
     assert sums == pytest.approx([ledger] * len(sums), abs=1e-12)
@@ -243,6 +243,33 @@ async def test_money_that_is_added_reaches_the_turn_that_runs(tmp_path: Path) ->
             world.model.release("on")
             assert await world.outcome() == "pull_request", world.replies()[0].body
         assert len(world.states()) == 1 and "of $4.00" in _live(world, 1)
+
+
+async def test_of_two_who_add_at_once_only_one_gets_what_is_left(tmp_path: Path) -> None:
+    async with World.running(tmp_path, FORGEHAND_SESSION_BUDGET="1", FORGEHAND_SESSION_CEILING="4") as world:
+        world.model.default(Script([WRITE, Say("Done.", usage=Usage(10, 10))]))
+        async with world.bot():
+            world.say("/claude fix this")
+            assert await world.outcome() == "pull_request"
+            world.model.default(Script([Wait("on"), Say("Done.", usage=Usage(10, 10))]))
+            world.say("/claude and the tests")
+            await world.model.reached("on", timeout=30)
+            held = world.github.faults.add(Fault("GET /repos/*/collaborators/alice/permission", "hold", times=2))
+            for thread in (world.issue, world.pulls()[0]):
+                world.say("/claude continue +3", on=thread)
+            async with asyncio.timeout(10):
+                while held.hits < 2:
+                    await world.github.changed(lambda: held.hits == 2, 10)
+            held.release.set()
+            await world.github.changed(lambda: len(_told(world)) == 2, 10)
+            world.model.release("on")
+            assert await world.outcome(2) == "no_change"
+        assert sorted("Nothing was added" in one for one in _told(world)) == [False, True], _told(world)
+
+
+def _told(world: World) -> list[str]:
+    said = [one.body for thread in (world.issue, world.pulls()[0]) for one in world.replies(thread)]
+    return [one for one in said if "may now spend" in one or "Nothing was added" in one]
 
 
 async def test_nobody_passes_what_the_operator_lets_a_session_spend(tmp_path: Path) -> None:

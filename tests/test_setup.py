@@ -130,6 +130,10 @@ async def test_the_cookie_is_for_this_page_alone(world: World) -> None:
         assert "httponly" in plain and "samesite=strict" in plain and "path=/setup" in plain and "secure" not in plain
         proxied = await one.client.get("/setup", headers={"X-Forwarded-Proto": "https"})
         assert "secure" in proxied.headers["set-cookie"].lower()
+    async with visitor(without_app(world, FORGEHAND_PUBLIC_URL="https://bot.example")) as one:
+        assert "secure" not in (await one.client.get("/setup")).headers["set-cookie"].lower(), "past the proxy"
+        proxied = await one.client.get("/setup", headers={"Host": "bot.example"})
+        assert "secure" in proxied.headers["set-cookie"].lower()
 
 
 async def test_a_form_of_another_site_does_nothing(world: World) -> None:

@@ -102,6 +102,24 @@ async def test_while_github_does_not_answer_nobody_is_let_in(world: World) -> No
             assert answer.status_code == 503 and "GitHub does not answer" in answer.text
 
 
+async def test_behind_a_proxy_the_public_address_counts_and_no_header(world: World) -> None:
+    public = "https://bot.example"
+    for setting in (public, "https://Bot.Example:443/"):
+        async with world.bot(FORGEHAND_PUBLIC_URL=setting) as service, visitor(world, service.url) as alice:
+            for headers in ({}, {"X-Forwarded-Proto": "http"}, {"X-Forwarded-Proto": "https,http", "Host": "inner"}):
+                moved = await alice.client.get("/sessions/aaaaaaaa/", headers=headers)
+                assert moved.headers["location"] == f"{public}/sessions/aaaaaaaa"
+                left = await alice.client.get("/sign-in/github", headers=headers)
+                assert parse_qs(urlsplit(left.headers["location"]).query)["redirect_uri"] == [
+                    f"{public}/oauth/callback"
+                ]
+                trip = left.headers["set-cookie"]
+                assert trip.startswith("__Host-forgehand_trip=") and "; Secure" in trip
+    async with world.bot() as service, visitor(world, service.url) as alice:
+        told = await alice.client.get("/sign-in/github", headers={"X-Forwarded-Proto": "https,http"})
+        assert "; Secure" in told.headers["set-cookie"], "no address is set, so the proxy is believed"
+
+
 def _data(world: World) -> str:
     files = (world.root / "data").rglob("state.db*")
     return "".join(file.read_bytes().decode("latin-1") for file in files)

@@ -4,160 +4,57 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from bot import verification
-from bot.models import Step
 from bot.sessions.checks import outputs
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script
 from bot.simulation.github.gitstore import refs
-from bot.store import environments, events, sessions
-from bot.store.base import Store
-from bot.store.records import Turn
-from bot.store.rows import many
 from bot.words import endings
-from sandbox.local.folders import Base
 from tests.command_line import forgehand
-from tests.e2b_stand_in import E2BStandIn
-from tests.e2b_world import e2b_spine
 from tests.environment_world import until
+from tests.places import everywhere
+from tests.verify_world import CHECK, GIVEN_BACK, Asked, Checked, does, mends, once, writes
 from tests.world import World
 
-CONFIG = ".github/forgehand.yml"
-CHECK = "checks: ['test \"$(cat out.txt)\" = right']\n"
-GIVEN_BACK = "the checks that this repository declares"
-
-
-def does(command: str) -> Call:
-    return Call("Bash", {"command": command, "description": "Work"})
-
-
-def writes(word: str, also: str = "true") -> Call:
-    return does(f"echo {word} > out.txt; {also}")
-
-
-def mends(first: str, second: str, also: str = "true") -> Script:
-    """Another answer once it is told what has failed."""
-
-    def answer(request: ModelRequest) -> Call | Say:
-        told = GIVEN_BACK in str(request.messages)
-        call = writes(second, also) if told else writes(first)
-        done = any(one["input"].get("command") == call.input["command"] for one in request.tool_calls)
-        return Say("Wrote it.") if done else call
-
-    return Script([], after=answer)
-
-
-@dataclass
-class Place:
-    """The world on one kind of environment."""
-
-    world: World
-    e2b: E2BStandIn | None
-
-    def configure(self, text: str, **files: str) -> None:
-        self.world.github.commit(self.world.repo, "main", {CONFIG: text, **files})
-
-    async def turn(self) -> Turn:
-        found = await self.last()
-        assert found is not None
-        return found
-
-    async def last(self) -> Turn | None:
-        store = await Store.open_reader(self.world.root / "data" / "state.db")
-        try:
-            found = await sessions.listing(store)
-            return (await sessions.turns_of(store, found[0].id))[-1] if found else None
-        finally:
-            await store.close()
-
-    async def checks(self) -> list[verification.Check]:
-        return verification.load((await self.turn()).verified or ())
-
-    def there(self) -> list[str]:
-        """Environments that there are."""
-        if self.e2b is not None:
-            return [one.metadata["forgehand-key"] for one in self.e2b.live]
-        return Base(self.world.root / "data" / "environments").environment_ids()
-
-    async def nothing_left(self) -> None:
-        """Of the environments for checks: neither they nor their rows."""
-
-        async def gone() -> bool:
-            store = await Store.open_reader(self.world.root / "data" / "state.db")
-            try:
-                rows = await environments.all_of_them(store)
-            finally:
-                await store.close()
-            return not [one for one in [*self.there(), *rows] if one.endswith("-checks")]
-
-        await until(gone, 20)
-
-    async def billed(self) -> dict[str, bool]:
-        """Machines that were paid for, and whether their end is known."""
-        store = await Store.open_reader(self.world.root / "data" / "state.db")
-        try:
-            sql = "SELECT environment_id AS id, ended_at FROM machine_runs"
-            rows = await store.read(lambda db: many(db, sql))
-            return {row["id"]: row["ended_at"] is not None for row in rows}
-        finally:
-            await store.close()
-
-    async def notes(self) -> list[str]:
-        store = await Store.open_reader(self.world.root / "data" / "state.db")
-        try:
-            rows = await events.of_turn(store, (await self.turn()).key, 0, 10_000)
-            return [json.loads(row.line)["note"] for row in rows if row.kind == "note"]
-        finally:
-            await store.close()
-
-
-@asynccontextmanager
-async def place(kind: str, root: Path, **changes: str) -> AsyncIterator[Place]:
-    if kind == "e2b":
-        async with e2b_spine(root, **changes) as (world, e2b):
-            yield Place(world, e2b)
-    else:
-        async with World.running(root, **changes) as world:
-            yield Place(world, None)
-
-
-everywhere = pytest.mark.parametrize("kind", ["local", "e2b"])
+RIGHT = {"out.txt": "right\n"}
+RESCUED = "refs/forgehand/rescue/"
 
 
 @everywhere
 async def test_checks_run_on_the_published_commit_in_an_environment_of_their_own(kind: str, tmp_path: Path) -> None:
-    async with place(kind, tmp_path) as here:
-        here.configure(
-            "setup: ['echo set-up > made.txt']\n"
-            "checks: ['cat made.txt out.txt; env; git rev-parse HEAD; git status --porcelain out.txt']\n"
-        )
-        here.world.model.default(Script([writes("right"), Say("Done.")]))
+    async with Checked.running(kind, tmp_path) as here:
         async with here.world.bot():
-            here.world.say("/claude fix this")
-            assert await here.world.outcome() == "pull_request", here.world.replies()[0].body
-        [pull] = here.world.pulls()
-        [check] = await here.checks()
-        turn = await here.turn()
+            one = await here.begin(
+                "published",
+                "setup: ['echo set-up > made.txt']\n"
+                "checks: ['cat made.txt out.txt; env; git rev-parse HEAD; git status --porcelain out.txt']\n",
+                Script([writes("right"), Say("Done.")]),
+            )
+            faked = await here.begin("faked", FAKED, Script([does(FAKES), Say("All checks pass."), Say("They pass.")]))
+            assert await one.outcome() == "pull_request", one.body
+            assert await faked.outcome() == "pull_request", faked.body
+            assert (await one.shown()).conclusion == "success"
+        [check] = await one.checks()
+        turn = await one.turn()
         assert (check.where, check.exit_code, check.sha) == ("fresh", 0, turn.commit_sha)
         assert verification.all_passed(turn.verified, turn.commit_sha)
-        assert here.world.repo.branch_sha(pull.head) == turn.commit_sha
+        assert here.world.repo.branch_sha(one.pull.head) == turn.commit_sha
         printed = outputs.path(here.world.root / "data", turn).read_text()
         assert "set-up\nright\n" in printed and f"\n{turn.commit_sha}\n" in printed
         assert "ANTHROPIC_API_KEY" not in printed
-        for body in (here.world.replies()[0].body, pull.body or ""):
+        for body in (one.body, one.pull.body or ""):
             assert f"on a clean checkout of {(turn.commit_sha or '')[:12]} in a fresh environment" in body, body
             assert "✓ `cat made.txt out.txt" in body
-        assert "### Done, as the agent says" in (pull.body or "")
+        assert "### Done, as the agent says" in (one.pull.body or "")
+        await nothing_an_agent_leaves_passes_a_check(faked)
         await here.nothing_left()
         if here.e2b is not None:
             billed = await here.billed()
-            assert billed.keys() == {f"{turn.session_id}-1", f"{turn.session_id}-1-checks"}
+            of_this = {name for name in billed if name.startswith(turn.session_id)}
+            assert of_this == {f"{turn.session_id}-1", f"{turn.session_id}-1-checks"}
             assert billed[f"{turn.session_id}-1-checks"], "its end is known at once"
 
 
@@ -171,254 +68,216 @@ FAKES = (
     "git config filter.x.smudge 'echo right'; echo 'out.txt filter=x' > .git/info/attributes; "
     "git config core.fsmonitor 'echo right > out.txt'; echo wrong > out.txt"
 )
+FAKED = (
+    "checks:\n  - 'test \"$(cat out.txt)\" = right'\n  - test -e __pycache__/verdict\n"
+    "  - test -e ignored.txt\n  - judge\n  - python3 -c 'raise SystemExit(3)'\n"
+)
 
 
-@everywhere
-async def test_what_an_agent_leaves_in_its_environment_does_not_pass_a_check(kind: str, tmp_path: Path) -> None:
+async def nothing_an_agent_leaves_passes_a_check(faked: Asked) -> None:
     """Ignored files, shims on the PATH, shell start-up files, hooks, filters: none of it is in the commit."""
-    async with place(kind, tmp_path) as here:
-        here.configure(
-            "checks:\n  - 'test \"$(cat out.txt)\" = right'\n  - test -e __pycache__/verdict\n"
-            "  - test -e ignored.txt\n  - judge\n  - python3 -c 'raise SystemExit(3)'\n"
-        )
-        here.world.model.default(Script([does(FAKES), Say("All checks pass."), Say("They pass.")]))
-        async with here.world.bot():
-            here.world.say("/claude fix this")
-            assert await here.world.outcome() == "pull_request", here.world.replies()[0].body
-        checks = await here.checks()
-        assert [one.exit_code for one in checks] == [1, 1, 1, 127, 3]
-        assert not verification.all_passed((await here.turn()).verified)
-        assert "✗ `judge` exit 127" in here.world.replies()[0].body
-        await here.nothing_left()
-
-
-async def test_work_that_the_agent_takes_back_when_it_is_told_is_no_change(world: World) -> None:
-    here = Place(world, None)
-    here.configure(CHECK, **{"out.txt": "right\n"})
-    world.model.default(mends("wrong", "right"))
-    async with world.bot():
-        world.say("/claude fix this")
-        assert await world.outcome() == "no_change", world.replies()[0].body
-    assert await here.notes() == [endings.checks_go_back(1)]
-    assert not list((world.root / "data" / "kept").glob("*"))
+    checks = await faked.checks()
+    assert [one.exit_code for one in checks] == [1, 1, 1, 127, 3]
+    assert not verification.all_passed((await faked.turn()).verified)
+    assert "✗ `judge` exit 127" in faked.body
 
 
 @everywhere
-@pytest.mark.parametrize("second", ["right", "worse"])
-async def test_failing_checks_are_mended_once_and_never_twice(kind: str, second: str, tmp_path: Path) -> None:
-    async with place(kind, tmp_path) as here:
-        here.configure(CHECK, **{"out.txt": "right\n"})
-        here.world.model.default(mends("wrong", second, "echo more > more.txt"))
+async def test_failing_checks_are_mended_once_and_never_twice(kind: str, tmp_path: Path) -> None:
+    async with Checked.running(kind, tmp_path) as here:
         async with here.world.bot():
-            here.world.say("/claude fix this")
-            assert await here.world.outcome() == "pull_request", here.world.replies()[0].body
-        [check] = await here.checks()
-        assert (check.exit_code, check.base_exit_code) == ((0, None) if second == "right" else (1, 0))
-        told = [words for one in here.world.model.requests for words in one.spoken if GIVEN_BACK in words]
-        assert told and "ended with exit code 1" in told[0] and "does not fail without your work" in told[0]
-        assert sum(GIVEN_BACK in words for words in here.world.model.requests[-1].spoken) == 1
-        live = here.world.replies()
-        assert len(live) == 1 and "Some failed at first" in live[0].body
-        assert ("✓" if second == "right" else "✗") in live[0].body
-        assert (": not all checks pass" in live[0].body) is (second == "worse"), live[0].body
-        assert ("✅ Opened" in live[0].body) is (second == "right")
-        assert await here.notes() == [endings.checks_go_back(1)]
-        [pull] = here.world.pulls()
-        assert here.world.repo.file(pull.head, "more.txt") == b"more\n"
-        assert len(here.there()) == 1, "one agent's environment served both times"
+            begun = {
+                second: await here.begin(second, CHECK, mends("wrong", second, "echo more > more.txt"), **RIGHT)
+                for second in ("right", "worse")
+            }
+            for second, one in begun.items():
+                assert await one.outcome() == "pull_request", one.body
+                shown = await one.shown()
+                assert shown.conclusion == ("success" if second == "right" else "failure")
+                assert ("not all checks pass" in shown.output["title"]) is (second == "worse")
+                assert f"{'✓' if second == 'right' else '✗'} `test " in shown.output["summary"]
+        for second, one in begun.items():
+            [check] = await one.checks()
+            assert (check.exit_code, check.base_exit_code) == ((0, None) if second == "right" else (1, 0))
+            told = one.told()
+            assert told and "ended with exit code 1" in told[0] and "does not fail without your work" in told[0]
+            assert sum(GIVEN_BACK in words for words in one.requests[-1].spoken) == 1
+            assert "Some failed at first" in one.body
+            assert ("✓" if second == "right" else "✗") in one.body
+            assert (": not all checks pass" in one.body) is (second == "worse"), one.body
+            assert ("✅ Opened" in one.body) is (second == "right")
+            assert await one.notes() == [endings.checks_go_back(1)]
+            assert here.world.repo.file(one.pull.head, "more.txt") == b"more\n"
+            session = (await one.turn()).session_id
+            assert len([name for name in here.there() if name.startswith(session)]) == 1, "one served both times"
         await here.nothing_left()
 
 
-async def test_a_stop_while_the_agent_mends_is_heard_and_keeps_the_work(world: World) -> None:
+async def test_work_that_is_taken_back_is_no_change_and_a_stop_while_it_is_mended_is_heard(world: World) -> None:
+    here = Checked(world)
+
     def answer(request: ModelRequest) -> Call | Say:
         if GIVEN_BACK in str(request.messages):
             return Say("I look at it.", hold="mending")
         return Say("Done.") if request.tool_calls else writes("wrong")
 
-    world.github.commit(world.repo, "main", {CONFIG: CHECK, "out.txt": "right\n"}, by="alice")
-    world.model.default(Script([], after=answer))
     async with world.bot():
-        world.say("/claude fix this")
+        back = await here.begin("back", CHECK, mends("wrong", "right"), **RIGHT)
+        held = await here.begin("held", CHECK, Script([], after=answer))
+        assert await back.outcome() == "no_change", back.body
+        assert await back.notes() == [endings.checks_go_back(1)]
+        assert not list((world.root / "data" / "kept").glob("*")) and not refs(world.repo.path, RESCUED)
         await world.model.reached("mending", timeout=60)
-        world.say("/claude stop")
-        assert await world.outcome(timeout=20) == "stopped", world.replies()[0].body
-        await world.github.changed(lambda: "is saved until" in world.replies()[0].body, 20)
-    assert not world.pulls() and refs(world.repo.path, "refs/forgehand/rescue/")
+        world.say("/claude stop", on=held.issue)
+        assert await held.outcome(20) == "stopped", held.body
+        await world.github.changed(lambda: "is saved until" in held.body, 20)
+    assert not world.pulls() and refs(world.repo.path, RESCUED)
 
 
-async def test_what_fails_on_the_base_too_is_said_and_not_given_to_the_agent(tmp_path: Path) -> None:
-    async with place("local", tmp_path) as here:
-        here.configure("checks: ['test -e never.txt', 'test -e out.txt']\n")
-        here.world.model.default(Script([writes("right"), Say("Done.")]))
-        async with here.world.bot():
-            here.world.say("/claude fix this")
-            assert await here.world.outcome() == "pull_request", here.world.replies()[0].body
-        assert [(one.exit_code, one.base_exit_code) for one in await here.checks()] == [(1, 1), (0, None)]
-        assert "✗ `test -e never.txt` exit 1 (fails on the base too)" in re.sub(
-            r", [\d.]+ s", "", here.world.replies()[0].body
-        )
-        assert await here.notes() == []
-
-
-@pytest.mark.parametrize("ask", ["ask what is it?", "look and change nothing"])
-async def test_a_turn_without_a_change_runs_no_check(ask: str, world: World) -> None:
-    here = Place(world, None)
-    here.configure("checks: ['false']\n")
-    world.model.default(Script([Say("It is a shop.")]))
+async def test_a_turn_without_a_change_runs_no_check(world: World) -> None:
+    here = Checked(world)
     async with world.bot():
-        world.say(f"/claude {ask}")
-        await world.outcome()
-    assert (await here.turn()).verified is None
+        asked = [
+            await here.begin(words[:4], "checks: ['false']\n", Script([Say("It is a shop.")]), words)
+            for words in ("ask what is it?", "look and change nothing")
+        ]
+        for one in asked:
+            await one.outcome()
+    for one in asked:
+        assert (await one.turn()).verified is None
     assert not outputs.folder(world.root / "data").exists()
 
 
 @everywhere
-async def test_a_stop_cuts_checks_short_and_leaves_nothing_running(kind: str, tmp_path: Path) -> None:
-    async with place(kind, tmp_path) as here:
-        here.configure("checks: ['sleep 300']\n")
-        here.world.model.default(Script([writes("right"), Say("Done.")]))
+async def test_a_restart_repeats_the_checks_a_stop_cuts_them_short_and_nothing_is_left(
+    kind: str, tmp_path: Path
+) -> None:
+    # Whoever is first waits for ever; a second try finds an environment in which nothing was begun.
+    config = "checks: ['test ! -e begun || exit 9; touch begun; sleep $(cat nap.txt)']\n"
+    script = Script([does("echo 300 > nap.txt; echo right > out.txt"), Say("Done.")])
+    async with Checked.running(kind, tmp_path) as here:
         async with here.world.bot():
-            here.world.say("/claude fix this")
-            await until(lambda: _checked(here), 30)
-            here.world.say("/claude stop")
-            assert await here.world.outcome(timeout=25) == "stopped", here.world.replies()[0].body
+            one = await here.begin("restarted", config, script, **{"nap.txt": "300"})
+            await until(one.is_checked, 30)
+        async with here.world.bot():
+            await until(one.is_checked, 30)
+            assert len([each for each in here.there() if each.endswith("-checks")]) <= 1
+            here.world.say("/claude stop", on=one.issue)
+            assert await one.outcome(25) == "stopped", one.body
             await here.nothing_left()
         [saved] = refs(here.world.repo.path, "refs/forgehand/").values()
         assert here.world.repo.file(saved, "out.txt") == b"right\n"
-
-
-@everywhere
-async def test_a_restart_in_the_middle_repeats_the_checks_and_leaves_no_environment(kind: str, tmp_path: Path) -> None:
-    async with place(kind, tmp_path) as here:
-        # Whoever is first waits for ever; a second try finds an environment in which nothing was begun.
-        here.configure(
-            "checks: ['test ! -e begun || exit 9; touch begun; sleep $(cat nap.txt)']\n", **{"nap.txt": "300"}
-        )
-        here.world.model.default(Script([does("echo 300 > nap.txt; echo right > out.txt"), Say("Done.")]))
-        async with here.world.bot():
-            here.world.say("/claude fix this")
-            await until(lambda: _checked(here), 30)
-        async with here.world.bot():
-            await until(lambda: _checked(here), 30)
-            assert len([one for one in here.there() if one.endswith("-checks")]) <= 1
-            here.world.say("/claude stop")
-            assert await here.world.outcome(timeout=25) == "stopped"
-            await here.nothing_left()
-        assert len(here.world.replies()) == 1
-
-
-async def _checked(here: Place) -> bool:
-    """Its environment for the checks is there, and one of them runs."""
-    turn = await here.last()
-    if turn is None or turn.step is not Step.VERIFY:
-        return False
-    if here.e2b is not None:
-        sandboxes = [one for one in here.e2b.live if one.metadata["forgehand-key"].endswith("-checks")]
-        return any(list(one.folder.rglob("check-*.log")) for one in sandboxes)
-    base = Base(here.world.root / "data" / "environments")
-    names = [one for one in base.environment_ids() if one.endswith("-checks")]
-    return any(list(base.folders(one).out.glob("check-*.log")) for one in names)
+        assert len(here.world.replies(one.issue)) == 1
 
 
 async def test_without_room_for_another_environment_the_agents_own_has_to_do_and_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bot.sessions.checks.clean_room.ROOM_SECONDS", 0.5)
-    async with place("e2b", tmp_path, FORGEHAND_E2B_SANDBOXES="1") as here:
-        here.configure("checks: ['cat out.txt']\n")
-        here.world.model.default(Script([writes("right"), Say("Done.")]))
+    async with Checked.running("e2b", tmp_path, FORGEHAND_E2B_SANDBOXES="1") as here:
         async with here.world.bot():
-            here.world.say("/claude fix this")
-            assert await here.world.outcome() == "pull_request", here.world.replies()[0].body
-        [pull] = here.world.pulls()
-        [check] = await here.checks()
+            one = await here.begin("alone", "checks: ['cat out.txt']\n", once())
+            assert await one.outcome() == "pull_request", one.body
+            assert (await one.shown()).conclusion == "neutral", "it passed, but where the agent was"
+        [check] = await one.checks()
         assert (check.where, check.exit_code) == ("agent", 0)
-        for body in (here.world.replies()[0].body, pull.body or ""):
+        for body in (one.body, one.pull.body or ""):
             assert "Run in the agent's own environment (a fresh one was not to be had" in body
-        assert not verification.all_passed((await here.turn()).verified)
+        assert not verification.all_passed((await one.turn()).verified)
         await here.nothing_left()
 
 
-async def test_secrets_are_in_no_output_that_is_kept(world: World) -> None:
-    here = Place(world, None)
-    secret = "ghp_" + "A1b2C3d4E5" * 4
-    here.configure(f"checks: ['echo begin; printf \"%s\" {secret[:20]}; echo {secret[20:]}; exit 1']\n")
-    world.model.default(Script([writes("right"), Say("Done.")], after=Say("It cannot be mended.")))
+async def test_a_fresh_environment_that_vanishes_is_replaced_and_without_any_the_work_is_published(
+    tmp_path: Path,
+) -> None:
+    async with Checked.running("e2b", tmp_path) as here:
+        async with here.world.bot():
+            one = await here.begin("replaced", "checks: ['sleep 3; cat out.txt']\n", once())
+            await until(one.is_checked, 30)
+            await here.lose(f"{(await one.turn()).session_id}-1-checks")
+            lost = await here.begin("lost", "checks: ['sleep 300; cat out.txt', echo two]\n", once())
+            await until(lost.is_checked, 30)
+            name = f"{(await lost.turn()).session_id}-1"
+            await here.lose(name)
+            await here.lose(f"{name}-checks")
+            await until(lost.is_checked, 30)
+            await here.lose(f"{name}-checks")
+            assert await lost.outcome() == "pull_request", lost.body
+            assert await one.outcome() == "pull_request", one.body
+            assert (await lost.shown()).conclusion == "neutral"
+        [check] = await one.checks()
+        assert (check.where, check.exit_code) == ("fresh", 0)
+        assert [check.exit_code for check in await lost.checks()] == [None, None]
+        for body in (lost.body, lost.pull.body or ""):
+            assert verification.NOT_RUN in body and f"`echo two` was not run: {verification.NO_PLACE}" in body
+        assert here.world.repo.file(lost.pull.head, "out.txt") == b"right\n"
+        await here.nothing_left()
+
+
+SECRET = "ghp_" + "A1b2C3d4E5" * 4
+
+
+async def test_what_checks_print_break_and_leave_is_told_and_nothing_else(world: World) -> None:
+    here = Checked(world)
     async with world.bot():
-        world.say("/claude fix this")
-        assert await world.outcome() == "pull_request", world.replies()[0].body
-    turn = await here.turn()
+        secret = await here.begin(
+            "secret", f"checks: ['echo begin; printf \"%s\" {SECRET[:20]}; echo {SECRET[20:]}; exit 1']\n", once()
+        )
+        killer = await here.begin(
+            "killer", "checks: [\"pkill -KILL -f '[r]unner.check'; sleep 5\", echo two]\n", once()
+        )
+        ruin = await here.begin("ruin", "checks: ['rm -rf .git; false']\n", once())
+        flood = await here.begin("flood", 'checks: ["echo first; yes middle | head -c 8000000; echo last"]\n', once())
+        below = await here.begin("below", BELOW, once())
+        for one in (secret, killer, ruin, flood, below):
+            assert await one.outcome() == "pull_request", one.body
+        assert (await below.shown()).conclusion == "neutral"
+    await no_secret_is_kept(world, secret)
+    assert [one.passed for one in await killer.checks()] == [False, True], "it ended our own script, and has failed"
+    [check] = await ruin.checks()
+    assert (check.exit_code, check.base_exit_code) == (1, 1), "the base is tried where nothing was ruined"
+    await what_is_past_the_cap_is_cut_in_the_middle(world, flood)
+    await what_fails_on_the_base_too_is_said_and_not_given_to_the_agent(below)
+
+
+async def no_secret_is_kept(world: World, secret: Asked) -> None:
+    turn = await secret.turn()
     files = outputs.of_session(world.root / "data", turn.key.session)
     told = await forgehand(world.environment, "sessions", "logs", turn.session_id, "--checks")
     assert told.out == "".join(one.read_text() for one in files) and "begin" in told.out
     rows = await forgehand(world.environment, "sessions", "logs", turn.session_id, "--checks", "--json")
     assert [json.loads(line)["text"] for line in rows.out.splitlines()] == [one.read_text() for one in files]
-    assert secret not in json.dumps(turn.verified) + told.out + world.replies()[0].body
+    assert SECRET not in json.dumps(turn.verified) + told.out + secret.body
+
+
+async def what_is_past_the_cap_is_cut_in_the_middle(world: World, flood: Asked) -> None:
+    [file] = outputs.of_session(world.root / "data", (await flood.turn()).key.session)
+    text = file.read_text()
+    assert "\nfirst\n" in text and "last\n[exit 0" in text and "bytes left out" in text
+    assert len(text) < 6_000_000
+    assert file.stat().st_mode & 0o077 == 0
+
+
+BELOW = "checks: ['test -e never.txt', 'test -e $HOME/left || { touch $HOME/left; false; }', 'test -e out.txt']\n"
+"""The second passes wherever it has run before: it is tried on the base where the work never was."""
+
+
+async def what_fails_on_the_base_too_is_said_and_not_given_to_the_agent(below: Asked) -> None:
+    assert [(one.exit_code, one.base_exit_code) for one in await below.checks()] == [(1, 1), (1, 1), (0, None)]
+    assert "✗ `test -e never.txt` exit 1 (fails on the base too)" in re.sub(r", [\d.]+ s", "", below.body)
+    assert await below.notes() == []
 
 
 async def test_a_check_has_its_own_time_and_all_have_theirs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bot.sessions.checks.checking.COMMAND_SECONDS", 1.0)
     monkeypatch.setattr("bot.sessions.checks.checking.WHOLE_SECONDS", 2.5)
     monkeypatch.setattr("bot.sessions.checks.mending.wrapping_up.SHARE", 0.0)
-    here = Place(world, None)
-    here.configure("checks: [sleep 30, sleep 31, sleep 32, echo four]\n")
-    world.model.default(Script([writes("right"), Say("Done.")]))
+    here = Checked(world)
     async with world.bot():
-        world.say("/claude fix this")
-        assert await world.outcome() == "pull_request", world.replies()[0].body
-    checks = await here.checks()
+        one = await here.begin("slow", "checks: [sleep 30, sleep 31, sleep 32, echo four]\n", once())
+        assert await one.outcome() == "pull_request", one.body
+    checks = await one.checks()
     assert checks[0].timed_out and checks[1].timed_out
     assert checks[-1].exit_code is None
-    assert "(its time was up)" in world.replies()[0].body and "no time was left" in world.replies()[0].body
-    assert await here.notes() == [], "there is not enough left of the turn for another try"
-
-
-async def test_a_command_that_ends_our_own_script_has_failed(world: World) -> None:
-    here = Place(world, None)
-    here.configure("checks: [\"pkill -KILL -f '[r]unner.check'; sleep 5\", echo two]\n")
-    world.model.default(Script([writes("right"), Say("Done.")], after=Say("It cannot be mended.")))
-    async with world.bot():
-        world.say("/claude fix this")
-        assert await world.outcome() == "pull_request", world.replies()[0].body
-    assert [one.passed for one in await here.checks()] == [False, True]
-
-
-async def test_a_check_that_ruins_the_checkout_is_told_and_nothing_is_said_of_the_base(world: World) -> None:
-    here = Place(world, None)
-    here.configure("checks: ['rm -rf .git; false']\n")
-    world.model.default(Script([writes("right"), Say("Done.")], after=Say("It cannot be mended.")))
-    async with world.bot():
-        world.say("/claude fix this")
-        assert await world.outcome() == "pull_request", world.replies()[0].body
-    [check] = await here.checks()
-    assert (check.exit_code, check.base_exit_code) == (1, None)
-
-
-async def test_a_fresh_environment_that_vanishes_is_replaced(tmp_path: Path) -> None:
-    async with place("e2b", tmp_path) as here:
-        here.configure("checks: ['sleep 3; cat out.txt']\n")
-        here.world.model.default(Script([writes("right"), Say("Done.")]))
-        async with here.world.bot():
-            here.world.say("/claude fix this")
-            await until(lambda: _checked(here), 30)
-            assert here.e2b is not None
-            [running] = [one for one in here.e2b.live if one.metadata["forgehand-key"].endswith("-checks")]
-            await here.e2b.kill(running.id)
-            assert await here.world.outcome() == "pull_request", here.world.replies()[0].body
-        [check] = await here.checks()
-        assert (check.where, check.exit_code) == ("fresh", 0)
-        await here.nothing_left()
-
-
-async def test_output_past_the_cap_is_cut_in_the_middle(world: World) -> None:
-    here = Place(world, None)
-    here.configure('checks: ["echo first; yes middle | head -c 8000000; echo last"]\n')
-    world.model.default(Script([writes("right"), Say("Done.")]))
-    async with world.bot():
-        world.say("/claude fix this")
-        assert await world.outcome() == "pull_request", world.replies()[0].body
-    [file] = outputs.of_session(world.root / "data", (await here.turn()).key.session)
-    text = file.read_text()
-    assert "\nfirst\n" in text and "last\n[exit 0" in text and "bytes left out" in text
-    assert len(text) < 6_000_000
-    assert file.stat().st_mode & 0o077 == 0
+    assert "(its time was up)" in one.body and "no time was left" in one.body
+    assert await one.notes() == [], "there is not enough left of the turn for another try"

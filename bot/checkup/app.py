@@ -11,7 +11,7 @@ from bot.checkup import signatures as signed
 from bot.checkup.lines import Finding, bad, good, warning
 from bot.errors import BotError, GitHubRefused
 from bot.github.client import GitHubApp
-from bot.github.types import Delivery, Registration
+from bot.github.types import Delivery, InstallationView, Registration
 from bot.settings import Settings
 from bot.web import signatures
 
@@ -29,8 +29,8 @@ async def examine(settings: Settings, github: GitHubApp) -> list[Finding]:
     except BotError as error:
         return [_unknown(settings, error)]
     found = [good("app", f"GitHub knows the App {app.slug}."), *_granted(settings, app), await _clock(github)]
-    found += [await _installed(github, app), await _hook(settings, github), *await _arrives(settings, github)]
-    return [*found, *await signed.examine(github)]
+    found += [await _installed(settings, github, app), await _hook(settings, github), *await _arrives(settings, github)]
+    return [*found, await signed.examine(github)]
 
 
 def _unknown(settings: Settings, error: BotError) -> Finding:
@@ -65,11 +65,26 @@ async def _clock(github: GitHubApp) -> Finding:
     return warning("clock", f"This machine is {abs(skew):.0f} s {late} GitHub.", "Switch time synchronisation on.")
 
 
-async def _installed(github: GitHubApp, app: Registration) -> Finding:
-    installed = [one for one in await github.installations() if not one.is_suspended]
-    if not installed:
-        return bad("installed", "The App is installed nowhere.", f"Install it at {app.url}/installations/new.")
-    return good("installed", f"On {', '.join(one.account.login for one in installed[:5])}.")
+async def _installed(settings: Settings, github: GitHubApp, app: Registration) -> Finding:
+    all_of_them = await github.installations()
+    served = _named([one for one in all_of_them if not one.is_suspended])
+    asleep = [one for one in all_of_them if one.is_suspended]
+    if served:
+        return good("installed", f"On {served}.{f' Suspended on {_named(asleep)}.' if asleep else ''}")
+    install = f"Install it at {app.url}/installations/new."
+    if not asleep:
+        return bad("installed", "The App is installed nowhere.", install)
+    words = f"The App is suspended on {_named(asleep)}, and installed nowhere else."
+    return bad("installed", words, f"`Unsuspend` is at {_settings_page(settings, asleep[0])}. Or: {install}")
+
+
+def _named(installations: list[InstallationView]) -> str:
+    return ", ".join(one.account.login for one in installations[:5])
+
+
+def _settings_page(settings: Settings, one: InstallationView) -> str:
+    of = f"/organizations/{one.account.login}" if one.account.type == "Organization" else ""
+    return f"{settings.github.url}{of}/settings/installations/{one.id}"
 
 
 async def _hook(settings: Settings, github: GitHubApp) -> Finding:

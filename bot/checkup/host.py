@@ -51,11 +51,8 @@ async def _database(path: Path) -> Finding:
     if not await asyncio.to_thread(path.exists):
         return good("database", "There is none yet: the first start makes it.")
     try:
-        store = await Store.open_reader(path)
-        try:
+        async with Store.reading(path) as store:
             broken = await upkeep.check(store)
-        finally:
-            await store.close()
     except BotError as error:
         return bad("database", str(error), "Start `forgehand serve` once after an upgrade, or restore a backup.")
     if broken:

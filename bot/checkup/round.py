@@ -60,8 +60,5 @@ async def _credential(settings: Settings) -> credentials.Found | None:
     if not path.exists():
         return credentials.operators(settings.model)
     await asyncio.to_thread(vaults.verify, path, ring)
-    store = await Store.open_reader(path)
-    try:
+    async with Store.reading(path) as store:
         return await credentials.find(Vault(store, ring), settings.model, OPERATOR)
-    finally:
-        await store.close()

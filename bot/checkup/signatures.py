@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot import repo_config
-from bot.checkup.lines import Finding, warning
+from bot.checkup.lines import Finding, good, warning
 from bot.errors import BadRepoConfig, GitHubRefused
 from bot.github.client import GitHubApp, Installation
 from bot.models import Repo
@@ -12,19 +12,22 @@ from bot.repo_config import RepoConfig
 MOST = 30
 """Repositories of an installation that are looked at."""
 WANTED = "required_signatures"
+UNSEEN = (
+    "Branch protection without a ruleset cannot be seen: that takes the permission `administration`, which no session "
+    "needs. Where it refuses a push, the comment says so."
+)
 
 
-async def examine(github: GitHubApp) -> list[Finding]:
-    """Nothing where nothing is to be done. Rules of the older kind, without a ruleset, are not to be read."""
+async def examine(github: GitHubApp) -> Finding:
     named: list[str] = []
     for one in await github.installations():
         if not one.is_suspended:
             at = github.installation(one.id)
             named += [repo.full_name for repo in (await at.repos())[:MOST] if await _is_in_the_way(at, repo)]
     if not named:
-        return []
+        return good("signatures", f"No ruleset is in the way of what is pushed. {UNSEEN}")
     fix = f"Set `commits: verified` in their {repo_config.PATH}: GitHub then makes the commits and signs them."
-    return [warning("signatures", f"Signed commits are wanted by {', '.join(named[:5])}: pushes are refused.", fix)]
+    return warning("signatures", f"Signed commits are wanted by {', '.join(named[:5])}: pushes are refused.", fix)
 
 
 async def _is_in_the_way(at: Installation, repo: Repo) -> bool:

@@ -11,10 +11,10 @@ import typer
 
 from bot import settings
 from bot.cli import console
+from bot.cli.asked import AsJson, Config
 from bot.errors import BadRepoConfig
 
 app = typer.Typer(no_args_is_help=True, help="Check a repository's config file; show an account's limits.")
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()
@@ -50,7 +50,7 @@ def schema() -> None:
 def show(
     account: Annotated[str, typer.Argument(help="The account's name, or the number of its installation.")],
     as_json: AsJson = False,
-    config: Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")] = None,
+    config: Config = None,
 ) -> None:
     """The limits and default triggers that count for ACCOUNT, each with where it comes from."""
     rows = console.run(_counting(config, account))
@@ -68,9 +68,6 @@ async def _counting(config: Path | None, account: str) -> list[dict[str, Any]]:
     from bot.store.base import Store
 
     values = settings.from_environment(config)
-    store = await Store.open_reader(settings.data_dir(values) / "state.db")
-    try:
+    async with Store.reading(settings.data_dir(values) / "state.db") as store:
         own = await choices.of(store, (await installation_of(store, account))[0])
-    finally:
-        await store.close()
     return account_settings.listed(settings.read_limits(values), own)

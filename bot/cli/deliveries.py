@@ -11,26 +11,20 @@ from typing import Annotated, Any
 
 import typer
 
-from bot import settings
 from bot.cli import console, service
+from bot.cli.asked import AsJson, Config, database
 from bot.models import DeliveryId
 
 app = typer.Typer(no_args_is_help=True, help="List webhooks, explain what became of one, replay one.")
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Config = Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")]
 Event = Annotated[str, typer.Option(help="The event of a bare payload, such as issue_comment.")]
 LARGEST = 25 << 20
 UNREADABLE = "This file is neither a payload nor a delivery as GitHub's API and the App's page show it."
 
 
-def _database(config: Path | None) -> Path:
-    return settings.data_dir(settings.from_environment(config)) / "state.db"
-
-
 @app.command("list")
 def list_(as_json: AsJson = False, limit: int = 100, config: Config = None) -> None:
     """The latest, newest first."""
-    rows = console.run(_list(_database(config), limit))
+    rows = console.run(_list(database(config), limit))
     if as_json:
         console.print_json(rows)
         return
@@ -44,11 +38,8 @@ async def _list(path: Path, limit: int) -> list[dict[str, Any]]:
     from bot.store import deliveries
     from bot.store.base import Store
 
-    store = await Store.open_reader(path)
-    try:
+    async with Store.reading(path) as store:
         return [_row(one) for one in await deliveries.listing(store, limit)]
-    finally:
-        await store.close()
 
 
 def _row(delivery: Any) -> dict[str, Any]:
@@ -64,7 +55,7 @@ def _row(delivery: Any) -> dict[str, Any]:
 @app.command()
 def explain(guid: str, as_json: AsJson = False, config: Config = None) -> None:
     """Why a delivery was acted upon or not, in the words of `why`."""
-    row = console.run(_get(_database(config), guid))
+    row = console.run(_get(database(config), guid))
     if row is None:
         console.fail(f"There is no delivery {guid} in the ledger: it never came, or it is older than what is kept.")
     if as_json:
@@ -79,12 +70,9 @@ async def _get(path: Path, guid: str) -> dict[str, Any] | None:
     from bot.store import deliveries
     from bot.store.base import Store
 
-    store = await Store.open_reader(path)
-    try:
+    async with Store.reading(path) as store:
         found = await deliveries.get(store, guid)
         return _row(found) if found else None
-    finally:
-        await store.close()
 
 
 @app.command()
@@ -93,7 +81,7 @@ def replay(id_or_file: str, event: Event = "", as_json: AsJson = False, config: 
     path, body = Path(id_or_file), {"guid": id_or_file}
     if path.is_file():
         body = {"delivery": _from_file(path, event)}
-    done, answer = console.run(service.ask(_database(config), "replay", body))
+    done, answer = console.run(service.ask(database(config), "replay", body))
     if as_json:
         console.print_json({"replayed": done, "message": answer})
     elif done:

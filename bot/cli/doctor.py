@@ -10,6 +10,7 @@ import typer
 
 from bot import settings
 from bot.cli import console
+from bot.cli.asked import AsJson, Config
 
 if TYPE_CHECKING:
     from bot.checkup import Finding
@@ -21,9 +22,9 @@ AGAIN = "Do what it says, then run this again."
 
 
 def command(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     poll: Annotated[bool, typer.Option("--poll", help="As `serve --poll` would run.")] = False,
-    config: Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")] = None,
+    config: Config = None,
 ) -> None:
     """Check settings, GitHub App, webhook, clock, disk, database, agent, sandbox and model key; 1 when one is bad."""
     found = console.run(_examine(config, poll))

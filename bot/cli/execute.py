@@ -16,6 +16,7 @@ import typer
 
 from bot import settings
 from bot.cli import console
+from bot.cli.asked import Config
 from bot.commands import options
 from bot.commands.options import Options
 from bot.errors import BotError
@@ -58,7 +59,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
         bool, typer.Option("--no-isolation", help="No sandbox: plain processes that may do whatever you may.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one object; words for people go to stderr.")] = False,
-    config: Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")] = None,
+    config: Config = None,
 ) -> None:
     try:
         given = options.read({"model": model, "budget": budget, "timeout": timeout, "turns": turns})

@@ -11,6 +11,7 @@ import typer
 
 from bot import settings
 from bot.cli import console
+from bot.cli.asked import AsJson, Config
 from bot.cli.vault_access import installation_of, opened
 from bot.errors import UserError
 from bot.settings import Secret
@@ -19,12 +20,10 @@ if TYPE_CHECKING:
     from bot.web.credential_check import Trial
 
 app = typer.Typer(no_args_is_help=True, help="Store, list, rotate and try the keys for the model.")
-Config = Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")]
 For = Annotated[
     str | None,
     typer.Option("--installation", metavar="ACCOUNT", help="For this account (or installation number) alone."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Name = Annotated[str, typer.Argument(help="ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN.")]
 
 

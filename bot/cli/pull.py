@@ -39,12 +39,9 @@ async def pull(config: Path | None, session_id: SessionId, path: Path) -> Pulled
 
     values = settings.from_environment(config)
     chosen = await start.chosen(values, poll=False)
-    store = await Store.open_reader(chosen.data_dir / "state.db")
-    try:
+    async with Store.reading(chosen.data_dir / "state.db") as store:
         session = await sessions.session(store, session_id)
         turns = await sessions.turns_of(store, session_id)
-    finally:
-        await store.close()
     folder = await folders.look(path)
     ref, branch = _where(session, turns)
     if ref is not None:

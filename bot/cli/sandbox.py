@@ -12,16 +12,14 @@ from typing import Annotated, Any
 import typer
 
 from bot.cli import console, sandbox_logs, sandbox_template
+from bot.cli.asked import AsJson, Config, database
 from bot.cli.sandbox_access import BY_HAND, Access, Row, opened
 from bot.cli.spend import began, period, shown
 from bot.errors import UserError
-from bot.live.figures import duration
 
 app = typer.Typer(no_args_is_help=True, help="List, look into, make and end sandboxes; what they cost.")
 app.add_typer(sandbox_template.app, name="template")
 app.command("logs")(sandbox_logs.command)
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Config = Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="As `sandbox list` shows it.")]
 
 WORDS = {"hand": "made by hand", "snapshot": "makes a snapshot"}
@@ -73,6 +71,8 @@ async def _list(config: Path | None) -> list[Row]:
 
 
 def _line(row: Row) -> str:
+    from bot.live.figures import duration
+
     belongs = (
         f"{row.repo or '(unknown)'}  session {row.session} turn {row.turn}"
         if row.session
@@ -98,6 +98,8 @@ def status(sandbox: Id, as_json: AsJson = False, config: Config = None) -> None:
     if as_json:
         console.print_json(found)
         return
+    from bot.live.figures import duration
+
     since, age = _clock(found["since"]), duration(found["age_seconds"])
     typer.echo(f"{found['id']}: {found['kind']}, {found['state']} since {since} ({age})")
     if found["session"]:
@@ -205,13 +207,9 @@ def cost(
 
 
 async def _cost(config: Path | None, by: By, since: str) -> list[dict[str, Any]]:
-    from bot import settings
     from bot.store import machines
     from bot.store.base import Store
 
     start = began(since, time.time())
-    store = await Store.open_reader(settings.data_dir(settings.from_environment(config)) / "state.db")
-    try:
+    async with Store.reading(database(config)) as store:
         return [shown(row) for row in await machines.summed(store, by, start)]
-    finally:
-        await store.close()

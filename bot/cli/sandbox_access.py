@@ -130,11 +130,8 @@ async def readable(folder: Path) -> AsyncIterator[Store | None]:
     if not (folder / "state.db").exists():
         yield None
         return
-    store = await Store.open_reader(folder / "state.db")
-    try:
+    async with Store.reading(folder / "state.db") as store:
         yield store
-    finally:
-        await store.close()
 
 
 @asynccontextmanager

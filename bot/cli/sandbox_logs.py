@@ -9,6 +9,7 @@ import typer
 
 from bot import settings
 from bot.cli import console, logs
+from bot.cli.asked import Config
 from bot.cli.sandbox_access import opened, readable, turns_in
 from bot.errors import UserError
 
@@ -19,7 +20,7 @@ def command(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON, one row for each line of its output as it is.")
     ] = False,
-    config: Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")] = None,
+    config: Config = None,
 ) -> None:
     """What the agent said and did in it, in order; also when the sandbox itself is gone."""
     console.run(_print(config, sandbox, follow=follow, as_json=as_json))

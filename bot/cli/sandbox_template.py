@@ -10,6 +10,7 @@ import typer
 
 from bot import settings
 from bot.cli import console
+from bot.cli.asked import AsJson, Config
 from bot.errors import UserError
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ def build(
     claude: Annotated[
         str | None, typer.Option(metavar="VERSION", help="Of Claude Code; otherwise the tested one.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    config: Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")] = None,
+    as_json: AsJson = False,
+    config: Config = None,
 ) -> None:
     """Build it in the operator's account under the name that is set; some minutes the first time."""
     built = console.run(_build(config, claude))

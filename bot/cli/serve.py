@@ -9,11 +9,12 @@ import typer
 
 from bot import settings
 from bot.cli import console, setup, start
+from bot.cli.asked import Config
 from bot.errors import SettingsError
 
 
 def command(
-    config: Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")] = None,
+    config: Config = None,
     poll: Annotated[
         bool, typer.Option("--poll", help="Read GitHub's log of deliveries instead of being called: no public address.")
     ] = False,

@@ -13,6 +13,7 @@ import typer
 
 from bot import funds, settings
 from bot.cli import console, service
+from bot.cli.asked import AsJson, Config, database
 from bot.errors import UserError
 from bot.funds import Terms
 from bot.models import SessionId
@@ -21,18 +22,12 @@ if TYPE_CHECKING:
     from bot.store.sessions import Turn
 
 app = typer.Typer(no_args_is_help=True, help="List, show, read and stop sessions.")
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Config = Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")]
-
-
-def _database(config: Path | None) -> Path:
-    return settings.data_dir(settings.from_environment(config)) / "state.db"
 
 
 @app.command("list")
 def list_(as_json: AsJson = False, config: Config = None) -> None:
     """All sessions, newest first."""
-    rows = console.run(_list(_database(config)))
+    rows = console.run(_list(database(config)))
     if as_json:
         console.print_json(rows)
         return
@@ -52,18 +47,15 @@ async def _list(path: Path) -> list[dict[str, Any]]:
     from bot.store import sessions
     from bot.store.base import Store
 
-    store = await Store.open_reader(path)
-    try:
+    async with Store.reading(path) as store:
         return [dataclasses.asdict(row) for row in await sessions.listing(store)]
-    finally:
-        await store.close()
 
 
 @app.command()
 def show(session: str, as_json: AsJson = False, config: Config = None) -> None:
     """One session with its turns."""
     terms = Terms.of(settings.read_limits(settings.from_environment(config)))
-    found = console.run(_show(_database(config), SessionId(session), terms))
+    found = console.run(_show(database(config), SessionId(session), terms))
     if as_json:
         console.print_json(found)
         return
@@ -85,8 +77,7 @@ async def _show(path: Path, session_id: SessionId, terms: Terms) -> dict[str, An
     from bot.store import budgets, machines, sessions, spend
     from bot.store.base import Store
 
-    store = await Store.open_reader(path)
-    try:
+    async with Store.reading(path) as store:
         session = dataclasses.asdict(await sessions.session(store, session_id))
         turns: list[dict[str, Any]] = []
         for turn in await sessions.turns_of(store, session_id):
@@ -94,8 +85,6 @@ async def _show(path: Path, session_id: SessionId, terms: Terms) -> dict[str, An
             turns.append({**dataclasses.asdict(turn), "cost_usd": model.usd, "sandbox_usd": machine.usd})
         money = funds.of(await budgets.account(store, session_id), terms)
         return {**session, "cost_usd": money.spent_usd, "budget_usd": money.limit_usd, "turns": turns}
-    finally:
-        await store.close()
 
 
 @app.command()
@@ -107,9 +96,9 @@ def logs(
 ) -> None:
     """What the agent said and did, in order; with --json every line of its output as it is."""
     if checks:
-        _show_checks(_database(config), SessionId(session), as_json=as_json)
+        _show_checks(database(config), SessionId(session), as_json=as_json)
         return
-    console.run(_logs(_database(config), SessionId(session), as_json=as_json))
+    console.run(_logs(database(config), SessionId(session), as_json=as_json))
 
 
 def _show_checks(path: Path, session_id: SessionId, *, as_json: bool) -> None:
@@ -129,12 +118,9 @@ async def _turns(path: Path, session_id: SessionId) -> list[Turn]:
     from bot.store import sessions
     from bot.store.base import Store
 
-    store = await Store.open_reader(path)
-    try:
+    async with Store.reading(path) as store:
         await sessions.session(store, session_id)
         return await sessions.turns_of(store, session_id)
-    finally:
-        await store.close()
 
 
 async def _logs(path: Path, session_id: SessionId, *, as_json: bool) -> None:
@@ -142,19 +128,16 @@ async def _logs(path: Path, session_id: SessionId, *, as_json: bool) -> None:
     from bot.store import sessions
     from bot.store.base import Store
 
-    store = await Store.open_reader(path)
-    try:
+    async with Store.reading(path) as store:
         await sessions.session(store, session_id)
         for turn in await sessions.turns_of(store, session_id):
             await telling.print_turn(store, turn.key, as_json=as_json)
-    finally:
-        await store.close()
 
 
 @app.command()
 def stop(session: str, as_json: AsJson = False, config: Config = None) -> None:
     """End the turn that runs; its work so far is kept."""
-    done, answer = console.run(_stop(_database(config), SessionId(session)))
+    done, answer = console.run(_stop(database(config), SessionId(session)))
     if as_json:
         console.print_json({"stopped": done, "message": answer})
     elif done:
@@ -167,11 +150,8 @@ async def _stop(path: Path, session_id: SessionId) -> tuple[bool, str]:
     from bot.store import sessions
     from bot.store.base import Store
 
-    store = await Store.open_reader(path)
-    try:
+    async with Store.reading(path) as store:
         await sessions.session(store, session_id)  # one that is not there needs no service to say so
-    finally:
-        await store.close()
     return await service.ask(path, "stop", {"session": session_id})
 
 
@@ -182,7 +162,7 @@ def patch(
     config: Config = None,
 ) -> None:
     """Print a turn's work on a fork as a patch for `git am`."""
-    sys.stdout.buffer.write(console.run(_patch(_database(config), SessionId(session), turn)))
+    sys.stdout.buffer.write(console.run(_patch(database(config), SessionId(session), turn)))
 
 
 async def _patch(path: Path, session_id: SessionId, n: int | None) -> bytes:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from bot import settings
 from bot.cli import console
+from bot.cli.asked import Config
 
 
 def command(
-    config: Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")] = None,
+    config: Config = None,
 ) -> None:
     """Make the GitHub App (or name one that exists), store its secrets encrypted, and check that all works."""
     if not console.run(guide(settings.from_environment(config))):

@@ -13,6 +13,7 @@ import typer
 
 from bot import funds, settings
 from bot.cli import console
+from bot.cli.asked import AsJson, Config
 from bot.errors import UserError
 from bot.funds import Terms
 from bot.models import SessionId
@@ -35,8 +36,8 @@ class By(StrEnum):
 def command(
     by: Annotated[By, typer.Option(help="One line for each.")] = By.DAY,
     since: Annotated[str, typer.Option(metavar="DATE|30d", help="A day (UTC), or so long ago (h, d, w).")] = "30d",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    config: Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")] = None,
+    as_json: AsJson = False,
+    config: Config = None,
 ) -> None:
     """What was spent at the model (exact sums of every request) and, where they cost, for sandboxes."""
     rows = console.run(_summed(config, by, since))
@@ -56,12 +57,9 @@ async def _summed(config: Path | None, by: By, since: str) -> list[dict[str, Any
 
     start, values = began(since, time.time()), settings.from_environment(config)
     terms = Terms.of(settings.read_limits(values))
-    store = await Store.open_reader(settings.data_dir(values) / "state.db")
-    try:
+    async with Store.reading(settings.data_dir(values) / "state.db") as store:
         rows = [shown(row) for row in await spending.summed(store, by, start)]
         return [{**row, **await _in_all(store, row["session"], terms)} for row in rows] if by is By.SESSION else rows
-    finally:
-        await store.close()
 
 
 async def _in_all(store: Store, session: SessionId, terms: Terms) -> dict[str, Any]:

@@ -7,11 +7,8 @@ from typing import Annotated
 
 import typer
 
-from bot import settings
 from bot.cli import console, service
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Config = Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")]
+from bot.cli.asked import AsJson, Config, database
 
 
 def pause(
@@ -29,7 +26,7 @@ def resume(as_json: AsJson = False, config: Config = None) -> None:
 
 
 def _throw(kind: str, body: dict[str, str], as_json: bool, config: Path | None) -> None:
-    path = settings.data_dir(settings.from_environment(config)) / "state.db"
+    path = database(config)
     done, answer = console.run(service.ask(path, kind, body))
     if as_json:
         console.print_json({"done": done, "message": answer})

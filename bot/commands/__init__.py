@@ -1,199 +1,36 @@
-"""Knows what can be asked of us: the one list of commands, and how a comment's text becomes one of them."""
+"""Knows how a comment's text becomes a command: which one is meant, and where it ends and its words begin."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from bot.commands import spelling
+from bot.commands.forms import FORMS
+from bot.commands.kinds import (
+    Approve,
+    Ask,
+    Command,
+    Continue,
+    Cost,
+    Deny,
+    FixCi,
+    Help,
+    Init,
+    Plan,
+    Resolve,
+    Retry,
+    Review,
+    Run,
+    Status,
+    Stop,
+    StopCi,
+    Undo,
+    Why,
+)
 from bot.commands.options import NO_OPTIONS, Options, dollars, shown, take
 from bot.commands.text import before_tail, command_lines
 from bot.errors import CommandError
-
-
-@dataclass(frozen=True)
-class Run:
-    """Free text: work. An empty prompt means the thread itself."""
-
-    prompt: str
-    options: Options = NO_OPTIONS
-
-
-@dataclass(frozen=True)
-class Ask:
-    prompt: str
-    options: Options = NO_OPTIONS
-
-
-@dataclass(frozen=True)
-class Plan:
-    prompt: str
-    options: Options = NO_OPTIONS
-
-
-@dataclass(frozen=True)
-class Review:
-    prompt: str
-    options: Options = NO_OPTIONS
-
-
-@dataclass(frozen=True)
-class Resolve:
-    prompt: str
-    options: Options = NO_OPTIONS
-
-
-@dataclass(frozen=True)
-class Continue:
-    prompt: str
-    extra_usd: float | None = None
-    options: Options = NO_OPTIONS
-
-
-@dataclass(frozen=True)
-class Retry:
-    options: Options = NO_OPTIONS
-
-
-@dataclass(frozen=True)
-class Stop:
-    pass
-
-
-@dataclass(frozen=True)
-class FixCi:
-    """The checks of a pull request that failed; the prompt is what is said beyond that."""
-
-    prompt: str
-    options: Options = NO_OPTIONS
-
-
-@dataclass(frozen=True)
-class StopCi:
-    pass
-
-
-@dataclass(frozen=True)
-class Status:
-    pass
-
-
-@dataclass(frozen=True)
-class Approve:
-    plan: str = ""
-    """The plan as the person edited it; empty: as it stands."""
-    approval: str | None = None
-    """The id of what is meant, or a commit of a fork; None: the only thing that waits."""
-    scope: str = "once"
-    """Or `session`: the same again needs no other yes."""
-
-
-@dataclass(frozen=True)
-class Deny:
-    reason: str = ""
-    approval: str | None = None
-
-
-@dataclass(frozen=True)
-class Undo:
-    pass
-
-
-@dataclass(frozen=True)
-class Why:
-    pass
-
-
-@dataclass(frozen=True)
-class Cost:
-    pass
-
-
-@dataclass(frozen=True)
-class Init:
-    pass
-
-
-@dataclass(frozen=True)
-class Help:
-    pass
-
-
-Command = (
-    Run
-    | Ask
-    | Plan
-    | Review
-    | Resolve
-    | Continue
-    | Retry
-    | Stop
-    | FixCi
-    | StopCi
-    | Status
-    | Approve
-    | Deny
-    | Undo
-    | Why
-    | Cost
-    | Init
-    | Help
-)
-
-
-@dataclass(frozen=True)
-class Form:
-    """One command as people read of it."""
-
-    word: str
-    usage: str
-    what: str
-    ready: bool = False
-    """False: it is understood, and answered with a sentence that it is not there yet."""
-
-
-FORMS = (
-    Form("", "fix this …", "any free text is work: it ends in a pull request, or continues the one it has", ready=True),
-    Form("ask", "ask …", "answers a question and changes nothing", ready=True),
-    Form("plan", "plan …", "writes a plan, changes nothing, and waits for `approve`", ready=True),
-    Form("review", "review …", "reviews the pull request: comments on lines, suggestions, a verdict", ready=True),
-    Form("resolve", "resolve", "merges the base branch in and solves the conflicts", ready=True),
-    Form("continue", "continue +3 …", "goes on where the last turn ended, here with 3 dollars more", ready=True),
-    Form("retry", "retry", "runs the last turn again", ready=True),
-    Form("stop", "stop", "stops the turn that runs and keeps its work", ready=True),
-    Form(
-        "fix ci",
-        "fix ci …",
-        "mends the checks of the pull request that are red by what it changes, in three attempts at most",
-        ready=True,
-    ),
-    Form("stop ci", "stop ci", "leaves the checks of the pull request alone, until the next `fix ci`", ready=True),
-    Form("status", "status", "says what is going on", ready=True),
-    Form(
-        "approve",
-        "approve",
-        "says yes to the plan or question that waits; an edited plan may stand on the lines below, and an id, `once` "
-        "or `session` on the line itself; with a commit of a fork: it may become a branch here",
-        ready=True,
-    ),
-    Form(
-        "deny",
-        "deny",
-        "says no to the plan or question that waits; words on the lines below are for the agent that waits",
-        ready=True,
-    ),
-    Form("undo", "undo", "takes the last push back by a new commit", ready=True),
-    Form("why", "why", "says why something was ignored or refused", ready=True),
-    Form("cost", "cost", "says what this thread has cost", ready=True),
-    Form("init", "init", "proposes a starter for `.github/forgehand.yml` as a pull request", ready=True),
-    Form("help", "help", "shows this list", ready=True),
-)
-
-
-def word_of(command: Command) -> str:
-    """The command's own word, as it is stored and shown: `run`, `fix ci`, …"""
-    return _CAPITAL.sub(" ", type(command).__name__).lower()
 
 
 def parse(body: str, *, word: str = "/claude", app_slug: str = "") -> Command | None:
@@ -212,7 +49,6 @@ def parse(body: str, *, word: str = "/claude", app_slug: str = "") -> Command | 
     return _read(_Text(body[lines[0].rest :], word))
 
 
-_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _VERB = re.compile(r"([A-Za-z]+)(?=\s|\Z)[ \t]*")
 _BLANK_LINES = re.compile(r"[ \t]*(?:\r?\n[ \t]*(?=\r?\n))*\r?\n")
 _CONFLICTS = re.compile(r"(?:the\s+)?(?:merge\s+)?conflicts?\b", re.IGNORECASE)
@@ -227,6 +63,7 @@ _SHORT_COMMIT = re.compile(r"`?([0-9a-f]{7}|[0-9a-f]{9,11})`?[ \t]*(?=[\r\n]|\Z)
 _SOME_NAME = re.compile(r"(?=\S{0,199}\d)(\S{7,200})[ \t]*(?=[\r\n]|\Z)")
 """Nothing that could be answered, but meant as the name of it: no words of work are like that."""
 _CI = re.compile(r"ci(?=\s|\Z)[ \t]*", re.IGNORECASE)
+_STOP_CI = re.compile(r"ci[ \t]*(?=[\r\n]|\Z)", re.IGNORECASE)
 _EXTRA = re.compile(r"\+(\S*)[ \t]*")
 
 
@@ -314,21 +151,14 @@ def _resolve(text: _Text) -> Command | None:
 
 
 def _fix_ci(text: _Text) -> Command | None:
+    """Alone on its line, but for options: `fix ci caching in build.yml` is work, and so is `stop ci …`."""
     match = _CI.match(text.after)
-    return FixCi(*_with_options(text, match.end())) if match else None
+    below, options = take(text.after[match.end() :], text.options) if match else ("nothing", NO_OPTIONS)
+    return FixCi(_trim(below), options) if below[:1] in ("", "\r", "\n") else None
 
 
 def _stop_ci(text: _Text) -> Command | None:
-    """Alone on its line: `stop ci from running twice` is work."""
-    match = _CI.match(text.after)
-    if match is None or text.after[match.end() : match.end() + 1] not in ("", "\r", "\n"):
-        return None
-    return text.without_options(StopCi())
-
-
-def _with_options(text: _Text, at: int) -> tuple[str, Options]:
-    rest, options = take(text.after[at:], text.options)
-    return _trim(rest), options
+    return text.without_options(StopCi()) if _STOP_CI.match(text.after) else None
 
 
 def _continue(text: _Text) -> Command:
@@ -355,8 +185,8 @@ def _approve(text: _Text) -> Command | None:
     if match is None:
         _refuse_unknown_name(text)
         return None
-    plan = _unquoted(_trim(before_tail(text.after[match.end() :])))
-    return text.without_options(Approve(plan, _name(match), (match[3] or "once").lower()))
+    words = _unquoted(_trim(before_tail(text.after[match.end() :])))
+    return text.without_options(Approve(words, _name(match), (match[3] or "once").lower()))
 
 
 def _deny(text: _Text) -> Command | None:

@@ -1,4 +1,4 @@
-"""Knows what GitHub tells of check runs: a button of ours that was pressed, and a check of anybody's that has ended."""
+"""Knows what GitHub tells of check runs and commit statuses: a button of ours was pressed, a check has ended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from dataclasses import dataclass
 import msgspec
 
 from bot.events import payloads
-from bot.models import DeliveryId, InstallationId, Origin, Person, Repo, RepoId
+from bot.events.ignored import Ignored
+from bot.models import DeliveryId, InstallationId, Origin, Repo
+
+_NO_USE = "nothing is asked of us with it, and no check has ended"
+
+EVENTS = ("check_run", "status")
 
 
 @dataclass(frozen=True)
@@ -25,28 +30,40 @@ class CheckAsked:
 
 @dataclass(frozen=True)
 class CheckEnded:
-    """A check of a commit has come to its end, whoever runs it."""
+    """A check or a status of a commit has come to its end, whoever runs it."""
 
     origin: Origin
     repo: Repo
     installation: InstallationId
     app_id: int
+    """0 of a status: it is nobody's, and never ours."""
     sha: str
 
 
-def decode(body: bytes | str, delivery: DeliveryId) -> CheckAsked | CheckEnded | None:
-    """None for what we have no use for."""
+def decode(name: str, body: bytes | str, delivery: DeliveryId) -> CheckAsked | CheckEnded | Ignored:
+    return _status(body, delivery) if name == "status" else _check(body, delivery)
+
+
+def _status(body: bytes | str, delivery: DeliveryId) -> CheckEnded | Ignored:
+    payload = msgspec.json.decode(body, type=payloads.OfStatus)
+    if payload.installation is None or payload.state == "pending":
+        return Ignored(delivery, _NO_USE)
+    origin = Origin(delivery, "status", payload.state, payloads.person(payload.sender))
+    installation = InstallationId(payload.installation.id)
+    return CheckEnded(origin, payloads.repo(payload.repository), installation, 0, payload.sha)
+
+
+def _check(body: bytes | str, delivery: DeliveryId) -> CheckAsked | CheckEnded | Ignored:
     payload = msgspec.json.decode(body, type=payloads.OfCheck)
     if payload.installation is None:
-        return None
-    found, repo, sender = payload.check_run, payload.repository, payload.sender
-    origin = Origin(delivery, "check_run", payload.action, Person(sender.id, sender.login, sender.type))
-    where = Repo(RepoId(repo.id), repo.owner.login, repo.name, repo.private, repo.default_branch)
+        return Ignored(delivery, _NO_USE)
+    found, repo = payload.check_run, payloads.repo(payload.repository)
+    origin = Origin(delivery, "check_run", payload.action, payloads.person(payload.sender))
     installation, app_id = InstallationId(payload.installation.id), found.app.id if found.app else 0
     if payload.action == "completed":
-        return CheckEnded(origin, where, installation, app_id, found.head_sha)
+        return CheckEnded(origin, repo, installation, app_id, found.head_sha)
     if payload.action not in ("requested_action", "rerequested"):
-        return None
+        return Ignored(delivery, _NO_USE)
     # GitHub's own button to run a check again means the same as ours
     wish = payload.requested_action.identifier if payload.requested_action else "retry"
-    return CheckAsked(origin, where, installation, app_id, found.external_id or "", wish)
+    return CheckAsked(origin, repo, installation, app_id, found.external_id or "", wish)

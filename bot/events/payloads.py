@@ -7,6 +7,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, ValidationError
 
+from bot.models import Person, Repo, RepoId
+
 Id = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Number = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 Name = Annotated[str, Meta(min_length=1, max_length=300)]
@@ -156,6 +158,16 @@ class OfCheck(Struct):
     requested_action: Pressed | None = None
 
 
+class OfStatus(Struct):
+    """A payload about a commit status; it has no action."""
+
+    sha: str
+    state: str
+    sender: User
+    repository: Repository
+    installation: Installation | None = None
+
+
 class Membership(Struct):
     user: User | None = None
 
@@ -192,3 +204,13 @@ class OfInstallation(Struct):
     repositories: tuple[ShortRepo, ...] | None = None
     repositories_added: tuple[ShortRepo, ...] | None = None
     repositories_removed: tuple[ShortRepo, ...] | None = None
+
+
+def person(user: User | None) -> Person:
+    if user is None:
+        raise ValidationError("there is no account behind it")
+    return Person(user.id, user.login, user.type)
+
+
+def repo(found: Repository) -> Repo:
+    return Repo(RepoId(found.id), found.owner.login, found.name, found.private, found.default_branch)

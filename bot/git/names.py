@@ -85,6 +85,13 @@ def is_git_alias(component: str) -> bool:
     return any(_is_dot_git(piece.split(":")[0].rstrip(" .")) for piece in pieces)
 
 
+def alias_fault(path: str) -> str | None:
+    """Why a path may not enter a repository that goes through `.git` under any of its names; None when it does not."""
+    if any(is_git_alias(component) for component in path.split("/")):
+        return "its name stands for git's own folder on some systems"
+    return None
+
+
 def _is_dot_git(name: str) -> bool:
     return name == ".git" or _SHORT_GIT.fullmatch(name) is not None
 

@@ -51,7 +51,6 @@ class WorkflowRun:
     suite: int
     attempt: int
     status: str
-    conclusion: str | None
 
     @property
     def ended(self) -> bool:
@@ -127,12 +126,11 @@ class _Annotation(msgspec.Struct):
 class _WorkflowRun(msgspec.Struct):
     id: int
     status: str | None = None
-    conclusion: str | None = None
     check_suite_id: int = 0
     run_attempt: int = 1
 
     def run(self) -> WorkflowRun:
-        return WorkflowRun(self.id, self.check_suite_id, self.run_attempt, self.status or "", self.conclusion)
+        return WorkflowRun(self.id, self.check_suite_id, self.run_attempt, self.status or "")
 
 
 class _WorkflowRuns(msgspec.Struct):

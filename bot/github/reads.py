@@ -58,14 +58,15 @@ class Reads:
         found = answer.decode(wire.Collaborator)
         return found.user.id, _permission(found)
 
-    async def owns(self, organisation: str, login: str) -> bool:
-        """Whether the person is an owner of the organisation. GitHubRefused where the App may not read its members."""
+    async def owns(self, organisation: str, login: str, user_id: int) -> bool:
+        """Whether the person, who may have given the login up by now, is an owner of the organisation. GitHubRefused
+        where the App may not read its members."""
         call = Call("GET", f"/orgs/{segment(organisation)}/memberships/{segment(login)}")
         try:
             found = (await self.call(call, Purpose.MEMBERS, None)).decode(wire.Membership)
         except NotFound:
             return False
-        return found.state == "active" and found.role == "admin"
+        return found.user.id == user_id and found.state == "active" and found.role == "admin"
 
     async def repo(self, full_name: str) -> RepoView:
         owner, _, name = full_name.partition("/")

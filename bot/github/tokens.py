@@ -29,6 +29,7 @@ PERMISSIONS: Mapping[Purpose, Mapping[str, str]] = {
     Purpose.PUSH_WORKFLOWS: {"contents": "write", "workflows": "write", "metadata": "read"},
     Purpose.THREAD: {"issues": "write", "pull_requests": "write", "contents": "read", "metadata": "read"},
     Purpose.CHECKS: {"checks": "write", "metadata": "read"},
+    Purpose.STATUSES: {"statuses": "read", "metadata": "read"},
     # GitHub resolves discussions only for who may write both; the documentation does not say so.
     Purpose.RESOLVE: {"pull_requests": "write", "contents": "write", "metadata": "read"},
     Purpose.MEMBERS: {"members": "read", "metadata": "read"},

@@ -20,6 +20,7 @@ class Purpose(StrEnum):
     PUSH_WORKFLOWS = "push_workflows"
     THREAD = "thread"
     CHECKS = "checks"
+    STATUSES = "statuses"
     RESOLVE = "resolve"
     MEMBERS = "members"
     ACTIONS = "actions"

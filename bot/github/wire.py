@@ -78,6 +78,7 @@ class InstallationJson(msgspec.Struct):
 
 
 class Membership(msgspec.Struct):
+    user: User
     state: str = ""
     role: str = ""
 

@@ -45,11 +45,6 @@ async def create_pull(caller: Caller, repo: Repo, fields: dict[str, Any]) -> Pul
     return (await caller.call(call, Purpose.THREAD, repo.id)).decode(wire.PullJson).pull()
 
 
-async def update_pull(caller: Caller, repo: Repo, number: int, fields: dict[str, Any]) -> None:
-    """`fields`: any of title, body, state."""
-    await caller.call(Call("PATCH", f"{base(repo)}/pulls/{number}", body=fields), Purpose.THREAD, repo.id)
-
-
 async def add_labels(caller: Caller, repo: Repo, number: int, labels: Sequence[str]) -> None:
     """Labelled twice is labelled."""
     path = f"{base(repo)}/issues/{number}/labels"

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from bot.commands import Continue, Retry
+from bot.commands.kinds import Continue, Retry
 from bot.commands.options import NO_OPTIONS
-from bot.events import Remark
+from bot.events.remarks import Remark
 from bot.funds import Means
 from bot.handlers import money, start
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
-from bot.handlers.verdicts import Noted, refused
+from bot.handlers.verdicts import Noted
 from bot.models import Outcome, TurnState
 from bot.store import approvals, budgets, ci, sessions
-from bot.store.approvals import Standing
+from bot.store.approvals import Approval, Kind, Standing
 from bot.store.sessions import Turn
-from bot.words import on_ci, replies
+from bot.words import on_approvals, on_ci, replies
 
 GO_ON = "Go on where you stopped."
 CUT_SHORT = (Outcome.OVER_BUDGET, Outcome.STOPPED, Outcome.TIMED_OUT, Outcome.KILLED, Outcome.FAILED)
@@ -26,10 +26,10 @@ GOES_ON_AS = ("ask", "plan", "review", "resolve", ci.KIND)
 async def retry(command: Retry, remark: Remark, desk: Desk) -> Noted:
     last = await sessions.latest(desk.store, remark.thread)
     if last is None or last.source == remark.source:
-        return await _say(replies.nothing_to_repeat(), remark, desk)
+        return await desk.refuse(remark, replies.nothing_to_repeat())
     if last.state is not TurnState.DONE:
-        return await _say(replies.still_under_way(desk.settings.command), remark, desk)
-    wish = Wish(last.kind, last.prompt, command.options, approval=last.approval)
+        return await desk.refuse(remark, replies.still_under_way(desk.settings.command))
+    wish = Wish(last.asked_as, last.prompt, command.options, approval=last.approval)
     return await start.begin(start.anew(last, wish), remark, desk)
 
 
@@ -42,9 +42,9 @@ async def go_on(command: Continue, remark: Remark, desk: Desk) -> Noted:
             await ci.look_again(desk.store, remark.thread.repo.id, pull)
             return noted
         if await _needs_money_alone(last, remark, desk):
-            return await money.add(command.extra_usd, last, remark, desk)
+            return await money.add(command.extra_usd, last, remark, desk, then=await _what_waits(last, desk))
     prompt = command.prompt or (GO_ON if last else "")
-    kind = last.kind if last is not None and bare and _was_cut_short(last, remark) else "run"
+    kind = last.asked_as if last is not None and bare and _was_cut_short(last, remark) else "run"
     return await start.begin(Wish(kind, prompt, command.options, command.extra_usd), remark, desk)
 
 
@@ -54,7 +54,18 @@ async def _needs_money_alone(last: Turn, remark: Remark, desk: Desk) -> bool:
         return False
     if last.state is not TurnState.DONE or await budgets.has_added(desk.store, remark.source):
         return True
-    return any(one.state is Standing.OPEN for one in await approvals.of_turn(desk.store, last.key))
+    return await _open_plan(last, desk) is not None
+
+
+async def _open_plan(turn: Turn, desk: Desk) -> Approval | None:
+    """A commit that is held, or a fork's on offer, needs no money and no agent: beside those the work goes on."""
+    asked = await approvals.of_turn(desk.store, turn.key)
+    return next((one for one in asked if one.kind is Kind.PLAN and one.state is Standing.OPEN), None)
+
+
+async def _what_waits(last: Turn, desk: Desk) -> str:
+    plan = await _open_plan(last, desk)
+    return on_approvals.plan_still_waits(plan.id, desk.settings.command) if plan else ""
 
 
 async def _checks_without_money(last: Turn, remark: Remark, desk: Desk) -> int | None:
@@ -69,8 +80,3 @@ async def _checks_without_money(last: Turn, remark: Remark, desk: Desk) -> int |
 def _was_cut_short(last: Turn, remark: Remark) -> bool:
     """What it was doing goes on: a review that ran out of money ends as one, and does not begin to mend."""
     return last.outcome in CUT_SHORT and last.kind in GOES_ON_AS and last.number == remark.thread.number
-
-
-async def _say(sentence: str, remark: Remark, desk: Desk) -> Noted:
-    await desk.reply(remark, sentence)
-    return refused(sentence)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from bot import events
-from bot.commands import Retry
+from bot.commands.kinds import Retry
 from bot.errors import NotAllowed
-from bot.events import Remark
-from bot.handlers import again, remarks, stop
+from bot.events.remarks import Remark
+from bot.handlers import again, permission, stop
 from bot.handlers.desk import Desk
 from bot.models import DeliveryId, Origin, Person, Thread, TurnState
 from bot.store import audit, sessions
@@ -18,7 +17,7 @@ from bot.words import replies
 
 
 @dataclass(frozen=True)
-class ButtonPressed(Remark):
+class PressedOnPage(Remark):
     """In the place of a comment."""
 
     pressed: str = ""
@@ -43,24 +42,25 @@ async def press_retry(session: Session, person: Person, desk: Desk) -> str:
     await _require(remark, desk)
     if (await _last(session, desk)).state is not TurnState.DONE:
         return "It is still under way."
-    noted = await again.retry(Retry(), await _as_it_stands(remark, desk), desk)
+    remark = replace(remark, thread_sha256=await desk.standing(remark.thread))
+    noted = await again.retry(Retry(), remark, desk)
     if noted.state is DeliveryState.REFUSED:
         raise NotAllowed(noted.reason or "That cannot be done now.")
     await audit.add(desk.store, person.login, "retry on the page", session.id)
     return "Another turn has been asked for."
 
 
-async def _require(remark: ButtonPressed, desk: Desk) -> None:
-    decision = await remarks.judge(remark, desk)
+async def _require(remark: PressedOnPage, desk: Desk) -> None:
+    decision = await permission.judge(remark, desk)
     if not decision.allowed:
         raise NotAllowed(f"Nothing was done: {decision.reason}.")
 
 
-async def _remark(word: str, session: Session, person: Person, desk: Desk) -> ButtonPressed:
+async def _remark(word: str, session: Session, person: Person, desk: Desk) -> PressedOnPage:
     """As if it had been said where the last turn was."""
     last, home = await _last(session, desk), session.thread
     thread = Thread(home.repo, home.installation, last.number, home.is_pull)
-    return ButtonPressed(
+    return PressedOnPage(
         origin=Origin(DeliveryId(""), "page", word, person),
         thread=thread,
         author=person,
@@ -70,13 +70,6 @@ async def _remark(word: str, session: Session, person: Person, desk: Desk) -> Bu
         via_app=None,
         pressed=f"{session.id}:{last.n}",
     )
-
-
-async def _as_it_stands(remark: ButtonPressed, desk: Desk) -> ButtonPressed:
-    """With what the thread says now, since that is what is meant."""
-    thread = remark.thread
-    issue = await desk.github.installation(thread.installation).issue(thread.repo, thread.number)
-    return replace(remark, thread_sha256=events.standing(issue.title, issue.body))
 
 
 async def _last(session: Session, desk: Desk) -> Turn:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from bot.commands import Retry
+from bot.commands.kinds import Retry
 from bot.errors import StoreError
-from bot.events import ButtonPressed
 from bot.events.checks import CheckAsked
-from bot.handlers import again, stop
+from bot.events.remarks import ButtonPressed
+from bot.handlers import again, permission, stop
 from bot.handlers.desk import Desk
-from bot.handlers.triggers import Judge
 from bot.handlers.verdicts import Noted, acted, ignored, refused
 from bot.models import SessionId, TurnKey
 from bot.store import sessions
@@ -19,15 +18,16 @@ from bot.store import sessions
 _OURS = re.compile(r"([a-z0-9]{8})-(\d{1,5})\Z")
 
 
-async def handle(event: CheckAsked, desk: Desk, judge: Judge) -> Noted:
+async def handle(event: CheckAsked, desk: Desk) -> Noted:
     if event.app_id != (await desk.github.identity()).app_id:
         return ignored("it is the check run of another App")
     remark = await _remark(event, desk)
     if remark is None:
         return ignored("no turn of ours is known for this check run")
-    if not (decision := await judge(remark, desk)).allowed:
+    if not (decision := await permission.judge(remark, desk)).allowed:
         return refused(decision.reason)
     if event.wish == "retry":
+        remark = replace(remark, thread_sha256=await desk.standing(remark.thread))
         return await again.retry(Retry(), remark, desk)
     if event.wish != "stop":
         return ignored("there is no such button")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bot.commands import FixCi, Run
+from bot.commands.kinds import FixCi, Run
 from bot.commands.options import NO_OPTIONS
-from bot.events import Remark
 from bot.events.checks import CheckEnded
-from bot.handlers import start, stop
+from bot.events.remarks import Remark
+from bot.handlers import pulls, start, stop
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
 from bot.handlers.verdicts import Noted, acted, ignored, refused
@@ -34,17 +34,17 @@ async def ended(event: CheckEnded, desk: Desk) -> Noted:
 
 async def asked(command: FixCi, remark: Remark, desk: Desk) -> Noted:
     """On an issue without a pull request these are words like any other: whatever they mean, it is work."""
-    number = await _pull_of(remark, desk)
+    number = await pulls.meant(remark, desk)
     if number is None:
-        return await start.handle(Run(f"fix ci {command.prompt}".strip(), command.options), remark, desk)
+        return await start.handle(Run(f"fix ci\n{command.prompt}".strip(), command.options), remark, desk)
     if remark.closed_to_us:
         return refused(start.closed(remark.closed_to_us))
     thread = replace(remark.thread, number=number, is_pull=True)
     pull = await desk.github.installation(thread.installation).pull(thread.repo, number)
     if pull.state != "open":
-        return await _say(endings.pull_closed(number), remark, desk)
+        return await desk.refuse(remark, endings.pull_closed(number))
     if pull.head_repo_id != thread.repo.id:
-        return await _say(on_forks.no_ci(desk.settings.command), remark, desk)
+        return await desk.refuse(remark, on_forks.no_ci(desk.settings.command))
     latest = await sessions.latest(desk.store, thread)
     if latest is not None and latest.kind == ci.KIND and latest.state is not TurnState.DONE:
         return await _beside(command, remark, desk)
@@ -58,14 +58,14 @@ async def _beside(command: FixCi, remark: Remark, desk: Desk) -> Noted:
     noted = None
     if command.prompt and command.options == NO_OPTIONS:
         noted = await start.steer(Wish(ci.KIND, command.prompt, NO_OPTIONS), remark, desk)
-    return noted or await _say(on_ci.under_way(), remark, desk)
+    return noted or await desk.refuse(remark, on_ci.under_way())
 
 
 async def stopped(remark: Remark, desk: Desk) -> Noted:
     """Also what is being done about them now; whatever else the session does goes on."""
-    number = await _pull_of(remark, desk)
+    number = await pulls.meant(remark, desk)
     if number is None:
-        return await _say(on_ci.needs_a_pull(desk.settings.command), remark, desk)
+        return await desk.refuse(remark, on_ci.needs_a_pull(desk.settings.command))
     thread = replace(remark.thread, number=number, is_pull=True)
     await ci.switch_off(desk.store, thread, remark.author.login)
     latest = await sessions.latest(desk.store, thread)
@@ -73,14 +73,6 @@ async def stopped(remark: Remark, desk: Desk) -> Noted:
         await stop.stop_all(latest.key.session, remark.author.login, desk, kind=ci.KIND)
     await desk.reply(remark, on_ci.stopped(desk.settings.command))
     return acted(latest.key.session if latest else None)
-
-
-async def _pull_of(remark: Remark, desk: Desk) -> int | None:
-    """The pull request itself, or the one that the issue's session has opened."""
-    if remark.thread.is_pull:
-        return remark.thread.number
-    latest = await sessions.latest(desk.store, remark.thread)
-    return (await sessions.session(desk.store, latest.key.session)).pull_number if latest else None
 
 
 def _wish(command: FixCi, remark: Remark, number: int) -> Asked:
@@ -95,8 +87,3 @@ def _wish(command: FixCi, remark: Remark, number: int) -> Asked:
         thread_sha256=remark.thread_sha256 if on_pull else "",
         options=command.options,
     )
-
-
-async def _say(sentence: str, remark: Remark, desk: Desk) -> Noted:
-    await desk.reply(remark, sentence)
-    return refused(sentence)

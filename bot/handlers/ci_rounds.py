@@ -6,16 +6,15 @@ import asyncio
 import logging
 from dataclasses import dataclass, replace
 
-from bot import events
 from bot.commands.options import NO_OPTIONS
 from bot.errors import BotError, GitHubRefused, TransientError
-from bot.events import Remark
+from bot.events.remarks import Remark, standing
 from bot.github import checks
 from bot.github.types import Pull
-from bot.handlers import start
+from bot.handlers import permission, start
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
-from bot.handlers.triggers import Judge, config_of
+from bot.handlers.triggers import config_of
 from bot.models import DeliveryId, Origin, Person, TurnState
 from bot.sessions.reading import failing
 from bot.sessions.reading.failing import Standing
@@ -47,9 +46,8 @@ class ChecksFailed(Remark):
 
 
 class Rounds:
-    def __init__(self, desk: Desk, judge: Judge) -> None:
+    def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._judge = judge
         self._room = asyncio.Semaphore(AT_ONCE)
         self._under_way: dict[tuple[int, int], asyncio.Task[None]] = {}
 
@@ -88,7 +86,7 @@ class Rounds:
     async def _seen_to(self, watch: Watch) -> float:
         """0, or the seconds until the next try."""
         try:
-            await _Round(watch, self._desk, self._judge).go()
+            await _Round(watch, self._desk).go()
         except TransientError as error:
             log.warning("checks wait", extra={"error": str(error)})
             return error.retry_after or AGAIN_SECONDS
@@ -107,7 +105,6 @@ class _Round:
 
     watch: Watch
     desk: Desk
-    judge: Judge
 
     async def go(self) -> None:
         """Whoever has asked is told where nothing can come of it."""
@@ -204,7 +201,7 @@ class _Round:
         if inherited:
             await self._say("base", on_ci.red_below(watch.sha, inherited))
         if watch.wish and not flaky and not inherited:
-            await self._say("well", on_ci.nothing_red(watch.sha))
+            await self._say("well", on_ci.nothing_red(watch.sha, without_statuses=standing.without_statuses))
         await self._rest()
 
     async def _attempt(self, pull: Pull, standing: Standing) -> None:
@@ -219,7 +216,7 @@ class _Round:
     async def _begin(self, pull: Pull, standing: Standing) -> None:
         watch, wish = self.watch, self.watch.wish
         remark = await self._remark(pull)
-        if remark is None or not (decision := await self.judge(remark, self.desk)).allowed:
+        if remark is None or not (decision := await permission.judge(remark, self.desk)).allowed:
             log.info("nobody who may write here wants these checks mended", extra={"pull": watch.number})
             return
         log.info("checks are mended", extra={"pull": watch.number, "why": decision.reason})
@@ -247,7 +244,7 @@ class _Round:
             created_at=at,
             comment_id=wish.comment_id if wish else None,
             via_app=None,
-            thread_sha256=wish.thread_sha256 if wish and wish.thread_sha256 else events.standing(pull.title, pull.body),
+            thread_sha256=wish.thread_sha256 if wish and wish.thread_sha256 else standing(pull.title, pull.body),
             key=watch.source,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.events import AccessChanged
+from bot.events.accounts import AccessChanged
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted
 from bot.store import audit, visits

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bot.errors import GitHubRefused
-from bot.events import Remark
+from bot.events import remarks
+from bot.events.remarks import Remark
 from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
+from bot.handlers.verdicts import Noted, refused
 from bot.live.board import LiveBoard
-from bot.models import TurnKey, TurnState
+from bot.models import Thread, TurnKey, TurnState
 from bot.outbound import Outbound
 from bot.settings import Settings
 from bot.store import comments, sessions
@@ -45,6 +47,11 @@ class Desk:
         else:
             await self.outbound.comment(remark.thread, f"{marker}\n{text}", marker)
 
+    async def refuse(self, remark: Remark, sentence: str) -> Noted:
+        """What is answered is also what `why` will say."""
+        await self.reply(remark, sentence)
+        return refused(sentence)
+
     async def react(self, remark: Remark, reaction: str) -> None:
         """To the comment, or to the thread whose own text it is; a review as a whole takes none."""
         if remark.comment_id is not None and remark.react_to is None:
@@ -52,6 +59,11 @@ class Desk:
         on_diff = remark.place is not None
         with contextlib.suppress(GitHubRefused):  # deleted or locked meanwhile: what was asked is done all the same
             await self.outbound.react(remark.thread, remark.react_to, reaction, on_review_comment=on_diff)
+
+    async def standing(self, thread: Thread) -> str:
+        """Of what the thread says now: that is what somebody means who presses a button, which brings no text along."""
+        issue = await self.github.installation(thread.installation).issue(thread.repo, thread.number)
+        return remarks.standing(issue.title, issue.body)
 
     async def show_anew(self, key: TurnKey) -> None:
         """The live comment of a turn, also where its last form was written: what it offers has changed."""

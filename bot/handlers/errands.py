@@ -39,7 +39,6 @@ class Errands:
                 if looks % SWEEP_EVERY == 0:
                     await gateway.revoke_all_dead(self._desk.store)
                     await expiry.look(self._desk)
-                    await expiry.fork_code(self._desk)
             except Exception:  # an errand that fails must not end the others
                 log.exception("errand failed")
             looks += 1

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from bot.events import Remark, ReviewWanted
+from bot.events.remarks import Remark, ReviewWanted
+from bot.handlers import expiry
 from bot.handlers.desk import Desk
 from bot.store import approvals, sessions
 from bot.store.approvals import Approval, Standing
@@ -30,22 +31,16 @@ async def pushed(event: ReviewWanted, desk: Desk) -> None:
     for one in await approvals.of_session(desk.store, latest.key.session):
         is_about = one.sha is not None and (await sessions.turn(desk.store, one.key)).number == event.thread.number
         if is_about and one.state is Standing.OPEN and one.sha != event.head_sha:
-            await _void(one, desk)
+            await expiry.take_away(one, desk)
 
 
 async def void_now(approval: Approval, remark: Remark, desk: Desk) -> str | None:
-    """The sentence where its time is over, or the branch has moved on, which GitHub may not have told us yet."""
-    if approval.state is Standing.OPEN and approval.expires_at <= desk.clock():
-        await _void(approval, desk)
-        return on_forks.over(approval.sha or "", desk.settings.command)
+    """The sentence where the branch has moved on, which GitHub may not have told us yet."""
+    if approval.sha is None:
+        return None
     turn, at = await sessions.turn(desk.store, approval.key), desk.github.installation(remark.thread.installation)
     pull = await at.pull(remark.thread.repo, turn.number)
-    if approval.sha is None or pull.head_sha == approval.sha:
+    if pull.head_sha == approval.sha:
         return None
-    await _void(approval, desk)
+    await expiry.take_away(approval, desk)
     return on_forks.void(approval.sha, pull.head_sha, desk.settings.command)
-
-
-async def _void(approval: Approval, desk: Desk) -> None:
-    await approvals.expire(desk.store, approval.id)
-    await desk.show_anew(approval.key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from bot.events import InstallationChanged
+from bot.events.accounts import InstallationChanged
 from bot.handlers import stop
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted

@@ -8,16 +8,12 @@ from collections import defaultdict
 
 from bot import events, logs
 from bot.errors import GitHubRefused, TransientError, UserError
-from bot.events import (
-    AccessChanged,
-    CommentDeleted,
-    CommentEdited,
-    Event,
-    Ignored,
-    InstallationChanged,
-    ThreadChanged,
-)
+from bot.events import Event
+from bot.events.accounts import AccessChanged, InstallationChanged
 from bot.events.checks import CheckAsked, CheckEnded
+from bot.events.ignored import Ignored
+from bot.events.remarks import CommentDeleted, CommentEdited
+from bot.events.threads import ThreadChanged
 from bot.handlers import check_buttons, ci, departures, installations, own_comments, remarks, thread_changes
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, ignored, refused
@@ -137,7 +133,7 @@ class Intake:
             case CommentDeleted():
                 return await own_comments.deleted(event, self._desk)
             case CheckAsked():
-                return await check_buttons.handle(event, self._desk, remarks.judge)
+                return await check_buttons.handle(event, self._desk)
             case CheckEnded():
                 return await ci.ended(event, self._desk)
             case ThreadChanged():

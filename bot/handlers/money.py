@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from bot import funds
-from bot.events import Remark, ReviewWanted
-from bot.funds import Funds, Means, Terms
+from bot.events.remarks import Remark, ReviewWanted
+from bot.funds import Funds, Means, Raise, Terms
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, refused
 from bot.models import Thread, TurnState
 from bot.sessions.money import ceilings
 from bot.store import budgets, sessions
-from bot.store.budgets import Raise
 from bot.store.sessions import Turn
 from bot.store.spend import Payers
-from bot.words import replies
+from bot.words import on_money
 
 
 async def of_thread(thread: Thread, desk: Desk) -> Funds:
@@ -31,26 +30,26 @@ async def lacking(remark: Remark, desk: Desk, extra_usd: float = 0.0) -> Noted |
     sentence = await _ceiling(remark, desk) or await _session(remark, desk, extra_usd)
     if sentence is None or await sessions.by_source(desk.store, remark.source):
         return None
-    if not (isinstance(remark, ReviewWanted) and remark.is_push):
-        await desk.reply(remark, sentence)
-    return refused(sentence)
+    if isinstance(remark, ReviewWanted) and remark.is_push:
+        return refused(sentence)
+    return await desk.refuse(remark, sentence)
+
+
+def asked(extra_usd: float, remark: Remark, desk: Desk) -> Raise:
+    return Raise(remark.source, extra_usd, remark.author.login, Terms.of(desk.settings.limits))
 
 
 async def add(extra_usd: float, last: Turn, remark: Remark, desk: Desk, *, then: str = "") -> Noted:
     """To the session, without another turn; `then` says what comes of it."""
+    await budgets.add(desk.store, last.key.session, asked(extra_usd, remark, desk))
     money = await of_thread(remark.thread, desk)
-    granted = money.granted(extra_usd)
-    if granted <= 0 and not await budgets.has_added(desk.store, remark.source):
-        sentence = replies.cannot_be_raised(money, desk.settings.command)
-        await desk.reply(remark, sentence)
-        return refused(sentence)
-    if await budgets.add(desk.store, last.key.session, Raise(remark.source, granted, remark.author.login)):
-        money = money.after(granted)
+    if not await budgets.has_added(desk.store, remark.source):
+        return await desk.refuse(remark, on_money.cannot_be_raised(money, desk.settings.command))
     if last.state is TurnState.DONE:
         await desk.show_anew(last.key)
     else:
         desk.board.touch(last.key)
-    await desk.reply(remark, f"{replies.raised(money)} {then}".rstrip())
+    await desk.reply(remark, f"{on_money.raised(money)} {then}".rstrip())
     return acted(last.key.session, "added to what the session may spend")
 
 
@@ -66,7 +65,7 @@ async def _session(remark: Remark, desk: Desk, extra_usd: float) -> str | None:
     money = await of_thread(remark.thread, desk)
     granted = money.granted(extra_usd) if extra_usd else 0.0
     if extra_usd and granted <= 0:
-        return replies.cannot_be_raised(money, desk.settings.command)
+        return on_money.cannot_be_raised(money, desk.settings.command)
     if money.after(granted).means is not Means.LEFT:
-        return replies.session_spent(money, desk.settings.command)
+        return on_money.session_spent(money, desk.settings.command)
     return None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bot.events import BoxTicked, CommentDeleted, CommentEdited
-from bot.handlers import remarks
+from bot.events.remarks import BoxTicked, CommentDeleted, CommentEdited
+from bot.handlers import permission, remarks
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, ignored, refused
 from bot.live import boxes
@@ -11,7 +11,7 @@ from bot.live.boxes import Box
 from bot.models import TurnKey, TurnState
 from bot.store import comments, sessions
 from bot.store.comments import LiveComment
-from bot.words import replies
+from bot.words import on_approvals
 
 MOST_RESTORED = 5
 """After so many changes by bots the comment is left as the last of them wrote it: two machines must not take turns."""
@@ -71,11 +71,10 @@ async def _carry_out(found: list[Box], remark: CommentEdited, desk: Desk) -> Not
     if (box := boxes.meant(found)) is not None:
         return await remarks.handle(_tick(box, remark, desk), desk)
     unclear = _tick(Box("", " ".join(one.command for one in found)), remark, desk)
-    if not (decision := await remarks.judge(unclear, desk)).allowed:
+    if not (decision := await permission.judge(unclear, desk)).allowed:
         return refused(decision.reason)
-    sentence = replies.several_ticked([one.label for one in found])
-    await desk.reply(unclear, sentence)
-    return refused(sentence)
+    sentence = on_approvals.several_ticked([one.label for one in found])
+    return await desk.refuse(unclear, sentence)
 
 
 def _tick(box: Box, remark: CommentEdited, desk: Desk) -> BoxTicked:

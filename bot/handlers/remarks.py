@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from bot import commands, policy
-from bot.commands import (
+from bot import commands
+from bot.commands.kinds import (
     Approve,
     Ask,
     Command,
@@ -26,14 +26,15 @@ from bot.commands import (
     Undo,
     Why,
 )
-from bot.errors import CommandError, NotFound
-from bot.events import IssueOpened, Labeled, PullOpened, Remark, ReviewWanted
+from bot.errors import CommandError
+from bot.events.remarks import IssueOpened, Labeled, PullOpened, Remark, ReviewWanted
 from bot.handlers import (
     again,
     answers,
     ci,
     forks,
     init,
+    permission,
     resolve,
     review_triggers,
     reviews,
@@ -61,12 +62,11 @@ async def handle(remark: Remark, desk: Desk) -> Noted:
         command, error = None, str(problem)
     if command is None and error is None:
         return await _without_words(remark, desk)
-    decision = await judge(remark, desk)
+    decision = await permission.judge(remark, desk)
     if not decision.allowed:
         return await _turn_away(remark, decision, desk)
     if error is not None:
-        await desk.reply(remark, error)
-        return refused(error)
+        return await desk.refuse(remark, error)
     assert command is not None
     return await _dispatch(command, remark, desk)
 
@@ -75,35 +75,18 @@ async def _without_words(remark: Remark, desk: Desk) -> Noted:
     """What starts something in repositories that say so."""
     match remark:
         case Labeled() if remark.thread.is_pull:
-            return await review_triggers.labeled(remark, desk, judge) or await triggers.labeled(remark, desk, judge)
+            return await review_triggers.labeled(remark, desk) or await triggers.labeled(remark, desk)
         case Labeled():
-            return await triggers.labeled(remark, desk, judge)
+            return await triggers.labeled(remark, desk)
         case IssueOpened():
-            return await triggers.opened(remark, desk, judge)
+            return await triggers.opened(remark, desk)
         case PullOpened():
-            return await review_triggers.opened(remark, desk, judge)
+            return await review_triggers.opened(remark, desk)
         case ReviewWanted():
             await forks.pushed(remark, desk)
-            return await review_triggers.wanted(remark, desk, judge)
+            return await review_triggers.wanted(remark, desk)
         case _:
             return ignored("there is no command in it")
-
-
-async def judge(remark: Remark, desk: Desk) -> Decision:
-    """By what is known first; GitHub is asked only about somebody who could be allowed."""
-    identity = await desk.github.identity()
-    service = policy.Service(identity.bot_id, identity.owner, desk.settings.github.accounts)
-    decision = policy.screen(
-        remark.author, repo_owner=remark.thread.repo.owner, service=service, via_app=remark.via_app
-    )
-    if not decision.allowed:
-        return decision
-    reads = desk.github.installation(remark.thread.installation)
-    try:
-        answered_id, permission = await reads.permission(remark.thread.repo, remark.author.login)
-    except NotFound:
-        return policy.unverified(remark.author)
-    return policy.authorise(remark.author, answered_id=answered_id, permission=permission)
 
 
 async def _turn_away(remark: Remark, decision: Decision, desk: Desk) -> Noted:

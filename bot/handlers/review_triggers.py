@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bot.commands.options import NO_OPTIONS
-from bot.events import Labeled, PullOpened, Remark, ReviewWanted
-from bot.handlers import start
+from bot.events.remarks import Labeled, PullOpened, Remark, ReviewWanted
+from bot.handlers import permission, start
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
-from bot.handlers.triggers import Judge, config_of
+from bot.handlers.triggers import config_of
 from bot.handlers.verdicts import Noted, ignored, refused
 from bot.models import Outcome, TurnState
 from bot.repo_config import Triggers
@@ -15,7 +15,7 @@ from bot.store import sessions
 from bot.store.sessions import Turn
 
 
-async def wanted(event: ReviewWanted, desk: Desk, judge: Judge) -> Noted:
+async def wanted(event: ReviewWanted, desk: Desk) -> Noted:
     """Nobody is told that a trigger which they may not know of did not obey them."""
     if event.is_push and (why_not := _not_after_push(await _reviews(event, desk))):
         return ignored(why_not)
@@ -24,10 +24,10 @@ async def wanted(event: ReviewWanted, desk: Desk, judge: Judge) -> Noted:
         return refused(problem)
     if why_not := await _not_wanted(event, config.triggers, desk):
         return ignored(why_not)
-    return await _begin(event, event.head_sha, desk, judge)
+    return await _begin(event, event.head_sha, desk)
 
 
-async def labeled(event: Labeled, desk: Desk, judge: Judge) -> Noted | None:
+async def labeled(event: Labeled, desk: Desk) -> Noted | None:
     """None where the label is not the one that asks for reviews."""
     config, problem = await config_of(event.thread, desk)
     if config is None:
@@ -36,10 +36,10 @@ async def labeled(event: Labeled, desk: Desk, judge: Judge) -> Noted | None:
     if name is None or name.casefold() != event.label.casefold():
         return None
     pull = await desk.github.installation(event.thread.installation).pull(event.thread.repo, event.thread.number)
-    return await _begin(event, pull.head_sha, desk, judge)
+    return await _begin(event, pull.head_sha, desk)
 
 
-async def opened(event: PullOpened, desk: Desk, judge: Judge) -> Noted:
+async def opened(event: PullOpened, desk: Desk) -> Noted:
     """A draft is reviewed when it is made ready."""
     config, problem = await config_of(event.thread, desk)
     if config is None:
@@ -49,11 +49,11 @@ async def opened(event: PullOpened, desk: Desk, judge: Judge) -> Noted:
     pull = await desk.github.installation(event.thread.installation).pull(event.thread.repo, event.thread.number)
     if pull.draft:
         return ignored("it is a draft: it is reviewed once it is ready")
-    return await _begin(event, pull.head_sha, desk, judge)
+    return await _begin(event, pull.head_sha, desk)
 
 
-async def _begin(event: Remark, head_sha: str, desk: Desk, judge: Judge) -> Noted:
-    if not (decision := await judge(event, desk)).allowed:
+async def _begin(event: Remark, head_sha: str, desk: Desk) -> Noted:
+    if not (decision := await permission.judge(event, desk)).allowed:
         return refused(decision.reason)
     is_push = isinstance(event, ReviewWanted) and event.is_push
     if not is_push and any(one.state is not TurnState.DONE for one in await _reviews(event, desk)):

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from bot.commands import Review
-from bot.events import Remark
+from bot.commands.kinds import Review
+from bot.events.remarks import Remark
 from bot.handlers import start
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
-from bot.handlers.verdicts import Noted, refused
+from bot.handlers.verdicts import Noted
 from bot.words import endings, replies
 
 
 async def asked(command: Review, remark: Remark, desk: Desk) -> Noted:
     thread = remark.thread
     if not thread.is_pull:
-        return await _say(replies.review_needs_a_pull(desk.settings.command), remark, desk)
+        return await desk.refuse(remark, replies.review_needs_a_pull(desk.settings.command))
     pull = await desk.github.installation(thread.installation).pull(thread.repo, thread.number)
     if pull.state != "open":
-        return await _say(endings.pull_closed(pull.number), remark, desk)
+        return await desk.refuse(remark, endings.pull_closed(pull.number))
     return await start.begin(Wish("review", command.prompt, command.options, head_sha=pull.head_sha), remark, desk)
-
-
-async def _say(sentence: str, remark: Remark, desk: Desk) -> Noted:
-    await desk.reply(remark, sentence)
-    return refused(sentence)

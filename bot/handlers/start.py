@@ -5,24 +5,24 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
-from bot.commands import Ask, Plan, Run, word_of
+from bot.commands.kinds import Ask, Plan, Run, word_of
 from bot.commands.options import NO_OPTIONS, Options
 from bot.errors import TransientError
-from bot.events import Remark
+from bot.events.remarks import Remark
 from bot.handlers import money
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, ignored, refused
 from bot.models import Spot, TurnKey, TurnState
 from bot.store import messages, sessions
 from bot.store.sessions import NewTurn, Turn
-from bot.words import replies
+from bot.words import on_access
 
 log = logging.getLogger(__name__)
 
 SHORTEST_SECONDS = 10.0
 FREE = ("undo", "release", "adopt")
 """Kinds of turns that ask no model and so need no money."""
-_CLOSED = {"locked": replies.thread_locked(), "archived": replies.repository_archived()}
+_CLOSED = {"locked": on_access.thread_locked(), "archived": on_access.repository_archived()}
 """Told by `why` later: nothing can be answered there now."""
 
 
@@ -73,16 +73,15 @@ async def begin(wish: Wish, remark: Remark, desk: Desk) -> Noted:
     """The next turn of the thread's session, its live comment, and the nudge that it waits."""
     if remark.closed_to_us:
         return refused(_CLOSED[remark.closed_to_us])
-    extra = wish.extra_usd or 0.0
-    if wish.kind not in FREE and (noted := await money.lacking(remark, desk, extra)):
+    if wish.kind not in FREE and (noted := await money.lacking(remark, desk, wish.extra_usd or 0.0)):
         return noted
-    if extra:
-        wish = replace(wish, extra_usd=(await money.of_thread(remark.thread, desk)).granted(extra))
     before = await _offering(remark, desk)
     key = await sessions.begin_turn(desk.store, new_turn(wish, remark, desk))
     if key is None:
         known = await sessions.by_source(desk.store, remark.source)
-        return ignored(f"the same text was acted upon before (session {known.session if known else 'unknown'})")
+        if known is None:
+            return ignored("it was taken back before it could begin")
+        return ignored(f"the same text was acted upon before (session {known.session})")
     desk.admit()
     try:
         await desk.board.post(key)
@@ -120,7 +119,7 @@ def new_turn(wish: Wish, remark: Remark, desk: Desk) -> NewTurn:
         thread_sha256=remark.thread_sha256,
         model=options.model or settings.model.model,
         budget_usd=options.budget_usd or 0.0,
-        extra_usd=wish.extra_usd or 0.0,
+        more=money.asked(wish.extra_usd, remark, desk) if wish.extra_usd else None,
         timeout_seconds=_timeout(options.timeout_seconds, limits.timeout_minutes * 60),
         base=options.base,
         max_turns=options.turns,

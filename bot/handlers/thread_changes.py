@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.events import ThreadChanged
+from bot.events.threads import ThreadChanged
 from bot.handlers import stop
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, ignored

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from bot import account_settings, repo_config
 from bot.commands.options import NO_OPTIONS
 from bot.errors import BadRepoConfig
-from bot.events import IssueOpened, Labeled, Remark
-from bot.handlers import start
+from bot.events.remarks import IssueOpened, Labeled
+from bot.handlers import permission, start
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
 from bot.handlers.verdicts import Noted, ignored, refused
 from bot.models import Thread, TurnState
-from bot.policy import Decision
 from bot.repo_config import RepoConfig
 from bot.store import choices, sessions
 
-Judge = Callable[[Remark, Desk], Awaitable[Decision]]
 WORK = Wish("run", "", NO_OPTIONS)
 """The thread itself says what is to be done."""
 
 
-async def labeled(event: Labeled, desk: Desk, judge: Judge) -> Noted:
+async def labeled(event: Labeled, desk: Desk) -> Noted:
     config, problem = await config_of(event.thread, desk)
     if config is None:
         return refused(problem)
     wanted = config.triggers.label
     if wanted is None or wanted.casefold() != event.label.casefold():  # as GitHub compares labels
         return ignored("this label starts nothing here (`triggers.label` in `.github/forgehand.yml`)")
-    if not (decision := await judge(event, desk)).allowed:
+    if not (decision := await permission.judge(event, desk)).allowed:
         return refused(decision.reason)
     latest = await sessions.latest(desk.store, event.thread)
     if latest is not None and latest.state is not TurnState.DONE:
@@ -37,14 +33,14 @@ async def labeled(event: Labeled, desk: Desk, judge: Judge) -> Noted:
     return await start.begin(WORK, event, desk)
 
 
-async def opened(event: IssueOpened, desk: Desk, judge: Judge) -> Noted:
+async def opened(event: IssueOpened, desk: Desk) -> Noted:
     """Nobody is told that a trigger which they may not know of did not obey them."""
     config, problem = await config_of(event.thread, desk)
     if config is None:
         return refused(problem)
     if not config.triggers.issue_opened:
         return ignored("there is no command in it")
-    if not (decision := await judge(event, desk)).allowed:
+    if not (decision := await permission.judge(event, desk)).allowed:
         return refused(decision.reason)
     return await start.begin(WORK, event, desk)
 

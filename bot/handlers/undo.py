@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bot.commands.options import NO_OPTIONS
-from bot.events import Remark
+from bot.events.remarks import Remark
 from bot.handlers import start
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
-from bot.handlers.verdicts import Noted, refused
+from bot.handlers.verdicts import Noted
 from bot.store import sessions
 from bot.words import replies
 
@@ -16,7 +16,5 @@ PROMPT = "take the last push back"
 
 async def handle(remark: Remark, desk: Desk) -> Noted:
     if await sessions.latest(desk.store, remark.thread) is None:
-        sentence = replies.nothing_to_undo()
-        await desk.reply(remark, sentence)
-        return refused(sentence)
+        return await desk.refuse(remark, replies.nothing_to_undo())
     return await start.begin(Wish("undo", PROMPT, NO_OPTIONS), remark, desk)

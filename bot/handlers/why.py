@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.events import Remark
+from bot.events.remarks import Remark
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted
 from bot.live.figures import duration

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from bot.events import Remark
+from bot.events.remarks import Remark
 from bot.handlers import money
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted
 from bot.live.figures import duration
 from bot.models import TurnState, Usage
-from bot.store import gateway, machines, sessions, spend, threads
-from bot.words import endings, replies
+from bot.store import machines, sessions, spend, threads
+from bot.words import endings, on_money, replies
 
 
 async def help_(remark: Remark, desk: Desk) -> Noted:
@@ -22,7 +22,7 @@ async def status(remark: Remark, desk: Desk) -> Noted:
     if turn is None or turn.state is TurnState.DONE:
         await desk.reply(remark, replies.nothing_runs())
         return acted()
-    cost = await gateway.turn_cost(desk.store, turn.key)
+    cost = await spend.turn_cost(desk.store, turn.key)
     elapsed = duration(desk.clock() - turn.created_at)
     session = await money.of_thread(remark.thread, desk)
     await desk.reply(remark, replies.status(turn.state, endings.STEP_WORDS[turn.step], elapsed, cost.usd, session))
@@ -37,5 +37,5 @@ async def cost(remark: Remark, desk: Desk) -> Noted:
     total = sum((one.usage for _, one in costs), Usage())
     under_way, machine = any(one.open for _, one in costs), await machines.thread_cost(desk.store, home)
     session = await money.of_thread(remark.thread, desk)
-    await desk.reply(remark, replies.cost(turns, total, session, under_way=under_way, sandbox_usd=machine.usd))
+    await desk.reply(remark, on_money.cost(turns, total, session, under_way=under_way, sandbox_usd=machine.usd))
     return acted(costs[-1][0].session if costs else None)

@@ -7,6 +7,7 @@ from typing import Any
 
 from bot.commands.options import shown
 from bot.outbound import neutralise
+from bot.words import quoting
 
 MOST_PATHS = 10
 MOST_HOSTS = 10
@@ -28,10 +29,8 @@ def ignored(paths: Sequence[str], base: str | None) -> str:
     """Said where a pull request would have steered its own run."""
     if not paths:
         return ""
-    named = ", ".join(shown(path, 200) for path in paths[:MOST_PATHS])
-    more = f" and {len(paths) - MOST_PATHS} more" if len(paths) > MOST_PATHS else ""
     of_the_base = f"; what {shown(base, 200)} has counts" if base else ""
-    return f"Ignored for this run, as the pull request changes it: {named}{more}{of_the_base}."
+    return f"Ignored for this run, as the pull request changes it: {quoting.named(paths, MOST_PATHS)}{of_the_base}."
 
 
 def blocked(hosts: Sequence[dict[str, Any]]) -> str:

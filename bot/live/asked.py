@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bot.store.approvals import Approval, Kind, Standing
-from bot.words import on_forks, replies
+from bot.words import on_approvals, on_forks
 
 if TYPE_CHECKING:
     from bot.live.page import View
@@ -46,7 +46,7 @@ def words(view: View) -> str:
     if said := _of_a_fork(view):
         return said
     if (one := settled(view)) is not None:
-        return replies.answered_since(one.id, one.state, one.answered_by)
+        return on_approvals.answered_since(one.id, one.state, one.answered_by)
     offered = {box.command for box in view.boxes}
     waiting = [one for one in answerable(view.asked) if f"approve {one.id}" in offered]
     told = view.turn.detail or ""
@@ -55,4 +55,4 @@ def words(view: View) -> str:
         for one in waiting
         if f"`{view.command} approve {one.id}`" not in told
     ]
-    return "\n\n".join(replies.late_yes(name, matter, view.command) for name, matter in shown)
+    return "\n\n".join(on_approvals.late_yes(name, matter, view.command) for name, matter in shown)

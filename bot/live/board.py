@@ -1,4 +1,4 @@
-"""Keeps every live comment true to the store: one serial writer an installation, the latest state only, finals first.
+"""Keeps every live comment true to the store: one writer an installation, the latest state only, finals first.
 
 What waits here may be lost with the process: at start every turn whose final form is not known to be on GitHub is
 touched again.
@@ -7,11 +7,13 @@ touched again.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from bot.errors import BotError, GitHubRefused, NotFound, TransientError
 from bot.live.boxes import Box
@@ -28,6 +30,8 @@ from bot.store.comments import LiveComment
 log = logging.getLogger(__name__)
 
 STORE_PAUSE_SECONDS = 1.0
+PATIENCE_SECONDS = 2.0
+"""So long the writer waits for one comment; then it goes on with the others beside it."""
 MOST_TRIES_REFUSED = 6
 """Of a final form that GitHub says no to; then it waits for the next start, or for the App to be let in again."""
 HEARTBEAT_SECONDS = 30.0
@@ -55,7 +59,8 @@ class LiveBoard:
         self._due: dict[InstallationId, DueList] = {}
         self._threads: dict[TurnKey, Thread] = {}
         self._writers: dict[InstallationId, asyncio.Task[None]] = {}
-        self._touches: set[asyncio.Task[None]] = set()
+        self._beside: set[asyncio.Task[None]] = set()
+        """Touches, and comments that take longer than their writer waits."""
         self._posting: defaultdict[TurnKey, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._begun: set[TurnKey] = set()
         """Turns whose comment has shown that they run."""
@@ -66,7 +71,8 @@ class LiveBoard:
             await self._touch(comment.key, Weight.FINAL)
 
     async def stop(self) -> None:
-        tasks = [*self._writers.values(), *self._touches]
+        self._due.clear()
+        tasks = [*self._writers.values(), *self._beside]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -74,9 +80,7 @@ class LiveBoard:
     def touch(self, key: TurnKey, *, final: bool = False, pressing: bool = False) -> None:
         """`pressing`: somebody waits for what the comment says next."""
         weight = Weight.FINAL if final else Weight.PRESSING if pressing else Weight.NEWS
-        task = asyncio.ensure_future(self._touch(key, weight))
-        self._touches.add(task)
-        task.add_done_callback(self._touches.discard)
+        self._start(self._touch(key, weight))
 
     async def post(self, key: TurnKey) -> None:
         """The first form of the comment, found or created, then the reaction: at once where the allowance permits."""
@@ -128,9 +132,18 @@ class LiveBoard:
             except TransientError:
                 await asyncio.sleep(STORE_PAUSE_SECONDS)
         self._due.setdefault(installation, DueList()).add(key, weight)
-        writer = self._writers.get(installation)
-        if writer is None or writer.done():
-            self._writers[installation] = asyncio.create_task(self._write(installation))
+        self._keep_writing(installation)
+
+    def _keep_writing(self, installation: InstallationId) -> None:
+        due, writer = self._due.get(installation), self._writers.get(installation)
+        if due and (writer is None or writer.done()):
+            self._writers[installation] = asyncio.create_task(self._write(installation, due))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+        return task
 
     async def _thread(self, key: TurnKey) -> Thread:
         """Where the turn was asked for, or where that issue went: that is where its comment lives."""
@@ -142,8 +155,7 @@ class LiveBoard:
             self._threads[key] = (comment.moved_to if comment else None) or here
         return self._threads[key]
 
-    async def _write(self, installation: InstallationId) -> None:
-        due = self._due[installation]
+    async def _write(self, installation: InstallationId, due: DueList) -> None:
         while due:
             try:
                 await self._write_next(installation, due)
@@ -158,12 +170,24 @@ class LiveBoard:
             await due.wait(pause)
             return
         crowded = due.sessions() > allowance.rule.most_sessions
+        writing = self._start(self._write_one(installation, due, key, crowded=crowded))
+        await asyncio.wait({writing}, timeout=PATIENCE_SECONDS)
+        if not writing.done():
+            due.hold(key)
+            writing.add_done_callback(lambda _: self._let_go(installation, due, key))
+
+    def _let_go(self, installation: InstallationId, due: DueList, key: TurnKey) -> None:
+        due.let_go(key)
+        self._keep_writing(installation)
+
+    async def _write_one(self, installation: InstallationId, due: DueList, key: TurnKey, *, crowded: bool) -> None:
         entry = due.take(key)
         try:
-            await self._edit(installation, key, entry, crowded=crowded)
+            await self._edit(due, key, entry, crowded=crowded)
         except TransientError as error:
             due.put_back(key, entry)
-            await self._purse.refused(installation, error.retry_after)
+            with contextlib.suppress(TransientError):  # of the store: GitHub will say it again
+                await self._purse.refused(installation, error.retry_after)
         except BotError as error:
             log.warning("live comment cannot be written", extra={"turn": key.workflow_id, "error": str(error)})
             _put_back_final(due, key, entry)
@@ -171,7 +195,7 @@ class LiveBoard:
             log.exception("live comment failed", extra={"turn": key.workflow_id})
             _put_back_final(due, key, entry)
 
-    async def _edit(self, installation: InstallationId, key: TurnKey, entry: Due, *, crowded: bool) -> None:
+    async def _edit(self, due: DueList, key: TurnKey, entry: Due, *, crowded: bool) -> None:
         comment = await comments.get(self._store, key)
         if comment is None or comment.final:
             return
@@ -182,11 +206,11 @@ class LiveBoard:
         if not entry.first and not self._is_worth_it(key, page, comment, crowded=crowded):
             return
         if comment.comment_id is not None and _digest(page.body) != comment.body_sha256:
-            await self._purse.spend(installation)
-            self._due[installation].began()
+            await self._purse.spend((await self._thread(key)).installation)
+            due.began()
             await self._put(key, comment.comment_id, page.body)
         await comments.shown(self._store, comment, _digest(page.body), page.still, final=page.final)
-        self._note(key, page)
+        self._note(due, key, page)
 
     def _is_worth_it(self, key: TurnKey, page: Rendered, comment: LiveComment, *, crowded: bool) -> bool:
         """Of a change for which nobody waits in particular."""
@@ -195,13 +219,13 @@ class LiveBoard:
         rested = self._clock() - comment.updated_at
         return page.still != comment.still_sha256 or not 0 <= rested < HEARTBEAT_SECONDS
 
-    def _note(self, key: TurnKey, page: Rendered) -> None:
+    def _note(self, due: DueList, key: TurnKey, page: Rendered) -> None:
         if page.state is TurnState.RUNNING:
             self._begun.add(key)
         if page.final:
             self.folds.forget(key)
             self._begun.discard(key)
-            self._due[self._threads[key].installation].forget(key)
+            due.forget(key)
             self._threads.pop(key, None)
             self._posting.pop(key, None)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from bot import findings
+from bot import findings, verification
 from bot.findings import Finding, Verdict
 from bot.github.types import Annotation, Button, CheckOutput
 from bot.models import Outcome, TurnState
+from bot.outbound import neutralise
 from bot.store.checks import MOVED
 from bot.store.sessions import Turn
-from bot.words import endings, on_reviews, replies
+from bot.words import endings, on_reviews, outcomes
 
 NAME = "Forgehand"
 MOST_ANNOTATIONS = 200
@@ -16,14 +17,13 @@ MOST_MESSAGE = 4_000
 STOP = Button("Stop", "End it; the work so far is kept", "stop")
 RETRY = Button("Run again", "The last turn, once more", "retry")
 _CONCLUSIONS = {
-    Outcome.PULL_REQUEST: "success",
-    Outcome.PUSHED: "success",
     Outcome.REVIEWED: "success",
     Outcome.STOPPED: "cancelled",
     Outcome.TIMED_OUT: "timed_out",
     Outcome.FAILED: "failure",
     Outcome.KILLED: "failure",
 }
+_PUSHED = (Outcome.PULL_REQUEST, Outcome.PUSHED)
 _LOUD = ("critical", "major", "blocker", "high")
 
 
@@ -42,7 +42,7 @@ def _final(turn: Turn) -> CheckOutput:
     found = _findings(turn)
     return CheckOutput(
         title=_title(turn, outcome),
-        summary=turn.detail or endings.is_shown_in_the_comment(),
+        summary=_summary(turn, outcome),
         conclusion=_conclusion(turn, outcome),
         annotations=tuple(_annotation(one) for one in found[:MOST_ANNOTATIONS]),
         buttons=(RETRY,),
@@ -50,10 +50,19 @@ def _final(turn: Turn) -> CheckOutput:
 
 
 def _title(turn: Turn, outcome: Outcome) -> str:
-    """Of a review what it has come to."""
+    """Of a review what it has come to; of work, also that it is known to be broken."""
     if outcome is Outcome.REVIEWED and turn.review is not None:
         return on_reviews.headline(findings.load(turn.review).verdict)
-    return replies.headline(outcome)
+    words = outcomes.headline(outcome)
+    return outcomes.with_failing_checks(words) if _checked(turn, outcome) == "failure" else words
+
+
+def _summary(turn: Turn, outcome: Outcome) -> str:
+    words = turn.detail or endings.is_shown_in_the_comment()
+    if outcome not in _PUSHED or not turn.verified:
+        return words
+    told = verification.words(turn.verified, neutralise.block, mended=turn.mending is not None)
+    return f"{words}\n\n**Verified by Forgehand:** {told}"
 
 
 def _conclusion(turn: Turn, outcome: Outcome) -> str:
@@ -61,7 +70,16 @@ def _conclusion(turn: Turn, outcome: Outcome) -> str:
     wants = turn.review is not None and findings.load(turn.review).verdict is Verdict.REQUEST_CHANGES
     if outcome is Outcome.REVIEWED and wants:
         return "neutral"
+    if outcome in _PUSHED:
+        return _checked(turn, outcome)
     return _CONCLUSIONS.get(outcome, "neutral")
+
+
+def _checked(turn: Turn, outcome: Outcome) -> str:
+    """Of work: a failure is what it has broken. Of what could not be verified, or was broken before, people decide."""
+    if outcome not in _PUSHED or not turn.verified or verification.all_passed(turn.verified):
+        return "success"
+    return "failure" if verification.work_fails(turn.verified) else "neutral"
 
 
 def _findings(turn: Turn) -> tuple[Finding, ...]:

@@ -53,6 +53,7 @@ class DueList:
         self._last_began = -FOREVER
         self._since: dict[TurnKey, float] = {}
         """Of the oldest news that its comment does not show."""
+        self._held: set[TurnKey] = set()
         self._heard: dict[TurnKey, float] = {}
         self._wake = asyncio.Event()
 
@@ -88,6 +89,8 @@ class DueList:
         }
 
         def wait(key: TurnKey) -> float:
+            if key in self._held:
+                return LONGEST_PAUSE_SECONDS
             entry = self._entries[key]
             return max(waits[entry.first], entry.not_before - here, 0.0)
 
@@ -110,6 +113,14 @@ class DueList:
         """To be written now; what is news from here on is not in it."""
         self._since.pop(key, None)
         return self._entries.pop(key)
+
+    def hold(self, key: TurnKey) -> None:
+        """It is written still: what is newer of it waits for that, so that it cannot be overtaken."""
+        self._held.add(key)
+
+    def let_go(self, key: TurnKey) -> None:
+        self._held.discard(key)
+        self._wake.set()
 
     def began(self) -> None:
         """A write goes out: the next is spaced from here, however long this one takes."""

@@ -9,7 +9,7 @@ from bot.live import asides, asked, boxes, money, saving, sections
 from bot.live.figures import duration, tokens
 from bot.models import Outcome, TurnState
 from bot.outbound import neutralise, truncate
-from bot.words import endings, on_forks, replies
+from bot.words import endings, on_forks, outcomes
 
 if TYPE_CHECKING:
     from bot.live.page import View
@@ -32,7 +32,8 @@ def parts(view: View) -> list[tuple[str, int]]:
         (asked.words(view), 0),
         (_answer(view), 5),
         (sections.files([_changed(file) for file in view.files], "changed"), 4),
-        ("" if _is_merged_only(view) else _verified(view, outcome), 3),
+        (_verified(view, outcome), 3),
+        (endings.left_out(view.turn.left_out or ()), 2),
         (_saved(view), 0),
         (asides.blocked(view.turn.blocked or ()), 2),
         (sections.withheld(view), 2),
@@ -44,14 +45,14 @@ def parts(view: View) -> list[tuple[str, int]]:
 
 def _headline(view: View, outcome: Outcome) -> str:
     if outcome is Outcome.PLANNED and (plan := asked.settled(view)):
-        return f"### {replies.plan_headline(plan.state)}"
+        return f"### {outcomes.plan_headline(plan.state)}"
     if view.turn.fork is not None and view.turn.kind == "run" and (words := on_forks.headline(outcome)):
         return f"### {words}"
     pull = view.turn.pull_number or view.session.pull_number
     if outcome not in (Outcome.PULL_REQUEST, Outcome.PUSHED):
         pull = None
-    words = f"{replies.headline(outcome)}{f' #{pull}' if pull else ''}"
-    return f"### {replies.with_failing_checks(words) if _work_fails(view, outcome) else words}"
+    words = f"{outcomes.headline(outcome)}{f' #{pull}' if pull else ''}"
+    return f"### {outcomes.with_failing_checks(words) if _work_fails(view, outcome) else words}"
 
 
 def _detail(view: View) -> str:
@@ -86,11 +87,6 @@ def _verified(view: View, outcome: Outcome) -> str:
     return sections.verified(view)
 
 
-def _is_merged_only(view: View) -> bool:
-    """Without an agent or an environment: the words above say that nothing was run."""
-    return view.turn.merged_sha is not None and not view.turn.conflicts
-
-
 def _saved(view: View) -> str:
     if view.turn.state is not TurnState.DONE:
         return saving.words(view.turn)
@@ -103,15 +99,15 @@ def _saved(view: View) -> str:
 
 def _next(view: View, outcome: Outcome) -> str:
     if (one := asked.settled(view)) is not None:
-        return f"**Next:** {replies.next_after(one.state, view.command)}"
+        return f"**Next:** {outcomes.next_after(one.state, view.command)}"
     if (held := asked.held(view)) is not None:
-        return f"**Next:** {replies.next_for_held(held.id, view.command)}"
-    instead = replies.checks_failed(view.command) if _checks_failed(view, outcome) else ""
+        return f"**Next:** {outcomes.next_for_held(held.id, view.command)}"
+    instead = outcomes.checks_failed(view.command) if _checks_failed(view, outcome) else ""
     if view.turn.fork is not None and view.turn.kind == "run":
         instead = on_forks.what_next(outcome, view.command) or instead
     if outcome is Outcome.NEEDS_INPUT and view.boxes:
-        instead = replies.tick_or_say(view.command)
-    return f"**Next:** {instead or replies.what_next(outcome, view.command, view.means)}"
+        instead = outcomes.tick_or_say(view.command)
+    return f"**Next:** {instead or outcomes.what_next(outcome, view.command, view.means)}"
 
 
 def _checks_failed(view: View, outcome: Outcome) -> bool:
@@ -120,8 +116,7 @@ def _checks_failed(view: View, outcome: Outcome) -> bool:
 
 
 def _work_fails(view: View, outcome: Outcome) -> bool:
-    """By what was changed: what fails on the base too is told below, and is no reason to doubt it."""
-    return _checks_failed(view, outcome) and any(one.is_ours for one in verification.load(view.verified))
+    return _checks_failed(view, outcome) and verification.work_fails(view.verified)
 
 
 def _meter(view: View) -> str:

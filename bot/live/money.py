@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bot.live.figures import bar
-from bot.words import replies
+from bot.words import on_money
 
 if TYPE_CHECKING:
     from bot.live.page import View
@@ -21,7 +21,7 @@ def meter(view: View) -> str:
 def spent(view: View) -> str:
     """The turn's own where it has a limit of its own, or is the only one; else beside the session's."""
     turn, money = view.turn, view.funds
-    machine = f" + {replies.dollars(view.sandbox_usd)} sandbox" if view.sandbox_usd else ""
+    machine = f" + {on_money.dollars(view.sandbox_usd)} sandbox" if view.sandbox_usd else ""
     session = f"${money.spent_usd:.2f} of ${money.limit_usd:.2f}"
     if not turn.budget_usd and turn.n == 1:
         return f"{session}{machine}"

@@ -18,13 +18,13 @@ from bot.live.line import Place
 from bot.live.state import LiveState
 from bot.models import Outcome, Thread, TurnKey, TurnState
 from bot.settings import Limits
-from bot.store import approvals, budgets, choices, gateway, machines, samples, sessions, switches
+from bot.store import approvals, budgets, choices, machines, samples, sessions, spend, switches
 from bot.store import line as standing
 from bot.store.approvals import Approval, Kind, Standing
 from bot.store.base import Store
-from bot.store.gateway import Cost
 from bot.store.samples import Sample
 from bot.store.sessions import Session, Turn
+from bot.store.spend import Cost
 from bot.words import endings, on_forks
 
 KNOWN_TURNS = 20
@@ -125,7 +125,7 @@ class Page:
             session=session,
             thread=session.thread,
             state=await self._folds.of(key),
-            cost=await gateway.turn_cost(self._store, key),
+            cost=await spend.turn_cost(self._store, key),
             funds=await self._funds(turn),
             means=means,
             place=await self._place(turn),
@@ -169,7 +169,7 @@ class Page:
         return funds.of(account, Terms.of(self._limits))
 
     async def _means(self, turn: Turn) -> Means:
-        if turn.agent_error == "ceiling_exhausted":
+        if turn.agent_error == funds.CEILING:
             return Means.CEILING
         return funds.of(await budgets.account(self._store, turn.key.session), Terms.of(self._limits)).means
 

@@ -9,7 +9,7 @@ from bot.live import boxes, final, money, sections
 from bot.live.figures import clock, duration, line, ordinal, roughly, tokens
 from bot.models import Step, TurnState
 from bot.outbound import neutralise, truncate
-from bot.words import endings, replies
+from bot.words import endings, on_approvals
 
 if TYPE_CHECKING:
     from bot.live.page import View
@@ -103,7 +103,7 @@ def _waiting(view: View) -> str:
 def _asks(view: View) -> str:
     """What the agent waits for; how to answer stands in the boxes."""
     questions = [one for one in view.asks if "shown" in one.matter]
-    return "\n\n".join(replies.question(str(one.matter["shown"])) for one in questions)
+    return "\n\n".join(on_approvals.question(str(one.matter["shown"])) for one in questions)
 
 
 def _todo(state: LiveState) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from enum import StrEnum
 from typing import TypeVar
@@ -13,7 +14,7 @@ from bot.github import checks, reviews, writes
 from bot.github.client import GitHubApp, Installation
 from bot.github.reads import carries
 from bot.github.types import CheckOutput, Pull, ReviewDraft
-from bot.models import InstallationId, Repo, Thread
+from bot.models import InstallationId, Thread
 from bot.outbound import neutralise, truncate
 from bot.outbound.pace import Pace
 from bot.outbound.redact import Redactor
@@ -78,7 +79,7 @@ class Outbound:
         async def make() -> int:
             return await writes.create_comment(at, thread.repo, thread.number, text)
 
-        return await self._find_or_make(at, find, make)
+        return await self._find_or_make(thread, find, make)
 
     async def reply(self, thread: Thread, comment_id: int, body: str, marker: str) -> int:
         """Like `comment`, in the discussion of the diff that began with this comment."""
@@ -91,23 +92,21 @@ class Outbound:
         async def make() -> int:
             return await writes.reply_to_review_comment(at, thread.repo, thread.number, comment_id, text)
 
-        return await self._find_or_make(at, find, make)
+        return await self._find_or_make(thread, find, make)
 
     async def edit_comment(self, thread: Thread, comment_id: int, body: str) -> None:
         """NotFound when somebody deleted it."""
-        at = self._app.installation(thread.installation)
-        async with self._pace.turn(at.id):
+        async with self._changing(thread) as at:
             await writes.update_comment(at, thread.repo, comment_id, self.text(TextKind.COMMENT, body))
 
     async def react(
         self, thread: Thread, comment_id: int | None, reaction: str, *, on_review_comment: bool = False
     ) -> None:
         """To a comment, or to the issue itself. GitHub keeps one of a kind, so twice is once."""
-        at = self._app.installation(thread.installation)
         target = f"issues/{thread.number}"
         if comment_id is not None:
             target = f"{'pulls' if on_review_comment else 'issues'}/comments/{comment_id}"
-        async with self._pace.turn(at.id):
+        async with self._changing(thread) as at:
             await writes.react(at, thread.repo, target, reaction)
 
     async def open_pull(self, thread: Thread, *, title: str, body: str, head: str, base: str, draft: bool) -> Pull:
@@ -133,29 +132,20 @@ class Outbound:
                     raise
             return await writes.create_pull(at, thread.repo, fields | {"draft": False})
 
-        return await self._find_or_make(at, find, make)
+        return await self._find_or_make(thread, find, make)
 
     async def make_ready(self, thread: Thread, pull: Pull) -> None:
-        at = self._app.installation(thread.installation)
-        async with self._pace.turn(at.id):
+        async with self._changing(thread) as at:
             await writes.make_ready(at, thread.repo, pull.node_id)
-
-    async def update_pull_body(self, thread: Thread, number: int, body: str) -> None:
-        at = self._app.installation(thread.installation)
-        async with self._pace.turn(at.id):
-            clean = self.text(TextKind.PULL_BODY, body, closes=_own_issue(thread))
-            await writes.update_pull(at, thread.repo, number, {"body": clean})
 
     async def label(self, thread: Thread, labels: Sequence[str]) -> None:
         """Only with labels that exist: GitHub would make any other."""
-        at = self._app.installation(thread.installation)
-        async with self._pace.turn(at.id):
+        async with self._changing(thread) as at:
             await writes.add_labels(at, thread.repo, thread.number, labels)
 
     async def request_review(self, thread: Thread, login: str) -> None:
         """GitHubRefused where the person cannot review it. Requested twice is requested."""
-        at = self._app.installation(thread.installation)
-        async with self._pace.turn(at.id):
+        async with self._changing(thread) as at:
             await writes.request_review(at, thread.repo, thread.number, login)
 
     async def review(self, thread: Thread, draft: ReviewDraft, marker: str) -> int:
@@ -171,16 +161,14 @@ class Outbound:
         async def make() -> int:
             return await writes.create_review(at, thread.repo, thread.number, clean)
 
-        return await self._find_or_make(at, find, make)
+        return await self._find_or_make(thread, find, make)
 
     async def dismiss(self, thread: Thread, review_id: int, message: str) -> None:
-        at = self._app.installation(thread.installation)
-        async with self._pace.turn(at.id):
+        async with self._changing(thread) as at:
             await writes.dismiss_review(at, thread.repo, thread.number, review_id, self.text(TextKind.COMMENT, message))
 
     async def resolve(self, thread: Thread, discussion: str) -> None:
-        at = self._app.installation(thread.installation)
-        async with self._pace.turn(at.id):
+        async with self._changing(thread) as at:
             await writes.resolve_discussion(at, thread.repo, discussion)
 
     async def check(self, thread: Thread, *, sha: str, name: str, external_id: str, output: CheckOutput) -> int:
@@ -197,10 +185,10 @@ class Outbound:
             made.append(new)
             return new
 
-        found = await self._find_or_make(at, find, make)
+        found = await self._find_or_make(thread, find, make)
         if found not in made:
-            await self._update_check(at, repo, found, clean)
-        await self._annotate(at, repo, found, clean)
+            await self._update_check(thread, found, clean)
+        await self._annotate(thread, found, clean)
         return found
 
     async def rerun(self, thread: Thread, run_id: int, attempt: int) -> int:
@@ -215,25 +203,25 @@ class Outbound:
             await writes.rerun_failed(at, repo, run_id)
             return attempt + 1
 
-        return await self._find_or_make(at, find, make)
+        return await self._find_or_make(thread, find, make)
 
-    async def _annotate(self, at: Installation, repo: Repo, check_id: int, output: CheckOutput) -> None:
+    async def _annotate(self, thread: Thread, check_id: int, output: CheckOutput) -> None:
         """In portions, after what an earlier try has added already."""
         while output.annotations:
-            there = (await at.check_run_by_id(repo, check_id)).annotations
+            at = self._app.installation(thread.installation)
+            there = (await at.check_run_by_id(thread.repo, check_id)).annotations
             portion = output.annotations[there : there + writes.MOST_ANNOTATIONS]
             if not portion:
                 return
-            async with self._pace.turn(at.id):
-                await writes.annotate_check(at, repo, check_id, replace(output, annotations=portion))
+            async with self._changing(thread):
+                await writes.annotate_check(at, thread.repo, check_id, replace(output, annotations=portion))
 
     async def update_check(self, thread: Thread, check_id: int, output: CheckOutput) -> None:
-        at = self._app.installation(thread.installation)
-        await self._update_check(at, thread.repo, check_id, self._clean_check(output))
+        await self._update_check(thread, check_id, self._clean_check(output))
 
-    async def _update_check(self, at: Installation, repo: Repo, check_id: int, output: CheckOutput) -> None:
-        async with self._pace.turn(at.id):
-            await writes.update_check(at, repo, check_id, output)
+    async def _update_check(self, thread: Thread, check_id: int, output: CheckOutput) -> None:
+        async with self._changing(thread) as at:
+            await writes.update_check(at, thread.repo, check_id, output)
 
     def _clean_check(self, output: CheckOutput) -> CheckOutput:
         title, summary = self.text(TextKind.TITLE, output.title), self.text(TextKind.CHECK, output.summary)
@@ -250,11 +238,17 @@ class Outbound:
         assert carries(text, marker), "a marker is one HTML comment of ours on the first line"
         return text
 
+    @asynccontextmanager
+    async def _changing(self, thread: Thread) -> AsyncIterator[Installation]:
+        """In its turn: the one way to a change at GitHub."""
+        async with self._pace.turn(thread):
+            yield self._app.installation(thread.installation)
+
     async def _find_or_make(
-        self, at: Installation, find: Callable[[], Awaitable[T | None]], make: Callable[[], Awaitable[T]]
+        self, thread: Thread, find: Callable[[], Awaitable[T | None]], make: Callable[[], Awaitable[T]]
     ) -> T:
         """Look before making, and again before making a second time: the answer may be lost and the thing be there."""
-        async with self._pace.turn(at.id):
+        async with self._changing(thread) as at:
             found = await find()
             if found is not None:
                 return found

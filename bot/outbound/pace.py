@@ -1,4 +1,4 @@
-"""One change at a time for each installation, and none while GitHub asked us to wait."""
+"""One change after another for each installation, and none while GitHub asked us to wait."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from weakref import WeakValueDictionary
 
 from bot.errors import GitHubUnavailable
-from bot.models import InstallationId
+from bot.models import InstallationId, RepoId, Thread
+
+PATIENCE_SECONDS = 2.0
+"""A change that takes longer holds up only its own thread. GitHub asks for one at a time, and that is what it gets
+while it answers; while it does not, a few beside each other are far from the hundred that it allows."""
 
 
 class Pace:
@@ -16,23 +21,46 @@ class Pace:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._writing: dict[InstallationId, asyncio.Lock] = {}
+        self._changing: WeakValueDictionary[InstallationId, asyncio.Lock] = WeakValueDictionary()
+        self._threads: WeakValueDictionary[tuple[RepoId, int], asyncio.Lock] = WeakValueDictionary()
         self._paused_until: dict[InstallationId, float] = {}
 
     @asynccontextmanager
-    async def turn(self, installation: InstallationId) -> AsyncIterator[None]:
+    async def turn(self, thread: Thread) -> AsyncIterator[None]:
         """Wait for the changes before this one; GitHubUnavailable with the time to wait during a pause."""
-        async with self._writing.setdefault(installation, asyncio.Lock()):
-            wait = self.pause(installation)
+        of_thread = self._threads.setdefault((thread.repo.id, thread.number), asyncio.Lock())
+        of_all = self._changing.setdefault(thread.installation, asyncio.Lock())
+        async with of_thread, _for_a_while(of_all):
+            wait = self.pause(thread.installation)
             if wait > 0:
                 raise GitHubUnavailable("GitHub asked us to wait.", wait)
             try:
                 yield
             except GitHubUnavailable as error:
                 if error.retry_after is not None:
-                    self._paused_until[installation] = self._clock() + error.retry_after
+                    self._paused_until[thread.installation] = self._clock() + error.retry_after
                 raise
 
     def pause(self, installation: InstallationId) -> float:
         """Seconds until changes may be made again."""
         return max(0.0, self._paused_until.get(installation, 0.0) - self._clock())
+
+
+@asynccontextmanager
+async def _for_a_while(lock: asyncio.Lock) -> AsyncIterator[None]:
+    """Held to the end of the block, or until others have waited long enough."""
+    await lock.acquire()
+    held = True
+
+    def let_go() -> None:
+        nonlocal held
+        if held:
+            held = False
+            lock.release()
+
+    timer = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, let_go)
+    try:
+        yield
+    finally:
+        timer.cancel()
+        let_go()

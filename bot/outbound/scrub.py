@@ -14,21 +14,24 @@ _TAGS = r"details|summary|sub|sup|br|hr|kbd|b|i|em|strong|del|ins"
 _OUR_TAG = rf"</?(?:{_TAGS})(?: open)?[ ]?/?>"
 _KEYWORD = r"(?<![A-Za-z0-9])(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)(?![A-Za-z0-9])"
 _GAP = rf"(?:[^\w#]|_|{_OUR_TAG}){{0,40}}?"
+# What is read on from each of many places has a bound: without one, a flood takes the square of its length.
+_NAME = r"[\w.-]{1,100}+"
+_LONGEST_ADDRESS = 300
 _THREAD = r"(?:issues|pull|pulls|discussions|commit)"
 
 _URL = re.compile(r"(?:https?://|www\.)[^\s<>\"'`|)\]]+", re.IGNORECASE)
 _ENTITY = re.compile(rf"&(?!(?:{_OURS});)(?=#[0-9]{{1,8}};|#[xX][0-9a-fA-F]{{1,7}};|[A-Za-z][A-Za-z0-9]{{1,32}};)")
 _MENTION = re.compile(r"(?<![A-Za-z0-9])@(?=[A-Za-z0-9])")
 _REFERENCE = re.compile(r"(?<!&)#(?=\d)|(?<=&)#(?=\d)(?!(?:33|36|39|40|47|58|91);)|(?<=GH-)(?=\d)", re.IGNORECASE)
-_CLOSING = re.compile(rf"{_KEYWORD}{_GAP}(?:[\w.-]+/[\w.-]+|[\w-]+)?(#|GH-)(?=\d)(\d+)", re.IGNORECASE)
-_CLOSING_URL = re.compile(rf"({_KEYWORD}[\s\S]{{0,40}}?https?://[^\s<>]+?/{_THREAD}/)(?=\d)", re.IGNORECASE)
+_CLOSING = re.compile(rf"{_KEYWORD}{_GAP}(?:{_NAME}/{_NAME}|[\w-]{{1,100}}+)?(#|GH-)(?=\d)(\d+)", re.IGNORECASE)
+_CLOSING_URL = re.compile(rf"({_KEYWORD}[\s\S]{{0,40}}?https?://[^\s<>]{{1,500}}?/{_THREAD}/)(?=\d)", re.IGNORECASE)
 _THREAD_URL = re.compile(rf"(/{_THREAD}/)([0-9a-f])", re.IGNORECASE)
 _FOREIGN_HTML = re.compile(rf"(?!{_OUR_TAG})(?!(?<=[@#$-]){SPLIT})<(?=[A-Za-z/!?])", re.IGNORECASE)
 _ANY_HTML = re.compile(rf"(?!(?<=[@#$-]){SPLIT})<(?=[A-Za-z/!?])", re.IGNORECASE)
 _IMAGE = re.compile(r"!(?=\[)")
 _DEFINITION = re.compile(r"(?<=\]):")
-_LINK = re.compile(r"(?<=\])\((?=\s*<?\s*([^\s)>]*))")
-_TASK = re.compile(r"(?m)^([\s>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t>]+)*)\[(?=[ xX]\](?:\s|\Z))")
+_LINK = re.compile(rf"(?<=\])\((?=\s*<?\s*([^\s)>]{{0,{_LONGEST_ADDRESS + 1}}}))")
+_TASK = re.compile(r"(?m)^((?:[^\S\n]|>)*+(?:(?:[-*+]|\d{1,9}[.)])[ \t>]+)*)\[(?=[ xX]\](?:\s|\Z))")
 _MATH = re.compile(r"\$(?=[$`]|\s*\Z)|\$(?!<!)(?=[^\n$]*\\[A-Za-z])")
 _SKIP = re.compile(r"\[((?:skip|no) ci|ci skip|skip actions|actions skip)\]|\*\*\*(NO_CI)\*\*\*", re.IGNORECASE)
 _HIDING = 80
@@ -117,4 +120,4 @@ def _is_harmless(target: str) -> bool:
         return False
     if re.search(r"&|\\|^//|^[\x00-\x20]", target.partition("?")[0]):
         return False
-    return len(target.partition("?")[2]) + len(target.partition("#")[2]) <= _HIDING and len(target) <= 300
+    return len(target.partition("?")[2]) + len(target.partition("#")[2]) <= _HIDING and len(target) <= _LONGEST_ADDRESS

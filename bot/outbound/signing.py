@@ -29,7 +29,7 @@ class SignedCommits:
     ) -> MadeCommit:
         """GitHubRefused with 404 or 422 where it does not know the tree."""
         at = self._app.installation(thread.installation)
-        async with self._pace.turn(at.id):
+        async with self._pace.turn(thread):
             fields = {"message": self._clean(message), "tree": tree, "parents": list(parents)}
             return await writes.create_commit(at, thread.repo, fields, purpose)
 
@@ -37,7 +37,7 @@ class SignedCommits:
         """From blobs that are at GitHub already."""
         at, tree = self._app.installation(thread.installation), base
         for start in range(0, len(changes), CHUNK):
-            async with self._pace.turn(at.id):
+            async with self._pace.turn(thread):
                 entries = [_entry(change) for change in changes[start : start + CHUNK]]
                 tree = await writes.create_tree(at, thread.repo, tree, entries, purpose)
         return tree
@@ -47,7 +47,7 @@ class SignedCommits:
     ) -> None:
         """GitHubRefused where the branch does not stand at `expected`."""
         at, text = self._app.installation(thread.installation), self._clean(message)
-        async with self._pace.turn(at.id):
+        async with self._pace.turn(thread):
             await writes.commit_on_branch(
                 at, thread.repo, branch, expected=expected, message=text, files=files, purpose=purpose
             )
@@ -55,7 +55,7 @@ class SignedCommits:
     async def set_branch(self, thread: Thread, purpose: Purpose, branch: str, sha: str, *, new: bool) -> None:
         """Made, or moved forward."""
         at = self._app.installation(thread.installation)
-        async with self._pace.turn(at.id):
+        async with self._pace.turn(thread):
             if new:
                 await writes.create_ref(at, thread.repo, f"refs/heads/{branch}", sha, purpose)
             else:
@@ -65,7 +65,7 @@ class SignedCommits:
         """A ref of ours that is no branch; gone already is gone."""
         at = self._app.installation(thread.installation)
         try:
-            async with self._pace.turn(at.id):
+            async with self._pace.turn(thread):
                 await writes.delete_ref(at, thread.repo, ref.removeprefix("refs/"))
         except NotFound:
             return

@@ -109,8 +109,8 @@ def is_workflow(change: Change) -> bool:
 def _unsafe(change: Change, limits: ChangeLimits) -> Held | None:
     if change.is_deleted:
         return None
-    if any(names.is_git_alias(component) for component in change.path.split("/")):
-        return Held(change.path, "its name stands for git's own folder on some systems", Hold.NAME)
+    if fault := names.alias_fault(change.path):
+        return Held(change.path, fault, Hold.NAME)
     if change.new_mode not in _FILE_MODES:
         return Held(change.path, f"mode {change.new_mode} is not one that a checkout makes", Hold.MODE)
     if change.new_mode == GITLINK or names.fold(change.path).rpartition("/")[2] == ".gitmodules":

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from bot.commands.options import shown
 from bot.git.changes import GITLINK, SYMLINK, Change
 from bot.publish.policy import is_workflow, matches
+from bot.words import quoting
 
 MOST_NAMED = 5
 MANY_FILES = 100
@@ -70,9 +71,7 @@ def _listed(what: str, paths: Iterable[str]) -> str:
     found = list(paths)
     if not found:
         return ""
-    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-    named = ", ".join(shown(path, 200) for path in found[:MOST_NAMED])
-    return f"{f'**{what}**: ' if what else ''}{named}{more}"
+    return f"{f'**{what}**: ' if what else ''}{quoting.named(found, MOST_NAMED)}"
 
 
 def _name(change: Change) -> str:

@@ -7,7 +7,7 @@ import asyncio
 from bot.errors import UserError
 from bot.sessions.services import Services
 from bot.store.sessions import Session, Turn
-from bot.words import replies
+from bot.words import on_access
 
 
 async def check(services: Services, turn: Turn, session: Session) -> None:
@@ -15,6 +15,6 @@ async def check(services: Services, turn: Turn, session: Session) -> None:
     reads, repo = services.github.installation(session.installation_id), session.thread.repo
     issue, now = await asyncio.gather(reads.issue(repo, turn.number), reads.repo(repo.full_name))
     if now.archived or now.disabled:
-        raise UserError(replies.repository_archived())
+        raise UserError(on_access.repository_archived())
     if issue.locked:
-        raise UserError(replies.thread_locked())
+        raise UserError(on_access.thread_locked())

@@ -8,7 +8,7 @@ from bot import repo_config
 from bot.store.sessions import Turn
 
 WRITING_TOOLS = ("Edit", "Write", "NotebookEdit")
-WORK = ("run", "fix_ci")
+WORK = ("run", "fix_ci", "resolve")
 """Kinds of turns that change something, and where a repository says so are asked about, or begin with a plan."""
 READ_ONLY = ("ask", "plan", "review")
 """Kinds of turns whose tree is not looked at, whatever was done to it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from bot import funds
 from bot.live.state import REFUSED_STATUSES, LiveState
 from bot.models import Outcome
 from bot.words import endings
@@ -44,7 +45,7 @@ def judge(terms: Terms, status: RunStatus, state: LiveState, *, exhausted: bool)
     if state.ended is not None and state.ended.ok:
         return Verdict(None)
     if exhausted or (state.ended is not None and state.ended.reason == "budget_exhausted"):
-        return Verdict(Outcome.OVER_BUDGET, endings.over_budget(terms.budget_usd), "budget_exhausted")
+        return Verdict(Outcome.OVER_BUDGET, endings.over_budget(terms.budget_usd), funds.BUDGET)
     return _unfinished(status, state)
 
 

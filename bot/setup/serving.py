@@ -24,6 +24,7 @@ from bot.store.base import Store
 from bot.store.lock import DataDirLock
 from bot.vault import Vault
 from bot.web.health import health_routes
+from bot.web.pages import origin
 from bot.web.server import Server, tcp_socket
 from bot.web.webhooks import webhook_routes
 
@@ -55,12 +56,9 @@ async def serving(values: Mapping[str, str]) -> AsyncIterator[SetUp]:
             hook.take(known)
         desk = SetUpDesk(door, bench, hook.take)
         routes = [*desk.routes(), Route("/webhook", hook, methods=["POST"]), *health_routes({"set-up": _not_yet})]
-        server = await stack.enter_async_context(Server(Starlette(routes=routes), tcp_socket(*_address(values))))
+        page = origin.At(Starlette(routes=routes), bench.public_url, alone=False)
+        server = await stack.enter_async_context(Server(page, tcp_socket(*settings.read_address(values))))
         yield SetUp(server.url, door.token.reveal(), desk.finished)
-
-
-def _address(values: Mapping[str, str]) -> tuple[str, int]:
-    return settings.read_address(values)
 
 
 async def _not_yet() -> str | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -48,6 +49,16 @@ class Store:
     async def open_reader(cls, path: Path, *, clock: Clock = time.time) -> Self:
         """Read only; works beside a running service."""
         return await asyncio.to_thread(cls._open_reader, path, clock)
+
+    @classmethod
+    @asynccontextmanager
+    async def reading(cls, path: Path) -> AsyncIterator[Self]:
+        """As `open_reader`, for as long as the block lasts."""
+        store = await cls.open_reader(path)
+        try:
+            yield store
+        finally:
+            await store.close()
 
     async def write(self, work: Callable[[Database], T]) -> T:
         """Run `work` in the writer's transaction; returns when it is committed and synced.

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from bot import account_settings
-from bot.funds import Account
+from bot import account_settings, funds
+from bot.funds import Account, Raise
 from bot.models import InstallationId, SessionId
 from bot.store import choices
 from bot.store.base import Database, Store
@@ -29,15 +27,6 @@ _LAST_TURN = 1 << 30
 _END_OF_TIME = 1e15
 
 
-@dataclass(frozen=True)
-class Raise:
-    """So many dollars more, and who said so."""
-
-    source: str
-    usd: float
-    login: str
-
-
 async def account(store: Store, session: SessionId, *, turn: int = _LAST_TURN, at: float | None = None) -> Account:
     """As it stands; with `turn` and `at` as it stood at the end of that turn."""
     return await store.read(lambda db: of_session(db, session, turn, _END_OF_TIME if at is None else at))
@@ -49,7 +38,7 @@ async def at_first(store: Store, installation: InstallationId) -> Account:
 
 
 async def add(store: Store, session: SessionId, more: Raise) -> bool:
-    """False when the same source has added before."""
+    """False where nothing may be added, or the same source has added before."""
     at = store.now()
     return await store.write(lambda db: put_raise(db, session, more, at))
 
@@ -75,5 +64,7 @@ def _allowed(db: Database, installation: InstallationId, repository: float | Non
 
 
 def put_raise(db: Database, session: SessionId, more: Raise, at: float) -> bool:
-    values = {"source": more.source, "usd": more.usd, "login": more.login}
-    return run(db, _RAISE, session=session, at=at, **values) == 1
+    """Judged here, as a part of a larger transaction: of two who ask at once only one gets what is left."""
+    usd = funds.of(of_session(db, session), more.terms).granted(more.asked_usd)
+    values = {"source": more.source, "usd": usd, "login": more.login}
+    return usd > 0 and run(db, _RAISE, session=session, at=at, **values) == 1

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from bot.commands.options import NO_OPTIONS, Options
-from bot.models import Outcome, RepoId, SessionId, Thread
+from bot.models import Outcome, RepoId, Thread
 from bot.store import threads
 from bot.store.base import Store
 from bot.store.records import OfRepo, Record
@@ -93,7 +93,6 @@ class Attempt(Record):
 class Ours(Record):
     """The turn that pushed a commit."""
 
-    session_id: SessionId
     kind: str
     requester: str
     requester_id: int
@@ -109,7 +108,7 @@ WHERE ci_watches.due_at <= :now AND ci_watches.off_by IS NULL AND repos.removed_
 ORDER BY ci_watches.due_at LIMIT 50
 """
 _OURS = """
-SELECT turns.session_id, turns.kind, turns.requester, turns.requester_id,
+SELECT turns.kind, turns.requester, turns.requester_id,
     COALESCE(turns.pull_number, sessions.pull_number) AS pull_number, (
     SELECT later.commit_sha FROM turns AS later WHERE later.session_id = turns.session_id
     AND COALESCE(later.pull_number, 0) = COALESCE(turns.pull_number, 0)
@@ -130,10 +129,15 @@ VALUES (:repo_id, :number, 1, :sha, :at, :due_at, :asked)
 ON CONFLICT (repo_id, number) DO UPDATE SET sha = excluded.sha, event_at = excluded.event_at, due_at = excluded.due_at
 """
 _REFUSED = """
-FROM ci_watches WHERE repo_id = :repo_id AND number = :number AND off_by IS NULL AND EXISTS (
+SELECT 1 AS found FROM ci_watches WHERE repo_id = :repo_id AND number = :number AND off_by IS NULL AND EXISTS (
     SELECT 1 FROM ci_attempts WHERE ci_attempts.repo_id = ci_watches.repo_id AND ci_attempts.number = ci_watches.number
     AND ci_attempts.round = ci_watches.round AND ci_attempts.sha = ci_watches.sha
     AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.source = ci_attempts.source))
+"""
+_TAKEN_BACK = """
+SELECT 1 AS found FROM ci_attempts JOIN ci_watches
+ON ci_watches.repo_id = ci_attempts.repo_id AND ci_watches.number = ci_attempts.number
+WHERE ci_attempts.source = :source AND (ci_watches.off_by IS NOT NULL OR ci_watches.round <> ci_attempts.round)
 """
 _SAME = "WHERE repo_id = :repo_id AND number = :number AND round = :round AND sha = :sha"
 
@@ -246,8 +250,7 @@ async def follow(store: Store, watch: Watch, sha: str) -> None:
 
 async def was_refused(store: Store, repo_id: RepoId, number: int) -> bool:
     """Whether the newest attempt was to begin and had no money."""
-    sql = f"SELECT 1 AS found {_REFUSED}"
-    return await store.read(lambda db: one(db, sql, repo_id=repo_id, number=number)) is not None
+    return await store.read(lambda db: one(db, _REFUSED, repo_id=repo_id, number=number)) is not None
 
 
 async def look_again(store: Store, repo_id: RepoId, number: int) -> None:
@@ -292,6 +295,11 @@ async def attempt(store: Store, source: str) -> Attempt | None:
     sql = "SELECT *, NULL AS outcome, NULL AS commit_sha FROM ci_attempts WHERE source = :source"
     row = await store.read(lambda db: one(db, sql, source=source))
     return Attempt.of(row) if row else None
+
+
+def was_taken_back(db: Database, source: str) -> bool:
+    """Whether it is an attempt of a round that is over: somebody has switched it off, or begun another one."""
+    return one(db, _TAKEN_BACK, source=source) is not None
 
 
 async def moved(store: Store, source: str) -> None:

@@ -1,4 +1,5 @@
-"""Tokens of the gateway and what was spent through it. A token itself is never stored, only its SHA-256."""
+"""Tokens of the gateway, and the transaction in which a request is judged. A token itself is never stored, only its
+SHA-256."""
 
 from __future__ import annotations
 
@@ -15,42 +16,7 @@ from bot.settings import Secret
 from bot.store import budgets, choices, spend
 from bot.store.base import Database, Store
 from bot.store.rows import one, run
-from bot.store.spend import (
-    NO_REPO,
-    Cost,
-    Payers,
-    Reserve,
-    Settlement,
-    Window,
-    abandon_open,
-    session_cost,
-    settle,
-    turn_cost,
-)
-
-__all__ = [
-    "Claim",
-    "Cost",
-    "Grant",
-    "Judge",
-    "Settlement",
-    "Standing",
-    "abandon_open",
-    "count_request",
-    "digest",
-    "extend",
-    "grant",
-    "mint",
-    "new_claim_id",
-    "reserve",
-    "reserve_more",
-    "revoke",
-    "revoke_all_dead",
-    "session_cost",
-    "settle",
-    "sweep",
-    "turn_cost",
-]
+from bot.store.spend import NO_REPO, Cost, Payers, Reserve, Window
 
 PREFIX = "fht_"
 _TURN = "session_id = :session AND turn = :turn"

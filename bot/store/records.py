@@ -7,6 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
+from bot.funds import Raise
 from bot.models import (
     DeliveryId,
     Fork,
@@ -28,7 +29,7 @@ R = TypeVar("R", bound="Record")
 _JSON = {
     *("files_changed", "verified", "step_times", "notes", "ignored", "blocked", "spot", "matter", "request", "review"),
     "moved_to",
-    *("conflicts", "discussions", "asked", "reruns", "failing", "fork"),
+    *("conflicts", "discussions", "left_out", "asked", "reruns", "failing", "fork"),
 }
 _FLAGS = {
     *("resumed", "untrusted", "prepared", "private", "is_pull", "final", "remade", "reacted", "told_refused", "late"),
@@ -148,6 +149,8 @@ class Turn(Record):
     tree_sha: str | None
     commit_sha: str | None
     files_changed: tuple[dict[str, Any], ...] | None
+    left_out: tuple[tuple[str, str], ...] | None
+    """What git did not take of its work tree: the path, and why."""
     verified: tuple[dict[str, Any], ...] | None
     rescue_ref: str | None
     rescue_until: float | None
@@ -188,6 +191,11 @@ class Turn(Record):
     """Where in the diff it is to answer, in the order in which the agent knows them."""
 
     @property
+    def asked_as(self) -> str:
+        """Its kind, also where the repository wanted a plan first of what is more than work: a merge."""
+        return "resolve" if self.kind == "plan" and self.merged_sha is not None else self.kind
+
+    @property
     def key(self) -> TurnKey:
         return TurnKey(self.session_id, self.n)
 
@@ -212,8 +220,8 @@ class NewTurn:
     model: str
     budget_usd: float
     timeout_seconds: float
-    extra_usd: float = 0.0
-    """Added to what the session may spend."""
+    more: Raise | None = None
+    """To be added to what the session may spend."""
     source_comment: int | None = None
     asked_at: float | None = None
     thread_sha256: str | None = None

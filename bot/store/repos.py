@@ -62,7 +62,7 @@ WHERE session_id IN (
 _WORDS = """
 UPDATE turns SET context = NULL, instructions = NULL, agent_result = NULL, detail = NULL, prompt = '', notes = NULL,
     files_changed = NULL, verified = NULL, review = NULL, spot = NULL, config = NULL, ignored = NULL, blocked = NULL,
-    conflicts = NULL, discussions = NULL, patch = NULL,
+    conflicts = NULL, discussions = NULL, left_out = NULL, patch = NULL,
     kept = CASE WHEN finished_at < :removed_at THEN NULL ELSE kept END
 """
 _FORGOTTEN = (

@@ -10,7 +10,7 @@ import msgspec
 
 from bot.errors import StoreError
 from bot.models import RepoId, SessionId, Thread, TurnKey
-from bot.store import budgets, checks, deliveries, threads
+from bot.store import budgets, checks, ci, deliveries, threads
 from bot.store.base import Store
 from bot.store.records import Listed, NewTurn, Session, Turn
 from bot.store.rows import Database, many, one, run
@@ -115,7 +115,7 @@ ORDER BY sessions.created_at DESC, sessions.id LIMIT :limit
 async def begin_turn(store: Store, new: NewTurn) -> TurnKey | None:
     """Queue it as the next turn of its thread's session (a new one if there is none), with the intent of its comment.
 
-    None when the same source has asked before: `by_source` tells its turn."""
+    None when the same source has asked before (`by_source` tells its turn), or what it asked was taken back."""
     at = store.now()
     return await store.write(lambda db: put_turn(db, new, at))
 
@@ -162,7 +162,8 @@ async def listing(store: Store, limit: int = 1000) -> list[Listed]:
 
 def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
     """`begin_turn` as a part of a larger transaction."""
-    if one(db, "SELECT n FROM turns WHERE source = :source", source=new.source):
+    known = one(db, "SELECT n FROM turns WHERE source = :source", source=new.source)
+    if known or ci.was_taken_back(db, new.source):
         return None
     thread_id = threads.put_thread(db, new.thread, at)
     last = one(db, _LATEST, thread_id=thread_id)
@@ -175,8 +176,8 @@ def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
     run(db, _INSERT_TURN, session_id=key.session, n=key.n, number=new.thread.number, created_at=at, **values)
     intent = "INSERT INTO comments (session_id, turn, updated_at) VALUES (:session_id, :turn, :at)"
     run(db, intent, session_id=key.session, turn=key.n, at=at)
-    if new.extra_usd > 0:
-        budgets.put_raise(db, key.session, budgets.Raise(new.source, new.extra_usd, new.requester), at)
+    if new.more is not None:
+        budgets.put_raise(db, key.session, new.more, at)
     if new.head_sha is not None:
         checks.put_check(db, key, new.head_sha)
     if new.delivery is not None:

@@ -38,6 +38,7 @@ SETTABLE = {
     "instructions",
     "kept",
     "kind",
+    "left_out",
     "mending",
     "merged_sha",
     "model",

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from bot.web.credentials import Found
 from bot.web.gateway import hop_headers
+from bot.web.gateway.connection import Broken
 from bot.web.gateway.exchange import scrub
-from bot.web.gateway.upstream import Upstream
-
-if TYPE_CHECKING:
-    import httpx
+from bot.web.gateway.upstream import Unreachable, Upstream
 
 PATH = "/v1/messages/count_tokens"
 READ_SECONDS = 30.0
 MOST_WORDS = 300
+MOST_BYTES = 64 << 10
 ADVICE = {
     400: "the request was refused; is it a provider that speaks Anthropic's API?",
     401: "the key is not accepted: it was mistyped or revoked. {another}",
@@ -35,22 +33,21 @@ class Trial:
 
 
 async def try_out(found: Found, upstream_url: str, model: str) -> Trial:
-    import httpx
-
     upstream = Upstream(upstream_url, READ_SECONDS)
     headers = hop_headers.forwarded([(b"anthropic-version", b"2023-06-01")], found.credential)
     body = {"model": model, "messages": [{"role": "user", "content": "Does this key work?"}]}
     try:
-        response = await upstream.client.send(upstream.request(PATH, headers, json.dumps(body).encode()))
-    except httpx.HTTPError as error:
-        return Trial(False, f"{_host(upstream_url)} could not be reached ({type(error).__name__}).")
+        async with upstream.ask(PATH, headers, json.dumps(body).encode()) as answer:
+            status, said = answer.status, await answer.whole(MOST_BYTES) or b""
+    except (Unreachable, Broken) as error:
+        return Trial(False, f"{_host(upstream_url)} could not be reached ({error}).")
     finally:
         await upstream.close()
     what = f"{found.name} from {found.source}"
-    if response.status_code == 200:
+    if status == 200:
         return Trial(True, f"{what} works: {_host(upstream_url)} counted tokens for {model}.")
-    said = scrub(_words(response), (found.credential.value.reveal(),)).decode("utf-8", "replace")
-    return Trial(False, f"{what} does not work: {_advice(response.status_code, found)} ({said})")
+    words = scrub(_words(status, said), (found.credential.value.reveal(),)).decode("utf-8", "replace")
+    return Trial(False, f"{what} does not work: {_advice(status, found)} ({words})")
 
 
 def _advice(status: int, found: Found) -> str:
@@ -58,14 +55,14 @@ def _advice(status: int, found: Found) -> str:
     return ADVICE.get(status, default).format(another=found.another)
 
 
-def _words(response: httpx.Response) -> bytes:
+def _words(status: int, body: bytes) -> bytes:
     """The status, and the provider's own message where there is one."""
     try:
-        message = response.json()["error"]["message"]
+        message = json.loads(body)["error"]["message"]
     except (ValueError, KeyError, TypeError):
         message = ""
     plain = "".join(letter for letter in str(message) if letter.isprintable())[:MOST_WORDS]
-    return f"{response.status_code}{f': {plain}' if plain else ''}".encode()
+    return f"{status}{f': {plain}' if plain else ''}".encode()
 
 
 def _host(url: str) -> str:

@@ -39,11 +39,7 @@ def from_settings(model: ModelSettings) -> Callable[[InstallationId], Awaitable[
     """The operator's own, for every installation; an API key wins over an OAuth token."""
 
     async def credential(_: InstallationId) -> Credential:
-        if model.api_key is not None:
-            return Credential(model.api_key)
-        if model.oauth_token is not None:
-            return Credential(model.oauth_token, is_oauth=True)
-        raise SettingsError(NONE)
+        return _needed(operators(model))
 
     return credential
 
@@ -52,10 +48,7 @@ def from_vault(vault: Vault, model: ModelSettings) -> Callable[[InstallationId],
     """The installation's, or else the operator's; what was stored a moment ago counts."""
 
     async def credential(installation: InstallationId) -> Credential:
-        found = await find(vault, model, installation)
-        if found is None:
-            raise SettingsError(NONE)
-        return found.credential
+        return _needed(await find(vault, model, installation))
 
     return credential
 
@@ -63,14 +56,12 @@ def from_vault(vault: Vault, model: ModelSettings) -> Callable[[InstallationId],
 async def find(vault: Vault, model: ModelSettings, installation: InstallationId) -> Found | None:
     """One that is stored and cannot be read raises: the next in line would pay for somebody else."""
     stored = await vault.around(installation)
-    operators = dict(zip(NAMES, (model.api_key, model.oauth_token), strict=True))
     for place in dict.fromkeys((installation, OPERATOR)):
+        own = _set(model) if place == OPERATOR else {}
         for name in NAMES:
-            own = operators[name] if place == OPERATOR else None
-            row = stored.get((name, place))
-            if own is not None:
-                return Found(Credential(own, name == OAUTH_TOKEN), name, ENVIRONMENT)
-            if row is not None:
+            if name in own:
+                return own[name]
+            if (row := stored.get((name, place))) is not None:
                 where = "the vault" if place == OPERATOR else f"the vault of installation {place}"
                 return Found(Credential(vault.read(row), name == OAUTH_TOKEN), name, where)
     return None
@@ -78,7 +69,20 @@ async def find(vault: Vault, model: ModelSettings, installation: InstallationId)
 
 def operators(model: ModelSettings) -> Found | None:
     """The operator's own, where nothing is stored."""
-    for name, value in zip(NAMES, (model.api_key, model.oauth_token), strict=True):
-        if value is not None:
-            return Found(Credential(value, name == OAUTH_TOKEN), name, ENVIRONMENT)
-    return None
+    return next(iter(_set(model).values()), None)
+
+
+def _set(model: ModelSettings) -> dict[str, Found]:
+    """By name, the one that wins first."""
+    named = zip(NAMES, (model.api_key, model.oauth_token), strict=True)
+    return {
+        name: Found(Credential(value, name == OAUTH_TOKEN), name, ENVIRONMENT)
+        for name, value in named
+        if value is not None
+    }
+
+
+def _needed(found: Found | None) -> Credential:
+    if found is None:
+        raise SettingsError(NONE)
+    return found.credential

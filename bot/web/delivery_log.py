@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bot.errors import BotError, GitHubRefused, TransientError
-from bot.events import HANDLED_EVENTS, MAX_AGE_SECONDS
+from bot.events import HANDLED_EVENTS
+from bot.events.threads import MAX_AGE_SECONDS
 from bot.github.client import GitHubApp
 from bot.github.types import Delivery
 from bot.models import DeliveryId
@@ -59,6 +60,7 @@ class DeliveryLog:
         self._github = github
         self._store = store
         self._reading = reading
+        self._began_at = store.now()
         self._last_at = 0.0
         self._tries: dict[str, int] = {}
         self._swept_at: float | None = None
@@ -169,7 +171,8 @@ class DeliveryLog:
     async def _pause(self) -> float:
         if not self._reading.poll_seconds:
             return SWEEP_SECONDS
-        recent = self._store.now() - await deliveries.latest_at(self._store) < ACTIVE_SECONDS
+        latest = max(self._began_at, await deliveries.latest_at(self._store))  # who has begun it is about to try it
+        recent = self._store.now() - latest < ACTIVE_SECONDS
         busy = recent or bool(await sessions.running(self._store))
         return self._reading.poll_seconds * (1 if busy else QUIET_FACTOR)
 

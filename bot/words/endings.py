@@ -1,16 +1,13 @@
-"""Every sentence that says why a turn ended as it did; the outcome's own headline and advice stand in `replies`."""
+"""Every sentence that says why a turn ended as it did; the outcome's own headline and advice stand in `outcomes`."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from bot.commands.options import shown
 from bot.models import Step
-
-_UNSEEN = re.compile(r"[^\n!-~]+")
-"""More than is ever taken out: what matters is that no run of backticks becomes longer than it was counted."""
+from bot.words.quoting import fenced, named
 
 STEP_WORDS = {
     Step.PREPARE: "reading the thread and pinning the commit",
@@ -205,6 +202,16 @@ def work_refused(reason: str) -> str:
     return f"What came out of the environment was not accepted:{_words(reason)}"
 
 
+UNREADABLE = "git cannot read it: a file or folder without permission, or a repository without a commit"
+"""Why a path of the work tree was left out."""
+
+
+def left_out(paths: Iterable[tuple[str, str]]) -> str:
+    """(path, why) pairs."""
+    rows = [f"- {shown(path, 200)}: {why}" for path, why in paths]
+    return "\n".join(["**Not brought home from the environment**, as git does not take it:", "", *rows]) if rows else ""
+
+
 def held(paths: Iterable[tuple[str, str]]) -> str:
     """(path, why) pairs; an empty path means the change as a whole."""
     rows = [f"- {shown(path, 200)}: {why}" if path else f"- {why}" for path, why in paths]
@@ -213,8 +220,8 @@ def held(paths: Iterable[tuple[str, str]]) -> str:
 
 
 def secret_in_work(paths: Sequence[str]) -> str:
-    named = ", ".join(shown(path, 200) for path in paths[:10])
-    return f"Nothing was pushed, because these files hold what looks like a secret: {named}. Remove it and ask again."
+    files = named(paths, 10)
+    return f"Nothing was pushed, because these files hold what looks like a secret: {files}. Remove it and ask again."
 
 
 def branch_moved(branch: str) -> str:
@@ -269,6 +276,13 @@ def branch_gone(branch: str) -> str:
     return f"The branch {shown(branch, 200)} is gone, so there is nothing to take back."
 
 
+def no_longer_on(branch: str, n: int) -> str:
+    return (
+        f"What turn {n} pushed is no longer on {shown(branch, 200)}: its history was rewritten since. So there is "
+        "nothing to take back by itself; say in words what should go."
+    )
+
+
 def does_not_revert(branch: str, n: int) -> str:
     return (
         f"Later commits on {shown(branch, 200)} change the same lines as turn {n} did, so its push cannot be taken "
@@ -311,13 +325,6 @@ def _words(words: str) -> str:
     """Of a program or a remote: shown as what they are, so that nothing in them can pass for words of ours."""
     line = words.strip()
     return f" {shown(line, 300)}" if len(line) <= 300 and "\n" not in line else f"\n\n{fenced(line)}"
-
-
-def fenced(text: str) -> str:
-    """A code block that its own content cannot close, not even once characters that nobody sees are taken out of it."""
-    longest = max(map(len, re.findall("`+", _UNSEEN.sub("", text))), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{text.strip()}\n{fence}"
 
 
 def _minutes(seconds: float) -> str:

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from bot.commands.options import shown
 from bot.models import Outcome
+from bot.words.quoting import named
 
 MOST_NAMED = 20
 MOST_ATTEMPTS = 3
 REQUEST = "Mend what makes the checks of this pull request fail."
 LOGS_NOT_ALLOWED = "logs of failed jobs: the App may not read them (permission Actions: read)"
+STATUSES_NOT_ALLOWED = "commit statuses: the App may not read them (permission Commit statuses: read)"
 RERUN_NOT_ALLOWED = (
     "a second run of the failed jobs, which would tell a flake from a failure: the App may not begin one "
     "(permission Actions: write)"
@@ -23,9 +25,7 @@ NOTHING_RED = "No check of this pull request is red by what it changes."
 
 def listed(names: Sequence[str]) -> str:
     """Names that others gave, in a sentence of ours."""
-    found = list(dict.fromkeys(names))
-    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-    return ", ".join(shown(name, 80) for name in found[:MOST_NAMED]) + more
+    return named(list(dict.fromkeys(names)), MOST_NAMED, 80)
 
 
 def left_alone(names: Sequence[str]) -> list[str]:
@@ -72,8 +72,9 @@ def goes_on() -> str:
     return "I look at the failed checks again, and mend what is still red."
 
 
-def nothing_red(sha: str) -> str:
-    return f"All is well with the checks of `{sha[:12]}`: there is none to mend."
+def nothing_red(sha: str, *, without_statuses: bool = False) -> str:
+    unread = f" Not looked at: {STATUSES_NOT_ALLOWED}." if without_statuses else ""
+    return f"All is well with the checks of `{sha[:12]}`: there is none to mend.{unread}"
 
 
 def red_below(sha: str, names: Sequence[str]) -> str:
@@ -126,7 +127,8 @@ def handed_over(
     rows += [
         "",
         "**What to do:** read the last of these logs and my commits, then push, or say what to try: "
-        f"`{command} fix ci …` with your words begins three attempts anew. `{command} undo` takes my last commit back, "
+        f"`{command} fix ci`, with your words on the lines below it, begins three attempts anew. "
+        f"`{command} undo` takes my last commit back, "
         f"`{command} stop ci` keeps me from these checks.",
     ]
     return "\n".join(rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.commands.options import shown
+from bot.words.quoting import named
 
 MOST_NAMED = 20
 
@@ -30,6 +31,11 @@ def moved_again(branch: str) -> str:
         f"{shown(branch, 200)} was moved again and again while the work was to be pushed there. So it is on a branch "
         "of its own, with a pull request against it."
     )
+
+
+def ended_since(number: int, merged: bool) -> str:
+    how = "merged" if merged else "closed"
+    return f"The work was pushed to the branch of the pull request #{number}, which was {how} since."
 
 
 def closed_before_push(number: int, merged: bool) -> str:
@@ -71,13 +77,11 @@ def nothing_to_resolve(base: str, sha: str) -> str:
 def merged_in(base: str, sha: str, conflicts: int) -> str:
     what = f"{shown(base, 200)} (`{sha[:12]}`) was merged in"
     if not conflicts:
-        return f"{what} without a conflict, so no agent and no model was asked, and no checks were run."
+        return f"{what} without a conflict, so no agent and no model was asked."
     return (
         f"{what}; {conflicts} {'file was' if conflicts == 1 else 'files were'} in conflict and the agent solved that."
     )
 
 
 def conflicts_left(paths: Sequence[str]) -> str:
-    named = ", ".join(shown(path, 200) for path in paths[:MOST_NAMED])
-    more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
-    return f"Nothing was pushed, because marks of conflicts are left in {named}{more}."
+    return f"Nothing was pushed, because marks of conflicts are left in {named(paths, MOST_NAMED)}."

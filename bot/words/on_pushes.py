@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from bot.commands.options import shown
-from bot.words import endings
+from bot.words import endings, quoting
 
 MOST_NAMED = 10
 _SIGNED = re.compile(r"verified signatures|signed commits|must be signed", re.IGNORECASE)
@@ -33,12 +33,11 @@ _ADVICE = {
 def held(paths: Sequence[str], sha: str, patch: str, days: int, *, cut: bool) -> str:
     """`patch` is what the held files bring."""
     rest = "\n\n(Shortened: look at the rest in the bundle named below before you say yes.)" if cut else ""
-    more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
-    named = ", ".join(shown(path, 200) for path in paths[:MOST_NAMED])
     return (
-        f"Nothing was pushed: workflow files run with the repository's secrets, and this changes {named}{more}. The "
-        f"whole commit `{sha[:12]}` is held for {days} days until somebody with write access has looked:\n\n"
-        f"{endings.fenced(patch)}{rest}"
+        "Nothing was pushed: workflow files run with the repository's secrets, and this changes "
+        f"{quoting.named(paths, MOST_NAMED)}. The whole commit `{sha[:12]}` is held for {days} days until "
+        "somebody with write access has looked:\n\n"
+        f"{quoting.fenced(patch)}{rest}"
     )
 
 
@@ -49,7 +48,7 @@ def waits(words: str, approval_id: str) -> str:
 def takes_a_yes(words: str, slug: str, sha: str, days: int) -> str:
     """The remote itself found workflow files in a push."""
     return (
-        f"GitHub refused the push for the workflow files that it carries:\n\n{endings.fenced(words)}\n\n"
+        f"GitHub refused the push for the workflow files that it carries:\n\n{quoting.fenced(words)}\n\n"
         f"They take a yes by somebody with write access, which pushes commit `{sha[:12]}` as it is; it is held for "
         f"{days} days. {_remedy(slug)}"
     )
@@ -57,7 +56,7 @@ def takes_a_yes(words: str, slug: str, sha: str, days: int) -> str:
 
 def no_permission(words: str, slug: str, sha: str, days: int) -> str:
     return (
-        f"GitHub takes no workflow files from this App:\n\n{endings.fenced(words)}\n\n{_remedy(slug)} Then another yes "
+        f"GitHub takes no workflow files from this App:\n\n{quoting.fenced(words)}\n\n{_remedy(slug)} Then another yes "
         f"pushes commit `{sha[:12]}` as it is; it is held for {days} days."
     )
 
@@ -77,7 +76,7 @@ def refused(words: str, kind: str) -> str:
 
 
 def labels_missing(labels: Sequence[str]) -> str:
-    named = ", ".join(shown(label, 60) for label in labels)
+    named = quoting.named(labels, MOST_NAMED, 60)
     return f"Not labelled with {named}: `.github/forgehand.yml` names it, but this repository has no such label."
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from bot.commands.options import shown
 from bot.findings import Finding, Verdict
+from bot.words.quoting import code
 
 MOST_BELOW = 60
 MOST_LISTED = 100
@@ -73,13 +73,13 @@ def on_line(finding: Finding, name: str, inert: Inert, *, suggests: bool = True)
     """`suggests`: the suggestion is one that a click applies; else it is shown as code."""
     parts = [finding_marker(name) + f"\n{_said(finding, inert)}"]
     if finding.suggestion is not None:
-        parts.append(fenced(finding.suggestion, "suggestion" if suggests else "text"))
+        parts.append(code(finding.suggestion, "suggestion" if suggests else "text"))
     return "\n\n".join(parts)
 
 
 def suggestion(finding: Finding) -> str | None:
     """As it must stand in the comment for a click to apply it."""
-    return None if finding.suggestion is None else fenced(finding.suggestion, "suggestion")
+    return None if finding.suggestion is None else code(finding.suggestion, "suggestion")
 
 
 def summary(account: Account, inert: Inert) -> str:
@@ -128,7 +128,7 @@ def _below(findings: Sequence[Finding], inert: Inert) -> str:
     for one in findings[:MOST_BELOW]:
         lines = f"lines {one.start_line} to {one.line}" if one.start_line else f"line {one.line}"
         rows.append(f"#### {shown(one.path, 200)}, {lines}\n\n{_said(one, inert)}")
-        rows += [fenced(one.suggestion, "text")] if one.suggestion is not None else []
+        rows += [code(one.suggestion, "text")] if one.suggestion is not None else []
     if len(findings) > MOST_BELOW:
         rows.append(f"… and {len(findings) - MOST_BELOW} more.")
     return "\n\n".join(rows)
@@ -157,12 +157,6 @@ def _foot(account: Account) -> str:
     if account.verdict is Verdict.APPROVE and not account.approves:
         words.append("Approving is left to people.")
     return f"<sub>{' '.join(words)}</sub>"
-
-
-def fenced(text: str, language: str) -> str:
-    body = text.replace("\r\n", "\n").removesuffix("\n")
-    fence = "`" * max(3, max(map(len, re.findall("`+", body)), default=0) + 1)
-    return f"{fence}{language}\n{body}\n{fence}" if body else f"{fence}{language}\n{fence}"
 
 
 def _count(number: int, one: str, many: str) -> str:

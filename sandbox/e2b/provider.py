@@ -137,7 +137,7 @@ class E2BProvider:
         return line
 
     async def _created(self, key: str, spec: EnvironmentSpec) -> Line:
-        await self._slots.take(key)
+        await self._slots.take(key, ahead=spec.ahead)
         metadata = {**spec.labels, KEY: key, INSTANCE: self._settings.instance}
         if spec.egress != ():
             metadata[EGRESS] = CLOSED if spec.egress is None else ",".join(spec.egress)

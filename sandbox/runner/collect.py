@@ -13,6 +13,8 @@ from .repository import GitFailed, GitTimedOut, Repository, create, remove
 
 REF = "refs/forgehand/work"
 SUBJECTS = 50
+MOST_LEFT_OUT = 20
+"""Paths that are named."""
 GENTLY = 15
 
 
@@ -70,11 +72,12 @@ def _from_pack(spec: dict[str, Any], scratch: Path) -> dict[str, Any]:
 def _snapshot(repository: Repository, scratch: Path, base: str, *, start: str) -> dict[str, Any]:
     repository.use_index(scratch / f"{repository.git_dir.name}.index")
     repository("read-tree", start)
-    _add_all(repository)
+    left_out = _add_all(repository)
     tree = repository("write-tree")
     subjects = _subjects(repository, base)
     if tree == repository("rev-parse", "--verify", f"{base}^{{tree}}"):
-        return {"changed": False, "tree": tree, "subjects": subjects, "bundle": None, "size": 0}
+        nothing = {"changed": False, "tree": tree, "bundle": None, "size": 0}
+        return {**nothing, "subjects": subjects, "left_out": left_out}
     remove(repository.git_dir / f"{REF}.lock")
     repository("update-ref", REF, repository("commit-tree", tree, "-p", base, "-m", "work"))
     bundle = _bundle(repository, scratch, base)
@@ -84,17 +87,23 @@ def _snapshot(repository: Repository, scratch: Path, base: str, *, start: str) -
         "subjects": subjects,
         "bundle": str(bundle),
         "size": bundle.stat().st_size,
+        "left_out": left_out,
     }
 
 
-def _add_all(repository: Repository) -> None:
-    """A path that cannot be added (unreadable, an empty repository) must not keep the others from coming home."""
+def _add_all(repository: Repository) -> list[str]:
+    """A path that git does not take (unreadable, an empty repository, `git~1/x`) must not keep the others from coming
+    home; which ones those are is said."""
     try:
         repository("add", "--all", "--", ".")
     except GitTimedOut:
         raise
     except GitFailed:
         repository("add", "--all", "--ignore-errors", "--", ".", allowed=(0, 1))
+        others = repository("ls-files", "--others", "--exclude-standard", "-z", raw=True)
+        paths = sorted(filter(None, others.split("\0")))
+        return [path.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for path in paths[:MOST_LEFT_OUT]]
+    return []
 
 
 def _subjects(repository: Repository, base: str) -> list[str]:

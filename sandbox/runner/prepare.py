@@ -28,19 +28,6 @@ def main() -> int:
 
 
 def prepare(spec: dict[str, Any]) -> dict[str, bool]:
-    """The checkout, or another commit of what was brought in before where there is nothing to bring in."""
-    return _made_ready(spec) if spec["pack"] else _switched(spec)
-
-
-def _switched(spec: dict[str, Any]) -> dict[str, bool]:
-    repository = Repository(
-        spec["git"], Path(spec["work"]) / ".git", Path(spec["work"]), seconds=spec["timeout_seconds"]
-    )
-    _check_out(repository, spec["sha"], spec["branch"])
-    return {"already": False, "known": True}
-
-
-def _made_ready(spec: dict[str, Any]) -> dict[str, bool]:
     """`already`: this turn's checkout was made before, and what the agent did in it since is left alone. `known`: some
     checkout was, and nothing that was built in it is taken away."""
     work, state = Path(spec["work"]), Path(spec["state"])

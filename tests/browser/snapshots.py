@@ -23,7 +23,7 @@ from bot.sessions.talk import asks
 from bot.simulation.pages import markdown
 from bot.store.approvals import Approval, Kind, Scope, Standing
 from bot.store.sessions import Turn
-from bot.words import endings, on_pushes, replies
+from bot.words import endings, on_approvals, on_pushes
 from sandbox.agents.events import (
     Asked,
     FileChanged,
@@ -120,7 +120,7 @@ def _among_people() -> dict[str, View]:
     needs, planned = _ended(Outcome.NEEDS_INPUT), _ended(Outcome.PLANNED)
     late = tuple(boxes.to_answer_late(question.id))
     over = replace(question, state=Standing.EXPIRED)
-    out = {"hosts": ["example.org"], "shown": replies.hosts_asked(["example.org"])}
+    out = {"hosts": ["example.org"], "shown": on_approvals.hosts_asked(["example.org"])}
     yes = replace(question, id="abcd1234-1", kind=Kind.PLAN, state=Standing.APPROVED, answered_by="bob")
     return {
         "working-asking": replace(working, asks=(question,), boxes=(*answers, *stop)),

@@ -9,8 +9,8 @@ import pytest
 
 from bot.simulation.github import gitstore
 from tests.crash import points
+from tests.pull_world import does
 from tests.slices import EVERY, MATRIX_SECONDS
-from tests.test_pulls_publish_held import does
 from tests.world import World
 
 ASKED = "/claude fix this"

@@ -12,8 +12,9 @@ from bot.store import events, sessions
 from bot.store.base import Store
 from tests.crash import points
 from tests.crash.test_kill_points import no_strays
+from tests.places import Place
 from tests.slices import MATRIX_SECONDS
-from tests.test_verify import CHECK, GIVEN_BACK, Place, mends
+from tests.verify_world import CHECK, GIVEN_BACK, mends
 from tests.world import World
 
 ASKED = "/claude fix this"
@@ -21,7 +22,7 @@ SHARE = 60
 
 
 def begun(world: World) -> None:
-    Place(world, None).configure(CHECK, **{"out.txt": "right\n"})
+    Place(world).configure(CHECK, **{"out.txt": "right\n"})
     world.model.default(mends("wrong", "right", "echo more >> more.txt"))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.commands import Continue, Retry, Stop, parse
+from bot.commands import parse
+from bot.commands.kinds import Continue, Retry, Stop
 from bot.funds import Means
 from bot.live import boxes
 from bot.live.boxes import Box

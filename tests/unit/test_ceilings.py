@@ -14,7 +14,7 @@ from bot.sessions.money import wrapping_up
 from bot.sessions.money.ceilings import Ceiling, Ceilings, Period
 from bot.settings import read_limits
 from bot.store.spend import Cost, Payer, Payers
-from bot.words import replies
+from bot.words import on_money, outcomes
 
 shares = st.floats(0, 2, allow_nan=False)
 
@@ -76,19 +76,19 @@ def test_the_agent_is_told_between_eight_tenths_and_the_end(money: float, time: 
 
 
 def test_more_budget_is_offered_only_where_it_helps() -> None:
-    assert "continue +3" in replies.what_next(Outcome.OVER_BUDGET, "/claude", Means.SPENT)
-    assert "`/claude continue`" in replies.what_next(Outcome.OVER_BUDGET, "/claude", Means.LEFT)
-    assert "a new issue" in replies.what_next(Outcome.OVER_BUDGET, "/claude", Means.FULL)
-    offered = replies.what_next(Outcome.OVER_BUDGET, "/claude", Means.CEILING)
+    assert "continue +3" in outcomes.what_next(Outcome.OVER_BUDGET, "/claude", Means.SPENT)
+    assert "`/claude continue`" in outcomes.what_next(Outcome.OVER_BUDGET, "/claude", Means.LEFT)
+    assert "a new issue" in outcomes.what_next(Outcome.OVER_BUDGET, "/claude", Means.FULL)
+    offered = outcomes.what_next(Outcome.OVER_BUDGET, "/claude", Means.CEILING)
     assert "continue" not in offered and "--budget" not in offered and "`/claude go on`" in offered
 
 
 def test_the_cost_of_a_thread_in_one_line() -> None:
-    assert replies.cost([], Usage(), under_way=False) == "This thread has cost nothing yet."
-    one = replies.cost([(1, 0.00125)], Usage(1000, 234), under_way=True)
+    assert on_money.cost([], Usage(), under_way=False) == "This thread has cost nothing yet."
+    one = on_money.cost([(1, 0.00125)], Usage(1000, 234), under_way=True)
     assert one == (
         "This thread has cost **$0.0013** so far (1,234 tokens). A request is under way and not counted yet."
     )
-    many = replies.cost([(n, 0.5) for n in range(1, 31)], Usage(), under_way=False)
+    many = on_money.cost([(n, 0.5) for n in range(1, 31)], Usage(), under_way=False)
     assert many.startswith("This thread has cost **$15.00** so far (0 tokens): the last 20 of 30 turns: turn 11 $0.50,")
     assert many.endswith("turn 30 $0.50.")

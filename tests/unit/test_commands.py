@@ -1,18 +1,10 @@
-"""The grammar of commands: what is one, what is none, and what is told to the person."""
+"""The grammar of commands: what is one, and what is none."""
 
 from __future__ import annotations
 
-import contextlib
-import re
-import time
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 
-from bot import commands
-from bot.commands import (
+from bot.commands.kinds import (
     Approve,
     Ask,
     Command,
@@ -33,11 +25,7 @@ from bot.commands import (
     Why,
 )
 from bot.commands.options import Options
-from bot.errors import CommandError
-
-
-def parse(body: str) -> Command | None:
-    return commands.parse(body, app_slug="forge")
+from tests.unit.parsed import parse
 
 
 @pytest.mark.parametrize(
@@ -48,7 +36,9 @@ def parse(body: str) -> Command | None:
         ("@forge fix this", Run("fix this")),
         ("/claude\tfix", Run("fix")),
         ("/claude fix ci", FixCi("")),
-        ("/claude fix CI keep the tests\nas they are", FixCi("keep the tests\nas they are")),
+        ("/claude fix CI\n\nkeep the tests\nas they are", FixCi("keep the tests\nas they are")),
+        ("/claude fix ci --turns 3\nkeep the tests", FixCi("keep the tests", Options(turns=3))),
+        ("/claude fix ci caching in build.yml", Run("fix ci caching in build.yml")),
         ("/claude fix ci --budget 2", FixCi("", Options(budget_usd=2))),
         ("/claude fix ci.yml", Run("fix ci.yml")),
         ("/claude fix cities", Run("fix cities")),
@@ -205,213 +195,3 @@ def test_what_is_a_command(body: str, expected: Command) -> None:
 )
 def test_what_is_none(body: str) -> None:
     assert parse(body) is None
-
-
-@pytest.mark.parametrize(
-    ("body", "options", "prompt"),
-    [
-        ("/claude --budget 5 fix", Options(budget_usd=5), "fix"),
-        ("/claude --budget=$0.50 fix", Options(budget_usd=0.5), "fix"),
-        ("/claude fix --budget 5", Options(budget_usd=5), "fix"),
-        ("/claude fix —budget 5", Options(budget_usd=5), "fix"),
-        ("/claude fix --budget 5\nand more", Options(budget_usd=5), "fix\nand more"),
-        ("/claude --timeout 30m fix", Options(timeout_seconds=1800), "fix"),
-        ("/claude --timeout 90s fix", Options(timeout_seconds=90), "fix"),
-        ("/claude --timeout 1h30m fix", Options(timeout_seconds=5400), "fix"),
-        ("/claude --timeout 45 fix", Options(timeout_seconds=2700), "fix"),
-        ("/claude --base release/2.x fix", Options(base="release/2.x"), "fix"),
-        ("/claude --turns 20 fix", Options(turns=20), "fix"),
-        ("/claude --model claude-opus-5-5 fix", Options(model="claude-opus-5-5"), "fix"),
-        ("/claude fix --model opus --turns 3", Options(model="opus", turns=3), "fix"),
-        ("/claude --turns 3 fix --model opus", Options(model="opus", turns=3), "fix"),
-        ("/claude --turns 3\nfix", Options(turns=3), "fix"),
-    ],
-)
-def test_options(body: str, options: Options, prompt: str) -> None:
-    assert parse(body) == Run(prompt, options)
-
-
-def test_options_around_a_verb() -> None:
-    assert parse("/claude --turns 3 ask --budget 2 how? --model opus") == Ask(
-        "how?", Options(model="opus", budget_usd=2, turns=3)
-    )
-    assert parse("/claude retry --budget 8") == Retry(Options(budget_usd=8))
-    assert parse("/claude continue --turns 4 on") == Continue("on", None, Options(turns=4))
-    assert parse("/claude continue +3 --turns 4 on") == Continue("on", 3.0, Options(turns=4))
-
-
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ("/claude --budget lots fix", "`--budget` takes an amount in US dollars above zero"),
-        ("/claude --budget 0 fix", "above zero"),
-        ("/claude --budget -1 fix", "above zero"),
-        ("/claude --budget nan fix", "above zero"),
-        ("/claude --budget 1e9 fix", "above zero"),
-        ("/claude --budget", "needs a value"),
-        ("/claude fix --budget lots", "put it in backticks"),
-        ("/claude --timeout soon fix", "`--timeout` takes a time"),
-        ("/claude --timeout 25h fix", "at most a day"),
-        ("/claude --timeout 0m fix", "`--timeout` takes a time"),
-        ("/claude --turns 0 fix", "whole number"),
-        ("/claude --turns 1.5 fix", "whole number"),
-        ("/claude --turns ٣ fix", "whole number"),
-        ("/claude --base ../x fix", "cannot be the name of a branch"),
-        ("/claude --base -x fix", "cannot be the name of a branch"),
-        ("/claude --base a.lock fix", "cannot be the name of a branch"),
-        ("/claude --model `x` fix", "not the name of a model"),
-        ("/claude --modle x fix", "I don't know the option `--modle`"),
-        ("/claude --turns 3 --turns 4 fix", "twice"),
-        ("/claude stop --budget 3", "takes no options"),
-        ("/claude ask", "What is the question?"),
-        ("/claude continue +x", "is not an amount"),
-        ("/claude stpo", "Did you mean `/claude stop`?"),
-        ("/claude stop!", "Did you mean `/claude stop`?"),
-        ("/claude hlep", "Did you mean `/claude help`?"),
-        ("/claude stauts", "Did you mean `/claude status`?"),
-        ("/claude contine", "Did you mean `/claude continue`?"),
-        ("/claude aprove", "Did you mean `/claude approve`?"),
-        ("/claude cancel", "Did you mean `/claude stop`?"),
-        ("/claude stop now", "Did you mean `/claude stop`?"),
-        ("/claude please stop it!", "Did you mean `/claude stop`?"),
-        ("/claude Stop CI.", "Did you mean `/claude stop ci`?"),
-        ("/claude fix CI, please", "Did you mean `/claude fix ci`?"),
-        ("/claude approve the plan", "Did you mean `/claude approve`?"),
-        ("/claude resolve please", "Did you mean `/claude resolve`?"),
-        ("/claude approve ab12cd34", "is not the name of anything"),
-        ("/claude approve https://github.com/o/r/commit/0123456789abcdef", "is not the name of anything"),
-        ("/claude deny ab12cd34-", "is not the name of anything"),
-        ("/claude one\n/claude two", "2 commands"),
-        ("/claude one\n\ntext\n@forge two", "2 commands"),
-    ],
-)
-def test_mistakes_are_explained(body: str, words: str) -> None:
-    with pytest.raises(CommandError) as caught:
-        parse(body)
-    assert words in str(caught.value)
-    assert str(caught.value).count("\n") == 0
-
-
-def test_the_word_is_configurable() -> None:
-    assert commands.parse("/bot fix", word="/bot") == Run("fix")
-    assert commands.parse("/claude fix", word="/bot") is None
-    assert commands.parse("@ fix", app_slug="") is None
-    with pytest.raises(CommandError, match=r"`/bot stop`"):
-        commands.parse("/bot stpo", word="/bot")
-
-
-def test_every_command_has_its_line_in_the_one_list() -> None:
-    words = {form.word or "run" for form in commands.FORMS}
-    kinds = {re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).lower() for kind in commands.Command.__args__}
-    assert words == kinds
-
-
-def test_an_error_does_not_let_the_comment_break_out() -> None:
-    with pytest.raises(CommandError, match=r"^`\?@everyone\?` is not"):
-        parse("/claude --model `@everyone` fix")
-
-
-@given(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\x00"), max_size=300))
-def test_the_words_are_kept_as_written(text: str) -> None:
-    prompt = "fix " + text.replace("/claude", "").replace("--", "")
-    command = parse("/claude " + prompt)
-    assert isinstance(command, Run)
-    assert command.prompt == prompt.rstrip()
-
-
-_FRAGMENTS = st.sampled_from(
-    [
-        "/claude fix\n",
-        "\n",
-        "> ",
-        "```",
-        "`",
-        "<!--",
-        "-->",
-        "    ",
-        "- ",
-        "text ",
-        "\r\n",
-        "<pre>",
-        "</pre>",
-        "1. ",
-        "~~~\n",
-    ]
-)
-
-
-@given(st.lists(_FRAGMENTS, max_size=14).map("".join))
-def test_what_runs_is_a_paragraph_of_the_author_for_markdown_too(body: str) -> None:
-    """Judged by the whole parser, inline rules included, instead of by our own inline scanner."""
-    try:
-        command = parse(body)
-    except CommandError:
-        return
-    if command is None:
-        return
-    depth, shown = 0, False
-    for token in MarkdownIt("commonmark").parse(body):
-        depth += {"blockquote_open": 1, "blockquote_close": -1}.get(token.type, 0)
-        if token.type == "inline" and depth == 0:
-            texts = [child.content for child in token.children or [] if child.type == "text"]
-            shown = shown or any("/claude" in text for text in texts)
-        shown = shown or (token.type == "html_block" and depth == 0 and "/claude" in token.content)
-    assert shown
-
-
-_AROUND = [
-    ("<!--", "-->"),
-    ("`", "`"),
-    ("``", "``"),
-    ("<pre>", "</pre>"),
-    ("<code>", "</code>"),
-    ("```", "```"),
-    ("~~~", "~~~"),
-]
-_WORDS = st.text(alphabet="ab ,.", max_size=12)
-
-
-@given(st.sampled_from(_AROUND), st.lists(_WORDS, min_size=1, max_size=3), _WORDS)
-def test_nothing_within_code_or_comments_is_a_command(marks: tuple[str, str], lines: list[str], after: str) -> None:
-    opening, closing = marks
-    separator = "\n" if len(opening) == 3 and opening[0] in "`~" else ""
-    inside = "\n".join(line.strip() or "x" for line in lines)
-    assert (
-        parse(f"x\n\n{opening}{separator}{inside}\n/claude fix\n{inside}{separator}{closing}\n\n{after.strip()}")
-        is None
-    )
-
-
-@given(st.text(max_size=200), st.sampled_from(["", "/claude ", "/claude --budget ", "/claude continue +", "@forge "]))
-def test_nothing_but_a_command_error_comes_out(text: str, lead: str) -> None:
-    try:
-        parse(lead + text)
-    except CommandError as error:
-        assert str(error)
-
-
-@pytest.mark.acceptance("B05")
-@pytest.mark.parametrize(
-    "body",
-    [
-        "/claude " + "x" * 65_000,
-        "/claude " + " " * 65_000,
-        "/claude " + "\n" * 65_000,
-        "/claude " + "`" * 65_000,
-        "/claude\n" + "`a``b" * 13_000,
-        "/claude\n" + '<a b="' * 11_000,
-        "/claude\n" + "<a" * 32_000,
-        "/claude\n" + "> " * 32_000,
-        "/claude\n" + "<!--" * 16_000,
-        "/claude\n" + "On 1\n" * 13_000,
-        "/claude\n" + "[" * 65_000,
-        "- " * 32_000 + "\n/claude x",
-        "/claude x\n" * 6_500,
-    ],
-    ids=lambda body: repr(body[:20]),
-)
-def test_long_comments_take_linear_time(body: str) -> None:
-    began = time.process_time()
-    with contextlib.suppress(CommandError):
-        parse(body)
-    assert time.process_time() - began < 2.0

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot import events
-from bot.events import (
+from bot.events.accounts import InstallationChanged, InstalledRepo
+from bot.events.ignored import Ignored
+from bot.events.remarks import (
     CommentCreated,
     CommentDeleted,
     CommentEdited,
-    Ignored,
-    InstallationChanged,
     IssueOpened,
     Labeled,
     PullOpened,
@@ -248,7 +248,7 @@ def test_repositories_of_an_installation() -> None:
     event = decode("installation_repositories", {**found, "repositories_added": [], "repositories_removed": repos})
     assert isinstance(event, InstallationChanged)
     assert event.added == ()
-    assert event.removed == (events.InstalledRepo(RepoId(11), "octo", "calc", True),)
+    assert event.removed == (InstalledRepo(RepoId(11), "octo", "calc", True),)
 
 
 def test_a_place_in_the_diff_comes_with_its_file_line_and_hunk() -> None:

@@ -18,9 +18,9 @@ from bot.live.state import LiveState
 from bot.models import InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TurnState, Usage
 from bot.outbound import neutralise
 from bot.store.approvals import Approval, Kind, Scope, Standing
-from bot.store.gateway import Cost
 from bot.store.records import Session
-from bot.words import replies
+from bot.store.spend import Cost
+from bot.words import outcomes
 from sandbox.agents.events import (
     AgentEvent,
     Ended,
@@ -155,8 +155,8 @@ def test_silence_and_retries_are_told_apart() -> None:
 def test_every_outcome_has_its_own_final_form_with_a_way_on(outcome: Outcome) -> None:
     text = done(outcome, detail="Because.", agent_result="What I did.", finished_at=1060.0)
     assert f"state=done outcome={outcome} -->" in text.splitlines()[0]
-    assert replies.headline(outcome) in text
-    assert replies.what_next(outcome, "/claude") in text
+    assert outcomes.headline(outcome) in text
+    assert outcomes.what_next(outcome, "/claude") in text
     assert "Because." in text
     assert "1 min 0 s · $1.25" in text
 

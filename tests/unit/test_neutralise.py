@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -341,3 +342,16 @@ def test_any_block_holds(text: str) -> None:
 def test_too_deep_is_noticed() -> None:
     with pytest.raises(prose.TooDeep):
         prose.blocks("> " * 100 + "x")
+
+
+DEEP = ">" * 100 + " x\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "flood"), [("", "]("), ("", "fix_"), ("", "close-"), ("", "fix:https://"), (DEEP, "\n"), (DEEP, "\n> ")]
+)
+def test_a_flood_takes_no_longer_than_its_length(head: str, flood: str) -> None:
+    """All of the service waits for it: in a minute of one core nobody would be answered."""
+    began = time.process_time()
+    neutralise.inert(head + flood * (40_000 // len(flood)))
+    assert time.process_time() - began < 3

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bot.commands import FORMS
+from bot import publications
+from bot.commands.forms import FORMS
 from bot.funds import Funds
 from bot.models import Outcome, SessionId, TurnKey, TurnState, Usage
-from bot.words import replies
+from bot.words import on_money, outcomes, replies
 
 
 @dataclass(frozen=True)
@@ -33,20 +34,19 @@ class Cost:
 
 @pytest.mark.parametrize("outcome", list(Outcome))
 def test_every_outcome_has_a_headline_and_a_way_on(outcome: Outcome) -> None:
-    assert replies.headline(outcome)
-    assert "`/bot" in replies.what_next(outcome, "/bot") or outcome is Outcome.PULL_REQUEST
-    assert "{" not in replies.what_next(outcome, "/bot")
+    assert outcomes.headline(outcome)
+    assert "`/bot" in outcomes.what_next(outcome, "/bot") or outcome is Outcome.PULL_REQUEST
+    assert "{" not in outcomes.what_next(outcome, "/bot")
 
 
 def test_headlines_differ() -> None:
-    assert len({replies.headline(outcome) for outcome in Outcome}) == len(Outcome)
+    assert len({outcomes.headline(outcome) for outcome in Outcome}) == len(Outcome)
 
 
 def test_help_is_made_from_the_one_list() -> None:
     text = replies.help_text("/bot")
     for form in FORMS:
-        assert (f"| `/bot {form.usage}` |" in text) == form.ready
-        assert form.ready or f"`{form.word}`" in text
+        assert f"| `/bot {form.usage}` |" in text
     assert "`--budget 5`" in text
     assert "/claude" not in text
 
@@ -62,16 +62,16 @@ def test_short_answers() -> None:
 
 
 def test_who_asks_more_of_a_spent_session_hears_how_it_goes_on() -> None:
-    said = replies.session_spent(Funds(5.02, 0.0, 5.0, 50.0), "/bot")
+    said = on_money.session_spent(Funds(5.02, 0.0, 5.0, 50.0), "/bot")
     assert "has spent $5.02 of its $5.00" in said and "`/bot continue +3`" in said
-    full = replies.session_spent(Funds(50.02, 0.0, 50.0, 50.0), "/bot")
+    full = on_money.session_spent(Funds(50.02, 0.0, 50.0, 50.0), "/bot")
     assert "a new issue" in full and "continue" not in full
-    assert "`/bot continue`" in replies.cannot_be_raised(Funds(3.0, 0.0, 50.0, 50.0), "/bot")
-    assert "a new issue" in replies.cannot_be_raised(Funds(50.1, 0.0, 50.0, 50.0), "/bot").lower()
+    assert "`/bot continue`" in on_money.cannot_be_raised(Funds(3.0, 0.0, 50.0, 50.0), "/bot")
+    assert "a new issue" in on_money.cannot_be_raised(Funds(50.1, 0.0, 50.0, 50.0), "/bot").lower()
 
 
 def test_a_commit_message() -> None:
-    assert replies.commit_message(Turn()) == (
+    assert publications.commit_message(Turn()) == (
         "Fix the rounding in `total`\n\n"
         "For #12. Asked for in these words:\n\n"
         "fix the rounding in `total`\n\n"
@@ -81,14 +81,14 @@ def test_a_commit_message() -> None:
 
 
 def test_the_subject_takes_a_title_of_the_agent_but_no_chatter() -> None:
-    assert replies.pull_title(Turn(agent_result="## Round totals half up\n\nI changed…")) == "Round totals half up"
-    assert replies.pull_title(Turn(agent_result="I fixed it all.")) == "Fix the rounding in `total`"
-    assert replies.pull_title(Turn(prompt="")) == "Changes for #12"
-    assert replies.pull_title(Turn(prompt="<!-- hidden -->\n")) == "Changes for #12"
+    assert publications.pull_title(Turn(agent_result="## Round totals half up\n\nI changed…")) == "Round totals half up"
+    assert publications.pull_title(Turn(agent_result="I fixed it all.")) == "Fix the rounding in `total`"
+    assert publications.pull_title(Turn(prompt="")) == "Changes for #12"
+    assert publications.pull_title(Turn(prompt="<!-- hidden -->\n")) == "Changes for #12"
 
 
 def test_subjects_are_short() -> None:
-    subject = replies.commit_message(Turn(prompt="please change every word " * 5)).splitlines()[0]
+    subject = publications.commit_message(Turn(prompt="please change every word " * 5)).splitlines()[0]
     assert len(subject) <= 72
     assert subject.endswith("…")
 
@@ -114,7 +114,7 @@ def test_subjects_are_short() -> None:
     ],
 )
 def test_nothing_in_a_commit_message_gives_orders(hostile: str) -> None:
-    message = replies.commit_message(Turn(prompt=f"{hostile}\n\n{hostile}\n", agent_result=hostile))
+    message = publications.commit_message(Turn(prompt=f"{hostile}\n\n{hostile}\n", agent_result=hostile))
     head, _, trailers = message.rpartition("\n\n")
     assert trailers.splitlines() == [
         "Forgehand-Session: abcd1234, turn 1",
@@ -140,11 +140,11 @@ def test_nothing_in_a_commit_message_gives_orders(hostile: str) -> None:
 
 
 def test_a_message_is_bounded() -> None:
-    assert len(replies.commit_message(Turn(prompt="word " * 20_000))) < 5_000
+    assert len(publications.commit_message(Turn(prompt="word " * 20_000))) < 5_000
 
 
 def test_a_pull_request_says_asked_done_verified_and_what_it_took() -> None:
-    body = replies.pull_body(
+    body = publications.pull_body(
         Turn(agent_result="Rounded half up."),
         number=12,
         files=[{"path": "a.py", "added": 3, "removed": 1}, {"path": "b.png", "added": None, "removed": None}],
@@ -163,15 +163,15 @@ def test_a_pull_request_says_asked_done_verified_and_what_it_took() -> None:
 
 
 def test_a_pull_request_claims_nothing_that_was_not_run() -> None:
-    body = replies.pull_body(Turn(), number=12, files=[], verified=[], seconds=5, cost=Cost())
+    body = publications.pull_body(Turn(), number=12, files=[], verified=[], seconds=5, cost=Cost())
     assert "Nothing was run by Forgehand itself" in body
     agents = [{"command": "x`y", "exit_code": 1, "where": "agent", "tail": ""}]
-    body = replies.pull_body(Turn(), number=12, files=[], verified=agents, seconds=5, cost=Cost())
+    body = publications.pull_body(Turn(), number=12, files=[], verified=agents, seconds=5, cost=Cost())
     assert "Run in the agent's own environment (" in body and "\n\n- ✗ `x?y` exit 1" in body
 
 
 def test_texts_of_others_pass_the_given_door() -> None:
-    body = replies.pull_body(
+    body = publications.pull_body(
         Turn(prompt="asked", agent_result="done"),
         number=12,
         files=[],

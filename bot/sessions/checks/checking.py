@@ -31,11 +31,10 @@ BROKEN = 125
 
 @dataclass
 class Checking:
-    """One round of checks. `where` they run, and on which commit."""
+    """One round of checks: on which commit, and `where` they run."""
 
     services: Services
     turn: Turn
-    environment: ExecutionEnvironment
     where: Where
     sha: str
     done: list[Check] = field(default_factory=list)
@@ -45,46 +44,44 @@ class Checking:
         data_dir = self.services.settings.data_dir
         self._output = outputs.Output(outputs.path(data_dir, self.turn), self.services.redactor)
 
-    async def set_up(self, commands: tuple[str, ...]) -> bool:
+    async def set_up(self, environment: ExecutionEnvironment, commands: tuple[str, ...]) -> bool:
         """Whether all of them succeeded; one that fails says that nothing can be checked."""
         for command in commands:
-            found = replace(await self._run(command), setup=True)
+            found = replace(await self._run(environment, command), setup=True)
             if not found.passed:
                 await self._note(found)
                 return False
         return True
 
-    async def run(self, commands: tuple[str, ...]) -> None:
+    async def run(self, environment: ExecutionEnvironment, commands: tuple[str, ...]) -> None:
         for command in commands:
-            await self._note(await self._run(command))
+            await self._note(await self._run(environment, command))
 
-    async def compare(self, setup: tuple[str, ...], base: str, branch: str) -> None:
-        """Those that failed are tried without the work, in the same place: what fails there too is not its doing."""
-        red = [at for at, one in enumerate(self.done) if one.is_ours and not one.setup]
-        if not red or self._left() <= 0:
-            return
-        try:
-            await self.environment.switch(base, branch)
-        except (EnvironmentGone, KeyRefused):
-            raise
-        except SandboxError as error:  # the checks have spoilt the checkout, which is theirs to spoil
-            log.warning("the base cannot be tried", extra={"turn": self.turn.key.workflow_id, "error": str(error)})
-            return
+    @property
+    def may_compare(self) -> bool:
+        """Something has failed that may fail without the work too, and there is time to see."""
+        return bool(self._red()) and self._left() > 0
+
+    def _red(self) -> list[int]:
+        return [at for at, one in enumerate(self.done) if one.is_ours and not one.setup]
+
+    async def compare(self, environment: ExecutionEnvironment, setup: tuple[str, ...]) -> None:
+        """Those that failed are tried where the work is not and never was: what fails there too is not its doing."""
         for command in setup:
-            if not (await self._run(command, "on the base")).passed:
+            if not (await self._run(environment, command, "on the base")).passed:
                 return  # nothing can be said of it
-        for at in red:
-            found = await self._run(self.done[at].command, "on the base")
+        for at in self._red():
+            found = await self._run(environment, self.done[at].command, "on the base")
             self.done[at] = replace(self.done[at], base_exit_code=found.exit_code)
         await self._store()
 
-    async def _run(self, command: str, beside: str = "") -> Check:
+    async def _run(self, environment: ExecutionEnvironment, command: str, beside: str = "") -> Check:
         if self._left() <= 0:
             return Check(command, None, self.where, self.sha)
-        await metering.look(self.services.store, self.turn.key, self.environment.primitives)
+        await metering.look(self.services.store, self.turn.key, environment.primitives)
         printed, began = self._printed(), time.monotonic()
         try:
-            result = await self._result(command, printed)
+            result = await self._result(environment, command, printed)
         except (EnvironmentGone, KeyRefused):
             raise
         except SandboxError as error:  # what the command did to our own script, or to its machine, is its failure
@@ -93,14 +90,14 @@ class Checking:
         await self._keep(f"{command}{f'   ({beside})' if beside else ''}", printed, check)
         return check
 
-    async def _result(self, command: str, printed: Path) -> CheckResult:
+    async def _result(self, environment: ExecutionEnvironment, command: str, printed: Path) -> CheckResult:
         """Once more where there was no answer: that may be the way there, and no failure of the command."""
         try:
-            return await self.environment.verify(command, min(COMMAND_SECONDS, self._left()), printed)
+            return await environment.verify(command, min(COMMAND_SECONDS, self._left()), printed)
         except EnvironmentBusy:
             if self._left() <= 0:
                 raise
-        return await self.environment.verify(command, min(COMMAND_SECONDS, self._left()), printed)
+        return await environment.verify(command, min(COMMAND_SECONDS, self._left()), printed)
 
     async def _keep(self, head: str, printed: Path, check: Check) -> None:
         """That it cannot be kept is no reason to end the turn."""

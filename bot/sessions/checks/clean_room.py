@@ -45,7 +45,12 @@ async def opened(
     try:
         snapshot = await warmth.found(services, turn, (await sessions.session(services.store, turn.key.session)).thread)
         environment = ExecutionEnvironment(await _created(services, turn, snapshot), services.agent)
-        await _brought_in(services, turn, environment, (quarantine, commit), snapshot)
+        try:
+            await _bring_in(services, turn, environment, (quarantine, commit), snapshot)
+        except (EnvironmentGone, EnvironmentBusy, KeyRefused):
+            raise
+        except SandboxError as error:
+            raise NotToBeHad(str(error)) from error
         yield environment
     finally:
         await leave(services, turn)
@@ -73,7 +78,8 @@ async def _end_left(services: Services, turn: Turn) -> None:
 
 async def _created(services: Services, turn: Turn, snapshot: Snapshot | None) -> EnvironmentPrimitives:
     spec = await environments.spec_of(services, turn)
-    spec = replace(spec, labels={**spec.labels, "purpose": rows.Purpose.CHECKS.value})
+    # Before sessions that are only to begin: this one is nearly done, and then gives back two places.
+    spec = replace(spec, labels={**spec.labels, "purpose": rows.Purpose.CHECKS.value}, ahead=True)
     async with services.environment_locks.of(turn.key.session):
         row = await rows.take_for_checks(services.store, turn.key)
     try:
@@ -86,21 +92,6 @@ async def _created(services: Services, turn: Turn, snapshot: Snapshot | None) ->
     await services.ways.open(row.id, None if spec.egress is None else frozenset(spec.egress))
     await metering.look(services.store, turn.key, primitives)
     return primitives
-
-
-async def _brought_in(
-    services: Services,
-    turn: Turn,
-    environment: ExecutionEnvironment,
-    source: tuple[Quarantine, str],
-    snapshot: Snapshot | None,
-) -> None:
-    try:
-        await _bring_in(services, turn, environment, source, snapshot)
-    except (EnvironmentGone, EnvironmentBusy, KeyRefused):
-        raise
-    except SandboxError as error:
-        raise NotToBeHad(str(error)) from error
 
 
 async def _bring_in(

@@ -48,6 +48,8 @@ async def back(services: Services, turn: Turn, checks: Sequence[Check]) -> To | 
 
 async def _may(services: Services, turn: Turn) -> bool:
     """Once, and only with enough of its money and time left that it can come to an end."""
+    if turn.work_started_at is None:  # git alone has merged: there is no agent that it could go back to
+        return False
     if turn.mending is not None or turn.stop_requested or turn.outcome is not None:
         return False
     if losses.seconds_used(turn) >= wrapping_up.SHARE * turn.timeout_seconds:

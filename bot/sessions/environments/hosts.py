@@ -9,7 +9,7 @@ from bot.sessions.services import Services
 from bot.store import approvals
 from bot.store.approvals import Kind, Question, Scope, Standing
 from bot.store.sessions import Turn
-from bot.words import replies
+from bot.words import on_approvals
 
 MOST = 10
 PORT = 443
@@ -25,7 +25,7 @@ async def ask(services: Services, turn: Turn) -> None:
     if turn.kind not in WORK or not wanted or repo_config.load(turn.config).permission != "ask":
         return
     hosts = wanted[:MOST]
-    matter = {"tool": "network", "hosts": hosts, "shown": replies.hosts_asked(hosts), "call": REQUEST}
+    matter = {"tool": "network", "hosts": hosts, "shown": on_approvals.hosts_asked(hosts), "call": REQUEST}
     question = Question(turn.key, Kind.TOOL, matter, services.clock(), REQUEST)
     await approvals.expire(services.store, (await approvals.ask(services.store, question)).id)
 

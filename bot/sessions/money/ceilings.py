@@ -18,7 +18,7 @@ from bot.settings import Limits
 from bot.store import choices, spend
 from bot.store.base import Store
 from bot.store.spend import Cost, Payer, Payers, Window
-from bot.words import replies
+from bot.words import on_money
 
 WHOSE = {Payer.INSTALLATION: "this installation", Payer.REPO: "this repository", Payer.USER: "you"}
 
@@ -43,7 +43,7 @@ class Ceiling:
 
     def sentence(self) -> str:
         """To the person who asked, when it is reached."""
-        say = replies.day_budget_reached if self.period is Period.DAY else replies.month_budget_reached
+        say = on_money.day_budget_reached if self.period is Period.DAY else on_money.month_budget_reached
         return say(self.usd, WHOSE[self.payer])
 
 

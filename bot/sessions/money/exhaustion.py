@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot import funds
-from bot.funds import Funds, Terms
+from bot.funds import BUDGET, CEILING, Funds, Terms
 from bot.models import RepoId, SessionId
 from bot.sessions.money import budget, ceilings
 from bot.sessions.money.budget import Decision, Ledger
@@ -15,10 +15,6 @@ from bot.store import budgets, spend
 from bot.store.sessions import Turn
 from bot.store.spend import Payers
 from bot.words import endings
-
-BUDGET = "budget_exhausted"
-CEILING = "ceiling_exhausted"
-"""More budget for the session would not help."""
 
 
 @dataclass(frozen=True)

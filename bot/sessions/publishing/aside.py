@@ -24,7 +24,7 @@ async def publish(work: Work, onto: str, words: str) -> Move:
     await sessions.update_turn(services.store, turn.key, branch=name)
     sha = await landing.land(replace(work, turn=replace(turn, tip_sha=None)), name)
     await sessions.update_turn(services.store, turn.key, commit_sha=sha)
-    move = await opening.open_pull(replace(work, turn=replace(turn, base=onto)), name)
+    move = await opening.open_pull(replace(work, turn=replace(turn, base=onto), landed=sha), name)
     if not isinstance(move, End):
         return move
     # The session stays with the pull request that it is about.

@@ -18,17 +18,20 @@ async def commit(services: Services, turn: Turn, quarantine: Quarantine, tree: s
     assert turn.base_sha is not None
     # What the host joined is never pushed: the merge takes its place, with its two parents.
     parents = [turn.base_sha] if turn.merged_sha is None else await quarantine.parents(turn.base_sha)
-    return await _made(services, turn, quarantine, tree, parents)
+    return await made(services, turn, quarantine, tree, parents, _message(turn))
 
 
 async def on_top(work: Work, tree: str, parent: str) -> str:
     """The same on another commit than it was made for."""
-    return await _made(work.services, work.turn, work.quarantine, tree, [parent])
+    return await made(work.services, work.turn, work.quarantine, tree, [parent], _message(work.turn))
 
 
-async def _made(services: Services, turn: Turn, quarantine: Quarantine, tree: str, parents: Sequence[str]) -> str:
+async def made(
+    services: Services, turn: Turn, quarantine: Quarantine, tree: str, parents: Sequence[str], words: str
+) -> str:
+    """By the App, dated by its turn."""
     bot = await services.github.identity()
-    message = services.outbound.text(TextKind.COMMIT, _message(turn))
+    message = services.outbound.text(TextKind.COMMIT, words)
     author = Author(bot.bot_login, bot.bot_email)
     return await quarantine.commit(tree, parents, message, author, int(turn.created_at))
 

@@ -15,7 +15,7 @@ from bot.sessions.publishing import handing_over, judging, saving
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import remote_access
 from bot.store import sessions
-from bot.words import endings, on_forks
+from bot.words import endings, on_forks, quoting
 
 
 async def publish(work: Work, tree: str) -> Move:
@@ -52,7 +52,7 @@ async def _pushed(work: Work, pull: Pull) -> tuple[Move | None, str]:
         return None, on_forks.moved(turn.base_sha or "", raced.actual) if raced.actual else ""
     except (PushRefused, GitHubRefused) as error:
         words = error.words if isinstance(error, PushRefused) else error.message
-        return None, on_forks.push_refused(endings.fenced(services.outbound.text(TextKind.COMMENT, words)))
+        return None, on_forks.push_refused(quoting.fenced(services.outbound.text(TextKind.COMMENT, words)))
     return End(Outcome.PUSHED, on_forks.pushed(turn.fork, work.commit), {"commit_sha": work.commit}), ""
 
 

@@ -21,7 +21,7 @@ from bot.sessions.services import Services
 from bot.store import approvals
 from bot.store.approvals import Kind, Question
 from bot.suggestions import Suggested
-from bot.words import on_forks, on_reviews
+from bot.words import on_forks, quoting
 from bot.words.on_forks import Patch
 
 log = logging.getLogger(__name__)
@@ -38,21 +38,18 @@ async def hand_over(work: Work, pull: Pull, why: str) -> Move:
     turn = work.turn
     assert turn.base_sha is not None
     file = await _kept(work)
+    made, many, url = 0, 0, ""
     if pull.head_sha != turn.base_sha:
-        why, made, url = on_forks.moved(turn.base_sha, pull.head_sha), 0, ""
-        many = 0
+        why = on_forks.moved(turn.base_sha, pull.head_sha)
     else:
         made, many, url = await _suggest(work, pull)
         await _ask(work)
     await _show(work, pull, file)
     if made:
-        words, outcome = on_forks.suggested(made, many, url), Outcome.REVIEWED
-        words = f"{why.strip()} {words}".strip()
+        outcome, words = Outcome.REVIEWED, f"{why} {on_forks.suggested(made, many, url)}".strip()
     else:
-        words, outcome = on_forks.patched(why or on_forks.cannot_push()), Outcome.ANSWERED
-    end = await saving.keep(work, End(outcome, words))
-    assert isinstance(end, End)
-    return replace(end, columns={**end.columns, "patch": file.name})
+        outcome, words = Outcome.ANSWERED, on_forks.patched(why or on_forks.cannot_push())
+    return End(outcome, words, {"kept": await saving.bundle(work), "patch": file.name})
 
 
 async def _kept(work: Work) -> Path:
@@ -95,7 +92,7 @@ async def _fitting(work: Work, pull: Pull) -> tuple[list[Suggested], int]:
 
 def _comment(services: Services, one: Suggested) -> LineComment | None:
     """None where it would not leave as it is: what was changed on the way would apply as nonsense."""
-    body = on_reviews.fenced(one.text, "suggestion") if one.lines else "```suggestion\n```"
+    body = quoting.code(one.text, "suggestion") if one.lines else "```suggestion\n```"
     if services.outbound.text(TextKind.COMMENT, body) != body:
         return None
     return LineComment(one.path, one.last, one.first if one.first != one.last else None, body)

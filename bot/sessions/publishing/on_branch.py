@@ -28,7 +28,7 @@ async def commit(work: Work, branch: str, purpose: Purpose, facts: Facts) -> str
     thread, commits = work.session.thread, work.services.outbound.commits
     made = await found(work, branch, facts)
     if made is None:
-        new = work.turn.tip_sha is None and await _stands(work, branch) is None
+        new = work.turn.tip_sha is None and await stands(work, branch) is None
         if new:
             await commits.set_branch(thread, purpose, branch, parent, new=True)
         try:
@@ -36,7 +36,7 @@ async def commit(work: Work, branch: str, purpose: Purpose, facts: Facts) -> str
             await commits.commit_on_branch(thread, purpose, branch, parent, message=facts.message, files=files)
         except GitHubRefused:
             if await found(work, branch, facts) is None:
-                if new and await _stands(work, branch) == parent:
+                if new and await stands(work, branch) == parent:
                     await commits.drop(thread, f"refs/heads/{branch}")
                 raise
         made = await found(work, branch, facts)
@@ -47,15 +47,15 @@ async def commit(work: Work, branch: str, purpose: Purpose, facts: Facts) -> str
 
 async def found(work: Work, branch: str, facts: Facts) -> MadeCommit | None:
     """What an earlier try has made: our content, right on top of where the branch was."""
-    stands = await _stands(work, branch)
-    if stands is None or (stands,) == facts.parents:
+    tip = await stands(work, branch)
+    if tip is None or (tip,) == facts.parents:
         return None
     reads = work.services.github.installation(work.session.installation_id)
-    made = await reads.made_commit(work.session.thread.repo, stands)
+    made = await reads.made_commit(work.session.thread.repo, tip)
     return made if made.tree == facts.tree and made.parents == facts.parents else None
 
 
-async def _stands(work: Work, branch: str) -> str | None:
+async def stands(work: Work, branch: str) -> str | None:
     reads = work.services.github.installation(work.session.installation_id)
     return await reads.branch_sha(work.session.thread.repo, branch)
 

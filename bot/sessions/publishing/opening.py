@@ -13,7 +13,7 @@ from bot.sessions.moves import End, Move
 from bot.sessions.publishing import dressing
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import remote_access
-from bot.store import gateway
+from bot.store import spend
 from bot.words import endings
 
 
@@ -31,9 +31,9 @@ async def open_pull(work: Work, branch: str) -> Move:
         )
     except GitHubRefused as error:
         words = services.outbound.text(TextKind.TITLE, error.message)
-        return End(Outcome.PUSHED, endings.pull_not_opened(branch, words))
+        return End(Outcome.PUSHED, endings.pull_not_opened(branch, words), work.columns)
     told = await dressing.dress(work, pull.number)
-    return End(Outcome.PULL_REQUEST, told, session={"pull_number": pull.number, "pull_url": pull.url})
+    return End(Outcome.PULL_REQUEST, told, work.columns, {"pull_number": pull.number, "pull_url": pull.url})
 
 
 async def _pull_body(work: Work) -> str:
@@ -44,9 +44,9 @@ async def _pull_body(work: Work) -> str:
         turn,
         number=turn.number,
         files=turn.files_changed or (),
-        verified=turn.verified or (),
+        verified=work.checks,
         seconds=services.clock() - turn.created_at,
-        cost=await gateway.turn_cost(services.store, turn.key),
+        cost=await spend.turn_cost(services.store, turn.key),
         extras=Extras(work.report, template, closes),
         inert=neutralise.inert,
         block=neutralise.block,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bot import repo_config
 from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused, Refusal
@@ -26,9 +28,12 @@ from bot.words import endings, on_pulls
 
 async def publish(work: Work) -> Move:
     pull = await standing.of(work)
-    if (why := await standing.in_the_way(work, pull)) is not None:
-        return await saving.rescue(work, End(Outcome.REFUSED, why))
     try:
+        if pull is not None and pull.state != "open" and (sha := await replaying.arrived(work, pull)) is not None:
+            done = replace(work, landed=sha)
+            return End(Outcome.PUSHED, on_pulls.ended_since(pull.number, pull.merged), done.columns)
+        if (why := standing.in_the_way(work, pull)) is not None:
+            return await saving.rescue(work, End(Outcome.REFUSED, why))
         return await _published(work, _together(joining.told(work.turn), standing.beside_it(work, pull)))
     except PushRefused as error:
         return await refusals.settled(work, error)
@@ -54,10 +59,11 @@ async def _published(work: Work, words: str) -> Move:
 
 async def _pushed(work: Work, branch: str, sha: str, words: str) -> Move:
     await sessions.update_turn(work.services.store, work.turn.key, commit_sha=sha)
+    work = replace(work, landed=sha)
     if work.session.pull_number is None:
         return await opening.open_pull(work, branch)
     await dressing.make_ready(work)
-    return End(Outcome.PUSHED, words)
+    return End(Outcome.PUSHED, words, work.columns)
 
 
 async def _push(work: Work, branch: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from bot import repo_config
 from bot.git.errors import RefMissing
 from bot.github.types import Purpose
 from bot.models import Outcome, Step, TurnKey
-from bot.sessions import keeping, openness
+from bot.sessions import configuring, keeping, openness
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publishing import judging, pushing, saving
 from bot.sessions.publishing.work import Work
@@ -34,9 +34,7 @@ async def prepare(services: Services, turn: Turn) -> Move:
     held = await sessions.turn(services.store, approval.key)
     done_by = await sessions.turn(services.store, TurnKey(session.id, approval.matter["done_by"]))
     assert held.base_sha is not None
-    repo = session.thread.repo
-    raw = await services.github.installation(session.installation_id).file(repo, repo_config.PATH, repo.default_branch)
-    config = repo_config.parse(raw)
+    config = await configuring.read(services, session)
     access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
     try:
         await services.cache.fetch(session.repo_id, access, held.base_sha)
@@ -67,8 +65,6 @@ async def _is_open(services: Services, session: Session) -> bool:
 
 async def release(services: Services, turn: Turn, session: Session) -> Move:
     """Safe to repeat: the same commit at the branch is the same push."""
-    if turn.outcome is not None:
-        return End(turn.outcome, turn.detail or "")
     approval = await _approval(services, turn)
     held = await sessions.turn(services.store, approval.key)
     done_by = await sessions.turn(services.store, TurnKey(session.id, approval.matter["done_by"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.git.errors import RefMissing
-from bot.github.types import Purpose
+from bot.github.types import Pull, Purpose
 from bot.sessions.publishing import committing, landing
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import remote_access
@@ -17,13 +17,24 @@ DEEPER = 2000
 
 async def head(work: Work, branch: str) -> str | None:
     """Where the branch stands now, with enough of its history to tell; None when it is gone."""
+    return await _fetched(work, f"refs/heads/{branch}")
+
+
+async def arrived(work: Work, pull: Pull) -> str | None:
+    """The commit by which the pull request, open or not, has the work already; its branch may be gone."""
+    at = await _fetched(work, f"refs/pull/{pull.number}/head")
+    found = await landed(work, at) if at is not None else None
+    return found[1] if found is not None else None
+
+
+async def _fetched(work: Work, ref: str) -> str | None:
     services, session = work.services, work.session
     access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
     try:
-        found = await services.cache.fetch(session.repo_id, access, f"refs/heads/{branch}")
+        found = await services.cache.fetch(session.repo_id, access, ref)
         await work.quarantine.look_again()
         if not await _continues(work, found):
-            found = await services.cache.fetch(session.repo_id, access, f"refs/heads/{branch}", depth=DEEPER)
+            found = await services.cache.fetch(session.repo_id, access, ref, depth=DEEPER)
             await work.quarantine.look_again()
     except RefMissing:
         return None

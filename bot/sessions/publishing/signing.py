@@ -26,26 +26,30 @@ class NotSigned(PushRefused):
 
 async def land(work: Work, branch: str, purpose: Purpose) -> str:
     """The commit at which the branch then stands. PushRefused also where GitHub does not sign: never ours instead."""
-    temporary = f"refs/forgehand/signing/{work.turn.key.session}-{work.turn.key.n}"
     try:
         known = await signed.of(work.services.store, work.session.id, work.commit)
-        if known is None or await _stands(work, branch) != known:
-            known = await _moved(work, branch, purpose, temporary)
+        if known is None or await on_branch.stands(work, branch) != known:
+            known = await _moved(work, branch, purpose)
     except (PushRefused, PushRaced):
-        await _drop(work, temporary)
+        await _drop(work)
         raise
-    await _drop(work, temporary)
+    await _drop(work)
     return known
 
 
-async def _moved(work: Work, branch: str, purpose: Purpose, temporary: str) -> str:
+def _temporary(work: Work) -> str:
+    """Carries our commit to GitHub, and is there for as long as this is under way."""
+    return f"refs/forgehand/signing/{work.turn.key.session}-{work.turn.key.n}"
+
+
+async def _moved(work: Work, branch: str, purpose: Purpose) -> str:
     expected, facts = work.turn.tip_sha, await work.quarantine.facts(work.commit)
-    if (actual := await _stands(work, branch)) != expected:
+    if (actual := await on_branch.stands(work, branch)) != expected:
         return await _begun(work, branch, purpose, facts, actual)
     access = await remote_access(work.services, work.session.thread, purpose)
     if expected is None:
         await work.quarantine.require_free(access, branch)
-    await work.quarantine.push(access, work.commit, temporary, expect=None)
+    await work.quarantine.push(access, work.commit, _temporary(work), expect=None)
     try:
         sha = await _signed(work, purpose)
     except NotSigned:
@@ -60,6 +64,8 @@ async def _moved(work: Work, branch: str, purpose: Purpose, temporary: str) -> s
 async def _begun(work: Work, branch: str, purpose: Purpose, facts: Facts, actual: str | None) -> str:
     """The branch stands elsewhere: by an earlier try of the way that commits on it directly, or by somebody else."""
     half = work.turn.tip_sha is None and (actual,) == facts.parents
+    if half and not await _is_under_way(work, purpose):  # it is somebody else's, made at the same place
+        raise PushRaced(branch, actual)
     if not half and await on_branch.found(work, branch, facts) is None:
         raise PushRaced(branch, actual)
     made = await on_branch.commit(work, branch, purpose, facts)
@@ -69,20 +75,20 @@ async def _begun(work: Work, branch: str, purpose: Purpose, facts: Facts, actual
     return made
 
 
+async def _is_under_way(work: Work, purpose: Purpose) -> bool:
+    access = await remote_access(work.services, work.session.thread, purpose)
+    return await work.quarantine.remote_sha(access, _temporary(work)) == work.commit
+
+
 async def _set(work: Work, branch: str, sha: str, purpose: Purpose) -> None:
     expected = work.turn.tip_sha
     try:
         await work.services.outbound.commits.set_branch(work.session.thread, purpose, branch, sha, new=expected is None)
     except GitHubRefused as refused:
-        if (actual := await _stands(work, branch)) not in (sha, expected):
+        if (actual := await on_branch.stands(work, branch)) not in (sha, expected):
             raise PushRaced(branch, actual) from None
         if actual != sha:
             raise remote.refusal(refused.message, "") from None
-
-
-async def _stands(work: Work, branch: str) -> str | None:
-    reads = work.services.github.installation(work.session.installation_id)
-    return await reads.branch_sha(work.session.thread.repo, branch)
 
 
 async def _signed(work: Work, purpose: Purpose) -> str:
@@ -121,8 +127,8 @@ async def _made(work: Work, purpose: Purpose, facts: Facts, parents: Sequence[st
     return made
 
 
-async def _drop(work: Work, ref: str) -> None:
+async def _drop(work: Work) -> None:
     try:
-        await work.services.outbound.commits.drop(work.session.thread, ref)
+        await work.services.outbound.commits.drop(work.session.thread, _temporary(work))
     except GitHubRefused:  # it is no branch, and does no harm where it is
         return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bot.errors import NotFound
 from bot.github.types import Pull
-from bot.sessions.publishing import landing
 from bot.sessions.publishing.work import Work
 from bot.words import on_pulls
 
@@ -21,11 +20,11 @@ async def of(work: Work) -> Pull | None:
         return None
 
 
-async def in_the_way(work: Work, pull: Pull | None) -> str | None:
+def in_the_way(work: Work, pull: Pull | None) -> str | None:
     """Why the work has no place there any more, or None."""
     if pull is None:
         return None
-    if pull.state != "open" and pull.head_sha not in await landing.names(work):  # else it was pushed by an earlier try
+    if pull.state != "open":
         return on_pulls.closed_before_push(pull.number, pull.merged)
     if work.turn.merged_sha is not None and pull.base_branch != work.turn.base:
         return on_pulls.merged_the_wrong_base(pull.number, work.turn.base or "", pull.base_branch)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from bot import publications
 from bot.errors import GitHubRefused
-from bot.git.commits import Author
-from bot.git.errors import PushRaced, PushRefused, Refusal
+from bot.git.errors import PushRaced, PushRefused, RefMissing, Refusal
 from bot.git.quarantine import Quarantine
+from bot.github.types import Purpose
 from bot.models import Outcome, TurnKey
 from bot.outbound import TextKind
 from bot.sessions.moves import End, Move
-from bot.sessions.publishing import holding, judging, landing, refusals, replaying, saving
+from bot.sessions.publishing import committing, holding, judging, landing, refusals, replaying, saving
 from bot.sessions.publishing.work import Work
+from bot.sessions.remote import remote_access
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Session, Turn
@@ -24,20 +25,33 @@ async def take_back(services: Services, turn: Turn, session: Session) -> Move:
     undone = await sessions.turn(services.store, TurnKey(turn.key.session, turn.undoes))
     assert undone.commit_sha is not None
     async with services.cache.quarantine(session.repo_id) as quarantine:
+        if not await _is_there(services, session, quarantine, turn.tip_sha, undone.commit_sha):
+            return End(Outcome.REFUSED, endings.no_longer_on(session.branch, undone.n))
         before = await _before(services, session, quarantine, undone.commit_sha)
         tree = await quarantine.reverted(undone.commit_sha, before, turn.tip_sha) if before else None
         if tree is None:
             return End(Outcome.REFUSED, endings.does_not_revert(session.branch, undone.n))
-        bot = await services.github.identity()
-        message = services.outbound.text(
-            TextKind.COMMIT, publications.undo_message(turn, undone.key, undone.commit_sha)
-        )
-        author = Author(bot.bot_login, bot.bot_email)
-        commit = await quarantine.commit(tree, [turn.tip_sha], message, author, int(turn.created_at))
+        words = publications.undo_message(turn, undone.key, undone.commit_sha)
+        commit = await committing.made(services, turn, quarantine, tree, [turn.tip_sha], words)
         work = Work(services, turn, session, quarantine, commit)
         if (forbidden := await judging.not_allowed(work)) is not None:
             return End(Outcome.REFUSED, forbidden)
+        if paths := (await judging.judge(work, tree)).allowable:
+            return await holding.workflows(work, paths)
         return await _push_back(work, session.branch, endings.taken_back(undone.n, undone.commit_sha))
+
+
+async def _is_there(services: Services, session: Session, quarantine: Quarantine, tip: str, commit: str) -> bool:
+    """Still part of the branch, also below what was fetched of it."""
+    if await quarantine.continues(tip, commit):
+        return True
+    access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
+    try:
+        await services.cache.fetch(session.repo_id, access, f"refs/heads/{session.branch}", depth=replaying.DEEPER)
+    except RefMissing:
+        return False
+    await quarantine.look_again()
+    return await quarantine.continues(tip, commit)
 
 
 async def _before(services: Services, session: Session, quarantine: Quarantine, commit: str) -> str | None:
@@ -56,7 +70,9 @@ async def _push_back(work: Work, branch: str, words: str) -> Move:
         sha = await landing.land(work, branch)
     except PushRaced:
         at = await replaying.head(work, branch)
-        found = await replaying.landed(work, at) if at is not None else None
+        if at is None:
+            return End(Outcome.REFUSED, endings.branch_gone(branch))
+        found = await replaying.landed(work, at)
         if found is None:
             return End(Outcome.REFUSED, endings.branch_moved(branch))
         sha = found[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from bot import verification
 from bot.git.quarantine import Quarantine
@@ -21,6 +22,8 @@ class Work:
     """What the pull request should tell of the change."""
     done_by: Turn | None = None
     """The earlier turn whose agent did it, where this one only lets it go."""
+    landed: str | None = None
+    """The commit at which people see it, once it is pushed: ours, or what GitHub has made and signed of it."""
 
     @property
     def done(self) -> Turn:
@@ -31,6 +34,16 @@ class Work:
     def is_verified(self) -> bool:
         """All checks have passed on this very commit."""
         return verification.all_passed(self.done.verified, self.commit)
+
+    @property
+    def checks(self) -> list[dict[str, Any]]:
+        """What they gave, under the name by which people see the commit: the content is the same."""
+        return verification.renamed(self.done.verified or (), self.commit, self.landed or self.commit)
+
+    @property
+    def columns(self) -> dict[str, object]:
+        """What its turn knows once it has landed."""
+        return {"commit_sha": self.landed, **({"verified": self.checks} if self.turn.verified else {})}
 
     @property
     def let_go(self) -> bool:

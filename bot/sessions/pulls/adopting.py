@@ -14,15 +14,15 @@ from bot.git.errors import PushRaced, PushRefused, RefMissing
 from bot.github.types import Purpose
 from bot.models import Outcome, Step, TurnKey
 from bot.outbound import TextKind
-from bot.sessions import keeping
+from bot.sessions import configuring, keeping
 from bot.sessions.moves import End, Move, To
-from bot.sessions.publishing import committing, judging, landing, opening
+from bot.sessions.publishing import committing, judging, landing, opening, refusals, replaying
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import remote_access
 from bot.sessions.services import Services
 from bot.store import approvals, sessions
 from bot.store.sessions import Session, Turn
-from bot.words import endings, on_forks
+from bot.words import endings, on_forks, on_pushes
 
 
 async def prepare(services: Services, turn: Turn) -> Move:
@@ -31,23 +31,21 @@ async def prepare(services: Services, turn: Turn) -> Move:
     if worked is None or not await asyncio.to_thread(keeping.path(services, worked).is_file):
         return End(Outcome.REFUSED, on_forks.gone(services.settings.command))
     session = await sessions.session(services.store, turn.key.session)
-    reads = services.github.installation(session.installation_id)
-    raw = await reads.file(session.thread.repo, repo_config.PATH, session.default_branch)
-    config = repo_config.dump(repo_config.parse(raw))
+    config = repo_config.dump(await configuring.read(services, session))
     return To(Step.PUBLISH, {"base": worked.base, "base_sha": worked.base_sha, "config": config})
 
 
 async def publish(services: Services, turn: Turn, session: Session) -> Move:
     worked = await _worked(services, turn)
     assert worked is not None and worked.base_sha is not None
-    if turn.outcome is not None:
-        return End(turn.outcome, turn.detail or "")
-    if (moved := await _moved(services, worked, session)) is not None:
-        return End(Outcome.REFUSED, moved)
     async with services.cache.quarantine(session.repo_id) as quarantine:
         tree = await quarantine.admit(keeping.path(services, worked), base=worked.base_sha)
         commit = await committing.commit(services, worked, quarantine, tree)
         work = Work(services, turn, session, quarantine, commit)
+        if (there := await _there(work)) is not None:
+            return await _opened(work, worked, *there)
+        if (moved := await _moved(services, worked, session)) is not None:
+            return End(Outcome.REFUSED, moved)
         if (held := await _held(work, tree) or await judging.not_allowed(work)) is not None:
             return End(Outcome.REFUSED, held)
         return await _pushed(work, worked)
@@ -88,29 +86,49 @@ async def _held(work: Work, tree: str) -> str | None:
     return (await judging.judge(replace(work, turn=replace(turn, base_sha=parted)), tree)).held
 
 
+async def _there(work: Work) -> tuple[str, str] | None:
+    """By which branch and commit an earlier try has pushed it: what the fork holds since then takes nothing back."""
+    for name in _names(work):
+        at = await replaying.head(work, name)
+        found = await replaying.landed(work, at) if at is not None else None
+        if found is not None:
+            return name, found[1]
+    return None
+
+
+def _names(work: Work) -> tuple[str, str]:
+    """The second for where the first is taken, by earlier work perhaps."""
+    branch = repo_config.load(work.turn.config).branch_name(work.turn.number, work.turn.key.session)
+    return branch, f"{branch}-{work.turn.n}"
+
+
 async def _pushed(work: Work, worked: Turn) -> Move:
-    services, turn, session = work.services, work.turn, work.session
-    branch = repo_config.load(turn.config).branch_name(turn.number, turn.key.session)
     try:
-        name, sha = await _push(work, branch)
+        branch, sha = await _push(work)
     except PushRaced as raced:
         return End(Outcome.REFUSED, endings.branch_moved(raced.branch))
     except PushRefused as error:
-        return End(Outcome.REFUSED, endings.push_refused(services.outbound.text(TextKind.COMMENT, error.words)))
+        words = work.services.outbound.text(TextKind.COMMENT, error.words)
+        return End(Outcome.REFUSED, on_pushes.refused(words, error.kind))
     except GitHubRefused as error:
-        return End(Outcome.REFUSED, endings.push_refused(services.outbound.text(TextKind.COMMENT, error.message)))
-    await sessions.update_session(services.store, turn.key.session, branch=name)
-    await sessions.update_turn(services.store, turn.key, commit_sha=sha)
+        return End(Outcome.REFUSED, await refusals.told(work, error))
+    return await _opened(work, worked, branch, sha)
+
+
+async def _opened(work: Work, worked: Turn, branch: str, sha: str) -> Move:
+    services, key = work.services, work.turn.key
+    await sessions.update_session(services.store, key.session, branch=branch)
+    await sessions.update_turn(services.store, key, commit_sha=sha)
     assert worked.base_sha is not None
     words = on_forks.adopted(worked.base_sha, worked.fork)
-    move = await opening.open_pull(Work(services, worked, session, work.quarantine, work.commit), name)
+    move = await opening.open_pull(replace(work, turn=worked, landed=sha), branch)
     return replace(move, detail="\n\n".join(filter(None, (words, move.detail)))) if isinstance(move, End) else move
 
 
-async def _push(work: Work, branch: str) -> tuple[str, str]:
+async def _push(work: Work) -> tuple[str, str]:
     """Where it lies now, under which name and which commit."""
+    branch, another = _names(work)
     try:
         return branch, await landing.land(work, branch)
-    except PushRaced:  # the name is taken, by earlier work perhaps
-        another = f"{branch}-{work.turn.n}"
+    except PushRaced:
         return another, await landing.land(work, another)

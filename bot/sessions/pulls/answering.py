@@ -15,7 +15,7 @@ from bot.outbound import neutralise
 from bot.sessions.services import Services
 from bot.store import messages, sessions
 from bot.store.sessions import Session, Turn
-from bot.words import replies
+from bot.words import outcomes
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ def _words(turn: Turn, answer: Answer | None, *, alone: bool) -> str:
 
 async def _reply(services: Services, turn: Turn, thread: Thread, spot: Spot, words: str) -> None:
     marker = f"<!-- forgehand:done={turn.key.session}-{turn.key.n}-{spot.comment_id} -->"
-    body = f"{marker}\n{replies.ended_in_diff(turn.outcome or Outcome.FAILED, turn.commit_sha)}\n\n{words}".rstrip()
+    body = f"{marker}\n{outcomes.ended_in_diff(turn.outcome or Outcome.FAILED, turn.commit_sha)}\n\n{words}".rstrip()
     try:
         await services.outbound.reply(thread, spot.comment_id, body, marker)
     except GitHubRefused:

@@ -8,6 +8,7 @@ from bot import repo_config
 from bot.git.errors import RefMissing
 from bot.github.types import Purpose
 from bot.models import Outcome, Step
+from bot.sessions import configuring
 from bot.sessions.moves import End, Move, To
 from bot.sessions.remote import remote_access
 from bot.sessions.services import Services
@@ -32,12 +33,13 @@ async def prepare(services: Services, turn: Turn) -> Move:
     access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
     try:
         tip = await services.cache.fetch(session.repo_id, access, f"refs/heads/{session.branch}")
-        await services.cache.fetch(session.repo_id, access, undone.commit_sha)
     except RefMissing:
         return End(Outcome.REFUSED, endings.branch_gone(session.branch))
-    reads = services.github.installation(session.installation_id)
-    raw = await reads.file(session.thread.repo, repo_config.PATH, session.default_branch)
-    config = repo_config.dump(repo_config.parse(raw))
+    try:
+        await services.cache.fetch(session.repo_id, access, undone.commit_sha)
+    except RefMissing:
+        return End(Outcome.REFUSED, endings.no_longer_on(session.branch, undone.n))
+    config = repo_config.dump(await configuring.read(services, session))
     columns = {"base": session.branch, "base_sha": tip, "tip_sha": tip, "undoes": undone.n, "config": config}
     return To(Step.PUBLISH, columns)
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from bot import diffs, discussions, events, prompt, rules
+from bot import diffs, discussions, prompt, rules
+from bot.events.remarks import standing
 from bot.git.comparison import Comparison
 from bot.github import reviews
 from bot.github.client import Installation
@@ -148,7 +149,7 @@ async def _conversation(services: Services, turn: Turn, thread: Thread) -> _Conv
         trusted=await trust.of(issue),
         body=issue.body,
         at=issue.created_at,
-        changed_since=turn.thread_sha256 not in (None, events.standing(issue.title, issue.body)),
+        changed_since=turn.thread_sha256 not in (None, standing(issue.title, issue.body)),
     )
     asking = (one for one in comments if one.id == turn.source_comment and one.updated_at == one.created_at)
     return _Conversation(issue, opening, tuple(remarks), next(asking, None), tuple(spots))

@@ -60,6 +60,7 @@ async def _gather(services: Services, turn: Turn, sha: str, attempt: Attempt | N
     if not standing.red:
         return None
     missing = [*(attempt.notes if attempt else ()), *on_ci.left_alone([one.name for one in standing.inherited])]
+    missing += [on_ci.STATUSES_NOT_ALLOWED] if standing.without_statuses else []
     taken, rest = standing.red[:MOST_CHECKS], standing.red[MOST_CHECKS:]
     missing += on_ci.not_looked_at([one.name for one in rest])
     reader = _Reader(services, at, thread, missing)
@@ -79,8 +80,8 @@ class _Reader:
     missing: list[str]
 
     async def jobs(self, sha: str, red: Sequence[Result]) -> Mapping[int, Job]:
-        """Those of Actions, by the number of their check."""
-        suites, wanted = {one.suite for one in red}, {one.id for one in red}
+        """Those of Actions, by the number of their check. A status has neither a suite nor a number."""
+        suites, wanted = {one.suite for one in red if one.suite}, {one.id for one in red if one.id}
         try:
             runs = await checks.workflow_runs(self.at, self.thread.repo, sha)
             found = await checks.jobs(self.at, self.thread.repo, [one for one in runs if one.suite in suites])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from bot.git import names
 from bot.git.errors import BundleRefused
 from bot.models import Outcome, Step
 from bot.sessions import environments, keeping
@@ -40,13 +41,16 @@ async def _collect(services: Services, turn: Turn, environment: ExecutionEnviron
     if turn.kind in READ_ONLY:
         return _nothing_to_push(turn)
     collected = await environment.collect(turn.key.n, turn.base_sha)
-    if not collected.changed:
-        keeping.collected(services, turn).unlink(missing_ok=True)  # of an earlier run that this one has undone
-        return _unchanged(turn)
+    left_out = {"left_out": [(path, names.alias_fault(path) or endings.UNREADABLE) for path in collected.left_out]}
     bundle = keeping.collected(services, turn)
-    bundle.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    await environment.fetch_bundle(collected, bundle, BUNDLE_BYTES)
-    return await admit(services, turn, bundle)
+    if collected.changed:
+        bundle.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        await environment.fetch_bundle(collected, bundle, BUNDLE_BYTES)
+        move = await admit(services, turn, bundle)
+    else:
+        bundle.unlink(missing_ok=True)  # of an earlier run that this one has undone
+        move = _unchanged(turn)
+    return replace(move, columns={**move.columns, **left_out})
 
 
 async def admit(services: Services, turn: Turn, bundle: Path) -> Move:

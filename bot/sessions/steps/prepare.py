@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
-from bot import account_settings, repo_config
+from bot import prompt, repo_config
 from bot.errors import UserError
 from bot.github.types import Pull
 from bot.models import Outcome, Step, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions import openness, pinning, reading
+from bot.sessions import configuring, openness, pinning, reading
 from bot.sessions.money import exhaustion
 from bot.sessions.moves import End, Move, To
 from bot.sessions.pinning import Start
@@ -19,7 +19,7 @@ from bot.sessions.reading import evidence, rereading, shelf, trust
 from bot.sessions.reading.evidence import Evidence
 from bot.sessions.rights import WORK
 from bot.sessions.services import Services
-from bot.store import checks, choices, sessions
+from bot.store import checks, sessions
 from bot.store.sessions import Session, Turn
 from bot.words import endings
 
@@ -35,11 +35,7 @@ async def run(services: Services, turn: Turn) -> Move:
     await openness.check(services, turn, session)
     if not await _may_begin(services, turn, session):
         return End(Outcome.REFUSED, endings.may_not_begin(turn.requester))
-    reads = services.github.installation(session.installation_id)
-    repo = session.thread.repo
-    raw = await reads.file(repo, repo_config.PATH, repo.default_branch)
-    own = await choices.of(services.store, turn.installation_id)
-    config = account_settings.config_without_file(own) if raw is None else repo_config.parse(raw)
+    config = await configuring.read(services, session)
     repo_config.keep_from(config, services.settings.own_hosts())
     await sessions.update_session(services.store, turn.key.session, budget_usd=config.budget)
     if spent := await exhaustion.before_the_start(services, turn):
@@ -101,8 +97,9 @@ async def _resolve(services: Services, turn: Turn, config: RepoConfig, base: str
     }
     at = replace(start, sha=joined.commit)
     if not joined.conflicts:
-        return To(Step.PUBLISH, {**_pinned(config, base, at), **merge})
+        return To(Step.VERIFY, {**_pinned(config, base, at), **merge})
     beside = await resolving.both_sides(services, turn, base, start, joined)
+    turn = replace(turn, kind=_kind(turn, config), prompt=turn.prompt or prompt.RESOLVE)
     ready = await _ready(services, turn, config, (base, at), beside)
     return replace(ready, columns={**ready.columns, **merge})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from bot import repo_config, verification
+from bot.git.quarantine import Quarantine
 from bot.models import Step
 from bot.sessions import environments
 from bot.sessions.checks import clean_room, mending
@@ -16,7 +17,7 @@ from bot.sessions.rights import READ_ONLY
 from bot.sessions.services import Services
 from bot.store.sessions import Turn
 from bot.verification import Check, Where
-from sandbox.errors import EnvironmentGone
+from sandbox.errors import EnvironmentGone, KeyRefused, SandboxError
 
 log = logging.getLogger(__name__)
 
@@ -43,27 +44,46 @@ async def _checked(services: Services, turn: Turn) -> list[Check]:
         except NotToBeHad as error:
             log.warning("no fresh environment", extra={"turn": turn.key.workflow_id, "error": str(error)})
             break
-    return await _where_the_agent_was(services, turn)
+    try:
+        return await _where_the_agent_was(services, turn)
+    except EnvironmentGone as error:  # the work is at home, and is no worse for that
+        log.warning("no environment is left for checks", extra={"turn": turn.key.workflow_id, "error": str(error)})
+        return verification.not_run(repo_config.load(turn.config).checks, verification.NO_PLACE)
 
 
 async def _where_no_agent_was(services: Services, turn: Turn) -> list[Check]:
     config = repo_config.load(turn.config)
-    assert turn.base_sha is not None and turn.base is not None
     async with services.cache.quarantine(turn.repo_id) as quarantine:
         tree = await joining.tree(services, turn, quarantine)
         commit = await committing.commit(services, turn, quarantine, tree)
+        checking = Checking(services, turn, Where.FRESH, commit)
         async with clean_room.opened(services, turn, quarantine, commit) as environment:
-            checking = Checking(services, turn, environment, Where.FRESH, commit)
-            if await checking.set_up(config.setup):
-                await checking.run(config.checks)
-                before = turn.tip_sha if turn.merged_sha else turn.base_sha  # a merge begins at marks of conflicts
-                await checking.compare(config.setup, before or turn.base_sha, turn.base)
+            if await checking.set_up(environment, config.setup):
+                await checking.run(environment, config.checks)
+        if checking.may_compare:
+            await _compared(checking, quarantine, config.setup)
     return checking.done
+
+
+async def _compared(checking: Checking, quarantine: Quarantine, setup: tuple[str, ...]) -> None:
+    """With what came before, in an environment of its own: the work could have spoilt whatever runs beside it."""
+    services, turn = checking.services, checking.turn
+    before = turn.tip_sha if turn.merged_sha else turn.base_sha  # a merge begins at marks of conflicts
+    assert before is not None
+    try:
+        async with clean_room.opened(services, turn, quarantine, before) as environment:
+            await checking.compare(environment, setup)
+    except KeyRefused:
+        raise
+    except (NotToBeHad, SandboxError) as error:  # then nothing is said of the base
+        log.warning("the base cannot be tried", extra={"turn": turn.key.workflow_id, "error": str(error)})
 
 
 async def _where_the_agent_was(services: Services, turn: Turn) -> list[Check]:
     """And the work still lies, with whatever else the agent has left: so it is called, and nothing is compared."""
+    if turn.work_started_at is None:  # git alone has merged: there was no agent
+        return []
     environment = await environments.attach(services, turn)
-    checking = Checking(services, turn, environment, Where.AGENT, "")
-    await checking.run(repo_config.load(turn.config).checks)
+    checking = Checking(services, turn, Where.AGENT, "")
+    await checking.run(environment, repo_config.load(turn.config).checks)
     return checking.done

@@ -16,7 +16,7 @@ from bot.store import approvals, sessions
 from bot.store.approvals import Answer, Approval, Kind, Question, Scope, Standing
 from bot.store.sessions import Turn
 from bot.text import characters
-from bot.words import endings, replies
+from bot.words import endings, on_approvals, quoting
 from sandbox.agents.events import Asked
 from sandbox.execution import ExecutionEnvironment
 
@@ -50,7 +50,7 @@ class _Asking:
         self._services = services
         self._turn = turn
         self._environment = environment
-        self._people = turn.kind in (*WORK, "resolve") and repo_config.load(turn.config).permission == "ask"
+        self._people = turn.kind in WORK and repo_config.load(turn.config).permission == "ask"
         self._settled: set[str] = set()
         self._shown: set[str] = set()
 
@@ -116,8 +116,8 @@ async def _put_to_people(services: Services, turn: Turn, approval: Approval) -> 
     """A comment of its own, since the edit of one notifies nobody; found again by its marker."""
     thread = (await sessions.session(services.store, turn.key.session)).thread
     marker = f"<!-- forgehand:ask={approval.id} -->"
-    answers = replies.ways_to_answer(approval.id, services.settings.command)
-    words = replies.question(str(approval.matter["shown"]), answers)
+    answers = on_approvals.ways_to_answer(approval.id, services.settings.command)
+    words = on_approvals.question(str(approval.matter["shown"]), answers)
     try:
         await services.outbound.comment(replace(thread, number=turn.number), f"{marker}\n{words}", marker)
     except GitHubRefused:  # a locked thread: the live comment shows the question too, and the time runs
@@ -140,7 +140,7 @@ def _shown(asked: Asked) -> str:
     text = characters.spelled_out(str(what))
     cut = "" if len(text) <= MOST_SHOWN else f"\n\n(Shortened: it is {len(text):,} characters long.)"
     reason = f"\n\nIts reason: {shown(why, 300)}" if isinstance(why, str) and why else ""
-    return f"{shown(asked.tool, 60)}\n\n{endings.fenced(text[:MOST_SHOWN])}{cut}{reason}"
+    return f"{shown(asked.tool, 60)}\n\n{quoting.fenced(text[:MOST_SHOWN])}{cut}{reason}"
 
 
 async def close(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:

@@ -18,6 +18,7 @@ MOST = 10_000
 
 def bounded(words: str) -> str:
     plan = words.strip()
+    plan = plan if len(plan) <= 2 * MOST else plan[: 2 * MOST] + "…"  # a flood must not be worked through to be cut
     while len(neutralise.inert(plan)) > MOST:
         plan = plan[: max(1, min(MOST, len(plan) * 3 // 4))].rstrip("…").rstrip() + "…"
     return plan

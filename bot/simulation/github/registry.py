@@ -17,6 +17,7 @@ PERMISSIONS = {
     "members": "read",
     "metadata": "read",
     "pull_requests": "write",
+    "statuses": "read",
 }
 EVENTS = (
     "check_run",
@@ -28,6 +29,7 @@ EVENTS = (
     "pull_request_review",
     "pull_request_review_comment",
     "push",
+    "status",
 )
 
 

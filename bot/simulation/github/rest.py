@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import formatdate
 from typing import Any, TypeVar
@@ -167,12 +167,19 @@ def page_of(ask: Ask) -> tuple[int, int]:
     return number("page", 1), min(100, number("per_page", 30))
 
 
-def paged(ask: Ask, items: Sequence[T], render: Callable[[T], Any], wrap: str | None = None) -> Response:
-    """One page of the items with its Link header; `wrap` names the list inside an object with a total."""
+def paged(
+    ask: Ask,
+    items: Sequence[T],
+    render: Callable[[T], Any],
+    wrap: str | None = None,
+    beside: Mapping[str, Any] | None = None,
+) -> Response:
+    """One page of the items with its Link header; `wrap` names the list inside an object with a total and whatever
+    stands beside it."""
     page, size = page_of(ask)
     last = max(1, -(-len(items) // size))
     shown = [render(item) for item in items[(page - 1) * size : page * size]]
-    body: object = {"total_count": len(items), wrap: shown} if wrap else shown
+    body: object = {**(beside or {}), "total_count": len(items), wrap: shown} if wrap else shown
     answered = answer(body)
     ends = {"prev": page - 1, "next": page + 1, "last": last, "first": 1}
     wanted = [

@@ -1,4 +1,4 @@
-"""Routes of check runs."""
+"""Routes of check runs and commit statuses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 from starlette.responses import Response
 
-from bot.simulation.github import gitstore, payloads
+from bot.simulation.github import gitstore, payloads, statuses
 from bot.simulation.github.auth import Refusal
 from bot.simulation.github.payloads import Json
 from bot.simulation.github.rest import Ask, Table, answer, invalid, paged
@@ -119,10 +119,22 @@ async def list_annotations(ask: Ask) -> Response:
     return paged(ask, found, lambda each: {"start_column": None, "end_column": None, "title": None, **each})
 
 
+async def combined_status(ask: Ask) -> Response:
+    """The last status in each context, and what they come to."""
+    repo = ask.repo("statuses:read")
+    sha = await asyncio.to_thread(gitstore.resolve, repo.path, ask.param("ref"))
+    if sha is None:
+        raise Refusal(422, f"No commit found for SHA: {ask.param('ref')}")
+    found = statuses.latest(repo, sha)
+    more = {"state": statuses.combined(found), "sha": sha, "repository": payloads.repository(ask.state, repo)}
+    return paged(ask, found, lambda each: statuses.shown(ask.state, each), wrap="statuses", beside=more)
+
+
 ROUTES: Table = (
     ("POST", "/repos/{owner}/{repo}/check-runs", create_check),
     ("GET", "/repos/{owner}/{repo}/check-runs/{check_id}", get_check),
     ("PATCH", "/repos/{owner}/{repo}/check-runs/{check_id}", edit_check),
     ("GET", "/repos/{owner}/{repo}/check-runs/{check_id}/annotations", list_annotations),
     ("GET", "/repos/{owner}/{repo}/commits/{ref:path}/check-runs", list_checks),
+    ("GET", "/repos/{owner}/{repo}/commits/{ref:path}/status", combined_status),
 )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from bot.simulation.github import gitstore
 
 if TYPE_CHECKING:
+    from bot.simulation.github.statuses import CommitStatus
     from bot.simulation.github.workflows import WorkflowRun
 
 Clock = Callable[[], float]
@@ -306,6 +307,8 @@ class Repository:
     """Issues that were deleted (None), or transferred to become another."""
     labels: dict[str, Label] = field(default_factory=dict)
     checks: dict[int, CheckRun] = field(default_factory=dict)
+    statuses: list[CommitStatus] = field(default_factory=list)
+    """In the order in which they were set; the last in a context counts."""
     workflows: dict[int, WorkflowRun] = field(default_factory=dict)
     protections: list[Protection] = field(default_factory=list)
     verified: set[str] = field(default_factory=set)

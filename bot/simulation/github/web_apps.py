@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Route
 
 from bot.simulation.github.auth import Refusal
 from bot.simulation.github.state import App, Installation, Repository, State
+from bot.simulation.github.webhooks import NEEDS
 
 SIGNED_IN = "octo"
 """Whose browser it is."""
@@ -93,15 +94,19 @@ class _Pages:
             "URL can't be blank": not manifest.get("url"),
             "Redirect URL can't be blank": not manifest.get("redirect_url"),
             "Hook url is not supported because it isn't reachable over the public Internet": _is_here(hook),
-            "Default events are not supported by this permissions set": bool(
-                set(SENT_ANYWAY) & set(manifest.get("default_events", []))
-            ),
+            "Default events are not supported by this permissions set": not _are_supported(manifest),
         }
         for problem, holds in problems.items():
             if holds:
                 raise Refusal(422, problem)
         assert isinstance(manifest, dict)
         return manifest
+
+
+def _are_supported(manifest: dict[str, Any]) -> bool:
+    permissions = manifest.get("default_permissions", {})
+    wanted = manifest.get("default_events", [])
+    return all(one not in SENT_ANYWAY and NEEDS.get(one, "metadata") in {"metadata", *permissions} for one in wanted)
 
 
 def _is_here(url: str) -> bool:

@@ -14,6 +14,8 @@ import httpx
 
 from bot.simulation.github.state import App, Delivery, Installation, State
 
+NEEDS = {"check_run": "checks", "status": "statuses"}
+"""Events that come only with a permission that was granted."""
 ALWAYS_SENT = ("installation", "installation_repositories", "ping", "github_app_authorization")
 ANSWER_LIMIT = 4096
 
@@ -67,7 +69,9 @@ class Webhooks:
 
     def emit(self, installation: Installation, event: str, payload: dict[str, Any]) -> Delivery | None:
         """Record and send, if the App listens for such events at all."""
+        need = NEEDS.get(event)
         silent = installation.suspended_at is not None or event not in installation.app.events
+        silent = silent or (need is not None and need not in installation.permissions)
         if silent and event not in ALWAYS_SENT:
             return None
         return self.emit_to(installation.app, event, payload, installation.id)

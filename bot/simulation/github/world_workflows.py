@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from bot.simulation.github import payloads
 from bot.simulation.github.state import App, CheckRun, Repository
+from bot.simulation.github.statuses import CommitStatus, shown
 from bot.simulation.github.workflows import Job, WorkflowRun, new_job
 from bot.simulation.github.world import World
 
@@ -59,6 +60,18 @@ class Workflows(World):
         repo.checks[check.id] = check
         self._finished(check, conclusion)
         return check
+
+    def status(
+        self, repo: Repository, sha: str, context: str, state: str, *, by: str, says: tuple[str, str] = ("", "")
+    ) -> CommitStatus:
+        """As CI systems of the older kind report, by somebody who may push; `says`: a description and an address."""
+        description, url = says
+        number, now = self.state.new_id(), self.state.clock()
+        one = CommitStatus(number, repo, sha, context, state, description or None, url or None, now)
+        repo.statuses.append(one)
+        payload = shown(self.state, one) | {"sha": sha, "name": repo.full_name, "branches": []}
+        self.actions.events.tell(repo, self.person(by), "status", payload)
+        return one
 
     def _finished(self, check: CheckRun, conclusion: str) -> None:
         check.status, check.conclusion, check.completed_at = "completed", conclusion, self.state.clock()

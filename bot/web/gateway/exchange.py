@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -14,14 +13,11 @@ from bot.models import Usage
 from bot.sessions.money import prices
 from bot.sessions.money.budget import Estimate
 from bot.sessions.money.prices import Price
-from bot.store.gateway import Settlement
+from bot.store.spend import Settlement
 from bot.web.gateway import errors, hop_headers
-from bot.web.gateway.bursts import Bursts
+from bot.web.gateway.connection import Broken
 from bot.web.gateway.stream import Meter, OversizedEvent
-from bot.web.gateway.upstream import Upstream
-
-if TYPE_CHECKING:
-    import httpx
+from bot.web.gateway.upstream import Answer, Unreachable, Upstream
 
 log = logging.getLogger(__name__)
 
@@ -65,24 +61,16 @@ class Exchange:
 
     async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers the client. Never raises for what the provider or the network does."""
-        import httpx
-
-        request = self._upstream.request(self._order.path, self._order.headers, self._order.body)
+        self._sent = True
         try:
-            self._sent = True
-            response = await self._upstream.client.send(request, stream=True)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout):
+            async with self._upstream.ask(self._order.path, self._order.headers, self._order.body) as answer:
+                self.status = answer.status
+                await self._answer(answer, scope, receive, send)
+        except Unreachable:
             self._sent = False
             await errors.error_response(502, UNREACHABLE)(scope, receive, send)
-            return
-        except httpx.HTTPError:
+        except Broken:
             await errors.error_response(502, BROKEN)(scope, receive, send)
-            return
-        try:
-            self.status = response.status_code
-            await self._answer(response, scope, receive, send)
-        finally:
-            await response.aclose()
 
     def settlement(self) -> Settlement:
         """With nothing seen of an answer that may have been made, its estimated input is counted."""
@@ -96,84 +84,66 @@ class Exchange:
     def _cost(self) -> float:
         return prices.cost(self._order.price, self._meter.consumption)
 
-    async def _answer(self, response: httpx.Response, scope: Scope, receive: Receive, send: Send) -> None:
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if response.status_code == 200 and kind == "text/event-stream":
-            await self._stream(response, send)
-        elif response.status_code == 200 and kind == "application/json":
-            await (await self._whole(response))(scope, receive, send)
+    async def _answer(self, answer: Answer, scope: Scope, receive: Receive, send: Send) -> None:
+        kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if answer.headers.get("content-encoding", "identity") != "identity":  # which was not asked for
+            await errors.error_response(502, STRANGE)(scope, receive, send)
+        elif answer.status == 200 and kind == "text/event-stream":
+            await self._stream(answer, send)
+        elif answer.status == 200 and kind == "application/json":
+            await (await self._whole(answer))(scope, receive, send)
         else:
-            await (await self._error(response))(scope, receive, send)
+            await (await self._error(answer))(scope, receive, send)
 
-    async def _stream(self, response: httpx.Response, send: Send) -> None:
+    async def _stream(self, answer: Answer, send: Send) -> None:
         headers = {
             "content-type": "text/event-stream; charset=utf-8",
             "cache-control": "no-cache",
             "x-accel-buffering": "no",
-            **hop_headers.returned(response.headers),
+            **hop_headers.returned(answer.headers),
         }
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
         await send({"type": "http.response.start", "status": 200, "headers": raw})
-        async with Bursts(response.aiter_bytes()) as bursts:
-            async for chunk in self._chunks(bursts):
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        async for chunk in self._chunks(answer):
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
-    async def _chunks(self, bursts: Bursts) -> AsyncIterator[bytes]:
+    async def _chunks(self, answer: Answer) -> AsyncIterator[bytes]:
         """The provider's bytes, and an error event at the end where we or the network had to cut them."""
-        import httpx
-
         try:
-            while chunk := await bursts.next():
+            while chunk := await answer.next():
                 self._meter.feed(chunk)
                 if not self._meter.finished and not await self._may_spend(self._cost()):
                     yield errors.error_event("invalid_request_error", errors.NO_CREDIT)
                     return
                 yield chunk
-        except (httpx.HTTPError, OversizedEvent):
+        except (Broken, OversizedEvent):
             yield errors.error_event("api_error", BROKEN)
 
-    async def _whole(self, response: httpx.Response) -> Response:
-        body = await _bounded(response, MAX_WHOLE_BYTES)
+    async def _whole(self, answer: Answer) -> Response:
+        body = await answer.whole(MAX_WHOLE_BYTES)
         if body is None:
             return errors.error_response(502, STRANGE)
         self._meter.whole(body)
-        return Response(body, 200, hop_headers.returned(response.headers), "application/json")
+        return Response(body, 200, hop_headers.returned(answer.headers), "application/json")
 
-    async def _error(self, response: httpx.Response) -> Response:
-        headers = hop_headers.returned(response.headers)
-        body = await _bounded(response, MAX_ERROR_BYTES)
-        if response.status_code < 400 or body is None or not body.lstrip().startswith(b"{"):
-            self._complete = response.status_code >= 300
-            status = response.status_code if response.status_code >= 400 else 502
+    async def _error(self, answer: Answer) -> Response:
+        headers = hop_headers.returned(answer.headers)
+        body = await answer.whole(MAX_ERROR_BYTES)
+        if answer.status < 400 or body is None or not body.lstrip().startswith(b"{"):
+            self._complete = answer.status >= 300
+            status = answer.status if answer.status >= 400 else 502
             return errors.error_response(status, STRANGE, headers)
         self._complete = True
-        if response.status_code in (401, 403):
+        if answer.status in (401, 403):
             self.complaint = "the model's provider refuses the credential"
             headers.update(errors.FINAL)
         elif b"credit balance" in body:
             self.complaint = "the credit at the model's provider is used up"
-        return Response(scrub(body, self._order.hidden), response.status_code, headers, "application/json")
+        return Response(scrub(body, self._order.hidden), answer.status, headers, "application/json")
 
 
 def scrub(body: bytes, hidden: tuple[str, ...]) -> bytes:
     for value in hidden:
         body = body.replace(value.encode(), b"[redacted]")
     return body
-
-
-async def _bounded(response: httpx.Response, limit: int) -> bytes | None:
-    """The whole body, or None when it is too large or breaks off."""
-    import httpx
-
-    parts: list[bytes] = []
-    size = 0
-    try:
-        async for chunk in response.aiter_bytes():
-            size += len(chunk)
-            if size > limit:
-                return None
-            parts.append(chunk)
-    except httpx.HTTPError:
-        return None
-    return b"".join(parts)

@@ -12,8 +12,10 @@ from bot.sessions.money import budget
 from bot.sessions.money.budget import Decision, Ledger
 from bot.sessions.money.ceilings import Ceilings
 from bot.store import gateway as rows
+from bot.store import spend
 from bot.store.base import Store
-from bot.store.gateway import Claim, Settlement, Standing
+from bot.store.gateway import Claim, Standing
+from bot.store.spend import Settlement
 from bot.web.gateway import errors
 from bot.web.gateway.errors import Refusal
 
@@ -90,7 +92,7 @@ class Money:
         await asyncio.gather(*self._kept, return_exceptions=True)
 
     async def _settle(self, claim_id: str, end: Settlement) -> None:
-        await rows.settle(self._store, claim_id, end)
+        await spend.settle(self._store, claim_id, end)
         ended, self._ended = self._ended, asyncio.Event()
         ended.set()
 

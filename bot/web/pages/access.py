@@ -123,7 +123,8 @@ class Access:
         if view.account.type != "Organization":
             return Permission.NONE
         try:
-            owns = await self._github.installation(installation).owns(view.account.login, visitor.login)
+            reads = self._github.installation(installation)
+            owns = await reads.owns(view.account.login, visitor.login, visitor.id)
         except GitHubRefused:
             raise NotAllowed(NO_MEMBERS.format(account=view.account.login)) from None
         return Permission.ADMIN if owns else Permission.NONE

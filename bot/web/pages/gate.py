@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from bot.errors import BotError, Hidden, NotAllowed, TransientError
 from bot.store.base import Store
 from bot.web.pages import forms, visitors
-from bot.web.pages.access import Access
+from bot.web.pages.access import Access, Place
 from bot.web.pages.frame import COMMON, Pages
 from bot.web.pages.sign_in import SignIn
 from bot.web.pages.visitors import Visitor, Visitors
@@ -24,8 +24,11 @@ Show = Callable[[Request, Visitor], Awaitable[Response]]
 Act = Callable[[Request, Visitor, Fields], Awaitable[Response]]
 Endpoint = Callable[[Request], Awaitable[Response]]
 TITLES = {403: "Not allowed", 404: "Not found", 422: "That cannot be done", 503: "Not now"}
+STAY_SECONDS = 60.0
+"""How often it is asked again whether who watches, or takes a long file, may."""
 LONGEST_NUMBER = 18
 """The store's numbers have 64 bits."""
+GONE = "You may not see this session any more."
 NO_ANSWER = "GitHub does not answer, so it cannot be told what you may see. Please try again in a minute."
 
 
@@ -90,6 +93,28 @@ class Gate:
             return self.said(visitor, NO_ANSWER, 503)
         except BotError as error:
             return self.said(visitor, str(error), 422)
+
+
+class Stay:
+    """A visit that lasts: whether it may go on is asked again now and then, and at once where that is in doubt."""
+
+    def __init__(self, gate: Gate, visitor: Visitor, place: Place) -> None:
+        self._gate = gate
+        self._visitor = visitor
+        self._place = place
+        self._asked_at = gate.store.now()
+        self._doubts = -1  # the visit may have ended since the request was let in
+
+    async def may_go_on(self) -> bool:
+        """TransientError while GitHub does not answer."""
+        now, doubts = self._gate.store.now(), self._gate.access.doubts(self._visitor.id)
+        if 0 <= now - self._asked_at < STAY_SECONDS and doubts == self._doubts:
+            return True
+        visits = await self._gate.people.by_mark(self._visitor.mark) is not None
+        if not visits or not await self._gate.access.may_read(self._visitor, self._place):
+            return False
+        self._asked_at, self._doubts = now, doubts
+        return True
 
 
 def number(request: Request, name: str) -> int:

@@ -1,18 +1,46 @@
-"""Where a browser has found us, and whether what it sends was sent from there."""
+"""Where a browser has found us, decided once for each request, and whether what it sends was sent from there."""
 
 from __future__ import annotations
 
+from urllib.parse import SplitResult, urlsplit
+
+from starlette.datastructures import Headers
 from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+USUAL_PORTS = {"http": 80, "https": 443}
+
+
+class At:
+    """The application at the address that people know it by: behind a proxy a request tells neither scheme nor host.
+
+    `alone`: nobody has business at any other; as long as it is being set up, the address may not lead here yet."""
+
+    def __init__(self, app: ASGIApp, public_url: str, *, alone: bool = True) -> None:
+        self._app = app
+        self._scheme, self._host = _place(urlsplit(public_url)) if public_url else ("", "")
+        self._alone = alone
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(self._seen(scope) if scope["type"] == "http" else scope, receive, send)
+
+    def _seen(self, scope: Scope) -> Scope:
+        headers = Headers(scope=scope)
+        if self._host and (self._alone or headers.get("host") == self._host):
+            others = [pair for pair in scope["headers"] if pair[0] != b"host"]
+            return {**scope, "scheme": self._scheme, "headers": [(b"host", self._host.encode()), *others]}
+        # No address is known: then a proxy's word that the browser's own connection is safe can only make it stricter.
+        told = headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
+        return {**scope, "scheme": "https"} if told == "https" else scope
 
 
 def is_https(request: Request) -> bool:
-    """Also behind a proxy that ends TLS."""
-    return "https" in (request.url.scheme, request.headers.get("x-forwarded-proto", "").lower())
+    return request.url.scheme == "https"
 
 
 def base(request: Request) -> str:
     """Where this browser has found us, and so will again."""
-    return f"{'https' if is_https(request) else 'http'}://{request.headers.get('host', '')}"
+    return f"{request.url.scheme}://{request.headers.get('host', '')}"
 
 
 def is_same(request: Request) -> bool:
@@ -26,3 +54,10 @@ def local(path: str) -> str:
     if not path.startswith("/") or path.startswith(("//", "/\\")) or len(path) > 500:
         return "/"
     return path if all("!" <= letter <= "~" and letter != "\\" for letter in path) else "/"
+
+
+def _place(url: SplitResult) -> tuple[str, str]:
+    """Scheme and host as browsers write them: small letters, and a port only where it is not the usual one."""
+    host = f"[{url.hostname}]" if ":" in (url.hostname or "") else url.hostname or ""
+    usual = url.port is None or url.port == USUAL_PORTS[url.scheme]
+    return url.scheme, host if usual else f"{host}:{url.port}"

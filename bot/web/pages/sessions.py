@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from pathlib import Path
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from bot.errors import Hidden, StoreError, TransientError
@@ -20,33 +19,18 @@ from bot.models import Person, SessionId
 from bot.sessions.checks import outputs
 from bot.store import events, sessions
 from bot.store.sessions import Session
+from bot.web.pages import downloads
+from bot.web.pages.access import Place
 from bot.web.pages.frame import COMMON
-from bot.web.pages.gate import Fields, Gate, number
+from bot.web.pages.gate import GONE, Fields, Gate, Stay, number
 from bot.web.pages.stream import EventStream
 from bot.web.pages.visitors import Visitor
 from bot.web.pages.watch import Watched, Watching, event
 
-CHECK_SECONDS = 60.0
-"""How often it is asked again whether who watches may."""
 MOST_STREAMS = 3000
 MOST_STREAMS_EACH = 40
-LOG_PAGE = 500
-APART = "sandbox; default-src 'none'"
+LOG_PAGE = 100
 _ID = re.compile(r"[a-z0-9]{8}")
-
-
-def _download(name: str, content: AsyncIterator[bytes]) -> Response:
-    """Never shown as a page of ours."""
-    kept_apart = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Security-Policy": APART}
-    return StreamingResponse(content, media_type="text/plain", headers={**COMMON, **kept_apart})
-
-
-async def _read(data_dir: Path, session: SessionId) -> AsyncIterator[bytes]:
-    for file in await asyncio.to_thread(outputs.of_session, data_dir, session):
-        yield await asyncio.to_thread(file.read_bytes)
-
-
-GONE = "You may not see this session any more."
 
 
 class SessionPages:
@@ -75,12 +59,9 @@ class SessionPages:
             found = await sessions.session(self._gate.store, SessionId(name)) if _ID.fullmatch(name) else None
         except StoreError:
             found = None
-        if found is None or not await self._may_read(visitor, found):
+        if found is None or not await self._gate.access.may_read(visitor, _place(found)):
             raise Hidden("no such session")
         return found
-
-    async def _may_read(self, visitor: Visitor, session: Session) -> bool:
-        return await self._gate.access.may_read(visitor, (session.thread.repo, session.installation_id))
 
     async def _show(self, request: Request, visitor: Visitor) -> Response:
         return await self._page(visitor, await self._session(request, visitor))
@@ -89,7 +70,7 @@ class SessionPages:
         watched = self._watching.of(session.id)
         await watched.refresh()
         thread, settings = session.thread, self._desk.settings
-        permission = await self._gate.access.permission(visitor, (thread.repo, session.installation_id))
+        permission = await self._gate.access.permission(visitor, _place(session))
         kind = "pull" if thread.is_pull else "issues"
         return self._gate.pages.render(
             "session.html",
@@ -121,12 +102,15 @@ class SessionPages:
 
     async def _log(self, request: Request, visitor: Visitor) -> Response:
         session = await self._session(request, visitor)
-        return _download(f"forgehand-{session.id}.log", self._lines(session.id))
+        stay = self._stay(visitor, session)
+        return downloads.download(f"forgehand-{session.id}.log", self._lines(session.id), stay)
 
     async def _checks(self, request: Request, visitor: Visitor) -> Response:
         """What the checks of its turns have printed."""
         session = await self._session(request, visitor)
-        return _download(f"forgehand-{session.id}-checks.log", _read(self._desk.settings.data_dir, session.id))
+        files = await asyncio.to_thread(outputs.of_session, self._desk.settings.data_dir, session.id)
+        name, stay = f"forgehand-{session.id}-checks.log", self._stay(visitor, session)
+        return downloads.download(name, downloads.of_files(files), stay)
 
     async def _patch(self, request: Request, visitor: Visitor) -> Response:
         """A turn's work on a fork, as long as it is kept."""
@@ -138,7 +122,7 @@ class SessionPages:
             raise Hidden("no such patch")
         return FileResponse(file, media_type="application/octet-stream", filename=file.name, headers={**COMMON})
 
-    async def _lines(self, session: SessionId) -> AsyncIterator[bytes]:
+    async def _lines(self, session: SessionId) -> AsyncGenerator[bytes, None]:
         after = 0
         while rows := await events.of_session(self._gate.store, session, after, LOG_PAGE):
             after = rows[-1].seq
@@ -158,23 +142,23 @@ class SessionPages:
         self, visitor: Visitor, session: Session, watched: Watched, after: int
     ) -> AsyncGenerator[bytes, None]:
         """Asked again before what comes next is handed out; while GitHub does not answer, the browser comes back."""
-        clock, checked_at = self._gate.store.now, self._gate.store.now()
-        access, doubts = self._gate.access, -1  # the visit may have ended since the request was let in
+        stay = self._stay(visitor, session)
         self._streams[visitor.id] += 1
         try:
             async with aclosing(watched.stream(after)) as chunks:
                 async for chunk in chunks:
-                    if not 0 <= clock() - checked_at < CHECK_SECONDS or doubts != access.doubts(visitor.id):
-                        doubts = access.doubts(visitor.id)
-                        if not await self._still_may(visitor, session):
-                            yield event("gone", GONE)
-                            return
-                        checked_at = clock()
+                    if not await stay.may_go_on():
+                        yield event("gone", GONE)
+                        return
                     yield chunk
         except TransientError:
             return
         finally:
             self._streams[visitor.id] -= 1
 
-    async def _still_may(self, visitor: Visitor, session: Session) -> bool:
-        return await self._gate.people.by_mark(visitor.mark) is not None and await self._may_read(visitor, session)
+    def _stay(self, visitor: Visitor, session: Session) -> Stay:
+        return Stay(self._gate, visitor, _place(session))
+
+
+def _place(session: Session) -> Place:
+    return session.thread.repo, session.installation_id

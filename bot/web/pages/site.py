@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from bot.funds import Terms
 from bot.handlers.desk import Desk
 from bot.vault import Vault
+from bot.web.pages import origin
 from bot.web.pages.access import Access
 from bot.web.pages.frame import COMMON, Pages, static_routes
 from bot.web.pages.gate import Gate
@@ -50,7 +51,7 @@ class Site:
     def opened(self, desk: Desk, vault: Vault, agent: Agent) -> Iterator[None]:
         pages, settings = Pages(), desk.settings
         people, access = Visitors(desk.store), Access(desk.github, desk.store.now)
-        sign_in = SignIn(pages, people, settings.github, settings.public_url)
+        sign_in = SignIn(pages, people, settings.github)
         gate = Gate(desk.store, pages, people, access, sign_in)
         watching = Watching(desk.store, pages, agent, Terms.of(desk.settings.limits))
         routes = [
@@ -60,7 +61,8 @@ class Site:
             *InstallationPages(gate, settings, vault).routes(),
             *static_routes(),
         ]
-        self._app, self._access, self._watching = Starlette(routes=routes), access, watching
+        at = origin.At(Starlette(routes=routes), settings.public_url or "")
+        self._app, self._access, self._watching = at, access, watching
         try:
             yield
         finally:

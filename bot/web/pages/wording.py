@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 
 from bot import verification
 from bot.models import Outcome, Step, TurnState
-from bot.words import endings, replies
+from bot.words import endings, outcomes
 
 _TICKED = re.compile("`([^`]{1,200})`")
 
@@ -43,7 +43,7 @@ def usd(amount: float) -> str:
 def standing(state: TurnState, outcome: Outcome | None, step: Step | None = None) -> str:
     """Of a turn, in a few words."""
     if state is TurnState.DONE:
-        return replies.headline(outcome or Outcome.FAILED)
+        return outcomes.headline(outcome or Outcome.FAILED)
     if state is TurnState.QUEUED:
         return "⏳ Queued"
     return f"🛠️ {endings.STEP_WORDS[step].capitalize()}" if step else "🛠️ Running"
@@ -59,6 +59,11 @@ def ticked(text: str) -> Markup:
     return Markup(_TICKED.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped the line before
 
 
+def verified_where(checks: list[verification.Check]) -> str:
+    ran = any(one.was_run for one in checks)
+    return f"Verified by Forgehand, {verification.where(checks)}" if ran else verification.NOT_RUN
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "clock": clock,
     "moment": moment,
@@ -71,5 +76,5 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "standing": lambda one: standing(one.state, one.outcome),
     "checks": lambda turn: verification.load(turn.verified or ()),
     "ending": verification.ending,
-    "verified_where": lambda turn: f"Verified by Forgehand, {verification.where(verification.load(turn.verified))}",
+    "verified_where": lambda turn: verified_where(verification.load(turn.verified)),
 }

@@ -1,0 +1,104 @@
+"""Knows the payloads about accounts: where the App is installed, and what people may see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+
+import msgspec
+
+from bot.events import payloads
+from bot.events.ignored import Ignored, useless
+from bot.models import DeliveryId, InstallationId, Origin, Person, RepoId
+
+
+@dataclass(frozen=True)
+class InstalledRepo:
+    id: RepoId
+    owner: str
+    name: str
+    private: bool
+
+
+@dataclass(frozen=True)
+class InstallationChanged:
+    """The App was installed, removed, suspended or given other repositories; idempotent, whatever the order."""
+
+    origin: Origin
+    installation: InstallationId
+    account: Person
+    state: str
+    """active, suspended or deleted."""
+    added: tuple[InstalledRepo, ...] = ()
+    removed: tuple[InstalledRepo, ...] = ()
+
+
+@dataclass(frozen=True)
+class AccessChanged:
+    """What a person may see has changed, or may have."""
+
+    origin: Origin
+    person: Person
+    leaves: bool
+    """Has left the organisation, or taken back that we may know who they are: they are signed in no more."""
+
+
+_PEOPLE = {
+    ("github_app_authorization", "revoked"): True,
+    ("organization", "member_removed"): True,
+    ("organization", "member_added"): False,
+    ("member", "removed"): False,
+    ("member", "edited"): False,
+    ("member", "added"): False,
+}
+"""Whether the person has left."""
+ABOUT_PEOPLE = frozenset(name for name, _ in _PEOPLE)
+
+
+def decode_access(name: str, body: bytes | str, delivery: DeliveryId) -> AccessChanged | Ignored:
+    payload = msgspec.json.decode(body, type=payloads.OfPerson)
+    leaves = _PEOPLE.get((name, payload.action))
+    if leaves is None:
+        return useless(delivery, name, payload.action)
+    origin = Origin(delivery, name, payload.action, payloads.person(payload.sender))
+    in_organization = payload.membership.user if payload.membership else None
+    whose = {"github_app_authorization": payload.sender, "organization": in_organization, "member": payload.member}
+    return AccessChanged(origin, payloads.person(whose[name]), leaves)
+
+
+def decode_installation(name: str, body: bytes | str, delivery: DeliveryId) -> InstallationChanged | Ignored:
+    payload = msgspec.json.decode(body, type=payloads.OfInstallation)
+    origin = Origin(delivery, name, payload.action, payloads.person(payload.sender))
+    known = _INSTALLATION_STATES.get((name, payload.action))
+    if known is None:
+        return useless(delivery, name, payload.action)
+    account = payload.installation.account
+    suspended = known == "active" and payload.installation.suspended_at is not None
+    return InstallationChanged(
+        origin=origin,
+        installation=InstallationId(payload.installation.id),
+        account=payloads.person(account),
+        state="suspended" if suspended else known,
+        added=_repos(payload.repositories, payload.repositories_added),
+        removed=_repos(payload.repositories_removed),
+    )
+
+
+_INSTALLATION_STATES = {
+    ("installation", "created"): "active",
+    ("installation", "new_permissions_accepted"): "active",
+    ("installation", "unsuspend"): "active",
+    ("installation", "suspend"): "suspended",
+    ("installation", "deleted"): "deleted",
+    ("installation_repositories", "added"): "active",
+    ("installation_repositories", "removed"): "active",
+}
+
+
+def _repos(*found: tuple[payloads.ShortRepo, ...] | None) -> tuple[InstalledRepo, ...]:
+    repos = []
+    for repo in chain.from_iterable(filter(None, found)):
+        owner, slash, name = repo.full_name.partition("/")
+        if slash and owner and name:
+            repos.append(InstalledRepo(RepoId(repo.id), owner, name, repo.private))
+    return tuple(repos)

@@ -1,0 +1,24 @@
+"""Knows what is said of a delivery that nothing is done about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.models import DeliveryId
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """Stored and not acted upon; the reason is what `why` says."""
+
+    delivery: DeliveryId
+    reason: str
+
+
+def useless(delivery: DeliveryId, name: str, action: str | None = None) -> Ignored:
+    what = f"`{_short(name)}` events" if action is None else f"`{name}` with the action `{_short(action)}`"
+    return Ignored(delivery, f"we have no use for {what}")
+
+
+def _short(text: str) -> str:
+    return "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in text[:60])

@@ -1,0 +1,205 @@
+"""Knows the payloads about issues and pull requests: what was said or done there, and what became of the thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import msgspec
+
+from bot.events import payloads
+from bot.events.ignored import Ignored, useless
+from bot.events.remarks import (
+    CommentCreated,
+    CommentDeleted,
+    CommentEdited,
+    IssueOpened,
+    Labeled,
+    PullOpened,
+    Remark,
+    ReviewCommentCreated,
+    ReviewSubmitted,
+    ReviewWanted,
+    standing,
+)
+from bot.models import DeliveryId, InstallationId, Origin, Spot, Thread
+
+MAX_AGE_SECONDS = 4 * 24 * 3600.0
+"""GitHub's own log goes back three days: what is older than this is a replay, or nobody waits for it."""
+OLD = "what it tells of is more than 4 days old"
+
+
+@dataclass(frozen=True)
+class ThreadChanged:
+    """Somebody did something to the thread that may take the ground from under what runs there."""
+
+    origin: Origin
+    thread: Thread
+    change: str
+    """locked, transferred, deleted or closed."""
+    at: float
+    moved_to: Thread | None = None
+    """What a transferred issue has become."""
+
+
+def decode(name: str, body: bytes | str, delivery: DeliveryId, now: float) -> Remark | ThreadChanged | Ignored:
+    payload = msgspec.json.decode(body, type=payloads.OfThread)
+    wanted = _WANTED.get((name, payload.action))
+    if wanted is None:
+        return useless(delivery, name, payload.action)
+    if payload.installation is None:
+        return Ignored(delivery, "it was not sent for an installation of the App (a webhook of the repository?)")
+    origin = Origin(delivery, name, payload.action, payloads.person(payload.sender))
+    if wanted is ThreadChanged:
+        return _thread_changed(origin, payload)
+    if wanted is Labeled or wanted is ReviewWanted:
+        return _wordless(wanted, origin, payload, now)
+    return _remark(cast("type[Remark]", wanted), origin, payload, now)
+
+
+_WANTED: dict[tuple[str, str], type[Remark] | type[ThreadChanged]] = {
+    ("issue_comment", "created"): CommentCreated,
+    ("issue_comment", "edited"): CommentEdited,
+    ("issue_comment", "deleted"): CommentDeleted,
+    ("issues", "opened"): IssueOpened,
+    ("issues", "labeled"): Labeled,
+    ("issues", "locked"): ThreadChanged,
+    ("issues", "transferred"): ThreadChanged,
+    ("issues", "deleted"): ThreadChanged,
+    ("pull_request", "opened"): PullOpened,
+    ("pull_request", "ready_for_review"): ReviewWanted,
+    ("pull_request", "review_requested"): ReviewWanted,
+    ("pull_request", "synchronize"): ReviewWanted,
+    ("pull_request", "labeled"): Labeled,
+    ("pull_request", "locked"): ThreadChanged,
+    ("pull_request", "closed"): ThreadChanged,
+    ("pull_request_review", "submitted"): ReviewSubmitted,
+    ("pull_request_review_comment", "created"): ReviewCommentCreated,
+}
+
+
+def _thread(payload: payloads.OfThread) -> Thread:
+    subject = payload.subject()
+    assert payload.installation is not None
+    return Thread(
+        repo=payloads.repo(payload.repository),
+        installation=InstallationId(payload.installation.id),
+        number=subject.number,
+        is_pull=payload.pull_request is not None or subject.pull_request is not None,
+    )
+
+
+def _wordless(
+    kind: type[Labeled] | type[ReviewWanted], origin: Origin, payload: payloads.OfThread, now: float
+) -> Remark | ThreadChanged | Ignored:
+    """What somebody did rather than said."""
+    subject = payload.subject()
+    at = _epoch(subject.updated_at) if subject.updated_at else now
+    if now - at > MAX_AGE_SECONDS:
+        return Ignored(origin.delivery, OLD)
+    more = _label(payload) if kind is Labeled else _review_wanted(payload)
+    return kind(
+        origin=origin,
+        thread=_thread(payload),
+        author=origin.sender,
+        body="",
+        created_at=at,
+        comment_id=None,
+        via_app=None,
+        thread_sha256=standing(subject.title or "", subject.body or ""),
+        closed_to_us=_closed_to_us(payload),
+        **more,
+    )
+
+
+def _label(payload: payloads.OfThread) -> dict[str, Any]:
+    if payload.label is None:
+        raise msgspec.ValidationError("there is no label")
+    return {"label": payload.label.name}
+
+
+def _review_wanted(payload: payloads.OfThread) -> dict[str, Any]:
+    head, reviewer, team = payload.subject().head, payload.requested_reviewer, payload.requested_team
+    if head is None:
+        raise msgspec.ValidationError("there is no head")
+    return {
+        "why": payload.action,
+        "head_sha": head.sha,
+        "reviewer": payloads.person(reviewer) if reviewer else None,
+        "team": team.slug if team else None,
+    }
+
+
+def _thread_changed(origin: Origin, payload: payloads.OfThread) -> ThreadChanged:
+    changed = payload.subject().updated_at
+    if changed is None:
+        raise msgspec.ValidationError("there is no `updated_at`")
+    return ThreadChanged(origin, _thread(payload), origin.action, _epoch(changed), _new_place(payload))
+
+
+def _new_place(payload: payloads.OfThread) -> Thread | None:
+    """Of the same account, and so of the same installation, where that has it."""
+    changes, old = payload.changes, _thread(payload)
+    if changes is None or changes.new_issue is None or changes.new_repository is None:
+        return None
+    return replace(old, repo=payloads.repo(changes.new_repository), number=changes.new_issue.number)
+
+
+def _remark(kind: type[Remark], origin: Origin, payload: payloads.OfThread, now: float) -> Remark | Ignored:
+    text = payload.text(origin.name)
+    created_at, age = _times(kind, origin, text, now)
+    if age > MAX_AGE_SECONDS:
+        return Ignored(origin.delivery, OLD)
+    author = payloads.person(text.user)
+    if kind in _BY_AUTHOR and author.id != origin.sender.id:
+        return Ignored(origin.delivery, "the account that sent it is not the author of the text")
+    spot = {"spot": _spot(text)} if kind is ReviewCommentCreated else {}
+    return kind(
+        origin=origin,
+        thread=_thread(payload),
+        author=author,
+        body=text.body or "",
+        created_at=created_at,
+        comment_id=text.id if isinstance(text, payloads.Text) else None,
+        via_app=text.performed_via_github_app.id if text.performed_via_github_app else None,
+        thread_sha256=standing(payload.subject().title or "", payload.subject().body or ""),
+        changed_at=_epoch(text.updated_at) if text.updated_at else created_at,
+        before=payload.changes.body.text if payload.changes and payload.changes.body else None,
+        closed_to_us=_closed_to_us(payload),
+        **spot,
+    )
+
+
+def _spot(text: payloads.Text | payloads.Subject) -> Spot | None:
+    if not isinstance(text, payloads.Text) or text.path is None:
+        return None
+    line = text.line if text.line is not None else text.original_line  # null once the lines are gone from the diff
+    return Spot(text.in_reply_to_id or text.id, text.path, line, text.start_line, text.diff_hunk or "")
+
+
+def _closed_to_us(payload: payloads.OfThread) -> str | None:
+    if payload.repository.archived:
+        return "archived"
+    return "locked" if payload.subject().locked else None
+
+
+_BY_AUTHOR = frozenset((CommentCreated, IssueOpened, ReviewSubmitted, ReviewCommentCreated))
+
+
+def _times(
+    kind: type[Remark], origin: Origin, text: payloads.Text | payloads.Subject, now: float
+) -> tuple[float, float]:
+    """When it was written, and how long ago it happened: an old text may be edited, or become ready, today."""
+    written = text.created_at or text.submitted_at
+    if written is None:
+        raise msgspec.ValidationError("there is no `created_at`")
+    happened = written
+    if kind is CommentEdited:
+        happened = text.updated_at or written
+    age = 0.0 if kind is CommentDeleted else now - _epoch(happened)
+    return _epoch(written), age
+
+
+def _epoch(at: datetime) -> float:
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()

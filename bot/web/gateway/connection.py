@@ -1,0 +1,187 @@
+"""One connection to the model's provider: a request out, its answer in as it comes, held back while nobody takes it.
+
+Every chunk of every stream passes here, so httptools parses (in C), and what has come is taken as one piece.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import select
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import httptools
+
+MOST_BYTES = 16 << 10
+"""In hand of one stream, and read at a time; then its sender waits. Little, as a burst is paid for as a whole before it
+is passed on."""
+MOST_HEAD_BYTES = 64 << 10
+SLICE = 256 << 10
+_BREAK = re.compile(r"[\r\n\0]")
+
+
+class Broken(Exception):
+    """The connection or what came over it."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """Of an answer; the headers' names are in lower case."""
+
+    status: int
+    headers: dict[str, str]
+
+
+class Connection(asyncio.BufferedProtocol):
+    """For one exchange after the other: `send`, `head`, then `next` until it gives nothing."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray(MOST_BYTES)
+        self._moved = asyncio.Event()
+        """Something came, or the connection was lost."""
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._lost = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._parser = httptools.HttpResponseParser(self)
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._head: Head | None = None
+        self._head_size = 0
+        self._taken: list[bytes] = []
+        self._size = 0
+        self._complete = False
+        self._keeps = False
+        self._error: str | None = None
+
+    @property
+    def is_free(self) -> bool:
+        """For another exchange: this one was read to its end, and both sides keep the connection."""
+        keeps = self._complete and self._keeps and self._error is None and not self._lost
+        return keeps and not self._has_news()
+
+    async def send(self, head: bytes, body: bytes, seconds: float) -> None:
+        """Each piece of it within the time. An answer that comes before the end is one as well."""
+        self._begin()
+        self._transport.write(head)
+        for start in range(0, len(body), SLICE):
+            self._transport.write(body[start : start + SLICE])
+            await _within(self._writable, seconds)
+            if self._head is not None or self._lost:
+                return
+
+    async def head(self, seconds: float) -> Head:
+        while self._head is None:
+            await self._more(seconds)
+        return self._head
+
+    async def next(self, seconds: float) -> bytes:
+        """What has come since, at least a byte; nothing at the end. What broke it is raised after all that came."""
+        while not self._taken:
+            if self._complete:
+                return b""
+            await self._more(seconds)
+        burst, self._taken, self._size = b"".join(self._taken), [], 0
+        self._transport.resume_reading()
+        return burst
+
+    def close(self) -> None:
+        self._transport.abort()
+
+    def _has_news(self) -> bool:
+        """Its end, as a rule, of which the event loop has not told us yet."""
+        poll = select.poll()
+        poll.register(self._transport.get_extra_info("socket"), select.POLLIN)
+        return bool(poll.poll(0))
+
+    async def _more(self, seconds: float) -> None:
+        if self._error is not None or self._lost:
+            raise Broken(self._error or "the connection was closed")
+        self._moved.clear()
+        await _within(self._moved, seconds)
+
+    # Called by asyncio
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return self._buffer
+
+    def buffer_updated(self, size: int) -> None:
+        if self._head is None:
+            self._head_size += size
+        try:
+            self._parser.feed_data(memoryview(self._buffer)[:size])
+        except httptools.HttpParserError as error:
+            self._fail(f"what came is no answer ({type(error).__name__})")
+        if self._head is None and self._head_size > MOST_HEAD_BYTES:
+            self._fail("the head of the answer is too long")
+        if self._size >= MOST_BYTES:
+            self._transport.pause_reading()
+        self._moved.set()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._lost = True
+        if error is None and self._head is not None and _ends_with_the_connection(self._head):
+            self._complete = True
+        self._writable.set()
+        self._moved.set()
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    # Called by the parser
+
+    def on_message_begin(self) -> None:
+        if self._complete:
+            raise Broken("more came than was asked for")  # httptools reads no further then
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._head is None:
+            self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if status >= 200:
+            named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._headers}
+            self._head = Head(status, named)
+            self._keeps = self._parser.should_keep_alive()
+        self._headers = []
+
+    def on_body(self, body: bytes) -> None:
+        self._taken.append(body)
+        self._size += len(body)
+
+    def on_message_complete(self) -> None:
+        self._complete = self._head is not None  # else it was one of those that announce another
+
+    def _fail(self, words: str) -> None:
+        self._error = self._error or words
+        self._transport.abort()
+
+
+def request(host: str, path: str, headers: Sequence[tuple[str, str]], size: int) -> bytes:
+    """The head of a POST. ValueError for what could be read as more than one line."""
+    lines = [f"POST {path} HTTP/1.1", f"host: {host}", *(f"{name}: {value}" for name, value in headers)]
+    if any(_BREAK.search(line) for line in lines):
+        raise ValueError("a header or the path has a line break in it")
+    return "\r\n".join([*lines, f"content-length: {size}", "", ""]).encode("latin-1")
+
+
+def _ends_with_the_connection(head: Head) -> bool:
+    return "content-length" not in head.headers and "transfer-encoding" not in head.headers
+
+
+async def _within(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        raise Broken("it took too long") from None

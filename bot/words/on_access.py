@@ -1,0 +1,41 @@
+"""The sentences to who is not obeyed, or not here: no right, an account not served, a place that takes no answer."""
+
+from __future__ import annotations
+
+from bot.words.quoting import person
+
+
+def no_write_access(login: str) -> str:
+    return (
+        f"Sorry, {person(login)}: I only follow people who have write access to this repository. "
+        "Somebody who has it can give me the command instead. (I say this once in a thread.)"
+    )
+
+
+def another_account(login: str) -> str:
+    return (
+        f"The account that wrote this is no longer the one called {person(login)}, so I did nothing. "
+        "If that is you, write the command again."
+    )
+
+
+def could_not_verify(login: str) -> str:
+    return (
+        f"I could not verify what {person(login)} may do here, because GitHub did not answer, so I did nothing. "
+        "Please write the command again in a few minutes."
+    )
+
+
+def account_not_served(owner: str) -> str:
+    return (
+        f"This service does not work for the account {person(owner)}. Its operator can add the account to "
+        "`FORGEHAND_ACCOUNTS`."
+    )
+
+
+def thread_locked() -> str:
+    return "This conversation is locked, so nothing was begun: I could not report on it. Unlock it and ask again."
+
+
+def repository_archived() -> str:
+    return "This repository is archived, so nothing was begun: nothing can be pushed to it."

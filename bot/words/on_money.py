@@ -1,0 +1,71 @@
+"""The sentences about money: what a session has spent and may spend, how it gets more, and what else it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot.funds import Funds, Means
+from bot.models import Usage
+
+MOST_TURNS = 20
+"""In one answer to `cost`."""
+
+
+def session_spent(money: Funds, command: str) -> str:
+    """To who asks for another turn of it."""
+    spent = f"This session has spent ${money.spent_usd:.2f} of its ${money.limit_usd:.2f}, so nothing was begun."
+    if money.means is Means.FULL:
+        return f"{spent} {with_more(money.means, command)}"
+    return f"{spent} `{command} continue +3` goes on with 3 dollars more; your words may stand behind it."
+
+
+def with_more(means: Means, command: str) -> str:
+    if means is Means.FULL:
+        return "It has reached the most that the operator lets a session spend: a new issue begins a new one."
+    return f"To go on from here with 3 dollars more, comment `{command} continue +3`."
+
+
+def raised(money: Funds) -> str:
+    return f"This session may now spend ${money.limit_usd:.2f}; it has spent ${money.spent_usd:.2f}."
+
+
+def cannot_be_raised(money: Funds, command: str) -> str:
+    return (
+        f"Nothing was added: ${money.limit_usd:.2f} is the most that the operator lets a session spend, and "
+        f"${money.left_usd:.2f} of it is left. "
+        + (f"`{command} continue` goes on with that." if money.left_usd else "A new issue begins a new one.")
+    )
+
+
+def cost(
+    turns: Sequence[tuple[int, float]],
+    usage: Usage,
+    money: Funds | None = None,
+    *,
+    under_way: bool = False,
+    sandbox_usd: float = 0.0,
+) -> str:
+    """(number, dollars) of each turn that has spent something at the model; what its session may; and sandboxes."""
+    may = f" It may spend ${money.limit_usd:.2f}; ${money.left_usd:.2f} is left." if money else ""
+    beside = f" Its sandboxes cost **{dollars(sandbox_usd)}** beside that." if sandbox_usd else ""
+    if not turns:
+        return f"This thread has cost nothing {'at the model ' if beside else ''}yet.{may}{beside}"
+    tokens = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    total = f"This thread has cost **{dollars(sum(usd for _, usd in turns))}** so far ({tokens:,} tokens)"
+    listed = ", ".join(f"turn {n} {dollars(usd)}" for n, usd in turns[-MOST_TURNS:])
+    earlier = f"the last {MOST_TURNS} of {len(turns)} turns: " if len(turns) > MOST_TURNS else ""
+    open_ = " A request is under way and not counted yet." if under_way else ""
+    return f"{total}{f': {earlier}{listed}' if len(turns) > 1 else ''}.{open_}{may}{beside}"
+
+
+def day_budget_reached(limit_usd: float, whose: str = "this installation") -> str:
+    return f"Today's budget of ${limit_usd:.2f} for {whose} is used up. It is free again tomorrow (UTC)."
+
+
+def month_budget_reached(limit_usd: float, whose: str = "this installation") -> str:
+    return f"This month's budget of ${limit_usd:.2f} for {whose} is used up. It is free again on the 1st (UTC)."
+
+
+def dollars(usd: float) -> str:
+    """Cents, and more where cents would say nothing."""
+    return f"${usd:.4f}" if 0 < usd < 0.01 else f"${usd:.2f}"

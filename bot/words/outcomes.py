@@ -1,0 +1,99 @@
+"""How each outcome of a turn is headed, and what its reader may do next; why it ended so stands in `endings`."""
+
+from __future__ import annotations
+
+from bot.funds import Means
+from bot.models import Outcome
+from bot.words import on_money
+
+_HEADLINES = {
+    Outcome.PULL_REQUEST: "✅ Opened a pull request",
+    Outcome.PUSHED: "✅ Pushed to the branch",
+    Outcome.ANSWERED: "💬 Answered",
+    Outcome.REVIEWED: "🔎 Reviewed",
+    Outcome.PLANNED: "📝 The plan waits for your approval",
+    Outcome.NO_CHANGE: "➖ Nothing was changed",
+    Outcome.NEEDS_INPUT: "❓ A question for you",
+    Outcome.STOPPED: "⏹️ Stopped",
+    Outcome.OVER_BUDGET: "💸 The budget is used up",
+    Outcome.TIMED_OUT: "⏰ Out of time",
+    Outcome.KILLED: "💥 The run was cut off",
+    Outcome.FAILED: "❌ Failed",
+    Outcome.REFUSED: "🛑 Held back",
+}
+
+_NEXT = {
+    Outcome.PULL_REQUEST: "Look the draft through and merge it when it is right. For changes, comment `{command} …`.",
+    Outcome.PUSHED: "Look the new commit through. For changes, comment `{command} …`.",
+    Outcome.ANSWERED: "To go on, comment `{command} ask …`; to have it done, `{command} …`.",
+    Outcome.REVIEWED: "To have the findings mended, comment `{command} …` with what to mend.",
+    Outcome.PLANNED: "Comment `{command} approve` to have it done, or `{command} plan …` with what should differ.",
+    Outcome.NO_CHANGE: "If something should have changed, comment `{command} …` and say what is missing.",
+    Outcome.NEEDS_INPUT: "Answer with `{command} …`: it goes on from here.",
+    Outcome.STOPPED: "To go on from here, comment `{command} …` with what should be different.",
+    Outcome.OVER_BUDGET: "To go on from here with what the session has left, comment `{command} continue`.",
+    Outcome.TIMED_OUT: "To go on from here, comment `{command} go on`, perhaps with `--timeout 60m` after `{command}`.",
+    Outcome.KILLED: "To go on from here, comment `{command} go on`.",
+    Outcome.FAILED: "To try once more, comment `{command} go on`, or say what to do differently.",
+    Outcome.REFUSED: "Once the reason is gone, comment `{command} …` and say what to do differently.",
+}
+
+_PLANS = {"approved": "📝 A plan, approved", "denied": "📝 A plan, turned down"}
+
+_CUT_SHORT = (Outcome.OVER_BUDGET, Outcome.STOPPED, Outcome.TIMED_OUT, Outcome.KILLED, Outcome.FAILED)
+
+_AFTER_A_YES = "It goes on in the next turn of this thread."
+
+
+def headline(outcome: Outcome) -> str:
+    return _HEADLINES[outcome]
+
+
+def with_failing_checks(words: str) -> str:
+    """The headline is all that some people read: no tick for work that is known to be broken."""
+    return f"{words.replace('✅', '⚠️', 1)}: not all checks pass"
+
+
+def ended_in_diff(outcome: Outcome, sha: str | None) -> str:
+    """The short form of the end; the live comment of the turn has the rest."""
+    commit = f" (`{sha[:12]}`)" if sha and outcome in (Outcome.PUSHED, Outcome.PULL_REQUEST) else ""
+    return f"**{headline(outcome)}**{commit}. The whole story is in my comment on this pull request."
+
+
+def plan_headline(state: str) -> str:
+    """Of a plan that waits no longer."""
+    return _PLANS.get(state, "📝 A plan that is no longer on offer")
+
+
+def what_next(outcome: Outcome, command: str, means: Means = Means.LEFT) -> str:
+    """What the reader may do now; every outcome leaves a way on."""
+    if means is Means.LEFT:
+        return _NEXT[outcome].format(command=command)
+    if means is Means.CEILING:
+        return f"To go on from here once there is money again, comment `{command} go on`."
+    on = on_money.with_more(means, command)
+    return (
+        on if outcome in _CUT_SHORT else f"{_NEXT[outcome].format(command=command)} The session's money is gone. {on}"
+    )
+
+
+def checks_failed(command: str) -> str:
+    """In the place of what comes next where work was pushed that does not pass."""
+    return f"Not all checks passed, see above. To have that mended, comment `{command} mend the failing checks`."
+
+
+def tick_or_say(command: str) -> str:
+    """Where a question waits that has boxes."""
+    return f"Tick an answer below, or comment `{command} …` with what to do instead: it goes on from here."
+
+
+def next_after(state: str, command: str) -> str:
+    """Where what waited for a word has had it."""
+    return _AFTER_A_YES if state == "approved" else f"For something else, comment `{command} …`."
+
+
+def next_for_held(approval_id: str, command: str) -> str:
+    return (
+        f"Somebody with write access lets exactly this commit go with `{command} approve {approval_id}`, or leaves it "
+        f"with `{command} deny {approval_id}`. For something else, comment `{command} …`."
+    )

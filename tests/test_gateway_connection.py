@@ -1,0 +1,204 @@
+"""A connection to the provider: nothing is lost or reordered, what broke it comes last, who is too fast waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from bot.web.gateway import connection
+from bot.web.gateway.connection import MOST_BYTES, Broken
+from bot.web.gateway.upstream import Answer, Unreachable, Upstream
+
+STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+END = b"0\r\n\r\n"
+Say = Callable[[asyncio.StreamWriter], Awaitable[None]]
+
+
+def piece(text: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(text), text)
+
+
+class Provider:
+    """Says what it is told to each request that it reads; `connections` is how many were opened."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self.connections = 0
+        self.asked: list[bytes] = []
+        self.left = asyncio.Event()
+        self.tasks: list[asyncio.Task[None] | None] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self.tasks.append(asyncio.current_task())
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                size = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+                self.asked.append(head + await reader.readexactly(size))
+                await self._say(writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            self.left.set()
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def provided(say: Say, seconds: float = 5.0) -> AsyncIterator[tuple[Provider, Upstream]]:
+    provider = Provider(say)
+    server = await asyncio.start_server(provider.serve, "127.0.0.1", 0)
+    upstream = Upstream(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/base", seconds)
+    try:
+        yield provider, upstream
+    finally:
+        await upstream.close()
+        server.close()
+        async with asyncio.timeout(5):
+            await asyncio.gather(*filter(None, provider.tasks))
+        await server.wait_closed()
+
+
+def saying(*parts: bytes) -> Say:
+    async def say(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"".join(parts))
+        await writer.drain()
+
+    return say
+
+
+async def everything(answer: Answer) -> list[bytes]:
+    found = []
+    while burst := await answer.next():
+        found.append(burst)
+    return found
+
+
+async def test_what_has_come_is_given_out_at_once_and_in_order() -> None:
+    more = asyncio.Event()
+
+    async def say(writer: asyncio.StreamWriter) -> None:
+        writer.write(STREAM + piece(b"a") + piece(b"b") + piece(b"c"))
+        await more.wait()
+        writer.write(piece(b"d") + END)
+
+    async with provided(say) as (provider, upstream), upstream.ask("/v1?x=1", [("x-api-key", "k")], b"body") as answer:
+        assert answer.status == 200 and answer.headers["content-type"] == "text/event-stream"
+        assert await answer.next() == b"abc"
+        waiting = asyncio.create_task(answer.next())
+        more.set()
+        assert await waiting == b"d"
+        assert await answer.next() == b""
+        assert await answer.next() == b""
+    assert provider.asked[0].startswith(b"POST /base/v1?x=1 HTTP/1.1\r\nhost: 127.0.0.1:")
+    assert provider.asked[0].endswith(b"x-api-key: k\r\ncontent-length: 4\r\n\r\nbody")
+
+
+async def test_an_empty_stream_ends_and_its_connection_serves_the_next_request() -> None:
+    async with provided(saying(b"HTTP/1.1 103 Early Hints\r\n\r\n", STREAM, END)) as (provider, upstream):
+        for _ in range(3):
+            async with upstream.ask("/v1", [], b"") as answer:
+                assert answer.status == 200 and await everything(answer) == []
+    assert provider.connections == 1 and len(provider.asked) == 3
+
+
+@pytest.mark.parametrize("kept", [b"", b"Content-Length: 2\r\nConnection: close\r\n"])
+async def test_an_answer_that_ends_with_its_connection_is_whole_and_the_next_gets_another(kept: bytes) -> None:
+    async def say(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\n" + kept + b"\r\n{}")
+        writer.close()
+
+    async with provided(say) as (provider, upstream):
+        for _ in range(2):
+            async with upstream.ask("/v1", [], b"") as answer:
+                assert await answer.whole(10) == b"{}"
+    assert provider.connections == 2
+
+
+async def test_what_broke_the_stream_is_raised_after_its_pieces() -> None:
+    async def say(writer: asyncio.StreamWriter) -> None:
+        writer.write(STREAM + piece(b"a"))
+        writer.close()
+
+    async with provided(say) as (_, upstream), upstream.ask("/v1", [], b"") as answer:
+        assert await answer.next() == b"a"
+        for _ in range(2):
+            with pytest.raises(Broken):
+                await answer.next()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"SSH-2.0-OpenSSH_9.6\r\n", b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 20_000 + b"\r\n", STREAM + b"zz\r\n", b""],
+)
+async def test_what_is_no_answer_or_none_in_time_is_broken(said: bytes) -> None:
+    async with provided(saying(said), 0.3) as (_, upstream):
+        with pytest.raises(Broken):
+            async with upstream.ask("/v1", [], b"") as answer:
+                await everything(answer)
+
+
+async def test_what_nobody_asked_for_is_nobodys_answer() -> None:
+    async with provided(saying(STREAM, END, STREAM, piece(b"smuggled"), END)) as (provider, upstream):
+        for _ in range(2):
+            async with upstream.ask("/v1", [], b"") as answer:
+                assert await everything(answer) == []
+    assert provider.connections == 2
+
+
+async def test_a_sender_that_is_too_fast_waits_and_nothing_is_lost() -> None:
+    text, sent = b"x" * 10_000, 0
+
+    async def say(writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        writer.write(STREAM)
+        for sent in range(1, 2_001):  # noqa: B007 - how far it got
+            writer.write(piece(text))
+            await writer.drain()
+        writer.write(END)
+
+    async with provided(say) as (_, upstream), upstream.ask("/v1", [], b"") as answer:
+        first = await answer.next()
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        assert len(first) <= 2 * MOST_BYTES
+        assert sent < 2_000
+        assert first + b"".join(await everything(answer)) == text * 2_000
+
+
+async def test_a_reader_that_leaves_ends_the_stream() -> None:
+    async def say(writer: asyncio.StreamWriter) -> None:
+        writer.write(STREAM + piece(b"a"))
+
+    async with provided(say) as (provider, upstream):
+        async with upstream.ask("/v1", [], b"") as answer:
+            assert await answer.next() == b"a"
+        async with asyncio.timeout(5):
+            await provider.left.wait()
+
+
+async def test_nobody_there_is_told_apart_from_an_answer_that_broke() -> None:
+    with pytest.raises(Unreachable):
+        async with Upstream("http://127.0.0.1:9").ask("/v1", [], b""):
+            pass
+
+
+def test_a_line_break_in_a_header_makes_no_second_one() -> None:
+    with pytest.raises(ValueError, match="line break"):
+        connection.request("host", "/v1", [("x", "y\r\nx-api-key: z")], 0)
+
+
+async def test_an_idle_connection_that_was_closed_is_not_used_again() -> None:
+    async def say(writer: asyncio.StreamWriter) -> None:
+        writer.write(STREAM + END)
+        writer.close()
+
+    async with provided(say) as (provider, upstream):
+        async with upstream.ask("/v1", [], b"") as answer:
+            assert await everything(answer) == []
+        async with asyncio.timeout(5):
+            await provider.left.wait()
+        async with upstream.ask("/v1", [], b"") as answer:
+            assert await everything(answer) == []
+    assert provider.connections == 2

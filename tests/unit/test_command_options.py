@@ -1,0 +1,124 @@
+"""Options of a command, and what the person is told whose command is not quite one."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from bot import commands
+from bot.commands.forms import FORMS
+from bot.commands.kinds import (
+    Ask,
+    Command,
+    Continue,
+    Retry,
+    Run,
+)
+from bot.commands.options import Options
+from bot.errors import CommandError
+from tests.unit.parsed import parse
+
+
+@pytest.mark.parametrize(
+    ("body", "options", "prompt"),
+    [
+        ("/claude --budget 5 fix", Options(budget_usd=5), "fix"),
+        ("/claude --budget=$0.50 fix", Options(budget_usd=0.5), "fix"),
+        ("/claude fix --budget 5", Options(budget_usd=5), "fix"),
+        ("/claude fix —budget 5", Options(budget_usd=5), "fix"),
+        ("/claude fix --budget 5\nand more", Options(budget_usd=5), "fix\nand more"),
+        ("/claude --timeout 30m fix", Options(timeout_seconds=1800), "fix"),
+        ("/claude --timeout 90s fix", Options(timeout_seconds=90), "fix"),
+        ("/claude --timeout 1h30m fix", Options(timeout_seconds=5400), "fix"),
+        ("/claude --timeout 45 fix", Options(timeout_seconds=2700), "fix"),
+        ("/claude --base release/2.x fix", Options(base="release/2.x"), "fix"),
+        ("/claude --turns 20 fix", Options(turns=20), "fix"),
+        ("/claude --model claude-opus-5-5 fix", Options(model="claude-opus-5-5"), "fix"),
+        ("/claude fix --model opus --turns 3", Options(model="opus", turns=3), "fix"),
+        ("/claude --turns 3 fix --model opus", Options(model="opus", turns=3), "fix"),
+        ("/claude --turns 3\nfix", Options(turns=3), "fix"),
+    ],
+)
+def test_options(body: str, options: Options, prompt: str) -> None:
+    assert parse(body) == Run(prompt, options)
+
+
+def test_options_around_a_verb() -> None:
+    assert parse("/claude --turns 3 ask --budget 2 how? --model opus") == Ask(
+        "how?", Options(model="opus", budget_usd=2, turns=3)
+    )
+    assert parse("/claude retry --budget 8") == Retry(Options(budget_usd=8))
+    assert parse("/claude continue --turns 4 on") == Continue("on", None, Options(turns=4))
+    assert parse("/claude continue +3 --turns 4 on") == Continue("on", 3.0, Options(turns=4))
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("/claude --budget lots fix", "`--budget` takes an amount in US dollars above zero"),
+        ("/claude --budget 0 fix", "above zero"),
+        ("/claude --budget -1 fix", "above zero"),
+        ("/claude --budget nan fix", "above zero"),
+        ("/claude --budget 1e9 fix", "above zero"),
+        ("/claude --budget", "needs a value"),
+        ("/claude fix --budget lots", "put it in backticks"),
+        ("/claude --timeout soon fix", "`--timeout` takes a time"),
+        ("/claude --timeout 25h fix", "at most a day"),
+        ("/claude --timeout 0m fix", "`--timeout` takes a time"),
+        ("/claude --turns 0 fix", "whole number"),
+        ("/claude --turns 1.5 fix", "whole number"),
+        ("/claude --turns ٣ fix", "whole number"),
+        ("/claude --base ../x fix", "cannot be the name of a branch"),
+        ("/claude --base -x fix", "cannot be the name of a branch"),
+        ("/claude --base a.lock fix", "cannot be the name of a branch"),
+        ("/claude --model `x` fix", "not the name of a model"),
+        ("/claude --modle x fix", "I don't know the option `--modle`"),
+        ("/claude --turns 3 --turns 4 fix", "twice"),
+        ("/claude stop --budget 3", "takes no options"),
+        ("/claude ask", "What is the question?"),
+        ("/claude continue +x", "is not an amount"),
+        ("/claude stpo", "Did you mean `/claude stop`?"),
+        ("/claude stop!", "Did you mean `/claude stop`?"),
+        ("/claude hlep", "Did you mean `/claude help`?"),
+        ("/claude stauts", "Did you mean `/claude status`?"),
+        ("/claude contine", "Did you mean `/claude continue`?"),
+        ("/claude aprove", "Did you mean `/claude approve`?"),
+        ("/claude cancel", "Did you mean `/claude stop`?"),
+        ("/claude stop now", "Did you mean `/claude stop`?"),
+        ("/claude please stop it!", "Did you mean `/claude stop`?"),
+        ("/claude Stop CI.", "Did you mean `/claude stop ci`?"),
+        ("/claude fix CI, please", "Did you mean `/claude fix ci`?"),
+        ("/claude approve the plan", "Did you mean `/claude approve`?"),
+        ("/claude resolve please", "Did you mean `/claude resolve`?"),
+        ("/claude approve ab12cd34", "is not the name of anything"),
+        ("/claude approve https://github.com/o/r/commit/0123456789abcdef", "is not the name of anything"),
+        ("/claude deny ab12cd34-", "is not the name of anything"),
+        ("/claude one\n/claude two", "2 commands"),
+        ("/claude one\n\ntext\n@forge two", "2 commands"),
+    ],
+)
+def test_mistakes_are_explained(body: str, words: str) -> None:
+    with pytest.raises(CommandError) as caught:
+        parse(body)
+    assert words in str(caught.value)
+    assert str(caught.value).count("\n") == 0
+
+
+def test_the_word_is_configurable() -> None:
+    assert commands.parse("/bot fix", word="/bot") == Run("fix")
+    assert commands.parse("/claude fix", word="/bot") is None
+    assert commands.parse("@ fix", app_slug="") is None
+    with pytest.raises(CommandError, match=r"`/bot stop`"):
+        commands.parse("/bot stpo", word="/bot")
+
+
+def test_every_command_has_its_line_in_the_one_list() -> None:
+    words = {form.word or "run" for form in FORMS}
+    kinds = {re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).lower() for kind in Command.__args__}
+    assert words == kinds
+
+
+def test_an_error_does_not_let_the_comment_break_out() -> None:
+    with pytest.raises(CommandError, match=r"^`\?@everyone\?` is not"):
+        parse("/claude --model `@everyone` fix")
