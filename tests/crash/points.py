@@ -17,7 +17,7 @@ def chosen(found: int, share: int) -> list[int]:
     return [point for point in range(1, found + 1) if EVERY or point % share == found % share]
 
 
-async def in_peace(world: World, ask: Callable[[], object], ended: Callable[[], Awaitable[None]]) -> int:
+async def in_peace(world: World, ask: Callable[[], object], ended: Callable[[], Awaitable[object]]) -> int:
     """One run without a crash; how many transactions it takes."""
     service = await Service.start(world)
     assert service is not None
