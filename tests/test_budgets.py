@@ -170,7 +170,7 @@ async def test_when_the_day_ends_a_turn_its_work_is_saved_and_no_budget_is_offer
         [ref] = refs(world.repo.path, "refs/forgehand/")
         live = world.replies()[0].body
         assert ref in live and "Today's budget of $0.50 for this installation is used up" in live
-        assert "`/claude go on`" in live and "+3" not in live and "--budget" not in live
+        assert "`/claude continue`" in live and "+3" not in live and "--budget" not in live
 
 
 async def test_a_turn_over_the_budget_of_its_session_is_offered_to_go_on_with_more(tmp_path: Path) -> None:

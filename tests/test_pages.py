@@ -20,6 +20,7 @@ INSERT INTO events (session_id, turn, seq, at, kind, line)
 SELECT :session, 1, (SELECT MAX(seq) FROM events WHERE session_id = :session) + n, 0, 'agent', hex(zeroblob(:size / 2))
 FROM more
 """
+TICKED = "<code>discounted</code> now never goes below zero"
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
 
@@ -52,7 +53,14 @@ async def test_a_session_can_be_read_by_who_can_read_its_repository_and_by_nobod
         async with visitor(world, service.url, "rita") as reader:
             page = await reader.get(f"/sessions/{session}")
             assert page.status_code == 200
-            for words in ("fix this", "python3 -m unittest", "Opened a pull request", 'class="add"', "Asked by alice"):
+            for words in (
+                "fix this",
+                "python3 -m unittest",
+                "Opened a pull request",
+                TICKED,
+                'class="add"',
+                "Asked by alice",
+            ):
                 assert words in page.text, words
             assert "Verified by Forgehand, on a clean checkout of " in page.text
             printed = await reader.get(f"/sessions/{session}/checks")

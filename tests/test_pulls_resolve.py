@@ -225,7 +225,7 @@ async def test_one_that_ran_out_of_money_goes_on_as_a_merge_of_both(tmp_path: Pa
             world.say("/claude resolve", on=pull)
             assert await world.outcome(on=pull) == "over_budget", live(world, pull)
             world.model.default(Script([SOLVE, Say("One and two are three.")]))
-            world.say("/claude continue +3", on=pull)
+            world.say("/claude continue +3 --turns 30", on=pull)
             assert await world.outcome(2, on=pull) == "pushed", world.replies(pull)[-1].body
     head = world.repo.branch_sha("feature")
     assert head is not None and parents(world, head) == [tip, base]

@@ -26,7 +26,7 @@ GOES_ON_AS = ("ask", "plan", "review", "resolve", ci.KIND)
 async def retry(command: Retry, remark: Remark, desk: Desk) -> Noted:
     last = await sessions.latest(desk.store, remark.thread)
     if last is None or last.source == remark.source:
-        return await desk.refuse(remark, replies.nothing_to_repeat())
+        return await desk.refuse(remark, replies.nothing_to_repeat(desk.settings.command))
     if last.state is not TurnState.DONE:
         return await desk.refuse(remark, replies.still_under_way(desk.settings.command))
     wish = Wish(last.asked_as, last.prompt, command.options, approval=last.approval)
@@ -44,7 +44,8 @@ async def go_on(command: Continue, remark: Remark, desk: Desk) -> Noted:
         if await _needs_money_alone(last, remark, desk):
             return await money.add(command.extra_usd, last, remark, desk, then=await _what_waits(last, desk))
     prompt = command.prompt or (GO_ON if last else "")
-    kind = last.asked_as if last is not None and bare and _was_cut_short(last, remark) else "run"
+    same = last is not None and not command.prompt and _was_cut_short(last, remark)
+    kind = last.asked_as if last is not None and same else "run"
     return await start.begin(Wish(kind, prompt, command.options, command.extra_usd), remark, desk)
 
 

@@ -65,7 +65,10 @@ async def _too_late(approval: Approval, remark: Remark, desk: Desk) -> str | Non
         return None
     if (over := await expiry.found_over(approval, desk)) is not None:
         return over
-    return await forks.void_now(approval, remark, desk) if approval.state in _over(approval) else _answered(approval)
+    counts = approval.state in _over(approval)
+    is_over = approval.state is Standing.EXPIRED  # for which a push to the fork may be the reason
+    void = await forks.void_now(approval, remark, desk) if counts or is_over else None
+    return void or (None if counts else _answered(approval))
 
 
 def _over(approval: Approval) -> tuple[Standing, ...]:
@@ -141,7 +144,7 @@ async def _meant(command: Approve | Deny, remark: Remark, desk: Desk) -> _Found:
         named = [one for one in known if one.id == approval_id]
         if named:
             return _named_only(command, named[0], desk)
-        return _Found(None, on_approvals.no_such_approval(approval_id))
+        return _Found(None, on_approvals.no_such_approval(approval_id, word_of(command), desk.settings.command))
     waiting = [one for one in known if one.state is Standing.OPEN]
     if not waiting and latest is not None and latest.state is TurnState.DONE:
         waiting = answerable([one for one in known if one.key == latest.key])

@@ -15,7 +15,7 @@ from bot.handlers.verdicts import Noted, acted, ignored, refused
 from bot.models import TurnState
 from bot.store import ci, sessions
 from bot.store.ci import Asked
-from bot.words import endings, on_ci, on_forks
+from bot.words import endings, on_ci, on_forks, replies
 
 
 async def ended(event: CheckEnded, desk: Desk) -> Noted:
@@ -58,14 +58,14 @@ async def _beside(command: FixCi, remark: Remark, desk: Desk) -> Noted:
     noted = None
     if command.prompt and command.options == NO_OPTIONS:
         noted = await start.steer(Wish(ci.KIND, command.prompt, NO_OPTIONS), remark, desk)
-    return noted or await desk.refuse(remark, on_ci.under_way())
+    return noted or await desk.refuse(remark, on_ci.under_way(desk.settings.command))
 
 
 async def stopped(remark: Remark, desk: Desk) -> Noted:
     """Also what is being done about them now; whatever else the session does goes on."""
     number = await pulls.meant(remark, desk)
     if number is None:
-        return await desk.refuse(remark, on_ci.needs_a_pull(desk.settings.command))
+        return await desk.refuse(remark, replies.needs_a_pull("stop ci", desk.settings.command))
     thread = replace(remark.thread, number=number, is_pull=True)
     await ci.switch_off(desk.store, thread, remark.author.login)
     latest = await sessions.latest(desk.store, thread)

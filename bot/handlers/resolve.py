@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.commands.kinds import Resolve
+from bot.commands.kinds import Resolve, word_of
 from bot.events.remarks import Remark
 from bot.handlers import pulls, start
 from bot.handlers.desk import Desk
@@ -13,5 +13,5 @@ from bot.words import replies
 
 async def handle(command: Resolve, remark: Remark, desk: Desk) -> Noted:
     if await pulls.meant(remark, desk) is None:
-        return await desk.refuse(remark, replies.resolve_needs_a_pull(desk.settings.command))
+        return await desk.refuse(remark, replies.needs_a_pull(word_of(command), desk.settings.command))
     return await start.begin(Wish("resolve", command.prompt, command.options), remark, desk)

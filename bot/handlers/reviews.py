@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.commands.kinds import Review
+from bot.commands.kinds import Review, word_of
 from bot.events.remarks import Remark
 from bot.handlers import start
 from bot.handlers.desk import Desk
@@ -14,7 +14,7 @@ from bot.words import endings, replies
 async def asked(command: Review, remark: Remark, desk: Desk) -> Noted:
     thread = remark.thread
     if not thread.is_pull:
-        return await desk.refuse(remark, replies.review_needs_a_pull(desk.settings.command))
+        return await desk.refuse(remark, replies.needs_a_pull(word_of(command), desk.settings.command))
     pull = await desk.github.installation(thread.installation).pull(thread.repo, thread.number)
     if pull.state != "open":
         return await desk.refuse(remark, endings.pull_closed(pull.number))

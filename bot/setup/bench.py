@@ -17,9 +17,8 @@ from bot.settings import GitHubSettings, Secret
 from bot.store import audit
 from bot.store.base import Store
 from bot.store.credentials import OPERATOR
-from bot.vault import API_KEY, Vault, require_storable
+from bot.vault import API_KEY, Vault
 from bot.web import credential_check, credentials
-from bot.web.gateway.hop_headers import Credential
 
 ACTOR = "operator"
 NOWHERE = "https://forgehand.invalid/webhook"
@@ -91,14 +90,8 @@ class Bench:
         return app
 
     async def store_key(self, value: str) -> str:
-        """Tried before it is stored: what does not work would only be found out by the first session."""
         self._vault.hide(Secret(value))
-        key = Secret(require_storable(API_KEY, Secret(value)))
-        model = settings.read_model(self._values)
-        found = credentials.Found(Credential(key), API_KEY, "the form")
-        trial = await credential_check.try_out(found, model.upstream, model.model)
-        if not trial.works:
-            raise UserError(trial.words)
+        key = await credential_check.proven(API_KEY, Secret(value), settings.read_model(self._values))
         await self._vault.put(API_KEY, OPERATOR, key)
         await audit.add(self._store, ACTOR, "key stored", API_KEY)
         return "The key works and is stored, encrypted."

@@ -6,10 +6,14 @@ import json
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from bot.errors import UserError
+from bot.settings import ModelSettings, Secret
+from bot.vault import OAUTH_TOKEN, require_storable
 from bot.web.credentials import Found
 from bot.web.gateway import hop_headers
 from bot.web.gateway.connection import Broken
 from bot.web.gateway.exchange import scrub
+from bot.web.gateway.hop_headers import Credential
 from bot.web.gateway.upstream import Unreachable, Upstream
 
 PATH = "/v1/messages/count_tokens"
@@ -30,6 +34,16 @@ ADVICE = {
 class Trial:
     works: bool
     words: str
+
+
+async def proven(name: str, given: Secret, model: ModelSettings) -> Secret:
+    """To be stored: what does not work would only be found out by the next session."""
+    key = Secret(require_storable(name, given))
+    found = Found(Credential(key, name == OAUTH_TOKEN), name, "the form")
+    trial = await try_out(found, model.upstream, model.model)
+    if not trial.works:
+        raise UserError(trial.words)
+    return key
 
 
 async def try_out(found: Found, upstream_url: str, model: str) -> Trial:

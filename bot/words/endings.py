@@ -20,6 +20,7 @@ STEP_WORDS = {
 }
 
 
+_NEVER_PUSHED_TO = "Forgehand never pushes to it. With `--new-branch` the work gets a branch of its own."
 SUSPENDED = "(suspended)"
 REMOVED = "(removed)"
 PAUSED = "(paused)"
@@ -126,7 +127,7 @@ def sandboxes_refused() -> str:
 
 
 def branch_missing(branch: str) -> str:
-    return f"The branch `{branch}` does not exist in this repository, so there is nothing to start from."
+    return f"The branch `{branch}` does not exist in this repository. Name one that does: `--base main`, for example."
 
 
 def repository_empty() -> str:
@@ -134,7 +135,7 @@ def repository_empty() -> str:
 
 
 def pull_closed(number: int) -> str:
-    return f"The pull request #{number} is no longer open, so there is no branch to work on."
+    return f"The pull request #{number} is no longer open, so nothing was begun. Reopen it and ask again."
 
 
 def head_gone(number: int) -> str:
@@ -182,14 +183,11 @@ def closed_before_review(number: int, merged: bool) -> str:
 
 
 def default_branch_is_head(branch: str) -> str:
-    return f"This pull request's branch `{branch}` is the default branch, which Forgehand never pushes to."
+    return f"This pull request's branch {shown(branch, 200)} is the default branch, and {_NEVER_PUSHED_TO}"
 
 
 def head_is_protected(branch: str) -> str:
-    return (
-        f"This pull request's branch {shown(branch, 200)} is protected, and Forgehand never pushes to one that is. "
-        "Ask on an issue, or on a pull request from another branch."
-    )
+    return f"This pull request's branch {shown(branch, 200)} is protected, and {_NEVER_PUSHED_TO}"
 
 
 def setup_failed(command: str, exit_code: int, tail: str) -> str:

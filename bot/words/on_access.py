@@ -38,4 +38,4 @@ def thread_locked() -> str:
 
 
 def repository_archived() -> str:
-    return "This repository is archived, so nothing was begun: nothing can be pushed to it."
+    return "This repository is archived, so nothing was begun: nothing can be pushed to it. Unarchive it and ask again."

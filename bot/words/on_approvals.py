@@ -68,13 +68,17 @@ def several_ticked(labels: Sequence[str]) -> str:
     return f"These were ticked at once: {named}. I did none of it, since I cannot tell which you mean: tick one."
 
 
-def no_such_approval(approval_id: str) -> str:
-    return f"Nothing called {shown(approval_id)} was asked on this thread."
+def no_such_approval(approval_id: str, word: str, command: str) -> str:
+    return (
+        f"Nothing called {shown(approval_id)} was asked on this thread. Where only one thing waits here, "
+        f"`{command} {word}` alone answers it."
+    )
 
 
 def answered_already(approval_id: str, state: str, by: str | None) -> str:
     if by is None:
-        return f"{shown(approval_id)} can no longer be answered: its time is over, or something newer took its place."
+        why = "its time is over, or something newer took its place"
+        return f"{shown(approval_id)} can no longer be answered: {why}. What waits now stands in my newest comment."
     return f"{shown(approval_id)} was answered before: {state} by {person(by)}."
 
 

@@ -95,12 +95,8 @@ def stopped(command: str) -> str:
     return f"I leave the checks of this pull request alone from now on. `{command} fix ci` changes that."
 
 
-def needs_a_pull(command: str) -> str:
-    return f"There is no pull request on this thread yet: `{command} fix ci` is for one whose checks have failed."
-
-
-def under_way() -> str:
-    return "I am at these checks already."
+def under_way(command: str) -> str:
+    return f"I am at these checks already. `{command} …` tells the agent more, `{command} stop ci` ends it."
 
 
 def handed_over(

@@ -16,7 +16,7 @@ def session_spent(money: Funds, command: str) -> str:
     spent = f"This session has spent ${money.spent_usd:.2f} of its ${money.limit_usd:.2f}, so nothing was begun."
     if money.means is Means.FULL:
         return f"{spent} {with_more(money.means, command)}"
-    return f"{spent} `{command} continue +3` goes on with 3 dollars more; your words may stand behind it."
+    return f"{spent} To go on with 3 dollars more, comment `{command} continue +3`, with your words behind it."
 
 
 def with_more(means: Means, command: str) -> str:

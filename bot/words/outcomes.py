@@ -32,9 +32,9 @@ _NEXT = {
     Outcome.NEEDS_INPUT: "Answer with `{command} …`: it goes on from here.",
     Outcome.STOPPED: "To go on from here, comment `{command} …` with what should be different.",
     Outcome.OVER_BUDGET: "To go on from here with what the session has left, comment `{command} continue`.",
-    Outcome.TIMED_OUT: "To go on from here, comment `{command} go on`, perhaps with `--timeout 60m` after `{command}`.",
-    Outcome.KILLED: "To go on from here, comment `{command} go on`.",
-    Outcome.FAILED: "To try once more, comment `{command} go on`, or say what to do differently.",
+    Outcome.TIMED_OUT: "To go on from here, comment `{command} continue`, perhaps with `--timeout 60m` behind it.",
+    Outcome.KILLED: "To go on from here, comment `{command} continue`.",
+    Outcome.FAILED: "To try once more, comment `{command} retry`, or `{command} …` with what to do differently.",
     Outcome.REFUSED: "Once the reason is gone, comment `{command} …` and say what to do differently.",
 }
 
@@ -70,7 +70,7 @@ def what_next(outcome: Outcome, command: str, means: Means = Means.LEFT) -> str:
     if means is Means.LEFT:
         return _NEXT[outcome].format(command=command)
     if means is Means.CEILING:
-        return f"To go on from here once there is money again, comment `{command} go on`."
+        return f"To go on from here once there is money again, comment `{command} continue`."
     on = on_money.with_more(means, command)
     return (
         on if outcome in _CUT_SHORT else f"{_NEXT[outcome].format(command=command)} The session's money is gone. {on}"

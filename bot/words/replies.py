@@ -101,8 +101,8 @@ def _sentence(reason: str) -> str:
     return f" {reason[0].upper()}{reason[1:]}{ends}" if reason else ""
 
 
-def nothing_to_repeat() -> str:
-    return "There is no turn on this thread yet that could be run again."
+def nothing_to_repeat(command: str) -> str:
+    return f"Nothing was done on this thread yet that could be run again. `{command} …` begins."
 
 
 def still_under_way(command: str) -> str:
@@ -113,9 +113,8 @@ def nothing_to_undo() -> str:
     return "Nothing was pushed from this thread that could be taken back."
 
 
-def review_needs_a_pull(command: str) -> str:
-    return f"`{command} review` is for pull requests, and this is an issue. `{command} ask …` answers a question here."
-
-
-def resolve_needs_a_pull(command: str) -> str:
-    return f"`{command} resolve` is for pull requests, and there is none here yet."
+def needs_a_pull(word: str, command: str) -> str:
+    return (
+        f"`{command} {word}` is for pull requests, and there is none on this thread yet. "
+        "Comment it on the pull request that you mean."
+    )

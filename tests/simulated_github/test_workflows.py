@@ -61,3 +61,20 @@ async def test_annotations_of_a_check(scene: Scene) -> None:
     token = await scene.mint(permissions={"checks": "read"})
     [found] = (await scene.call("GET", f"{REPO}/check-runs/{check.id}/annotations", auth=token)).json()
     assert (found["path"], found["start_line"], found["annotation_level"]) == ("a.py", 2, "failure")
+
+
+async def test_the_last_status_of_each_context_counts_and_only_who_may_sees_them(scene: Scene) -> None:
+    scene.installation.permissions["statuses"] = "read"
+    sha = scene.repo.branches()["main"]
+    path = f"{REPO}/commits/{sha}/status"
+    stranger, reader = [await scene.mint(permissions={one: "read"}) for one in ("checks", "statuses")]
+    assert (await scene.call("GET", path, auth=stranger)).status_code == 403
+    assert (await scene.call("GET", path, auth=reader)).json()["state"] == "pending", "as long as there is none"
+    for context, state in (("lint", "failure"), ("test", "pending"), ("lint", "success")):
+        scene.github.status(scene.repo, sha, context, state, by="octo")
+    found = (await scene.call("GET", path, auth=reader)).json()
+    assert {one["context"]: one["state"] for one in found["statuses"]} == {"lint": "success", "test": "pending"}
+    assert (found["state"], found["total_count"], found["sha"]) == ("pending", 2, sha)
+    scene.github.status(scene.repo, sha, "test", "error", by="octo")
+    assert (await scene.call("GET", path, auth=reader)).json()["state"] == "failure"
+    assert (await scene.call("GET", f"{REPO}/commits/{'0' * 40}/status", auth=reader)).status_code == 422

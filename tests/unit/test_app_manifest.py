@@ -32,6 +32,7 @@ def test_the_permissions_are_the_least() -> None:
         "checks": "write",
         "members": "read",
         "actions": "read",
+        "statuses": "read",
     }
     assert manifest()["public"] is False
 

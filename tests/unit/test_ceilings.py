@@ -80,7 +80,7 @@ def test_more_budget_is_offered_only_where_it_helps() -> None:
     assert "`/claude continue`" in outcomes.what_next(Outcome.OVER_BUDGET, "/claude", Means.LEFT)
     assert "a new issue" in outcomes.what_next(Outcome.OVER_BUDGET, "/claude", Means.FULL)
     offered = outcomes.what_next(Outcome.OVER_BUDGET, "/claude", Means.CEILING)
-    assert "continue" not in offered and "--budget" not in offered and "`/claude go on`" in offered
+    assert "+3" not in offered and "--budget" not in offered and "`/claude continue`" in offered
 
 
 def test_the_cost_of_a_thread_in_one_line() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 
 import pytest
@@ -137,6 +138,14 @@ def test_nothing_in_a_commit_message_gives_orders(hostile: str) -> None:
         "<!--",
     ):
         assert order not in rest
+
+
+@pytest.mark.parametrize("flood", ["\n", " \n"])
+def test_a_commit_message_takes_no_longer_than_the_words_are_long(flood: str) -> None:
+    """All of the service waits for it."""
+    began = time.process_time()
+    publications.commit_message(Turn(prompt=f"do{flood * 30_000}this"))
+    assert time.process_time() - began < 2
 
 
 def test_a_message_is_bounded() -> None:

@@ -20,10 +20,8 @@ from bot.settings import Secret, Settings
 from bot.store import audit, choices, credentials, spending, threads
 from bot.store.spend import Payers
 from bot.store.threads import InstallationRow, InstallationState
-from bot.vault import NAMES, OAUTH_TOKEN, Vault
+from bot.vault import NAMES, Vault
 from bot.web import credential_check
-from bot.web.credentials import Found
-from bot.web.gateway.hop_headers import Credential
 from bot.web.pages import account_form, drawing
 from bot.web.pages.account_form import NOTHING, Entered, WrongFields
 from bot.web.pages.gate import Fields, Gate, number
@@ -99,15 +97,11 @@ class InstallationPages:
         return act
 
     async def _store_key(self, row: InstallationRow, visitor: Visitor, fields: Fields) -> str:
-        """Tried before it is stored: what does not work would only be found out by the next session."""
-        name, value, model = fields.get("name", ""), fields.get("value", ""), self._settings.model
-        if name not in NAMES or not value or not all("!" <= letter <= "~" for letter in value):
-            raise UserError("That is no key: paste it whole, without blanks.")
-        found = Found(Credential(Secret(value), name == OAUTH_TOKEN), name, "the form")
-        trial = await credential_check.try_out(found, model.upstream, model.model)
-        if not trial.works:
-            raise UserError(trial.words)
-        await self._vault.put(name, row.id, Secret(value))
+        name = fields.get("name", "")
+        if name not in NAMES:
+            raise UserError("That is no kind of key that there is.")
+        key = await credential_check.proven(name, Secret(fields.get("value", "")), self._settings.model)
+        await self._vault.put(name, row.id, key)
         await audit.add(self._gate.store, visitor.login, "key stored", f"{name} of {row.account}")
         return "The key works and is stored, encrypted. The next request at the model uses it."
 

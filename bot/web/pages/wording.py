@@ -55,7 +55,7 @@ def short(text: str, most: int = 120) -> str:
 
 
 def ticked(text: str) -> Markup:
-    """Words of ours in backticks, as code."""
+    """What stands in backticks, as code; all else as it is."""
     return Markup(_TICKED.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped the line before
 
 
