@@ -1,4 +1,4 @@
-"""Fixtures that feature tests share."""
+"""Fixtures that feature tests share, and what waits for the long run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests import webhook_rig
+from tests.slices import EVERY
 from tests.webhook_rig import Edge
 from tests.world import World
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if not EVERY and item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.skip(reason="long: FORGEHAND_TESTS=all runs it"))
 
 
 @pytest.fixture

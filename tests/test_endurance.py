@@ -19,10 +19,9 @@ from bot.models import Usage
 from bot.simulation.anthropic import Call, Cut, Fail, Say, Script, Slow, Wait
 from bot.simulation.github import Fault
 from bot.simulation.github.state import Issue
+from tests.slices import EVERY
 from tests.world import World
 
-EVERY = os.environ.get("FORGEHAND_TESTS") == "all"
-slow = pytest.mark.skipif(not EVERY, reason="minutes long: FORGEHAND_TESTS=all runs it")
 LOOK = "head -c 20000 /dev/urandom | base64"
 WRITE = Call("Bash", {"command": "echo half > half.txt", "description": "Write"})
 
@@ -80,7 +79,7 @@ def _places(world: World, asked: list[Issue]) -> set[int]:
     return {int("".join(filter(str.isdigit, one.split("Queued, ")[1][:4]))) for one in heads if "Queued, " in one}
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_nothing_piles_up_over_thirty_sessions(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     world.model.default(Script([WRITE, Say("Done.")]))
@@ -105,7 +104,7 @@ def _memory() -> float:
     return round(pages * resource.getpagesize() / 2**20, 1)
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.acceptance("C01")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["fail", "reset", "hold"])
@@ -131,7 +130,7 @@ async def test_github_may_be_down_for_half_a_minute_at_any_step(world: World, ki
     assert len(world.pulls()) == len(world.replies()) == 1
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.acceptance("D13")
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize(
@@ -153,7 +152,7 @@ async def test_a_provider_in_trouble_is_ridden_out(world: World, trouble: Fail |
         assert await world.outcome(timeout=150) == "pull_request", world.replies()[0].body
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.acceptance("F06")
 async def test_a_database_locked_for_ten_seconds_costs_ten_seconds(world: World) -> None:
     world.model.default(Script([WRITE, Wait("on"), WRITE, Say("Done.")]))
@@ -178,7 +177,7 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[None]:
         os.system(f"umount -l {folder}")
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.acceptance("F05")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
 @pytest.mark.timeout(200)
@@ -221,7 +220,7 @@ def fill(file: Path) -> None:
                 continue
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.acceptance("D12")
 @pytest.mark.timeout(200)
 async def test_a_torrent_of_output_stalls_nobody(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -260,7 +259,7 @@ MEANWHILE: dict[str, tuple[Callable[[World], object], set[str]]] = {
 }
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.acceptance("B06")
 @pytest.mark.parametrize("what", MEANWHILE)
 async def test_whatever_people_do_meanwhile_the_turn_ends_and_its_work_is_somewhere(world: World, what: str) -> None:
@@ -281,7 +280,7 @@ async def test_whatever_people_do_meanwhile_the_turn_ends_and_its_work_is_somewh
     assert any(row[1:]), "the work is nowhere"
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", range(3))
 async def test_every_command_ends_in_one_final_comment_whatever_comes_in_between(world: World, seed: int) -> None:

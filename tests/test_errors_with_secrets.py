@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 import pkgutil
 from collections.abc import Callable
 from itertools import product
@@ -14,6 +13,7 @@ import pytest
 from bot.cli.sweep import credentials_in
 from bot.errors import GitHubRefused
 from sandbox.errors import SandboxError
+from tests.slices import EVERY
 from tests.world import MODEL_KEY, SECRET_KEY, WEBHOOK_SECRET, World
 
 PLACES = {
@@ -35,7 +35,7 @@ ERRORS: dict[str, Callable[[str], Exception]] = {
     "GitHub's": lambda words: GitHubRefused(422, words),
 }
 EACH = [(place, kind) for at, place in enumerate(PLACES) for kind in list(ERRORS)[at % 3 : at % 3 + 1]]
-MATRIX = list(product(PLACES, ERRORS)) if os.environ.get("FORGEHAND_TESTS") == "all" else EACH
+MATRIX = list(product(PLACES, ERRORS)) if EVERY else EACH
 
 
 @pytest.mark.acceptance("F15")

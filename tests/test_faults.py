@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sqlite3
 import time
 from collections.abc import Callable
@@ -20,9 +19,9 @@ from sandbox.local import members
 from sandbox.local.folders import Base
 from sandbox.local.provider import LocalProvider
 from tests.crash.process import Service
+from tests.slices import EVERY
 from tests.world import World
 
-EVERY = os.environ.get("FORGEHAND_TESTS") == "all"
 WRITE = Call("Bash", {"command": "echo half > half.txt", "description": "Write half of it"})
 MORE = Call("Bash", {"command": "echo more >> more.txt", "description": "Write more"})
 CONFIG = ".github/forgehand.yml"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import tomllib
 from pathlib import Path
@@ -18,11 +17,9 @@ from bot.cli.main import app
 from tests.settings_read import known
 
 ROOT = Path(__file__).parents[1]
-EVERY = os.environ.get("FORGEHAND_TESTS") == "all"
-slow = pytest.mark.skipif(not EVERY, reason="minutes long: FORGEHAND_TESTS=all runs it")
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 async def test_the_script_makes_an_environment_that_starts(tmp_path: Path) -> None:
     process = await asyncio.create_subprocess_exec(str(ROOT / ".ci/image"), str(tmp_path / "made"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from pathlib import Path
@@ -12,10 +11,10 @@ import pytest
 from bot.simulation.anthropic import Call, Say, Script
 from bot.simulation.github import Fault
 from bot.simulation.github.state import Issue
+from tests.slices import EVERY, MATRIX_SECONDS
 from tests.world import World
 
-EVERY = os.environ.get("FORGEHAND_TESTS") == "all"
-READS_IN_CI = 4
+READS_IN_CI = 2
 FAIL_IN_CI = ("POST /repos/*", "POST /*.git/git-receive-pack")
 WORK = Script([Call("Bash", {"command": "echo x > new.txt", "description": "Write"}), Say("Done.")])
 Target = tuple[str, int]
@@ -80,7 +79,7 @@ async def strike(world: World, kind: str, target: Target) -> None:
 
 @pytest.mark.acceptance("C01")
 @pytest.mark.acceptance("C02")
-@pytest.mark.timeout(3600 if EVERY else 300)
+@pytest.mark.timeout(MATRIX_SECONDS)
 @pytest.mark.parametrize("kind", ["lose", "fail"])
 async def test_any_single_call_may_go_wrong(tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     async with World.running(tmp_path) as world, world.bot():

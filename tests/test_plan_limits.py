@@ -14,7 +14,7 @@ from bot.store import sessions
 from bot.store.base import Store
 from tests.e2b_stand_in import E2BStandIn, Limits
 from tests.e2b_world import e2b_spine, without_checks
-from tests.test_endurance import issues, slow
+from tests.test_endurance import issues
 from tests.world import World
 
 PER_SECOND = 2
@@ -24,7 +24,10 @@ WORK = Script([Call("Bash", {"command": "echo 1 >> work.txt", "description": "Wo
 @pytest.mark.acceptance("C09")
 @pytest.mark.parametrize(
     ("count", "room"),
-    [pytest.param(8, 2, marks=pytest.mark.timeout(300)), pytest.param(20, 5, marks=[slow, pytest.mark.timeout(900)])],
+    [
+        pytest.param(8, 2, marks=pytest.mark.timeout(300)),
+        pytest.param(20, 5, marks=[pytest.mark.slow, pytest.mark.timeout(900)]),
+    ],
 )
 async def test_sessions_wait_for_sandboxes_in_their_order_and_all_finish(
     tmp_path: Path, count: int, room: int, capsys: pytest.CaptureFixture[str]

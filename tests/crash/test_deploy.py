@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import shutil
 from pathlib import Path
@@ -18,11 +17,9 @@ from tests.world import World
 
 HALF = Call("Bash", {"command": "echo half > half.txt", "description": "Write half of it"})
 COUNT = 5
-EVERY = os.environ.get("FORGEHAND_TESTS") == "all"
-slow = pytest.mark.skipif(not EVERY, reason="minutes long: FORGEHAND_TESTS=all runs it")
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.acceptance("F02")
 async def test_five_sessions_survive_a_deploy_and_what_is_said_meanwhile_is_found(tmp_path: Path) -> None:
     async with World.running(tmp_path, FORGEHAND_REPO_SESSIONS="5") as world:

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from bot.simulation.anthropic import Call, Say, Script
-from bot.simulation.github.state import Delivery
 from bot.store import environments, events, machines, sessions
 from bot.store.base import Store
 from bot.store.environments import EnvironmentState
 from sandbox.local import members
 from sandbox.local.folders import Base
-from tests.crash.process import Service
+from tests.crash import points
 from tests.e2b_stand_in import E2BStandIn
 from tests.e2b_world import e2b_spine
+from tests.slices import MATRIX_SECONDS
 from tests.world import World
 
-EVERY = os.environ.get("FORGEHAND_TESTS") == "all"
 MOST_POINTS = 400
 SIDE_BY_SIDE = 2
 MEND = "sed -i 's/return round(/return max(0.0, round(/; s/, 2)/, 2))/' shop.py"
@@ -37,17 +36,14 @@ class Scenario:
     name: str
     earlier: int
     outcome: str
-    slice: int
-    """In CI one point in so many, and another set of them each time the number of points changes."""
+    share: int
+    """In CI one point in so many."""
     cloud: bool = False
     """The work is done in E2B's sandboxes."""
 
     @property
     def turns(self) -> int:
         return self.earlier + 1
-
-    def points(self, found: int) -> list[int]:
-        return [point for point in range(1, found + 1) if EVERY or point % self.slice == found % self.slice]
 
     @asynccontextmanager
     async def world(self, root: Path) -> AsyncIterator[tuple[World, E2BStandIn | None]]:
@@ -62,51 +58,35 @@ class Scenario:
         work = [Call("Bash", {"command": f"echo 0 >> turn-{n}.txt", "description": "Work"}) for n in range(self.turns)]
         world.model.default(Script([Call("Bash", {"command": MEND, "description": "Mend"}), Say("Done.")]))
         for n in range(1, self.turns):
-            service = await Service.start(world)
-            assert service is not None
-            world.say("/claude fix this")
-            await world.outcome(n)
-            await world.github.idle()
-            await service.stop()
+            await points.in_peace(world, partial(world.say, "/claude fix this"), partial(world.outcome, n))
             world.model.default(Script([work[n], Say("Done.")]))
 
 
-FIRST = Scenario("first turn", earlier=0, outcome="pull_request", slice=9)
-SECOND = Scenario("second turn", earlier=1, outcome="pushed", slice=20)
-CLOUD = Scenario("first turn in the cloud", earlier=0, outcome="pull_request", slice=18, cloud=True)
-CLOUD_SECOND = Scenario("second turn in the cloud", earlier=1, outcome="pushed", slice=40, cloud=True)
+FIRST = Scenario("first turn", earlier=0, outcome="pull_request", share=24)
+SECOND = Scenario("second turn", earlier=1, outcome="pushed", share=48)
+CLOUD = Scenario("first turn in the cloud", earlier=0, outcome="pull_request", share=48, cloud=True)
+CLOUD_SECOND = Scenario("second turn in the cloud", earlier=1, outcome="pushed", share=90, cloud=True)
 UNSEEN_SECONDS = 30.0
 """Of a machine's end, at most, while the bot was being killed and started."""
 
 
 async def golden(world: World, scenario: Scenario) -> int:
     """One run without a crash; how many transactions it takes."""
+
+    async def ended() -> None:
+        assert await world.outcome(scenario.turns) == scenario.outcome
+
     await scenario.begin(world)
-    service = await Service.start(world)
-    assert service is not None
-    world.say("/claude go on")
-    assert await world.outcome(scenario.turns) == scenario.outcome
-    await world.github.idle()
-    return await service.stop()
+    return await points.in_peace(world, partial(world.say, "/claude go on"), ended)
 
 
 async def crashed(world: World, scenario: Scenario, point: int) -> None:
     """One run that dies at the point, then is started again until it ends."""
     await scenario.begin(world)
-    service = await Service.start(world, kill_at=point)
-    if service is not None:
-        world.say("/claude go on")
-        await service.dies_before(world.outcome(scenario.turns))
-    again = await Service.start(world)
-    assert again is not None
-    if service is None:  # it died while starting, before anybody knew its address
-        world.say("/claude go on")
-    _redeliver_what_was_not_taken(world)
-    try:
-        assert await world.outcome(scenario.turns) == scenario.outcome, world.replies()[-1].body
+    end = partial(world.outcome, scenario.turns)
+    async with points.killed(world, point, partial(world.say, "/claude go on"), end):
+        assert await end() == scenario.outcome, world.replies()[-1].body
         await no_strays(world)
-    finally:
-        await again.stop()
 
 
 async def no_strays(world: World) -> None:
@@ -127,17 +107,6 @@ async def no_strays(world: World) -> None:
                 await asyncio.sleep(0.05)
     finally:
         await store.close()
-
-
-def _redeliver_what_was_not_taken(world: World) -> None:
-    """What GitHub's own log offers: a delivery that was not answered with 2xx may be sent again."""
-    answered = {one.guid for one in world.app.deliveries if _taken(one)}
-    for guid in {one.guid for one in world.app.deliveries} - answered:
-        world.github.redeliver(guid)
-
-
-def _taken(delivery: Delivery) -> bool:
-    return 200 <= delivery.status_code < 300
 
 
 async def whole(world: World, turns: int = 1) -> None:
@@ -178,7 +147,7 @@ async def nothing_left_running(world: World, e2b: E2BStandIn) -> None:
 
 
 @pytest.mark.acceptance("F01")
-@pytest.mark.timeout(3600 if EVERY else 300)
+@pytest.mark.timeout(MATRIX_SECONDS)
 @pytest.mark.parametrize("scenario", [FIRST, SECOND, CLOUD, CLOUD_SECOND], ids=lambda one: one.name)
 async def test_killed_after_every_transaction_it_ends_as_if_nothing_had_happened(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], scenario: Scenario
@@ -187,9 +156,9 @@ async def test_killed_after_every_transaction_it_ends_as_if_nothing_had_happened
         found = await golden(world, scenario)
         await whole(world, scenario.turns)
     assert 20 < found < MOST_POINTS
-    points = scenario.points(found)
+    tried = points.chosen(found, scenario.share)
     with capsys.disabled():
-        print(f"\nkill points of the {scenario.name}: {found}, tried here: {len(points)}")
+        print(f"\nkill points of the {scenario.name}: {found}, tried here: {len(tried)}")
     room = asyncio.Semaphore(SIDE_BY_SIDE)
 
     async def attempt(point: int) -> None:
@@ -204,5 +173,5 @@ async def test_killed_after_every_transaction_it_ends_as_if_nothing_had_happened
                 raise AssertionError(f"at kill point {point} of {found}: {error}\n{log}") from error
 
     async with asyncio.TaskGroup() as attempts:
-        for point in points:
+        for point in tried:
             attempts.create_task(attempt(point))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from bot.simulation.github import gitstore
-from tests.crash.process import Service
-from tests.crash.test_kill_points import _redeliver_what_was_not_taken as redeliver
+from tests.crash import points
 from tests.pull_world import does
+from tests.slices import EVERY, MATRIX_SECONDS
 from tests.world import World
 
-EVERY = os.environ.get("FORGEHAND_TESTS") == "all"
+ASKED = "/claude fix this"
 LAST = 12
 """Of the transactions: those before it have nothing to do with the push."""
 
@@ -37,36 +37,14 @@ async def published(world: World) -> None:
     assert len(world.replies()) == 1
 
 
-async def in_peace(path: Path) -> int:
-    async with World.running(path) as world:
-        prepared(world)
-        service = await Service.start(world)
-        assert service is not None
-        world.say("/claude fix this")
-        await published(world)
-        return await service.stop()
-
-
-async def killed(path: Path, point: int) -> None:
-    async with World.running(path) as world:
-        prepared(world)
-        service = await Service.start(world, kill_at=point)
-        assert service is not None
-        world.say("/claude fix this")
-        await service.dies_before(world.outcome())
-        again = await Service.start(world)
-        assert again is not None
-        redeliver(world)
-        try:
-            await published(world)
-        finally:
-            await again.stop()
-
-
 @pytest.mark.acceptance("F01")
-@pytest.mark.timeout(3600 if EVERY else 300)
+@pytest.mark.timeout(MATRIX_SECONDS)
 async def test_pulls_verified_commits_survive_a_kill_after_any_transaction(tmp_path: Path) -> None:
-    found = await in_peace(tmp_path / "golden")
-    points = range(1, found + 1) if EVERY else range(found - LAST, found - 1, 3)
-    for point in points:
-        await killed(tmp_path / f"at-{point}", point)
+    async with World.running(tmp_path / "golden") as world:
+        prepared(world)
+        found = await points.in_peace(world, partial(world.say, ASKED), partial(published, world))
+    for point in range(1, found + 1) if EVERY else range(found - LAST, found - 1, 5):
+        async with World.running(tmp_path / f"at-{point}") as world:
+            prepared(world)
+            async with points.killed(world, point, partial(world.say, ASKED), world.outcome):
+                await published(world)

@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from bot.simulation.anthropic import Call, Say, Script
-from tests.crash.process import Service
-from tests.crash.test_kill_points import _redeliver_what_was_not_taken as redeliver
+from tests.crash import points
+from tests.slices import MATRIX_SECONDS
 from tests.world import World
 
-EVERY = os.environ.get("FORGEHAND_TESTS") == "all"
-SLICE = 24
+SHARE = 48
 WRITE = Script([Call("Bash", {"command": "echo one >> a.txt", "description": "Write"}), Say("Written.")])
 
 
-async def in_peace(world: World, words: str, outcome: str) -> None:
-    service = await Service.start(world)
-    assert service is not None
-    world.say(words)
-    assert await world.outcome(1) == outcome, world.replies()[0].body
-    await world.github.idle()
-    await service.stop()
+def ended(world: World, n: int, outcome: str) -> Callable[[], Awaitable[None]]:
+    async def end() -> None:
+        assert await world.outcome(n) == outcome, world.replies()[-1].body
+
+    return end
 
 
 async def pushed(world: World) -> None:
     world.model.default(WRITE)
-    await in_peace(world, "/claude write", "pull_request")
+    await points.in_peace(world, partial(world.say, "/claude write"), ended(world, 1, "pull_request"))
 
 
 async def planned(world: World) -> None:
     world.model.default(Script([Say("1. Write it.")]))
-    await in_peace(world, "/claude plan it", "planned")
+    await points.in_peace(world, partial(world.say, "/claude plan it"), ended(world, 1, "planned"))
     world.model.default(WRITE)
 
 
@@ -50,33 +47,8 @@ def carried_out(world: World) -> None:
     assert world.repo.file(pull.head, "a.txt") == b"one\n"
 
 
-async def transactions(world: World, words: str, outcome: str) -> int:
-    service = await Service.start(world)
-    assert service is not None
-    world.say(words)
-    assert await world.outcome(2) == outcome, world.replies()[-1].body
-    await world.github.idle()
-    return await service.stop()
-
-
-async def killed(world: World, words: str, outcome: str, point: int) -> None:
-    service = await Service.start(world, kill_at=point)
-    if service is not None:
-        world.say(words)
-        await service.dies_before(world.outcome(2))
-    again = await Service.start(world)
-    assert again is not None
-    if service is None:
-        world.say(words)
-    redeliver(world)
-    try:
-        assert await world.outcome(2) == outcome, world.replies()[-1].body
-    finally:
-        await again.stop()
-
-
 @pytest.mark.acceptance("F01")
-@pytest.mark.timeout(3600 if EVERY else 300)
+@pytest.mark.timeout(MATRIX_SECONDS)
 @pytest.mark.parametrize(
     ("before", "words", "outcome", "check"),
     [
@@ -90,12 +62,13 @@ async def test_killed_in_the_middle_it_is_done_once(
 ) -> None:
     async with World.running(tmp_path / "golden") as world:
         await before(world)
-        found = await transactions(world, words, outcome)
+        found = await points.in_peace(world, partial(world.say, words), ended(world, 2, outcome))
         check(world)
     assert found > 8
-    for point in [one for one in range(1, found + 1) if EVERY or one % SLICE == found % SLICE]:
+    for point in points.chosen(found, SHARE):
         async with World.running(tmp_path / f"at-{point}") as world:
             await before(world)
-            await killed(world, words, outcome, point)
+            async with points.killed(world, point, partial(world.say, words), partial(world.outcome, 2)):
+                await ended(world, 2, outcome)()
             assert len(world.replies()) == 2, f"at kill point {point}: {[one.body[:200] for one in world.replies()]}"
             check(world)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,15 +10,15 @@ import pytest
 from bot.sessions.checks import outputs
 from bot.store import events, sessions
 from bot.store.base import Store
-from tests.crash.process import Service
-from tests.crash.test_kill_points import _redeliver_what_was_not_taken as redeliver
+from tests.crash import points
 from tests.crash.test_kill_points import no_strays
 from tests.places import Place
+from tests.slices import MATRIX_SECONDS
 from tests.verify_world import CHECK, GIVEN_BACK, mends
 from tests.world import World
 
-EVERY = os.environ.get("FORGEHAND_TESTS") == "all"
-SLICE = 25
+ASKED = "/claude fix this"
+SHARE = 60
 
 
 def begun(world: World) -> None:
@@ -48,50 +48,35 @@ async def mended(world: World) -> None:
     await no_strays(world)
 
 
-async def in_peace(path: Path) -> int:
-    async with World.running(path) as world:
-        begun(world)
-        service = await Service.start(world)
-        assert service is not None
-        world.say("/claude fix this")
-        assert await world.outcome() == "pull_request", world.replies()[0].body
-        await world.github.idle()
-        found = await service.stop()
-        await mended(world)
-        return found
+async def ended(world: World) -> None:
+    assert await world.outcome() == "pull_request", world.replies()[0].body
+    await world.github.idle()
 
 
 async def killed(path: Path, point: int) -> None:
     async with World.running(path) as world:
         begun(world)
-        service = await Service.start(world, kill_at=point)
-        if service is not None:
-            world.say("/claude fix this")
-            await service.dies_before(world.outcome())
-        again = await Service.start(world)
-        assert again is not None
-        if service is None:
-            world.say("/claude fix this")
-        redeliver(world)
         try:
-            assert await world.outcome() == "pull_request", world.replies()[0].body
-            await mended(world)
+            async with points.killed(world, point, partial(world.say, ASKED), world.outcome):
+                await ended(world)
+                await mended(world)
         except Exception as error:
             log = (world.root / "service.log").read_text()[-3000:]
             raise AssertionError(f"at kill point {point}: {error}\n{log}") from error
-        finally:
-            await again.stop()
 
 
 @pytest.mark.acceptance("F01")
-@pytest.mark.timeout(3600 if EVERY else 300)
+@pytest.mark.timeout(MATRIX_SECONDS)
 async def test_checks_and_what_follows_survive_a_kill_after_any_transaction(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = await in_peace(tmp_path / "golden")
+    async with World.running(tmp_path / "golden") as world:
+        begun(world)
+        found = await points.in_peace(world, partial(world.say, ASKED), partial(ended, world))
+        await mended(world)
     assert found > 20
-    points = [one for one in range(1, found + 1) if EVERY or one % SLICE == found % SLICE]
+    tried = points.chosen(found, SHARE)
     with capsys.disabled():
-        print(f"\nkill points of checks that fail and are mended: {found}, tried here: {len(points)}")
-    for point in points:
+        print(f"\nkill points of checks that fail and are mended: {found}, tried here: {len(tried)}")
+    for point in tried:
         await killed(tmp_path / f"at-{point}", point)
