@@ -16,6 +16,8 @@ TESTS = ("pytest", "-q", "--tb", "native", "-n", str(WORKERS), "--dist", "loadfi
 """Native tracebacks: pytest's own parse the source, which CPython 3.11 at times fails at, and that ends the run."""
 ALONE = ("pytest", "-q", "--last-failed", "--last-failed-no-failures", "none")
 MOST_REPEATED = 8
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+"""Every worker, and each of the hundreds of processes that tests start, would compile all of our modules anew."""
 FAILED = 1
 """What pytest exits with when tests failed, and nothing worse has happened."""
 LAST_FAILED = Path(".pytest_cache/v/cache/lastfailed")
@@ -31,7 +33,7 @@ def main() -> int:
 
 def run(*command: str) -> int:
     print(f"== {' '.join(command)}", flush=True)
-    return subprocess.run([str(BIN / command[0]), *command[1:]], check=False).returncode
+    return subprocess.run([str(BIN / command[0]), *command[1:]], check=False, env=ENVIRONMENT).returncode
 
 
 def again() -> int:
