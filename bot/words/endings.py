@@ -266,6 +266,13 @@ def nothing_to_take_back() -> str:
     return "No push of this conversation is left that could be taken back."
 
 
+def pushed_since(n: int, sha: str, command: str) -> str:
+    return (
+        f"The last push here is that of turn {n} (`{sha[:12]}`), and it came after you had written that, so I did not "
+        f"take it back. `{command} undo`, written now, does."
+    )
+
+
 def merged_already(number: int) -> str:
     return f"The pull request #{number} is merged: take it back on its page with GitHub's own Revert button."
 
