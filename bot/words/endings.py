@@ -118,6 +118,14 @@ def provider_refused() -> str:
     return "The model's provider does not accept the credential in use. The operator has been told in the log."
 
 
+def token_ended() -> str:
+    return (
+        "The token with which this turn asks the model was no longer accepted here, on the host: its time was over, as "
+        "it is where the host's clock has jumped. The provider's credential has nothing to do with it, and another try "
+        "has a token of its own."
+    )
+
+
 def provider_out_of_credit() -> str:
     return "The account at the model's provider is out of credit. The operator has been told in the log."
 
