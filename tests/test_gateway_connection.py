@@ -4,76 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 
 import pytest
 
 from bot.web.gateway import connection
 from bot.web.gateway.connection import MOST_BYTES, Broken
-from bot.web.gateway.upstream import Answer, Unreachable, Upstream
-
-STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-END = b"0\r\n\r\n"
-Say = Callable[[asyncio.StreamWriter], Awaitable[None]]
-
-
-def piece(text: bytes) -> bytes:
-    return b"%x\r\n%s\r\n" % (len(text), text)
-
-
-class Provider:
-    """Says what it is told to each request that it reads; `connections` is how many were opened."""
-
-    def __init__(self, say: Say) -> None:
-        self._say = say
-        self.connections = 0
-        self.asked: list[bytes] = []
-        self.left = asyncio.Event()
-        self.tasks: list[asyncio.Task[None] | None] = []
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        self.tasks.append(asyncio.current_task())
-        try:
-            while head := await reader.readuntil(b"\r\n\r\n"):
-                size = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
-                self.asked.append(head + await reader.readexactly(size))
-                await self._say(writer)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            self.left.set()
-        finally:
-            writer.close()
-
-
-@asynccontextmanager
-async def provided(say: Say, seconds: float = 5.0) -> AsyncIterator[tuple[Provider, Upstream]]:
-    provider = Provider(say)
-    server = await asyncio.start_server(provider.serve, "127.0.0.1", 0)
-    upstream = Upstream(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/base", seconds)
-    try:
-        yield provider, upstream
-    finally:
-        await upstream.close()
-        server.close()
-        async with asyncio.timeout(5):
-            await asyncio.gather(*filter(None, provider.tasks))
-        await server.wait_closed()
-
-
-def saying(*parts: bytes) -> Say:
-    async def say(writer: asyncio.StreamWriter) -> None:
-        writer.write(b"".join(parts))
-        await writer.drain()
-
-    return say
-
-
-async def everything(answer: Answer) -> list[bytes]:
-    found = []
-    while burst := await answer.next():
-        found.append(burst)
-    return found
+from bot.web.gateway.upstream import Unreachable, Upstream
+from tests.line_rig import END, STREAM, everything, piece, provided, saying
 
 
 async def test_what_has_come_is_given_out_at_once_and_in_order() -> None:

@@ -100,7 +100,9 @@ class Upstream:
                 _, line = await loop.create_connection(
                     Connection, self._host, self._port, ssl=_tls() if self._tls else None, happy_eyeballs_delay=0.25
                 )
-        except (OSError, TimeoutError) as error:
+        except ssl.SSLCertVerificationError as error:
+            raise Unreachable(f"its certificate is refused: {error.verify_message}") from None
+        except (OSError, TimeoutError, UnicodeError) as error:  # the last: a name that is none
             raise Unreachable(type(error).__name__) from None
         return line
 
