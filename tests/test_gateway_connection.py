@@ -137,6 +137,32 @@ async def test_a_reader_that_leaves_ends_the_stream() -> None:
             await provider.left.wait()
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+async def test_an_address_has_any_form_of_host_and_a_path_before_ours(host: str) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(STREAM + END)
+        writer.close()
+
+    heads: list[bytes] = []
+    try:
+        server = await asyncio.start_server(serve, host.strip("[]"), 0)
+    except OSError:
+        pytest.skip(f"there is no {host} here")
+    port = server.sockets[0].getsockname()[1]
+    async with Upstream(f"http://{host}:{port}/some/where/").ask("/v1", [], b"") as answer:
+        assert await everything(answer) == []
+    server.close()
+    await server.wait_closed()
+    assert heads[0].startswith(b"POST /some/where/v1 HTTP/1.1\r\nhost: %s:%d\r\n" % (host.encode(), port))
+
+
+async def test_what_can_be_no_name_is_unreachable() -> None:
+    with pytest.raises(Unreachable):
+        async with Upstream("https://two..dots").ask("/v1", [], b""):
+            pass
+
+
 async def test_nobody_there_is_told_apart_from_an_answer_that_broke() -> None:
     with pytest.raises(Unreachable):
         async with Upstream("http://127.0.0.1:9").ask("/v1", [], b""):

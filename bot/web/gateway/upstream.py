@@ -58,7 +58,7 @@ class Upstream:
         parts = urlsplit(url.rstrip("/"))
         self._tls = parts.scheme == "https"
         self._host, self._port = parts.hostname or "", parts.port or (443 if self._tls else 80)
-        self._name, self._path = parts.netloc.rpartition("@")[2], parts.path
+        self._name, self._path = parts.netloc.removesuffix(":"), parts.path
         self._read_seconds = read_seconds
         self._room = asyncio.Semaphore(MAX_CONNECTIONS)
         self._kept: list[tuple[float, Connection]] = []
