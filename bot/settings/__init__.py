@@ -89,6 +89,8 @@ class Limits:
     """How long a ref with work that was cut short stays in its repository."""
     keep_minutes: float = 30.0
     """How long an environment waits for the next turn of its thread; 0: not at all."""
+    settle_seconds: float = 15.0
+    """How long what a push asks for waits for the next push: they seldom come alone."""
 
 
 @dataclass(frozen=True)
@@ -264,6 +266,7 @@ def read_limits(values: Mapping[str, str]) -> Limits:
         retention_days=reader.number("FORGEHAND_RETENTION_DAYS", 30, least=1),
         rescue_days=reader.number("FORGEHAND_RESCUE_DAYS", 30, least=1),
         keep_minutes=reader.number("FORGEHAND_KEEP_MINUTES", 30),
+        settle_seconds=reader.number("FORGEHAND_SETTLE_SECONDS", 15),
     )
 
 
