@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 
 from bot.models import Usage
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script, Wait
@@ -28,6 +30,21 @@ async def test_a_red_check_of_our_own_pull_request_is_mended_in_its_session(worl
     assert "the log of test" in asked and "the log of lint" not in asked
     assert world.states(pull)[0]["session"] == world.states()[0]["session"]
     assert "Actions: write" in world.replies(pull)[-1].body, "why no flake was looked for"
+
+
+async def test_an_attempt_that_was_planned_first_goes_on_as_one_and_begins_no_round(world: World) -> None:
+    async with world.bot(Ahead()):
+        pull = await pull_of_ours(world)
+        config(world, ON + "permission: plan\n")
+        ci(world, pull, {"test": "failure"})
+        assert await world.outcome(on=pull) == "planned", world.replies(pull)[-1].body
+        planned = world.states(pull)[0]
+        world.say(f"/claude approve {planned['session']}-{planned['turn']}", on=pull)
+        assert await world.outcome(2, on=pull) == "pushed", world.replies(pull)[-1].body
+    assert "FAIL: test_never_below_zero" in prompts(world)[-1].prompt, "the evidence"
+    with closing(sqlite3.connect(world.root / "data" / "state.db")) as db:
+        [(now, then)] = db.execute("SELECT ci_watches.round, ci_attempts.round FROM ci_watches, ci_attempts").fetchall()
+    assert now == then
 
 
 async def test_what_is_red_on_the_base_too_is_left_alone_and_named(world: World) -> None:
