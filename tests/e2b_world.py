@@ -61,11 +61,6 @@ def _quiet_port() -> int:
     raise AssertionError("there is no free port")
 
 
-def without_checks(world: World) -> None:
-    """A repository that declares none: for its turns there is one sandbox, the agent's."""
-    world.github.commit(world.repo, "main", {".github/forgehand.yml": "draft: true\n"})
-
-
 @asynccontextmanager
 async def e2b_spine(
     root: Path, *, limits: Limits | None = None, agent: Path | None = None, **changes: str

@@ -70,6 +70,7 @@ async def test_suspended_and_back_is_followed_and_ends_what_runs(world: World) -
 
 
 async def test_a_repository_that_is_taken_away_is_forgotten_and_may_come_back(world: World) -> None:
+    world.declare_checks()
     world.model.default(Script([WRITE, Say("Done.")]))
     data = world.root / "data"
     async with world.bot():

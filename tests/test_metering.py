@@ -15,7 +15,7 @@ from bot.store.base import Store
 from tests.command_line import forgehand
 from tests.e2b_stand_in import E2BStandIn, Fault
 from tests.e2b_stand_in.usage import CPUS, MEMORY_MB
-from tests.e2b_world import e2b_spine, without_checks
+from tests.e2b_world import e2b_spine
 from tests.world import World
 
 SECOND_USD = CPUS * 0.01 + MEMORY_MB / 1024 * 0.02
@@ -30,7 +30,6 @@ async def cloud(tmp_path: Path) -> AsyncIterator[tuple[World, E2BStandIn]]:
     """Where nothing is kept, unless a test says otherwise."""
     dear = {"FORGEHAND_E2B_CPU_PRICE": "0.01", "FORGEHAND_E2B_MEMORY_PRICE": "0.02"}
     async with e2b_spine(tmp_path, limits=None, FORGEHAND_KEEP_MINUTES="0", **dear) as (world, e2b):
-        without_checks(world)
         world.model.default(WORK)
         yield world, e2b
 

@@ -29,6 +29,7 @@ def shell(word: str, words: str) -> Call:
 
 
 async def test_a_session_can_be_read_by_who_can_read_its_repository_and_by_nobody_else(world: World) -> None:
+    world.declare_checks()
     world.github.user("mallory")
     world.github.user("rita")
     world.repo.grant("rita", "read")

@@ -33,6 +33,9 @@ WEBHOOK_SECRET = "canary-webhook-secret-0123456789"
 SECRET_KEY = base64.b64encode(b"canary-secret-key-of-32-bytes-!!").decode()
 MARKER = re.compile(r"<!-- forgehand:session=([a-z0-9]{8}) turn=(\d+) state=(\w+)(?: outcome=(\w+))? -->")
 TURN_SECONDS = 60.0
+CONFIG = ".github/forgehand.yml"
+WITHOUT_CHECKS = {name: text for name, text in discount.FILES.items() if name != CONFIG}
+"""Where a repository declares checks, each turn has an environment more for them, and a second for those that fail."""
 SAVING = "What it did is still being saved"
 
 
@@ -59,7 +62,7 @@ class World:
             model.default(discount.script(paced=False))
             registered = github.create_app(slug="forgehand", webhook_secret=WEBHOOK_SECRET)
             registered.callback_urls = ["http://127.0.0.1/oauth/callback"]
-            repo = github.create_repo(discount.REPOSITORY, files=discount.FILES, private=private)
+            repo = github.create_repo(discount.REPOSITORY, files=WITHOUT_CHECKS, private=private)
             github.user("alice")
             repo.grant("alice", "write")
             installation = github.install(registered, repos=[repo])
@@ -112,6 +115,10 @@ class World:
         async with service.running(chosen, open_store, clock) as running:
             self.app.webhook_url = f"{running.url}/webhook"
             yield running
+
+    def declare_checks(self) -> None:
+        """Those that the repository of the demo has."""
+        self.github.commit(self.repo, "main", {CONFIG: discount.FILES[CONFIG]})
 
     def say(self, words: str, *, by: str = "alice", on: Issue | Pull | None = None) -> Comment:
         return self.github.comment(on or self.issue, words, by=by)
