@@ -226,7 +226,7 @@ async def test_checks_for_which_there_was_no_money_go_on_once_it_is_added(world:
     async with world.bot(Ahead(), FORGEHAND_SESSION_BUDGET="0.5"):
         ci(world, pull, {"test": "failure"})
         told = (await said(world, pull, "so nothing was begun")).body
-        assert "`/claude continue +3` goes on" in told
+        assert "To go on with 3 dollars more, comment `/claude continue +3`" in told
         await unwatched(world)
         world.model.default(agent())
         world.say("/claude continue +3", on=pull)

@@ -13,7 +13,6 @@ from bot.sessions.checkpoints import EVERY_SECONDS
 from bot.sessions.losses import MOST_RESUMPTIONS
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script, SimulatedAnthropic, Wait
 from bot.simulation.github import Fault as GitHubFault
-from bot.simulation.github.gitstore import refs
 from bot.store import events, sessions
 from bot.store.base import Store
 from bot.words import endings
@@ -274,7 +273,7 @@ async def test_a_sandbox_that_vanishes_while_its_work_is_checked_elsewhere_is_no
 
 
 @pytest.mark.acceptance("C15")
-async def test_a_sandbox_that_vanishes_while_its_work_is_checked_there_ends_with_that_work_saved(
+async def test_a_sandbox_that_vanishes_while_its_work_is_checked_there_takes_nothing_of_the_work_along(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There was no room for another one."""
@@ -286,11 +285,10 @@ async def test_a_sandbox_that_vanishes_while_its_work_is_checked_there_ends_with
             world.say("/claude add a line")
             await until(lambda: _is_checked(e2b), 30)
             await e2b.kill(e2b.live[0].id)
-            assert await world.outcome() == "killed", world.replies()[0].body
-        [(name, saved)] = refs(world.repo.path, "refs/forgehand/").items()
-        assert f"`refs/forgehand/{name}`" in world.replies()[0].body
-        assert "+# more" in world.repo.diff("main", saved)
-        assert not world.pulls()
+            assert await world.outcome() == "pull_request", world.replies()[0].body
+        [pull] = world.pulls()
+        assert "+# more" in world.repo.diff("main", pull.head)
+        assert "was not run" in world.replies()[0].body and "`sleep 30`" in world.replies()[0].body
 
 
 async def _is_checked(e2b: E2BStandIn) -> bool:

@@ -335,7 +335,7 @@ async def test_a_dead_credential_is_one_message_to_the_operator(
 
 
 @pytest.mark.acceptance("D13")
-@pytest.mark.parametrize("where", ["nobody", "redirect", "html", "html_error", "flood"])
+@pytest.mark.parametrize("where", ["nobody", "redirect", "html", "html_error", "flood", "encoded"])
 async def test_what_is_not_the_provider_is_told_in_the_apis_form(tmp_path: Path, where: str) -> None:
     hits = []
 
@@ -345,6 +345,8 @@ async def test_what_is_not_the_provider_is_told_in_the_apis_form(tmp_path: Path,
             return RedirectResponse("/elsewhere", 307)
         if where == "flood":
             return Response(b"{" + b" " * (33 << 20), 200, media_type="application/json")
+        if where == "encoded":
+            return Response(b"{}", 200, {"content-encoding": "gzip"}, "application/json")
         return PlainTextResponse("<html>", 200 if where == "html" else 503, media_type="text/html")
 
     async with odd_upstream(odd) as url:

@@ -4,76 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 
 import pytest
 
 from bot.web.gateway import connection
 from bot.web.gateway.connection import MOST_BYTES, Broken
-from bot.web.gateway.upstream import Answer, Unreachable, Upstream
-
-STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-END = b"0\r\n\r\n"
-Say = Callable[[asyncio.StreamWriter], Awaitable[None]]
-
-
-def piece(text: bytes) -> bytes:
-    return b"%x\r\n%s\r\n" % (len(text), text)
-
-
-class Provider:
-    """Says what it is told to each request that it reads; `connections` is how many were opened."""
-
-    def __init__(self, say: Say) -> None:
-        self._say = say
-        self.connections = 0
-        self.asked: list[bytes] = []
-        self.left = asyncio.Event()
-        self.tasks: list[asyncio.Task[None] | None] = []
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        self.tasks.append(asyncio.current_task())
-        try:
-            while head := await reader.readuntil(b"\r\n\r\n"):
-                size = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
-                self.asked.append(head + await reader.readexactly(size))
-                await self._say(writer)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            self.left.set()
-        finally:
-            writer.close()
-
-
-@asynccontextmanager
-async def provided(say: Say, seconds: float = 5.0) -> AsyncIterator[tuple[Provider, Upstream]]:
-    provider = Provider(say)
-    server = await asyncio.start_server(provider.serve, "127.0.0.1", 0)
-    upstream = Upstream(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/base", seconds)
-    try:
-        yield provider, upstream
-    finally:
-        await upstream.close()
-        server.close()
-        async with asyncio.timeout(5):
-            await asyncio.gather(*filter(None, provider.tasks))
-        await server.wait_closed()
-
-
-def saying(*parts: bytes) -> Say:
-    async def say(writer: asyncio.StreamWriter) -> None:
-        writer.write(b"".join(parts))
-        await writer.drain()
-
-    return say
-
-
-async def everything(answer: Answer) -> list[bytes]:
-    found = []
-    while burst := await answer.next():
-        found.append(burst)
-    return found
+from bot.web.gateway.upstream import Unreachable, Upstream
+from tests.line_rig import END, STREAM, everything, piece, provided, saying
 
 
 async def test_what_has_come_is_given_out_at_once_and_in_order() -> None:
@@ -198,6 +135,32 @@ async def test_a_reader_that_leaves_ends_the_stream() -> None:
             assert await answer.next() == b"a"
         async with asyncio.timeout(5):
             await provider.left.wait()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+async def test_an_address_has_any_form_of_host_and_a_path_before_ours(host: str) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(STREAM + END)
+        writer.close()
+
+    heads: list[bytes] = []
+    try:
+        server = await asyncio.start_server(serve, host.strip("[]"), 0)
+    except OSError:
+        pytest.skip(f"there is no {host} here")
+    port = server.sockets[0].getsockname()[1]
+    async with Upstream(f"http://{host}:{port}/some/where/").ask("/v1", [], b"") as answer:
+        assert await everything(answer) == []
+    server.close()
+    await server.wait_closed()
+    assert heads[0].startswith(b"POST /some/where/v1 HTTP/1.1\r\nhost: %s:%d\r\n" % (host.encode(), port))
+
+
+async def test_what_can_be_no_name_is_unreachable() -> None:
+    with pytest.raises(Unreachable):
+        async with Upstream("https://two..dots").ask("/v1", [], b""):
+            pass
 
 
 async def test_nobody_there_is_told_apart_from_an_answer_that_broke() -> None:

@@ -6,11 +6,9 @@ import time
 
 import pytest
 
-from bot.sessions.admission import SETTLE_SECONDS
 from bot.simulation.anthropic import ModelRequest, Script, Wait
 from bot.simulation.anthropic.script import Answer
 from bot.simulation.github.state import Issue, Pull
-from tests.ci_world import Ahead
 from tests.test_reviews import CODE, ZERO, config, ours, pull_of, verdict
 from tests.world import World
 
@@ -83,7 +81,7 @@ async def test_fifteen_pushes_to_a_pull_request_under_review_are_one_review(worl
         return verdict(ZERO)
 
     world.model.default(Script([Wait("go"), review, review, review]))
-    async with world.bot(Ahead()):
+    async with world.bot():
         pull = pull_of(world)
         world.say("/claude review", on=pull)
         await world.model.reached("go", 40)
@@ -105,7 +103,7 @@ async def test_a_push_after_a_review_is_reviewed_and_says_only_what_is_new(world
         return verdict(ZERO)
 
     world.model.default(Script([review, review, review, review]))
-    async with world.bot(Ahead()):
+    async with world.bot():
         pull = pull_of(world)
         world.say("/claude review", on=pull)
         assert await world.outcome(1, on=pull) == "reviewed", world.replies(pull)[0].body
@@ -133,7 +131,7 @@ async def test_a_burst_of_pushes_after_a_review_is_read_once_it_has_settled(worl
 
     world.model.default(Script([], after=review))
     clock = Clock()
-    async with world.bot(clock):
+    async with world.bot(clock, FORGEHAND_SETTLE_SECONDS="15"):
         pull = pull_of(world)
         world.say("/claude review", on=pull)
         assert await world.outcome(1, on=pull) == "reviewed", "which a person has asked for, and so waited for nothing"
@@ -141,7 +139,7 @@ async def test_a_burst_of_pushes_after_a_review_is_read_once_it_has_settled(worl
             world.github.commit(world.repo, "feature", {"calc.py": f"{CODE}\n# {n}\n"}, by="alice")
             await world.github.idle()
         await why(world, pull, "The review that waits already will read these commits too")
-        clock.ahead += SETTLE_SECONDS
+        clock.ahead += 15
         assert await world.outcome(2, on=pull) == "reviewed", world.replies(pull)[-1].body
         await world.github.idle()
     assert len(world.states(pull)) == 2, "none was begun at the first push, and none for the third"
@@ -149,7 +147,7 @@ async def test_a_burst_of_pushes_after_a_review_is_read_once_it_has_settled(worl
 
 async def test_fifteen_pushes_after_a_finished_review_are_one_further_review(world: World) -> None:
     world.model.default(Script([verdict(ZERO)]))
-    async with world.bot(Ahead()):
+    async with world.bot():
         pull = pull_of(world)
         world.say("/claude review", on=pull)
         assert await world.outcome(1, on=pull) == "reviewed", world.replies(pull)[0].body

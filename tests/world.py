@@ -94,6 +94,7 @@ class World:
             "FORGEHAND_DATA_DIR": str(self.root / "data"),
             "FORGEHAND_HOST": "127.0.0.1",
             "FORGEHAND_PORT": "0",
+            "FORGEHAND_SETTLE_SECONDS": "0",
             "FORGEHAND_GITHUB_URL": self.github.url,
             "FORGEHAND_GITHUB_API_URL": self.github.api_url,
             "FORGEHAND_APP_ID": str(self.app.id),

@@ -130,6 +130,7 @@ def _settings(
         "FORGEHAND_DATA_DIR": str(data_dir),
         "FORGEHAND_PORT": "0",
         "FORGEHAND_KEEP_MINUTES": "0",  # what it leaves behind is removed with its folder
+        "FORGEHAND_SETTLE_SECONDS": "0",  # its pushes come one by one, and somebody watches
         "FORGEHAND_GITHUB_URL": github.url,
         "FORGEHAND_GITHUB_API_URL": github.api_url,
         "FORGEHAND_APP_ID": str(registered.id),

@@ -19,8 +19,6 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 15.0
 LOOK_SOON_SECONDS = 1.0
-SETTLE_SECONDS = 15.0
-"""So long what a push asks for waits for the next push: they seldom come alone."""
 RECONCILE_SECONDS = 60.0
 
 
@@ -30,10 +28,10 @@ def choose(queued: Sequence[Turn], running: Sequence[Turn], limits: Limits, caps
     return first[: max(0, limits.max_sessions - len(running))]
 
 
-def settled(queued: Sequence[Turn], now: float) -> list[Turn]:
+def settled(queued: Sequence[Turn], now: float, seconds: float) -> list[Turn]:
     """Without what waits for further pushes. Nobody waits who has asked, nor behind what no person asked for."""
     asked = {turn.thread_id for turn in queued if not turn.is_for_a_push}
-    return [turn for turn in queued if turn.thread_id in asked or not 0 <= now - turn.created_at < SETTLE_SECONDS]
+    return [turn for turn in queued if turn.thread_id in asked or not 0 <= now - turn.created_at < seconds]
 
 
 class Admission:
@@ -81,7 +79,7 @@ class Admission:
         running = await sessions.running(self._store)
         paused = await switches.paused_at(self._store) is not None
         queued = [] if paused else await sessions.queued(self._store)
-        ready = settled(queued, self._store.now())
+        ready = settled(queued, self._store.now(), self._limits.settle_seconds)
         for turn in choose(ready, running, self._limits, await choices.caps(self._store)):
             await sessions.start(self._store, turn.key)
             await self._engine.submit(turn.key, turn.thread_id)

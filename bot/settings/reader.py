@@ -121,15 +121,19 @@ class Reader:
     def url(self, name: str, default: str) -> str:
         value = self.text(name, default).rstrip("/")
         parts = _split(value)
+        if "@" in value and (parts is None or not parts.netloc or "@" in parts.netloc):  # first: it is not repeated
+            raise SettingsError(f"{name} must not carry a user name or password.")
         if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
             raise SettingsError(f"{name} must be an https:// address, not {value!r}.")
-        if parts.query or parts.fragment:
+        if "?" in value or "#" in value:
             raise SettingsError(f"{name} must be an address without `?` and `#`.")
-        if parts.username or parts.password:
-            raise SettingsError(f"{name} must not carry a user name or password.")
+        if not parts.path.isascii() or any(letter <= " " or letter == "\x7f" for letter in value):
+            raise SettingsError(
+                f"{name} must be an address without blanks; other letters of its path are written as %xx."
+            )
         if parts.scheme == "http" and parts.hostname not in LOOPBACK:
             raise SettingsError(f"{name} uses plain http, which is accepted for loopback only; use https://.")
-        return value
+        return value if value.isascii() else _in_ascii(parts)
 
 
 def _content(name: str, path: Path) -> str:
@@ -148,6 +152,13 @@ def _split(address: str) -> SplitResult | None:
     try:
         parts = urlsplit(address)
         parts.port  # noqa: B018 - looked at, because it raises where it is not a port
+        (parts.hostname or "").encode("idna")  # likewise, where it can be no name
     except ValueError:
         return None
     return parts
+
+
+def _in_ascii(parts: SplitResult) -> str:
+    """The host's name as DNS has it: hosts are compared, and headers and certificates know no other form."""
+    host = (parts.hostname or "").encode("idna").decode()
+    return parts._replace(netloc=host if parts.port is None else f"{host}:{parts.port}").geturl()

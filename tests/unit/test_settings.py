@@ -93,6 +93,51 @@ def test_an_enterprise_server_has_its_api_beside_it() -> None:
     assert found.github.api_url == "https://github.example/api/v3"
 
 
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ("https://[2001:db8::1]:8443/model//", "https://[2001:db8::1]:8443/model"),
+        ("HTTPS://Model.Example:443/a/b;c", "HTTPS://Model.Example:443/a/b;c"),
+        ("https://m\u00fcnchen.example:444/a/", "https://xn--mnchen-3ya.example:444/a"),
+        ("https://\u65e5\u672c.example", "https://xn--wgv71a.example"),
+        ("http://[::1]:80", "http://[::1]:80"),
+    ],
+)
+def test_an_address_is_read_in_the_form_that_hosts_are_compared_in(given: str, read: str) -> None:
+    found = settings.read({**NEEDED, "ANTHROPIC_BASE_URL": given})
+    assert found.model.upstream == read
+    assert all(host.isascii() for host in found.own_hosts())
+
+
+@pytest.mark.parametrize(
+    ("value", "word"),
+    [
+        ("https://me:canary@host", "must not carry"),
+        ("https://:canary@host", "must not carry"),
+        ("https://canary@host:bad", "must not carry"),
+        ("https://me:can/ary@host", "must not carry"),
+        ("ftp://me:canary@host", "must not carry"),
+        ("me:canary@host", "must not carry"),
+        ("https://@host", "must not carry"),
+        ("https://host\\@canary", "must not carry"),
+        ("https://host/a b", "without blanks"),
+        ("https://host/a\r\nx-api-key: b", "without blanks"),
+        ("https://host/\u00e4", "without blanks"),
+        ("https://host/?", "without `?`"),
+        ("https://host/#", "without `?`"),
+        ("https://two..dots", "must be an https:// address"),
+        (f"https://{'a' * 64}.example", "must be an https:// address"),
+        ("https://host:99999", "must be an https:// address"),
+        ("http://0x7f000001/", "plain http"),
+    ],
+)
+def test_an_address_that_is_none_is_refused_and_no_password_is_shown(value: str, word: str) -> None:
+    with pytest.raises(SettingsError, match="ANTHROPIC_BASE_URL") as caught:
+        settings.read({**NEEDED, "ANTHROPIC_BASE_URL": value})
+    assert word in str(caught.value)
+    assert "canary" not in str(caught.value) and "ary@" not in str(caught.value)
+
+
 def test_a_settings_file(tmp_path: Path) -> None:
     file = tmp_path / "settings"
     file.write_bytes(

@@ -189,7 +189,7 @@ class Gateway:
 
     def _complain_of(self, caller: Caller, exchange: Exchange) -> None:
         if exchange.complaint:
-            self._complain(caller.grant.installation, exchange.complaint, f"it answered {exchange.status}")
+            self._complain(caller.grant.installation, *exchange.complaint)
 
     def _complain(self, installation: InstallationId, what: str, detail: str) -> None:
         """To the operator, once in a while: every request of every session meets the same trouble."""

@@ -8,16 +8,19 @@ from __future__ import annotations
 import asyncio
 import re
 import select
-from collections.abc import Sequence
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import cast
 
 import httptools
 
 MOST_BYTES = 16 << 10
-"""In hand of one stream, and read at a time; then its sender waits. Little, as a burst is paid for as a whole before it
-is passed on."""
-MOST_HEAD_BYTES = 64 << 10
+"""In hand of one stream, and given out at a time; then its sender waits. Little, as a burst is paid for as a whole
+before it is passed on. Over TLS asyncio has up to 256 KiB more in hand."""
+MOST_BESIDE_BYTES = 64 << 10
+"""Of what is no body, without a byte of it in between: heads, those of interim answers too, trailers."""
 SLICE = 256 << 10
 _BREAK = re.compile(r"[\r\n\0]")
 
@@ -50,7 +53,7 @@ class Connection(asyncio.BufferedProtocol):
         self._parser = httptools.HttpResponseParser(self)
         self._headers: list[tuple[bytes, bytes]] = []
         self._head: Head | None = None
-        self._head_size = 0
+        self._beside = 0
         self._taken: list[bytes] = []
         self._size = 0
         self._sent = False
@@ -61,9 +64,9 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def is_free(self) -> bool:
         """For another exchange: of this one both ends were reached, and both sides keep the connection. What follows
-        half a request would be read as the rest of it."""
+        half a request would be read as the rest of it; what nobody takes is held back, and so would be what follows."""
         whole = self._sent and self._complete and self._error is None
-        return whole and self._keeps and not self._lost and not self._has_news()
+        return whole and not self._taken and self._keeps and not self._lost and not self._has_news()
 
     async def send(self, head: bytes, body: bytes, seconds: float) -> None:
         """Each piece of it within the time. An answer that comes before the end is one as well."""
@@ -71,24 +74,29 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.write(head)
         for start in range(0, len(body), SLICE):
             self._transport.write(body[start : start + SLICE])
-            await _within(self._writable, seconds)
+            async with _within(seconds):
+                await self._writable.wait()
             if self._head is not None or self._lost:
                 return
         self._sent = True
 
     async def head(self, seconds: float) -> Head:
-        while self._head is None:
-            await self._more(seconds)
+        async with _within(seconds):
+            while self._head is None:
+                await self._more()
         return self._head
 
     async def next(self, seconds: float) -> bytes:
         """What has come since, at least a byte; nothing at the end. What broke it is raised after all that came."""
-        while not self._taken:
-            if self._complete:
-                return b""
-            await self._more(seconds)
-        burst, self._taken, self._size = b"".join(self._taken), [], 0
-        self._transport.resume_reading()
+        if not self._taken:
+            async with _within(seconds):  # all of the wait: what comes meanwhile may be no body
+                while not self._taken and not self._complete:
+                    await self._more()
+        come = b"".join(self._taken)
+        burst, rest = come[:MOST_BYTES], come[MOST_BYTES:]
+        self._taken, self._size = [rest] if rest else [], len(rest)
+        if self._size < MOST_BYTES:
+            self._transport.resume_reading()
         return burst
 
     def close(self) -> None:
@@ -96,41 +104,48 @@ class Connection(asyncio.BufferedProtocol):
 
     def _has_news(self) -> bool:
         """Its end, as a rule, of which the event loop has not told us yet."""
+        socket = self._transport.get_extra_info("socket")
+        if self._transport.is_closing() or socket is None:
+            return True
         poll = select.poll()
-        poll.register(self._transport.get_extra_info("socket"), select.POLLIN)
+        poll.register(socket, select.POLLIN)
         return bool(poll.poll(0))
 
-    async def _more(self, seconds: float) -> None:
+    async def _more(self) -> None:
         if self._error is not None or self._lost:
             raise Broken(self._error or "the connection was closed")
         self._moved.clear()
-        await _within(self._moved, seconds)
+        await self._moved.wait()
 
     # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        self._tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
 
-    def get_buffer(self, sizehint: int) -> bytearray:
-        return self._buffer
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Over TLS room for all that is there: at the end of a connection asyncio reads once and drops the rest. And a
+        view, since it writes each further record into a slice, which of a bytearray is a copy."""
+        if sizehint > len(self._buffer):
+            self._buffer = bytearray(sizehint)
+        return memoryview(self._buffer)
 
     def buffer_updated(self, size: int) -> None:
-        if self._head is None:
-            self._head_size += size
+        self._beside += size
         try:
             self._parser.feed_data(memoryview(self._buffer)[:size])
-        except httptools.HttpParserError as error:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._fail(f"what came is no answer ({type(error).__name__})")
-        if self._head is None and self._head_size > MOST_HEAD_BYTES:
-            self._fail("the head of the answer is too long")
+        if self._beside > MOST_BESIDE_BYTES:
+            self._fail("too much of the answer is no body")
         if self._size >= MOST_BYTES:
             self._transport.pause_reading()
         self._moved.set()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._lost = True
-        if error is None and self._head is not None and _ends_with_the_connection(self._head):
-            self._complete = True
+        if error is None and self._error is None and self._head is not None and _ends_with_the_connection(self._head):
+            self._complete = self._complete or self._was_ended()
         self._writable.set()
         self._moved.set()
 
@@ -160,11 +175,19 @@ class Connection(asyncio.BufferedProtocol):
         self._headers = []
 
     def on_body(self, body: bytes) -> None:
+        self._beside = 0
         self._taken.append(body)
         self._size += len(body)
 
     def on_message_complete(self) -> None:
         self._complete = self._head is not None  # else it was one of those that announce another
+
+    def _was_ended(self) -> bool:
+        """By the other side. Without its word for it, which TLS has, anybody in between may have cut the rest off."""
+        try:
+            return self._tls is None or not self._tls.read(1)
+        except ssl.SSLError as error:
+            return isinstance(error, ssl.SSLZeroReturnError)
 
     def _fail(self, words: str) -> None:
         self._error = self._error or words
@@ -183,9 +206,10 @@ def _ends_with_the_connection(head: Head) -> bool:
     return "content-length" not in head.headers and "transfer-encoding" not in head.headers
 
 
-async def _within(event: asyncio.Event, seconds: float) -> None:
+@asynccontextmanager
+async def _within(seconds: float) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(seconds):
-            await event.wait()
+            yield
     except TimeoutError:
         raise Broken("it took too long") from None

@@ -55,8 +55,8 @@ class Exchange:
         self._sent = False
         self.status: int | None = None
         """The provider's."""
-        self.complaint: str | None = None
-        """What the operator should hear of."""
+        self.complaint: tuple[str, str] | None = None
+        """What the operator should hear of, and what shows it."""
         self._complete = False
 
     async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -66,8 +66,9 @@ class Exchange:
             async with self._upstream.ask(self._order.path, self._order.headers, self._order.body) as answer:
                 self.status = answer.status
                 await self._answer(answer, scope, receive, send)
-        except Unreachable:
+        except Unreachable as error:
             self._sent = False
+            self.complaint = "the model's provider cannot be reached", str(error)
             await errors.error_response(502, UNREACHABLE)(scope, receive, send)
         except Broken:
             await errors.error_response(502, BROKEN)(scope, receive, send)
@@ -136,10 +137,10 @@ class Exchange:
             return errors.error_response(status, STRANGE, headers)
         self._complete = True
         if answer.status in (401, 403):
-            self.complaint = "the model's provider refuses the credential"
+            self.complaint = "the model's provider refuses the credential", f"it answered {answer.status}"
             headers.update(errors.FINAL)
         elif b"credit balance" in body:
-            self.complaint = "the credit at the model's provider is used up"
+            self.complaint = "the credit at the model's provider is used up", f"it answered {answer.status}"
         return Response(scrub(body, self._order.hidden), answer.status, headers, "application/json")
 
 

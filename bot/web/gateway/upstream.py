@@ -58,7 +58,7 @@ class Upstream:
         parts = urlsplit(url.rstrip("/"))
         self._tls = parts.scheme == "https"
         self._host, self._port = parts.hostname or "", parts.port or (443 if self._tls else 80)
-        self._name, self._path = parts.netloc.rpartition("@")[2], parts.path
+        self._name, self._path = parts.netloc.removesuffix(":"), parts.path
         self._read_seconds = read_seconds
         self._room = asyncio.Semaphore(MAX_CONNECTIONS)
         self._kept: list[tuple[float, Connection]] = []
@@ -100,7 +100,9 @@ class Upstream:
                 _, line = await loop.create_connection(
                     Connection, self._host, self._port, ssl=_tls() if self._tls else None, happy_eyeballs_delay=0.25
                 )
-        except (OSError, TimeoutError) as error:
+        except ssl.SSLCertVerificationError as error:
+            raise Unreachable(f"its certificate is refused: {error.verify_message}") from None
+        except (OSError, TimeoutError, UnicodeError) as error:  # the last: a name that is none
             raise Unreachable(type(error).__name__) from None
         return line
 

@@ -18,7 +18,9 @@ class At:
 
     def __init__(self, app: ASGIApp, public_url: str, *, alone: bool = True) -> None:
         self._app = app
-        self._scheme, self._host = _place(urlsplit(public_url)) if public_url else ("", "")
+        known = urlsplit(public_url)
+        leads_on = known.path.strip("/") != ""  # a place that sends browsers on to us, and is not where they find us
+        self._scheme, self._host = _place(known) if public_url and not leads_on else ("", "")
         self._alone = alone
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -32,6 +34,14 @@ class At:
         # No address is known: then a proxy's word that the browser's own connection is safe can only make it stricter.
         told = headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
         return {**scope, "scheme": "https"} if told == "https" else scope
+
+
+def written(public_url: str | None) -> str:
+    """The address that people know, as browsers write it; nothing where none is set."""
+    if not public_url:
+        return ""
+    known = urlsplit(public_url)
+    return "{}://{}{}".format(*_place(known), known.path.rstrip("/"))
 
 
 def is_https(request: Request) -> bool:

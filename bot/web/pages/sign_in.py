@@ -35,10 +35,11 @@ LOST = "That way back from GitHub is not from this browser, or took too long. Pl
 
 
 class SignIn:
-    def __init__(self, pages: Pages, people: Visitors, github: GitHubSettings) -> None:
+    def __init__(self, pages: Pages, people: Visitors, github: GitHubSettings, public_url: str | None) -> None:
         self._pages = pages
         self._people = people
         self._github = github
+        self._known_at = origin.written(public_url)
         self._room = asyncio.Semaphore(AT_ONCE)
 
     def routes(self) -> list[BaseRoute]:
@@ -69,7 +70,7 @@ class SignIn:
         state, verifier = secrets.token_urlsafe(24), secrets.token_urlsafe(48)
         query = {
             "client_id": self._github.client_id,
-            "redirect_uri": _redirect_uri(request),
+            "redirect_uri": self._redirect_uri(request),
             "state": state,
             "code_challenge": _challenge(verifier),
             "code_challenge_method": "S256",
@@ -96,7 +97,7 @@ class SignIn:
         code = request.query_params.get("code", "")
         try:
             async with self._room:
-                person = await sign_in.person(self._github, code, _redirect_uri(request), verifier)
+                person = await sign_in.person(self._github, code, self._redirect_uri(request), verifier)
         except GitHubRefused as refused:
             log.warning("nobody was signed in", extra={"error": str(refused)})
             return self.page(next_, wrong=f"GitHub did not sign you in: {refused.message}.", status=403)
@@ -123,9 +124,9 @@ class SignIn:
         await self._people.end(request, response, visitor)
         return response
 
-
-def _redirect_uri(request: Request) -> str:
-    return f"{origin.base(request)}{CALLBACK}"
+    def _redirect_uri(self, request: Request) -> str:
+        """Registered with the App, and so by the address that it knows."""
+        return f"{self._known_at or origin.base(request)}{CALLBACK}"
 
 
 def _trip(request: Request) -> tuple[str, str, str]:

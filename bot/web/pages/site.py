@@ -51,7 +51,7 @@ class Site:
     def opened(self, desk: Desk, vault: Vault, agent: Agent) -> Iterator[None]:
         pages, settings = Pages(), desk.settings
         people, access = Visitors(desk.store), Access(desk.github, desk.store.now)
-        sign_in = SignIn(pages, people, settings.github)
+        sign_in = SignIn(pages, people, settings.github, settings.public_url)
         gate = Gate(desk.store, pages, people, access, sign_in)
         watching = Watching(desk.store, pages, agent, Terms.of(desk.settings.limits))
         routes = [
