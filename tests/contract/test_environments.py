@@ -432,16 +432,22 @@ async def test_an_overview_tells_who_is_paused_and_wakes_nobody(provider: Enviro
     assert await provider.overview({"session": "other"}) == []
 
 
-async def test_a_lease_is_told_while_what_is_paid_for_runs(env: EnvironmentPrimitives) -> None:
+async def test_a_lease_is_told_while_what_is_paid_for_runs(
+    provider: EnvironmentProvider, env: EnvironmentPrimitives
+) -> None:
     first = await env.lease()
+    told = [await provider.leases(env.id)]
     await env.pause()
-    assert await env.lease() is None
+    told.append(await provider.leases(env.id))
+    assert await env.lease() is None, "and nothing has woken it"
     await env.resume()
     second = await env.lease()
+    told.append(await provider.leases(env.id))
     if first is None:
-        assert second is None
+        assert (second, told) == (None, [[], [], []])
         return
     assert second is not None
+    assert [[one.since for one in each] for each in told] == [[first.since], [first.since], [second.since]]
     assert first.since < first.until
     assert second.since > first.since, "another run of it"
     assert first.cpus > 0
