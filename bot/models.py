@@ -15,6 +15,9 @@ SessionId = NewType("SessionId", str)
 ON_PUSH = "push:"
 """How the source of a turn begins that nobody asked for but by pushing commits."""
 
+WHOLE_SECOND = 1.0
+"""GitHub says when something was written, and leaves the fraction out."""
+
 
 class TurnState(StrEnum):
     """Where a turn stands in our hands; how it went is its outcome."""

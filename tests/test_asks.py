@@ -178,9 +178,11 @@ async def test_hosts_that_were_blocked_are_asked_about_and_a_yes_opens_them_to_t
         assert await world.outcome(2) == "no_change", world.replies()[-1].body
         assert "files.example.invalid 502" in results(world), "let through; there is no such name"
         assert "github.com 403" in results(world)
-        world.say("/claude and once more")
-        assert await world.outcome(3) == "no_change", world.replies()[-1].body
-        assert "files.example.invalid 403" in results(world)
+        for n, words in ((3, "/claude retry"), (4, "/claude and once more")):
+            world.say(words)
+            assert await world.outcome(n) == "no_change", world.replies()[-1].body
+            heard = results(world).split("files.example.invalid ")
+            assert heard[-1].startswith("403") and len(heard) == n + 1, words
 
 
 async def test_the_one_question_that_was_left_needs_no_name(world: World) -> None:

@@ -7,6 +7,7 @@ import pytest
 from bot.simulation.anthropic import Script, Wait
 from bot.simulation.github.faults import Fault
 from bot.simulation.github.state import CheckRun
+from tests.ci_world import taken_up
 from tests.test_reviews import CODE, SPAN, ZERO, ours, prompts, pull_of, verdict
 from tests.world import World
 
@@ -87,7 +88,9 @@ async def test_stop_and_retry_are_buttons_for_people_who_may_write(world: World)
         world.github.rerequest(check, by="alice")
         assert await world.outcome(2, on=pull) == "reviewed", world.replies(pull)[-1].body
         await concluded(world, 2)
-    assert len(world.states(pull)) == 2, "eve has started nothing"
+        await world.replay("check_run", "rerequested")
+        await taken_up(world, "this check run was begun again before")
+    assert len(world.states(pull)) == 2, "eve has started nothing, nor has a replay"
     asked = prompts(world)[-1].prompt
     assert "It halves what it is given." in asked and "it was changed after the command" not in asked
 

@@ -288,11 +288,15 @@ async def test_an_interrupt_keeps_the_work_and_a_second_one_throws_it_away(desk:
 
 async def test_policy_holds_what_leaves_the_folder(desk: Desk) -> None:
     folder = repository(desk.home / "shop")
-    link = Call("Bash", {"command": "ln -s /etc/passwd link; mkdir -p .github/workflows; echo x > .github/workflows/a"})
+    odd = "; mkdir -p a/git~1; echo x > a/git~1/x"
+    link = Call(
+        "Bash", {"command": "ln -s /etc/passwd link; mkdir -p .github/workflows; echo x > .github/workflows/a" + odd}
+    )
     desk.model.default(Script([link, Say("Done.")]))
     found = await desk.execute("link it", "--path", str(folder), "--apply", "--json")
     assert (found.code, found.facts["outcome"], found.facts["branch"]) == (1, "refused", None), found.err
     assert "`link`" in found.facts["detail"]
+    assert "Not brought home" in found.err and "`a/git~1/x` (its name stands for git's own folder" in found.err
     assert "workflows" not in found.facts["detail"], "on the person's own machine these are as good as any"
     assert not (folder / "link").is_symlink()
 

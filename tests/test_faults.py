@@ -305,6 +305,20 @@ async def test_a_jump_of_the_clock_ends_nothing_and_silences_nobody(world: World
         assert await world.outcome(timeout=30) == "pull_request", world.replies()[0].body
 
 
+async def test_a_token_that_the_clock_has_ended_is_not_told_as_the_providers_refusal(world: World) -> None:
+    """The sweep saw the jump first."""
+    world.model.default(Script([WRITE, Wait("on"), MORE, Say("Done.")]))
+    async with world.bot():
+        world.say("/claude fix this")
+        await world.model.reached("on", timeout=30)
+        with closing(sqlite3.connect(world.root / "data" / "state.db", timeout=10)) as db, db:
+            db.execute("UPDATE gateway_tokens SET revoked_at = 1")
+        world.model.release("on")
+        assert await world.outcome(timeout=30) == "failed"
+    told = world.replies()[0].body
+    assert "no longer accepted here" in told and "provider does not accept" not in told
+
+
 def _expiry(world: World) -> float:
     with closing(sqlite3.connect(world.root / "data" / "state.db")) as db:
         return float(db.execute("SELECT expires_at FROM gateway_tokens").fetchone()[0])

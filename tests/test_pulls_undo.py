@@ -14,6 +14,7 @@ from tests.pull_world import (
     WORKFLOW,
     WRITE,
     begun,
+    cut_off_after_the_push,
     does,
     forbid,
     live,
@@ -74,6 +75,27 @@ async def test_a_lost_answer_to_an_undo_is_recognised_under_what_others_pushed_s
     [undone] = parents(world, pull.head_sha)
     assert parents(world, undone) == [ours] and world.repo.file("feature", "new.txt") is None
     assert world.repo.file("feature", "later.txt") == b"3\n"
+
+
+async def test_an_undo_that_had_arrived_is_told_so_though_its_branch_went_with_the_merge(world: World) -> None:
+    world.app.events.remove("pull_request")
+    world.model.default(write("new.txt", "one"))
+    async with world.bot():
+        pull = pull_of(world)
+        world.say("/claude write it", on=pull)
+        assert await world.outcome(on=pull) == "pushed", live(world, pull)
+
+        def merged() -> None:
+            world.github.merge(pull, by="alice")
+            world.github.set_branch(world.repo, "feature", None, by="alice")
+
+        cut_off_after_the_push(world, merged)
+        world.say("/claude undo", on=pull)
+        assert await world.outcome(2, on=pull) == "pushed", live(world, pull)
+    assert "was taken back" in live(world, pull) and f"#{pull.issue.number}, which was merged since" in live(
+        world, pull
+    )
+    assert world.repo.file("main", "new.txt") is None
 
 
 @pytest.mark.acceptance("E03")

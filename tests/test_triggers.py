@@ -96,6 +96,8 @@ async def test_a_label_starts_work_where_the_repository_says_so(world: World) ->
         world.github.label(world.issue, "bug", by="alice")
         world.github.label(world.issue, "Claude", by="alice")
         assert await world.outcome() == "pull_request", world.replies()[0].body
+        await world.replay("issues", "labeled")
+        await noted(world, "same text was acted upon before", world.issue)
         other = world.github.open_issue(world.repo, title="Other", body="x", by="alice", labels=[])
         world.github.label(other, "claude", by="eve")
         await noted(world, "it takes write access", other)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from bot.simulation.anthropic import Call, Say, Script
@@ -34,6 +36,25 @@ async def test_the_last_push_is_taken_back_by_a_new_commit_once(world: World) ->
         assert await world.outcome(3) == "refused"
         assert "could be taken back" in world.replies()[-1].body
     assert world.repo.branch_sha(pull.head) == after
+
+
+async def test_a_push_that_came_after_the_words_is_not_taken_back_by_them(world: World) -> None:
+    """Their delivery came late, or again under another name: they meant what stood there then."""
+    ahead = 0.0
+    async with world.bot(clock=lambda: time.time() + ahead):
+        pull = await pushed(world)
+        world.app.hook_active = False
+        late = world.github.comment_webhook(world.say("/claude undo"))
+        world.app.hook_active = True
+        ahead = 60.0
+        world.model.default(write("b.txt", "two"))
+        world.say("/claude write more")
+        assert await world.outcome(2) == "pushed"
+        stands = world.repo.branch_sha(pull.head)
+        await world.deliver(late)
+        assert await world.outcome(3) == "refused"
+        assert f"turn 2 (`{stands[:12]}`), and it came after you had written" in world.replies()[-1].body
+    assert world.repo.branch_sha(pull.head) == stands
 
 
 async def test_each_push_is_taken_back_in_turn_and_work_goes_on_from_there(world: World) -> None:

@@ -6,6 +6,7 @@ import atexit
 import base64
 import contextlib
 import functools
+import json
 import os
 import re
 import shutil
@@ -17,11 +18,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import httpx
+
 from bot import app as service
 from bot import settings
 from bot.simulation.anthropic import SimulatedAnthropic
 from bot.simulation.github import SimulatedGitHub
 from bot.simulation.github.state import App, Comment, Installation, Issue, Pull, Repository
+from bot.simulation.github.webhooks import Signed
 from bot.simulation.scenarios import discount
 from bot.store.base import Clock, Store
 from sandbox.agents import claude_binary
@@ -123,6 +127,17 @@ class World:
 
     def say(self, words: str, *, by: str = "alice", on: Issue | Pull | None = None) -> Comment:
         return self.github.comment(on or self.issue, words, by=by)
+
+    async def deliver(self, hook: Signed) -> None:
+        """As GitHub would, at a moment of the test's own."""
+        async with httpx.AsyncClient(timeout=30) as client:
+            answer = await client.post(str(self.app.webhook_url), headers=hook.headers, content=hook.body)
+        assert answer.status_code == 202, answer.text
+
+    async def replay(self, event: str, action: str) -> None:
+        """The last such delivery as somebody captured it: its signature holds under any GUID."""
+        sent = [one for one in self.app.deliveries if (one.event, one.action) == (event, action)][-1]
+        await self.deliver(self.github.webhook(self.app, event, json.loads(sent.body)))
 
     def replies(self, on: Issue | Pull | None = None) -> list[Comment]:
         """What the App's bot has written on a thread."""

@@ -110,8 +110,9 @@ class Labeled(Remark):
 
     @property
     def source(self) -> str:
-        """Put on a second time, it asks a second time."""
-        return f"label:{self.thread.repo.id}:{self.thread.number}:{self.origin.delivery}"
+        """Put on a second time, it asks a second time. Of what is signed: a replay brings another GUID."""
+        what = hashlib.sha256(self.label.encode("utf-8", "replace")).hexdigest()[:8]
+        return f"label:{self.thread.repo.id}:{self.thread.number}:{self.created_at:.0f}:{what}"
 
 
 @dataclass(frozen=True)
@@ -148,12 +149,16 @@ _SOURCES: dict[type[Remark], str] = {
 }
 
 
+@dataclass(frozen=True)
 class ButtonPressed(Remark):
     """A button of a check run, as if its command had been written on the thread; there are no words."""
 
+    pressed: str = ""
+    """The check run: GitHub tells no time, so pressed there twice it is one, as a replay is."""
+
     @property
     def source(self) -> str:
-        return f"press:{self.thread.repo.id}:{self.origin.delivery}"
+        return f"press:{self.thread.repo.id}:{self.pressed}"
 
 
 def standing(title: str, body: str) -> str:

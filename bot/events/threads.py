@@ -95,7 +95,7 @@ def _wordless(
 ) -> Remark | ThreadChanged | Ignored:
     """What somebody did rather than said."""
     subject = payload.subject()
-    at = _epoch(subject.updated_at) if subject.updated_at else now
+    at = _changed_at(subject)
     if now - at > MAX_AGE_SECONDS:
         return Ignored(origin.delivery, OLD)
     more = _label(payload) if kind is Labeled else _review_wanted(payload)
@@ -132,10 +132,14 @@ def _review_wanted(payload: payloads.OfThread) -> dict[str, Any]:
 
 
 def _thread_changed(origin: Origin, payload: payloads.OfThread) -> ThreadChanged:
-    changed = payload.subject().updated_at
-    if changed is None:
+    at = _changed_at(payload.subject())
+    return ThreadChanged(origin, _thread(payload), origin.action, at, _new_place(payload))
+
+
+def _changed_at(subject: payloads.Subject) -> float:
+    if subject.updated_at is None:
         raise msgspec.ValidationError("there is no `updated_at`")
-    return ThreadChanged(origin, _thread(payload), origin.action, _epoch(changed), _new_place(payload))
+    return _epoch(subject.updated_at)
 
 
 def _new_place(payload: payloads.OfThread) -> Thread | None:

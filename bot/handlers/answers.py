@@ -12,7 +12,7 @@ from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
 from bot.handlers.verdicts import Noted, acted
 from bot.live.asked import answerable
-from bot.models import TurnState
+from bot.models import WHOLE_SECOND, TurnState
 from bot.prompt import carry_out, go_on_with
 from bot.store import approvals, sessions
 from bot.store.approvals import Answer, Approval, Kind, Scope, Standing
@@ -21,8 +21,6 @@ from bot.words import on_approvals, on_forks
 
 LATE = (Standing.OPEN, Standing.EXPIRED)
 """A question of an agent that no longer waits can still be answered: the yes begins the next turn."""
-WHOLE_SECOND = 1.0
-"""GitHub says when something was written, and leaves the fraction out."""
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ async def handle(event: CheckAsked, desk: Desk) -> Noted:
     if not (decision := await permission.judge(remark, desk)).allowed:
         return refused(decision.reason)
     if event.wish == "retry":
+        if await sessions.by_source(desk.store, remark.source):
+            return ignored("this check run was begun again before")
         remark = replace(remark, thread_sha256=await desk.standing(remark.thread))
         return await again.retry(Retry(), remark, desk)
     if event.wish != "stop":
@@ -51,4 +53,4 @@ async def _remark(event: CheckAsked, desk: Desk) -> ButtonPressed | None:
         return None
     thread = replace(session.thread, repo=event.repo, installation=event.installation, number=turn.number)
     now = desk.clock()
-    return ButtonPressed(event.origin, thread, event.origin.sender, "", now, None, None)
+    return ButtonPressed(event.origin, thread, event.origin.sender, "", now, None, None, pressed=event.external_id)

@@ -98,6 +98,15 @@ async def abandon_open(store: Store) -> int:
     return await store.write(work)
 
 
+async def was_refused(store: Store, key: TurnKey) -> bool:
+    """Whether a request of the turn may have met a provider that does not accept us: one that is open counts, too."""
+    sql = """
+    SELECT 1 FROM spend WHERE session_id = :session AND turn = :n
+      AND (state = 'reserved' OR status IN (401, 403)) LIMIT 1
+    """
+    return await store.read(lambda db: one(db, sql, session=key.session, n=key.n)) is not None
+
+
 async def turn_cost(store: Store, key: TurnKey) -> Cost:
     return await store.read(lambda db: of_turn(db, key))
 

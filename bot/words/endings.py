@@ -118,6 +118,14 @@ def provider_refused() -> str:
     return "The model's provider does not accept the credential in use. The operator has been told in the log."
 
 
+def token_ended() -> str:
+    return (
+        "The token with which this turn asks the model was no longer accepted here, on the host: its time was over, as "
+        "it is where the host's clock has jumped. The provider's credential has nothing to do with it, and another try "
+        "has a token of its own."
+    )
+
+
 def provider_out_of_credit() -> str:
     return "The account at the model's provider is out of credit. The operator has been told in the log."
 
@@ -264,6 +272,13 @@ def taken_back(n: int, sha: str) -> str:
 
 def nothing_to_take_back() -> str:
     return "No push of this conversation is left that could be taken back."
+
+
+def pushed_since(n: int, sha: str, command: str) -> str:
+    return (
+        f"The last push here is that of turn {n} (`{sha[:12]}`), and it came after you had written that, so I did not "
+        f"take it back. `{command} undo`, written now, does."
+    )
 
 
 def merged_already(number: int) -> str:

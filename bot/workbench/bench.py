@@ -23,6 +23,7 @@ from bot.workbench.place import Place
 from bot.workbench.run import TURN, Run
 from bot.workbench.snapshot import Snapshot
 from sandbox.errors import EnvironmentGone, SandboxError
+from sandbox.results import Collected
 
 BUNDLE_BYTES = 200 << 20
 LONGEST_PROMPT = 100_000
@@ -98,7 +99,10 @@ class Bench:
             self._audience.note(words.blocked_hosts(hosts))
         self._audience.phase("Collecting the work")
         try:
-            return verdict, await _collected(there, taken, scratch / "work.bundle")
+            collected = await there.environment.collect(TURN, taken.base)
+            if collected.left_out:
+                self._audience.note(words.not_taken(collected.left_out))
+            return verdict, await _fetched(there, collected, scratch / "work.bundle")
         except SandboxError as error:
             lost = endings.step_failed(Step.COLLECT, str(error).rstrip("."))
             return Verdict(verdict.outcome or Outcome.FAILED, _sentences(verdict.detail, lost)), None
@@ -141,8 +145,7 @@ class Bench:
         )
 
 
-async def _collected(there: Place, taken: Snapshot, target: Path) -> Path | None:
-    collected = await there.environment.collect(TURN, taken.base)
+async def _fetched(there: Place, collected: Collected, target: Path) -> Path | None:
     if not collected.changed:
         return None
     await there.environment.fetch_bundle(collected, target, BUNDLE_BYTES)

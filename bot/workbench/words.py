@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bot.commands.options import shown
+from bot.git import names
+from bot.words import endings
 
 
 def missing_folder(path: Path) -> str:
@@ -78,6 +80,12 @@ def long_socket(path: Path) -> str:
 def left_out(names: Sequence[str]) -> str:
     named = ", ".join(shown(name, 80) for name in names[:5]) + (", …" if len(names) > 5 else "")
     return f"Left out, as they are repositories of their own: {named}."
+
+
+def not_taken(paths: Sequence[str]) -> str:
+    rows = [f"{shown(path, 120)} ({names.alias_fault(path) or endings.UNREADABLE})" for path in paths[:10]]
+    more = f"; and {len(paths) - 10} more" if len(paths) > 10 else ""
+    return f"Not brought home, as git does not take it: {'; '.join(rows)}{more}."
 
 
 def blocked_hosts(hosts: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -263,7 +264,11 @@ def test_a_place_in_the_diff_comes_with_its_file_line_and_hunk() -> None:
 def test_a_label_asks_as_often_as_it_is_put_on_and_is_no_replay() -> None:
     first = decode("issues", payload("labeled", issue=ISSUE, label={"name": "claude"}))
     assert isinstance(first, Labeled) and first.author.login == "alice" and first.label == "claude"
-    assert first.source == f"label:11:3:{GUID}"
+    assert re.fullmatch(f"label:11:3:{NOW - 30:.0f}:[0-9a-f]{{8}}", first.source), "of what is signed alone"
+    later = {**ISSUE, "updated_at": "2026-11-18T10:00:20Z"}
+    for issue, name in ((later, "claude"), (ISSUE, "bug")):
+        other = decode("issues", payload("labeled", issue=issue, label={"name": name}))
+        assert isinstance(other, Labeled) and other.source != first.source
     late = decode("issues", payload("labeled", issue=ISSUE, label={"name": "claude"}), NOW + 5 * 24 * 3600)
     assert "4 days old" in reason(late)
 

@@ -6,8 +6,8 @@ from bot import repo_config
 from bot.repo_config.values import covered, may_be_opened
 from bot.sessions.rights import WORK
 from bot.sessions.services import Services
-from bot.store import approvals
-from bot.store.approvals import Kind, Question, Scope, Standing
+from bot.store import approvals, sessions
+from bot.store.approvals import Approval, Kind, Question, Scope, Standing
 from bot.store.sessions import Turn
 from bot.words import on_approvals
 
@@ -37,6 +37,14 @@ async def open_to(services: Services, turn: Turn) -> frozenset[str] | None:
         return None
     found = set(repo_config.load(turn.config).egress)
     for one in await approvals.of_session(services.store, turn.key.session):
-        if one.state is Standing.APPROVED and (one.scope is Scope.SESSION or one.id == turn.approval):
+        if one.hosts and one.state is Standing.APPROVED and await _counts(services, turn, one):
             found.update(one.hosts)
     return frozenset(found)
+
+
+async def _counts(services: Services, turn: Turn, yes: Approval) -> bool:
+    """One that is given once is used up by the first turn whose agent has worked with it: a `retry` asks again."""
+    if yes.scope is Scope.SESSION or yes.id != turn.approval:
+        return yes.scope is Scope.SESSION
+    begun_with_it = [one for one in await sessions.turns_of(services.store, turn.key.session) if one.approval == yes.id]
+    return not any(one.n < turn.n and one.work_started_at is not None for one in begun_with_it)

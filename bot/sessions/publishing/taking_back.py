@@ -10,13 +10,13 @@ from bot.github.types import Purpose
 from bot.models import Outcome, TurnKey
 from bot.outbound import TextKind
 from bot.sessions.moves import End, Move
-from bot.sessions.publishing import committing, holding, judging, landing, refusals, replaying, saving
+from bot.sessions.publishing import committing, holding, judging, landing, refusals, replaying, saving, standing
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import remote_access
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Session, Turn
-from bot.words import endings, on_pushes
+from bot.words import endings, on_pulls, on_pushes
 
 
 async def take_back(services: Services, turn: Turn, session: Session) -> Move:
@@ -71,7 +71,7 @@ async def _push_back(work: Work, branch: str, words: str) -> Move:
     except PushRaced:
         at = await replaying.head(work, branch)
         if at is None:
-            return End(Outcome.REFUSED, endings.branch_gone(branch))
+            return await _without_branch(work, branch, words)
         found = await replaying.landed(work, at)
         if found is None:
             return End(Outcome.REFUSED, endings.branch_moved(branch))
@@ -84,3 +84,13 @@ async def _push_back(work: Work, branch: str, words: str) -> Move:
             return await holding.permission(work, words)
         return End(Outcome.REFUSED, on_pushes.refused(words, error.kind))
     return End(Outcome.PUSHED, words, {"commit_sha": sha})
+
+
+async def _without_branch(work: Work, branch: str, words: str) -> Move:
+    """An earlier try of this push may have arrived before the pull request ended and its branch was removed."""
+    pull = await standing.of(work)
+    sha = await replaying.arrived(work, pull) if pull is not None and pull.state != "open" else None
+    if pull is None or sha is None:
+        return End(Outcome.REFUSED, endings.branch_gone(branch))
+    told = f"{words} {on_pulls.ended_since(pull.number, pull.merged)}"
+    return End(Outcome.PUSHED, told, {"commit_sha": sha})

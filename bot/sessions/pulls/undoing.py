@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bot import repo_config
 from bot.git.errors import RefMissing
 from bot.github.types import Purpose
-from bot.models import Outcome, Step
+from bot.models import WHOLE_SECOND, Outcome, Step
 from bot.sessions import configuring
 from bot.sessions.moves import End, Move, To
 from bot.sessions.remote import remote_access
@@ -27,6 +27,9 @@ async def prepare(services: Services, turn: Turn) -> Move:
         return End(Outcome.REFUSED, endings.nothing_to_take_back())
     if undone.branch is not None:
         return End(Outcome.REFUSED, on_pulls.stands_beside(undone.n, undone.branch, undone.pull_number))
+    if _is_newer(undone, turn):
+        assert undone.commit_sha is not None
+        return End(Outcome.REFUSED, endings.pushed_since(undone.n, undone.commit_sha, services.settings.command))
     if (merged := await _merged(services, session)) is not None:
         return End(Outcome.REFUSED, endings.merged_already(merged))
     assert undone.commit_sha is not None
@@ -52,6 +55,12 @@ def last_push(turns: Sequence[Turn], *, before: int) -> Turn | None:
         one for one in earlier if one.outcome in PUSHED and one.undoes is None and one.commit_sha and not one.fork
     ]
     return next((one for one in reversed(pushes) if one.n not in gone), None)
+
+
+def _is_newer(undone: Turn, turn: Turn) -> bool:
+    """Whoever asked has not seen it: their words came late, or waited while it was made."""
+    began = undone.push_began or undone.created_at
+    return turn.asked_at is not None and began >= turn.asked_at + WHOLE_SECOND
 
 
 async def _merged(services: Services, session: Session) -> int | None:
