@@ -50,7 +50,7 @@ def forbid(world: World) -> None:
         permissions.pop("workflows")
 
 
-def cut_off_after_the_push(world: World, meanwhile: Callable[[], None]) -> None:
+def cut_off_after_the_push(world: World, meanwhile: Callable[[], object]) -> None:
     """The next push arrives; nothing more is heard of it, nor can it be looked for, until the step is begun anew."""
 
     def struck(_: faults.Call) -> None:

@@ -147,7 +147,7 @@ async def test_nobody_answers_and_a_later_yes_goes_on(world: World) -> None:
     edit = Call("Write", {"file_path": "half.txt", "content": "half\n"})
     world.model.default(Script([edit, RUN, Say("unreachable")]))
     ahead = 0.0
-    async with world.bot(clock=lambda: time.time() + ahead):
+    async with world.bot(lambda: time.time() + ahead):
         world.say("/claude build")
         question = await asked(world)
         ahead = 700.0
@@ -186,7 +186,7 @@ async def test_hosts_that_were_blocked_are_asked_about_and_a_yes_opens_them_to_t
 async def test_the_one_question_that_was_left_needs_no_name(world: World) -> None:
     world.model.default(Script([RUN, Say("unreachable")]))
     ahead = 0.0
-    async with world.bot(clock=lambda: time.time() + ahead):
+    async with world.bot(lambda: time.time() + ahead):
         world.say("/claude build")
         await asked(world)
         ahead = 700.0
@@ -226,7 +226,7 @@ async def test_a_yes_in_the_moment_in_which_its_time_is_over_counts_once(world: 
     count = Call("Bash", {"command": "echo once >> built.txt", "description": "Build it"})
     world.model.default(Script([count, Say("Built.")]))
     ahead = 0.0
-    async with world.bot(clock=lambda: time.time() + ahead):
+    async with world.bot(lambda: time.time() + ahead):
         world.say("/claude build")
         question = await asked(world)
         ahead = 599.5 if first == "yes" else 600.5

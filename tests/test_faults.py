@@ -296,7 +296,7 @@ async def test_a_jump_of_the_clock_ends_nothing_and_silences_nobody(world: World
     def clock() -> float:
         return time.time() + jump[0]
 
-    async with world.bot(clock=clock):
+    async with world.bot(clock):
         world.say("/claude fix this")
         await world.model.reached("on", timeout=30)
         before, jump[0] = _expiry(world), hours * 3600.0

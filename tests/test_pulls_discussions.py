@@ -137,7 +137,7 @@ async def test_a_held_commit_that_is_let_go_answers_and_resolves_what_it_was_ask
         pull = pull_of(world, CODE)
         asked = world.github.review_line(pull, ("calc.py", 2), "/claude this should be 3, and tested", by="alice")
         assert await world.outcome(on=pull) == "refused", live(world, pull)
-        assert asked.resolved_by is None
+        assert not asked.resolved_by
         world.say("/claude approve", on=pull)
         assert await world.outcome(2, on=pull) == "pushed", live(world, pull)
     said = ours(world, pull, asked)

@@ -33,6 +33,7 @@ async def test_conflicts_are_solved_in_one_merge_of_both(world: World) -> None:
     async with world.bot():
         pull = conflicting(world)
         tip, base = pull.head_sha, world.repo.branch_sha("main")
+        assert base is not None
         world.say("/claude resolve", on=pull)
         assert await world.outcome(on=pull) == "pushed", live(world, pull)
     head = world.repo.branch_sha("feature")

@@ -206,8 +206,8 @@ async def test_rules_come_from_the_base_and_what_the_head_says_is_ignored(idle: 
             "pkg/x.py": "x = 1\n",
         },
     )
-    look = [Call("Read", {"file_path": "/work/pkg/x.py"}), Call("Bash", {"command": "ls -a /work"}), DONE]
-    idle.model.default(Script(look))
+    look = Call("Read", {"file_path": "/work/pkg/x.py"})
+    idle.model.default(Script([look, Call("Bash", {"command": "ls -a /work"}), DONE]))
     prompt = await asked(idle, on=pull)
     sent = bodies(idle)
     assert "BASE-RULE" in first(idle).system and "UNSEEN" not in first(idle).system

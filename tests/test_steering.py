@@ -128,7 +128,7 @@ async def test_who_has_lost_access_while_their_turn_waited_begins_nothing(world:
     """Asked again when a turn that has waited begins; within the minute of the command it was asked just before."""
     world.model.default(Script([Wait("on"), Say("Done.")]))
     ahead = 0.0
-    async with world.bot(clock=lambda: time.time() + ahead, FORGEHAND_MAX_SESSIONS="1"):
+    async with world.bot(lambda: time.time() + ahead, FORGEHAND_MAX_SESSIONS="1"):
         other = await queued_behind_another(world)
         world.repo.grant("alice", "read")
         ahead = float(waited)

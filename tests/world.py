@@ -49,7 +49,7 @@ class World:
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, root: Path, *, private: bool = True, **changes: str) -> AsyncIterator[World]:
+    async def running(cls, root: Path, /, **changes: str) -> AsyncIterator[World]:
         """GitHub and the model; `bot()` starts the service between them."""
         github_root = root / "github"
         async with (
@@ -59,7 +59,7 @@ class World:
             model.default(discount.script(paced=False))
             registered = github.create_app(slug="forgehand", webhook_secret=WEBHOOK_SECRET)
             registered.callback_urls = ["http://127.0.0.1/oauth/callback"]
-            repo = github.create_repo(discount.REPOSITORY, files=discount.FILES, private=private)
+            repo = github.create_repo(discount.REPOSITORY, files=discount.FILES, private=True)
             github.user("alice")
             repo.grant("alice", "write")
             installation = github.install(registered, repos=[repo])
@@ -106,7 +106,7 @@ class World:
         }
 
     @asynccontextmanager
-    async def bot(self, clock: Clock = time.time, **changes: str) -> AsyncIterator[service.Running]:
+    async def bot(self, clock: Clock = time.time, /, **changes: str) -> AsyncIterator[service.Running]:
         """The service in this process, on the world's data directory; GitHub's webhooks go to it."""
         chosen, open_store = settings.read({**self.environment, **changes}), partial(Store.open, clock=clock)
         async with service.running(chosen, open_store, clock) as running:

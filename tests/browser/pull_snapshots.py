@@ -79,7 +79,13 @@ def views() -> dict[str, View]:
         Scope.ONCE, None, None, None, late=False,
     )  # fmt: skip
     offered = tuple(boxes.to_adopt(asked.id, sha[: on_forks.SHORT]))
-    on_a_fork = {"state": TurnState.DONE, "step": Step.SETTLE, "fork": FORK, "patch": "x", "finished_at": 1240.0}
+    on_a_fork: dict[str, Any] = {
+        "state": TurnState.DONE,
+        "step": Step.SETTLE,
+        "fork": FORK,
+        "patch": "x",
+        "finished_at": 1240.0,
+    }
     done = view(fold(), outcome=Outcome.REVIEWED, detail=on_forks.suggested(2, 3, url), **on_a_fork)
     done = replace(done, turn=replace(done.turn, agent_result="Halving divides by **two** now."))
     patched = view(fold(), outcome=Outcome.ANSWERED, detail=on_forks.patched(on_forks.moved(sha, sha)), **on_a_fork)

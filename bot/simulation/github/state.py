@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from bot.simulation.github import gitstore
 
@@ -400,7 +400,7 @@ class State:
             if not future.done():
                 future.set_result(None)
 
-    async def changed(self, predicate: Callable[[], T], timeout: float = 10.0) -> T:
+    async def changed(self, predicate: Callable[[], T | Literal[False] | None], timeout: float = 10.0) -> T:
         """The first truthy answer of the predicate, asked now and after each change."""
         async with asyncio.timeout(timeout):
             while not (answer := predicate()):
