@@ -8,7 +8,7 @@ from bot.simulation import faults
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github import Fault
 from bot.simulation.github.gitstore import git, refs
-from bot.simulation.github.state import Pull
+from bot.simulation.github.threads import Pull
 from tests.world import World
 
 CONFIG = ".github/forgehand.yml"

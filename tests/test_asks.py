@@ -16,7 +16,7 @@ from bot.sessions.services import Services
 from bot.sessions.talk import asks
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.gitstore import refs
-from bot.simulation.github.state import Comment
+from bot.simulation.github.threads import Comment
 from bot.store import approvals, audit, sessions
 from bot.store.approvals import Answer, Kind, Question, Scope, Standing
 from bot.store.base import Store

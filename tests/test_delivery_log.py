@@ -11,7 +11,7 @@ import pytest
 from bot.models import DeliveryId
 from bot.simulation.anthropic import Say, Script
 from bot.simulation.github import Fault
-from bot.simulation.github.state import Issue
+from bot.simulation.github.threads import Issue
 from bot.store import deliveries, delivery_marks
 from bot.store.base import Store
 from bot.store.deliveries import Delivery, DeliveryState

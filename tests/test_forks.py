@@ -14,7 +14,8 @@ from bot.simulation.anthropic import Call, Say, Script
 from bot.simulation.anthropic.script import Step
 from bot.simulation.github import gitstore
 from bot.simulation.github.faults import Fault
-from bot.simulation.github.state import Comment, Pull, Repository, Review
+from bot.simulation.github.state import Repository
+from bot.simulation.github.threads import Comment, Pull, Review
 from tests.command_line import forgehand
 from tests.visitor import visitor
 from tests.world import World

@@ -12,7 +12,7 @@ from bot.handlers.init import BRANCH, STARTER
 from bot.models import InstallationId
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github import Fault
-from bot.simulation.github.state import Issue
+from bot.simulation.github.threads import Issue
 from bot.store import audit, sessions, threads
 from bot.store.base import Store
 from bot.store.rows import many

@@ -9,7 +9,7 @@ import pytest
 from bot.simulation.anthropic import Call, Fail, Say, Script, Wait
 from bot.simulation.github import Fault
 from bot.simulation.github.gitstore import refs
-from bot.simulation.github.state import Comment
+from bot.simulation.github.threads import Comment
 from tests.world import World
 
 WRITE = Call("Bash", {"command": "echo half > half.txt", "description": "Write half of it"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.simulation.anthropic import Call, Say, Script, Wait
-from bot.simulation.github.state import Pull, ReviewComment
+from bot.simulation.github.threads import Pull, ReviewComment
 from tests.pull_world import WRITE, live, permit, pull_of
 from tests.world import World
 

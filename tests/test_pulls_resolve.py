@@ -10,7 +10,7 @@ import pytest
 from bot.models import Usage
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.gitstore import entries, write_commit, write_tree
-from bot.simulation.github.state import Pull
+from bot.simulation.github.threads import Pull
 from tests.pull_world import CONFIG, live, loses_the_push, parents, pull_of, rescued, write
 from tests.world import World
 

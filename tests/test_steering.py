@@ -11,7 +11,7 @@ import pytest
 
 from bot.models import SessionId, TurnKey
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script, Wait
-from bot.simulation.github.state import Comment, Issue
+from bot.simulation.github.threads import Comment, Issue
 from bot.store import events, sessions
 from bot.store.base import Store
 from tests.crash.process import Service

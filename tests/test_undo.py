@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.simulation.anthropic import Call, Say, Script
-from bot.simulation.github.state import Pull
+from bot.simulation.github.threads import Pull
 from tests.world import World
 
 

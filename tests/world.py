@@ -21,7 +21,9 @@ from bot import app as service
 from bot import settings
 from bot.simulation.anthropic import SimulatedAnthropic
 from bot.simulation.github import SimulatedGitHub
-from bot.simulation.github.state import App, Comment, Installation, Issue, Pull, Repository
+from bot.simulation.github.accounts import App, Installation
+from bot.simulation.github.state import Repository
+from bot.simulation.github.threads import Comment, Issue, Pull
 from bot.simulation.scenarios import discount
 from bot.store.base import Clock, Store
 from sandbox.agents import claude_binary

@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bot.simulation.github.state import Issue
+from bot.simulation.github.threads import Issue
 from bot.store.base import Store
 from bot.store.rows import Row, many
 from tests.crash.process import Service

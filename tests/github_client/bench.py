@@ -8,8 +8,9 @@ from bot.github.client import GitHubApp, Installation
 from bot.models import Repo, Thread
 from bot.outbound import Outbound, Redactor
 from bot.settings import GitHubSettings
-from bot.simulation.github import state
+from bot.simulation.github import accounts
 from bot.simulation.github.simulated import SimulatedGitHub
+from bot.simulation.github.threads import Issue
 
 MARKER = "<!-- forgehand:session=abcd1234 turn=1"
 BODY = f"{MARKER} state=queued -->\nQueued."
@@ -34,8 +35,8 @@ class Bench:
     outbound: Outbound
     redactor: Redactor
     thread: Thread
-    issue: state.Issue
-    installed: state.Installation
+    issue: Issue
+    installed: accounts.Installation
     clock: Clock
     secrets: list[str] = field(default_factory=list, repr=False)
     retired: list[str] = field(default_factory=list)

@@ -59,7 +59,9 @@ async def test_one_session_sees_nothing_of_another(provider: LocalProvider) -> N
         return await one.stat(f"{one.layout.work}/note") is not None
 
     await until(there)
-    found = await two.exec(shell("grep -rs canary- /home /work /tmp /run /dev/shm /var/tmp; ls /proc; ps -ef"))
+    found = await two.exec(
+        shell(f"grep -rs canary- /home {two.layout.work} /tmp /run /dev/shm /var/tmp; ls /proc; ps -ef")
+    )
     assert CANARY.encode() not in found.stdout
     assert b"sleep" not in found.stdout
 

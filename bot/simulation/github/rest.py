@@ -16,11 +16,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from bot.simulation.github import auth
+from bot.simulation.github.accounts import Account, App, Token
 from bot.simulation.github.actions import Actions
 from bot.simulation.github.auth import Credential, Refusal, TokenRules
 from bot.simulation.github.limits import Limits
 from bot.simulation.github.payloads import Json
-from bot.simulation.github.state import BODY_LIMIT, Account, App, Issue, Repository, State, Token
+from bot.simulation.github.state import BODY_LIMIT, Repository, State
+from bot.simulation.github.threads import Issue
 
 T = TypeVar("T")
 BASE = "/api/v3"

@@ -11,7 +11,7 @@ from bot.simulation.github import attachments, auth, payloads, rendering
 from bot.simulation.github.auth import Refusal
 from bot.simulation.github.payloads import Json
 from bot.simulation.github.rest import Ask, Table, answer, invalid, nothing, paged
-from bot.simulation.github.state import Comment, Issue, ReviewComment
+from bot.simulation.github.threads import Comment, Issue, ReviewComment
 
 READ = ("issues:read", "pull_requests:read")
 CONTENTS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes")

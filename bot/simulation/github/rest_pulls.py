@@ -10,7 +10,8 @@ from bot.simulation.github import gitstore, payloads, pull_payloads
 from bot.simulation.github.auth import Refusal
 from bot.simulation.github.payloads import Json
 from bot.simulation.github.rest import Ask, Table, answer, invalid, paged
-from bot.simulation.github.state import BODY_LIMIT, Issue, Pull, Repository, Review, ReviewComment
+from bot.simulation.github.state import BODY_LIMIT, Repository
+from bot.simulation.github.threads import Issue, Pull, Review, ReviewComment
 
 READ, WRITE = "pull_requests:read", "pull_requests:write"
 DIFF_FILES, DIFF_LINES, LISTED_FILES = 300, 20_000, 3000

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from bot.simulation.github import auth, pull_payloads, rest_issues
 from bot.simulation.github.auth import Refusal
 from bot.simulation.github.rest import Ask, Table, answer
-from bot.simulation.github.state import Review, ReviewComment
+from bot.simulation.github.threads import Review, ReviewComment
 
 READ, WRITE = "pull_requests:read", "pull_requests:write"
 
