@@ -22,20 +22,13 @@ from bot.store.approvals import Answer, Kind, Question, Scope, Standing
 from bot.store.base import Store
 from bot.store.records import NewTurn
 from sandbox.agents.events import Asked
+from tests import ways_out
 from tests.crash.process import Service
 from tests.world import World
 
 ASK = {".github/forgehand.yml": "permission: ask\n"}
 RUN = Call("Bash", {"command": "touch built.txt", "description": "Build it"})
-REACH = """python3 - <<'END'
-import os, socket, urllib.parse
-proxy = urllib.parse.urlsplit(os.environ["HTTPS_PROXY"])
-for host in ("files.example.invalid", "github.com"):
-    with socket.create_connection((proxy.hostname, proxy.port)) as near:
-        near.sendall(f"CONNECT {host}:443 HTTP/1.1\\r\\n\\r\\n".encode())
-        print(host, near.recv(4096).split()[1].decode())
-END
-"""
+REACH = ways_out.asking("files.example.invalid", "github.com")
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,8 @@ from bot.models import Usage
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.gitstore import entries, write_commit, write_tree
 from bot.simulation.github.threads import Pull
-from tests.pull_world import CONFIG, live, loses_the_push, parents, pull_of, rescued, write
+from tests.pull_world import CONFIG, live, loses_the_push, parents, pull_of, write
+from tests.work_under_way import rescued
 from tests.world import World
 
 LOOK = Call("Bash", {"command": "cat calc.py; git status --short; git log --format=%s -3", "description": "Look"})

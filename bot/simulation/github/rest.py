@@ -144,6 +144,12 @@ Handler = Callable[[Ask], Awaitable[Response]]
 Table = Sequence[tuple[str, str, Handler]]
 
 
+def of_repositories(*rows: tuple[str, str, Handler]) -> Table:
+    """Paths below a repository, which is called by its name or by its number."""
+    prefixes = ("/repos/{owner}/{repo}", "/repositories/{repo_id}")
+    return tuple((method, prefix + path, handler) for prefix in prefixes for method, path, handler in rows)
+
+
 def invalid(resource: str, field: str | None, code: str, message: str | None = None) -> Refusal:
     error: Json = {"resource": resource, "code": code}
     error |= {"field": field} if field else {}
