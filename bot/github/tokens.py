@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
-from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from bot.errors import GitHubUnavailable, SettingsError
 from bot.github.api import Answer, Call, require, server_time
 from bot.github.types import Purpose
 from bot.models import InstallationId, RepoId
-from bot.settings import Secret
+from bot.settings import Secret, app_key
 
 Clock = Callable[[], float]
 
@@ -50,7 +48,6 @@ class Signer:
     def __init__(self, app_id: int, private_key: Secret, clock: Clock = time.time) -> None:
         self._app_id = app_id
         self._private_key = private_key
-        self._read_key: RSAPrivateKey | None = None
         self._clock = clock
         self._offset = 0.0
 
@@ -65,10 +62,12 @@ class Signer:
         return Secret(f"Bearer {jwt.encode(claims, self._key(), algorithm='RS256')}")
 
     def _key(self) -> RSAPrivateKey:
-        """Read once: to prove that a key is sound takes as long as fifty signatures, and the loop waits for it."""
-        if self._read_key is None:
-            self._read_key = _rsa_key(self._private_key)
-        return self._read_key
+        key = app_key.read(self._private_key.reveal())
+        if key is None:
+            raise SettingsError(
+                "FORGEHAND_PRIVATE_KEY cannot be read as an RSA key; download a new one from the App's page."
+            )
+        return key
 
     def learn(self, answer: Answer) -> bool:
         """Take GitHub's time from its refusal; False when the clocks agree, so that time was not the reason."""
@@ -77,21 +76,6 @@ class Signer:
             return False
         self._offset = offset
         return True
-
-
-def _rsa_key(pem: Secret) -> RSAPrivateKey:
-    """Raised outside of the `except`, so that no traceback carries what was read."""
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric import rsa
-
-    key = None
-    with contextlib.suppress(ValueError, TypeError, UnsupportedAlgorithm):
-        key = serialization.load_pem_private_key(pem.reveal().encode(), password=None)
-    if not isinstance(key, rsa.RSAPrivateKey):
-        raise SettingsError(
-            "FORGEHAND_PRIVATE_KEY cannot be read as an RSA key; download a new one from the App's page."
-        )
-    return key
 
 
 class _Minted(msgspec.Struct):

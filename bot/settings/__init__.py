@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bot.errors import SettingsError
-from bot.settings import dotenv, e2b
+from bot.settings import app_key, dotenv, e2b
 from bot.settings.reader import LOOPBACK, Reader, Secret
 from sandbox.e2b.settings import E2BSettings
 
@@ -184,10 +184,6 @@ def _github(reader: Reader, *, polls: bool) -> GitHubSettings:
 
 def _private_key(reader: Reader) -> Secret:
     """Read once here, so that a damaged key stops the start and not the first session."""
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
     pem = reader.required_secret("FORGEHAND_PRIVATE_KEY").reveal()
     if "\n" not in pem:  # many stores of secrets keep one line, with the breaks written out
         pem = pem.replace("\\n", "\n")
@@ -196,11 +192,7 @@ def _private_key(reader: Reader) -> Secret:
             "FORGEHAND_PRIVATE_KEY is not a PEM key: it should begin with '-----BEGIN'. Set "
             "FORGEHAND_PRIVATE_KEY_FILE to the .pem file that GitHub gave you."
         )
-    try:
-        usable = isinstance(load_pem_private_key(pem.encode(), password=None), RSAPrivateKey)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        usable = False
-    if not usable:
+    if app_key.read(pem) is None:
         raise SettingsError(
             "FORGEHAND_PRIVATE_KEY cannot be read as an RSA key without a password. Download a new one from the App's "
             "page, and set FORGEHAND_PRIVATE_KEY_FILE to it."
