@@ -63,7 +63,7 @@ def _quiet_port() -> int:
 
 @asynccontextmanager
 async def e2b_spine(
-    root: Path, *, limits: Limits | None = None, agent: Path | None = None, **changes: str
+    root: Path, limits: Limits | None = None, agent: Path | None = None, /, **changes: str
 ) -> AsyncIterator[tuple[World, E2BStandIn]]:
     """The whole world with sessions in sandboxes, and the real Claude CLI in them (or another agent)."""
     binds = [(agent or claude_binary.find(), CLAUDE)]
@@ -78,5 +78,5 @@ async def e2b_spine(
             "FORGEHAND_E2B_CREATIONS": "1000",
             **changes,
         }
-        async with World.running(root, private=True, **environment) as world:
+        async with World.running(root, **environment) as world:
             yield world, e2b

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -172,12 +173,12 @@ async def test_when_the_sandbox_is_gone_nobody_asks_for_it_any_more() -> None:
         assert not world.e2b.live
 
 
-async def gate_of(world: E2BWorld) -> list[object]:
+async def gate_of(world: E2BWorld) -> list[Any]:
     [sandbox] = world.e2b.live
     path = sandbox.folder / "var-lib" / "forgehand" / "gate"
-    found: list[object] = json.loads(path.read_bytes())
+    found: list[Any] = json.loads(path.read_bytes())
     return found
 
 
 async def port_of(world: E2BWorld) -> int:
-    return int(str((await gate_of(world))[2]))
+    return int((await gate_of(world))[2])

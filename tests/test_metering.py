@@ -29,7 +29,7 @@ SLACK_SECONDS = 5.0
 async def cloud(tmp_path: Path) -> AsyncIterator[tuple[World, E2BStandIn]]:
     """Where nothing is kept, unless a test says otherwise."""
     dear = {"FORGEHAND_E2B_CPU_PRICE": "0.01", "FORGEHAND_E2B_MEMORY_PRICE": "0.02"}
-    async with e2b_spine(tmp_path, limits=None, FORGEHAND_KEEP_MINUTES="0", **dear) as (world, e2b):
+    async with e2b_spine(tmp_path, FORGEHAND_KEEP_MINUTES="0", **dear) as (world, e2b):
         world.model.default(WORK)
         yield world, e2b
 

@@ -40,7 +40,7 @@ async def test_sessions_wait_for_sandboxes_in_their_order_and_all_finish(
         "FORGEHAND_REPO_SESSIONS": str(count),
     }
     plan = Limits(concurrent=room, creations_per_second=PER_SECOND)
-    async with e2b_spine(tmp_path, limits=plan, **settings) as (world, e2b):
+    async with e2b_spine(tmp_path, plan, **settings) as (world, e2b):
         world.model.default(WORK)
         asked = issues(world, count)
         async with world.bot():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.simulation.github import gitstore
-from bot.simulation.github.state import Pull
+from bot.simulation.github.threads import Pull
 from tests.pull_world import CONFIG, does
 from tests.world import World
 

@@ -24,7 +24,9 @@ from bot import app as service
 from bot import settings
 from bot.simulation.anthropic import SimulatedAnthropic
 from bot.simulation.github import SimulatedGitHub
-from bot.simulation.github.state import App, Comment, Installation, Issue, Pull, Repository
+from bot.simulation.github.accounts import App, Installation
+from bot.simulation.github.state import Repository
+from bot.simulation.github.threads import Comment, Issue, Pull
 from bot.simulation.github.webhooks import Signed
 from bot.simulation.scenarios import discount
 from bot.store.base import Clock, Store
@@ -56,7 +58,7 @@ class World:
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, root: Path, *, private: bool = True, **changes: str) -> AsyncIterator[World]:
+    async def running(cls, root: Path, /, **changes: str) -> AsyncIterator[World]:
         """GitHub and the model; `bot()` starts the service between them."""
         github_root = root / "github"
         async with (
@@ -66,7 +68,7 @@ class World:
             model.default(discount.script(paced=False))
             registered = github.create_app(slug="forgehand", webhook_secret=WEBHOOK_SECRET)
             registered.callback_urls = ["http://127.0.0.1/oauth/callback"]
-            repo = github.create_repo(discount.REPOSITORY, files=WITHOUT_CHECKS, private=private)
+            repo = github.create_repo(discount.REPOSITORY, files=WITHOUT_CHECKS, private=True)
             github.user("alice")
             repo.grant("alice", "write")
             installation = github.install(registered, repos=[repo])
@@ -114,7 +116,7 @@ class World:
         }
 
     @asynccontextmanager
-    async def bot(self, clock: Clock = time.time, **changes: str) -> AsyncIterator[service.Running]:
+    async def bot(self, clock: Clock = time.time, /, **changes: str) -> AsyncIterator[service.Running]:
         """The service in this process, on the world's data directory; GitHub's webhooks go to it."""
         chosen, open_store = settings.read({**self.environment, **changes}), partial(Store.open, clock=clock)
         async with service.running(chosen, open_store, clock) as running:
