@@ -103,7 +103,7 @@ async def running(
         gateway = Gateway(store, credentials, settings.model.upstream, clock, ceilings=ceilings)
         stack.push_async_callback(gateway.close)
         wakes = asyncio.Event()
-        doors = [*health.routes(), Mount("/gateway", app=gateway), *site.routes()]
+        doors = [*health.routes(), *_gateway_door(settings.e2b, gateway), *site.routes()]
         server = await stack.enter_async_context(_edge(settings, store, doors, wakes.set))
         e2b = await _reachable(stack, settings.e2b, gateway)
         choice = await choose(settings.data_dir / "environments", e2b=e2b)
@@ -132,6 +132,12 @@ def _edge(settings: Settings, store: Store, doors: list[BaseRoute], on_stored: C
     hooks = webhook_routes(store, secrets, handled=events.HANDLED_EVENTS, on_stored=on_stored) if secrets else []
     doors_and_hooks = Starlette(routes=[*hooks, *doors], middleware=[Middleware(Sturdy)])
     return Server(doors_and_hooks, tcp_socket(settings.host, settings.port))
+
+
+def _gateway_door(e2b: E2BSettings | None, gateway: Gateway) -> list[BaseRoute]:
+    """Only where sandboxes come to our public address: whoever else has a turn's token must not find it there."""
+    comes_from_outside = e2b is not None and e2b.gateway_url is not None and e2b.unmetered is None
+    return [Mount("/gateway", app=gateway)] if comes_from_outside else []
 
 
 async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: Gateway) -> E2BSettings | None:

@@ -12,7 +12,7 @@ from sandbox import plain_processes as processes
 from sandbox.errors import EnvironmentGone, IsolationMissing
 from sandbox.plain_environment import PlainEnvironment, PlainSettings
 from sandbox.plain_files import PlainFiles
-from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Overview
+from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Lease, Overview
 
 __all__ = ["PlainEnvironment", "PlainProvider", "PlainSettings"]
 
@@ -47,6 +47,9 @@ class PlainProvider:
 
     async def rest(self, environment_id: str) -> None:
         await (await self.attach(environment_id)).still()
+
+    async def leases(self, environment_id: str) -> list[Lease]:
+        return []
 
     async def end(self, environment_id: str) -> None:
         await PlainEnvironment(self._settings, environment_id).terminate()

@@ -230,6 +230,11 @@ class EnvironmentProvider(Protocol):
         Safe to repeat. EnvironmentGone when it is not there."""
         ...
 
+    async def leases(self, environment_id: str) -> list[Lease]:
+        """What is paid for there or, where it is paused, was last; nothing is woken for it. Two where a lost answer has
+        left two machines."""
+        ...
+
     async def end(self, environment_id: str) -> None:
         """Gone for good, without being woken for it; that it is gone already is as good."""
         ...

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script
 from bot.simulation.anthropic.script import Answer
-from bot.simulation.github.state import Comment, Pull
+from bot.simulation.github.threads import Comment, Pull
 from bot.simulation.github.workflows import WorkflowRun
 from bot.store import deliveries
 from bot.store.base import Store

@@ -61,14 +61,9 @@ def _quiet_port() -> int:
     raise AssertionError("there is no free port")
 
 
-def without_checks(world: World) -> None:
-    """A repository that declares none: for its turns there is one sandbox, the agent's."""
-    world.github.commit(world.repo, "main", {".github/forgehand.yml": "draft: true\n"})
-
-
 @asynccontextmanager
 async def e2b_spine(
-    root: Path, *, limits: Limits | None = None, agent: Path | None = None, **changes: str
+    root: Path, limits: Limits | None = None, agent: Path | None = None, /, **changes: str
 ) -> AsyncIterator[tuple[World, E2BStandIn]]:
     """The whole world with sessions in sandboxes, and the real Claude CLI in them (or another agent)."""
     binds = [(agent or claude_binary.find(), CLAUDE)]
@@ -83,5 +78,5 @@ async def e2b_spine(
             "FORGEHAND_E2B_CREATIONS": "1000",
             **changes,
         }
-        async with World.running(root, private=True, **environment) as world:
+        async with World.running(root, **environment) as world:
             yield world, e2b

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,7 @@ class Rig:
     async def ask(self, token: str, words: str = "hi", path: str = MESSAGES, **more: Any) -> httpx.Response:
         return await self.client.post(path, headers=headers(token), json=body(words, **more))
 
-    def stream(self, token: str, words: str = "hi", **more: Any) -> Any:
+    def stream(self, token: str, words: str = "hi", **more: Any) -> AbstractAsyncContextManager[httpx.Response]:
         return self.client.stream("POST", MESSAGES, headers=headers(token), json=body(words, stream=True, **more))
 
     async def settled(self, key: TurnKey) -> spend.Cost:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from bot.simulation import faults
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github import Fault
-from bot.simulation.github.gitstore import git, refs
-from bot.simulation.github.state import Pull
+from bot.simulation.github.gitstore import git
+from bot.simulation.github.threads import Pull
 from tests.world import World
 
 CONFIG = ".github/forgehand.yml"
@@ -50,7 +50,7 @@ def forbid(world: World) -> None:
         permissions.pop("workflows")
 
 
-def cut_off_after_the_push(world: World, meanwhile: Callable[[], None]) -> None:
+def cut_off_after_the_push(world: World, meanwhile: Callable[[], object]) -> None:
     """The next push arrives; nothing more is heard of it, nor can it be looked for, until the step is begun anew."""
 
     def struck(_: faults.Call) -> None:
@@ -72,10 +72,6 @@ def loses_the_push(world: World) -> Fault:
     # git's own second try is the second to strike.
     lost = Fault("POST */git-receive-pack", "lose", times=2, on_hit=pushed_since)
     return world.github.faults.add(lost)
-
-
-def rescued(world: World) -> dict[str, str]:
-    return refs(world.repo.path, "refs/forgehand/")
 
 
 def parents(world: World, sha: str) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from bot.account_settings import Choice, effective, narrowed, read_limits
 from bot.settings import Limits
 from bot.simulation.anthropic import Call, Say, Script, Wait
-from bot.simulation.github.state import Issue
+from bot.simulation.github.threads import Issue
 from bot.store import audit
 from bot.store.base import Store
 from tests.command_line import forgehand

@@ -16,26 +16,19 @@ from bot.sessions.services import Services
 from bot.sessions.talk import asks
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.gitstore import refs
-from bot.simulation.github.state import Comment
+from bot.simulation.github.threads import Comment
 from bot.store import approvals, audit, sessions
 from bot.store.approvals import Answer, Kind, Question, Scope, Standing
 from bot.store.base import Store
 from bot.store.records import NewTurn
 from sandbox.agents.events import Asked
+from tests import ways_out
 from tests.crash.process import Service
 from tests.world import World
 
 ASK = {".github/forgehand.yml": "permission: ask\n"}
 RUN = Call("Bash", {"command": "touch built.txt", "description": "Build it"})
-REACH = """python3 - <<'END'
-import os, socket, urllib.parse
-proxy = urllib.parse.urlsplit(os.environ["HTTPS_PROXY"])
-for host in ("files.example.invalid", "github.com"):
-    with socket.create_connection((proxy.hostname, proxy.port)) as near:
-        near.sendall(f"CONNECT {host}:443 HTTP/1.1\\r\\n\\r\\n".encode())
-        print(host, near.recv(4096).split()[1].decode())
-END
-"""
+REACH = ways_out.asking("files.example.invalid", "github.com")
 
 
 @pytest.fixture(autouse=True)
@@ -147,7 +140,7 @@ async def test_nobody_answers_and_a_later_yes_goes_on(world: World) -> None:
     edit = Call("Write", {"file_path": "half.txt", "content": "half\n"})
     world.model.default(Script([edit, RUN, Say("unreachable")]))
     ahead = 0.0
-    async with world.bot(clock=lambda: time.time() + ahead):
+    async with world.bot(lambda: time.time() + ahead):
         world.say("/claude build")
         question = await asked(world)
         ahead = 700.0
@@ -188,7 +181,7 @@ async def test_hosts_that_were_blocked_are_asked_about_and_a_yes_opens_them_to_t
 async def test_the_one_question_that_was_left_needs_no_name(world: World) -> None:
     world.model.default(Script([RUN, Say("unreachable")]))
     ahead = 0.0
-    async with world.bot(clock=lambda: time.time() + ahead):
+    async with world.bot(lambda: time.time() + ahead):
         world.say("/claude build")
         await asked(world)
         ahead = 700.0
@@ -228,7 +221,7 @@ async def test_a_yes_in_the_moment_in_which_its_time_is_over_counts_once(world: 
     count = Call("Bash", {"command": "echo once >> built.txt", "description": "Build it"})
     world.model.default(Script([count, Say("Built.")]))
     ahead = 0.0
-    async with world.bot(clock=lambda: time.time() + ahead):
+    async with world.bot(lambda: time.time() + ahead):
         world.say("/claude build")
         question = await asked(world)
         ahead = 599.5 if first == "yes" else 600.5

@@ -241,6 +241,7 @@ async def test_an_error_that_the_agent_words_cannot_pass_for_an_outcome(world: W
 
 @pytest.mark.acceptance("D07")
 async def test_a_long_code_block_swallows_nothing_of_what_we_say_below_it(world: World) -> None:
+    world.declare_checks()
     long = "```text\n" + "log line of the agent\n" * 900 + "```"
     world.model.default(Script([does("echo x > x.txt"), Say(f"Done.\n\n{long}")]))
     async with world.bot():

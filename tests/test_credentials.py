@@ -73,6 +73,7 @@ async def test_an_agent_in_the_cloud_that_looks_everywhere_finds_no_credential_o
 ) -> None:
     """Nor is there one in whatever goes to E2B, but for its own key where it belongs, nor in what a sandbox leaves."""
     async with e2b_spine(tmp_path) as (world, e2b):
+        world.declare_checks()
         world.model.default(THIEF)
         async with world.bot():
             world.say("/claude look for keys")

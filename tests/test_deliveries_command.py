@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot import repo_config
+from bot.errors import BadRepoConfig
 from bot.repo_config.values import READERS
 from bot.simulation.anthropic import Say, Script
 from tests.command_line import forgehand
@@ -84,5 +85,5 @@ def test_the_schema_knows_the_very_keys_that_are_read() -> None:
 
 @pytest.mark.parametrize("text", ["-x", "Bash(", "a b", "Bash(x)y", "--dangerously"])
 def test_a_tool_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(repo_config.BadRepoConfig, match="must be a list of tools"):
+    with pytest.raises(BadRepoConfig, match="must be a list of tools"):
         repo_config.parse(json.dumps({"tools": {"allowed": [text]}}))

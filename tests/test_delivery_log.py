@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from bot.models import DeliveryId
 from bot.simulation.anthropic import Say, Script
 from bot.simulation.github import Fault
-from bot.simulation.github.state import Issue
+from bot.simulation.github.threads import Issue
 from bot.store import deliveries, delivery_marks
 from bot.store.base import Store
 from bot.store.deliveries import Delivery, DeliveryState
@@ -186,7 +187,8 @@ async def test_a_payload_that_is_gone_does_not_hold_up_the_later_ones(world: Wor
     async with world.bot():
         await world.github.changed(lambda: len(world.replies()) == 1, 10)
         rows = {row.guid: row for row in await settled(world, 2)}
-    assert rows[lost.guid].state is DeliveryState.FAILED and "missed" in (rows[lost.guid].reason or "")
+    row = rows[DeliveryId(lost.guid)]
+    assert row.state is DeliveryState.FAILED and "missed" in (row.reason or "")
 
 
 async def test_a_rate_limit_is_waited_for(tmp_path: Path) -> None:

@@ -79,9 +79,9 @@ async def test_of_two_sandboxes_with_one_key_the_furnished_one_stays(world: E2BW
     other = world.provider(instance="other")
     env = await other.create("one", SPEC)
     world.e2b.sandbox(world.e2b.live[-1].id).metadata[INSTANCE] = "test"
-    await env.write("/work/mine", b"1")
+    await env.write(f"{env.layout.work}/mine", b"1")
     found = await provider.attach("one")
-    assert await found.read("/work/mine") == b"1"
+    assert await found.read(f"{env.layout.work}/mine") == b"1"
     assert world.e2b.sandbox(late.sandbox_id).state == "killed"
     assert len(world.e2b.live) == 1
     await other.close()
@@ -212,8 +212,8 @@ async def test_a_launch_whose_answer_was_lost_started_once(world: E2BWorld, prov
     env = await provider.create("one", SPEC)
     world.e2b.faults.add(Fault(START, kind))  # type: ignore[arg-type]
     await env.launch("run", shell("echo once >> log; exec sleep 60"))
-    await until_size(env, "/work/log", 5)
-    assert await env.read("/work/log") == b"once\n"
+    await until_size(env, f"{env.layout.work}/log", 5)
+    assert await env.read(f"{env.layout.work}/log") == b"once\n"
     assert await env.liveness("run") is Liveness.RUNNING
 
 
@@ -227,9 +227,9 @@ async def test_no_line_is_lost_or_doubled_when_streams_break(world: E2BWorld, pr
         world.e2b.faults.add(Fault(START, kind, after=2, skip=skip))  # type: ignore[arg-type]
     data = b""
     async with asyncio.timeout(60):
-        async with aclosing(env.watch("/work/out", 0)) as sizes:  # type: ignore[type-var]
+        async with aclosing(env.watch(f"{env.layout.work}/out", 0)) as sizes:  # type: ignore[type-var]
             async for size in sizes:
-                while len(data) < size and (part := await env.read("/work/out", offset=len(data))):
+                while len(data) < size and (part := await env.read(f"{env.layout.work}/out", offset=len(data))):
                     data += part
                 if data.endswith(b"line-150\n"):
                     break
@@ -241,10 +241,10 @@ async def test_a_download_that_breaks_is_begun_anew(world: E2BWorld, provider: E
     env = await provider.create("one", SPEC)
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(os.urandom(1 << 20))
-    await env.upload(source, "/work/blob")
+    await env.upload(source, f"{env.layout.work}/blob")
     world.e2b.faults.add(Fault("GET /files", "rst", after=1))
     world.e2b.faults.add(Fault("GET /files", "cut", after=1))
-    assert await env.download("/work/blob", target, max_bytes=1 << 20) == 1 << 20
+    assert await env.download(f"{env.layout.work}/blob", target, max_bytes=1 << 20) == 1 << 20
     assert target.read_bytes() == source.read_bytes()
     assert sorted(one.name for one in tmp_path.iterdir()) == ["source", "target"]
 
@@ -253,8 +253,8 @@ async def test_an_upload_that_breaks_is_done_again(world: E2BWorld, provider: E2
     env = await provider.create("one", SPEC)
     world.e2b.faults.add(Fault("POST /files", "reset"))
     world.e2b.faults.add(Fault("POST /files", "lose"))
-    await env.write("/work/a", b"whole")
-    assert await env.read("/work/a") == b"whole"
+    await env.write(f"{env.layout.work}/a", b"whole")
+    assert await env.read(f"{env.layout.work}/a") == b"whole"
 
 
 # --- ends and pauses
@@ -263,7 +263,7 @@ async def test_an_upload_that_breaks_is_done_again(world: E2BWorld, provider: E2
 @pytest.mark.acceptance("C10")
 async def test_a_sandbox_that_vanishes_is_gone_for_every_call_under_way(world: E2BWorld, provider: E2BProvider) -> None:
     env = await provider.create("one", SPEC)
-    await env.write("/work/out", b"x")
+    await env.write(f"{env.layout.work}/out", b"x")
     watching = asyncio.ensure_future(_to_the_end(env))
     running = asyncio.ensure_future(env.exec(["sleep", "60"]))
     await until(lambda: _started(world, b" run "))
@@ -296,7 +296,7 @@ async def test_whoever_uses_a_sandbox_keeps_it_alive(world: E2BWorld, provider: 
     for _ in range(12):
         await world.e2b.clock.advance(120)
         began = sandbox.end_at
-        await env.stat("/work")
+        await env.stat(env.layout.work)
         await until(lambda before=began: _later(sandbox, before))  # type: ignore[misc]
     assert sandbox.state == "running"
 
@@ -320,12 +320,12 @@ async def test_a_sandbox_that_lost_its_files_in_a_pause_is_ended(world: E2BWorld
 
 async def test_a_pause_closes_the_watch_and_another_follows(world: E2BWorld, provider: E2BProvider) -> None:
     env = await provider.create("one", SPEC)
-    await env.write("/work/out", b"")
-    async with asyncio.timeout(20), aclosing(env.watch("/work/out", 0)) as sizes:  # type: ignore[type-var]
+    await env.write(f"{env.layout.work}/out", b"")
+    async with asyncio.timeout(20), aclosing(env.watch(f"{env.layout.work}/out", 0)) as sizes:  # type: ignore[type-var]
         assert await anext(sizes) == 0
         await env.pause()
         await env.resume()
-        await env.write("/work/out", b"abc")
+        await env.write(f"{env.layout.work}/out", b"abc")
         async for size in sizes:
             if size == 3:
                 break
@@ -357,7 +357,7 @@ async def test_what_commands_are_given_is_in_no_command_line(world: E2BWorld, pr
 
 
 async def _to_the_end(env: EnvironmentPrimitives) -> None:
-    async for _ in env.watch("/work/out", 0):
+    async for _ in env.watch(f"{env.layout.work}/out", 0):
         pass
 
 

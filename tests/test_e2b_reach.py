@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -17,7 +18,7 @@ from sandbox.e2b.call import Call as HostCall
 from sandbox.e2b.inside.frames import Broken
 from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec
 from sandbox.runner import web
-from tests.e2b_world import E2BWorld, e2b_spine, e2b_world, without_checks
+from tests.e2b_world import E2BWorld, e2b_spine, e2b_world
 from tests.environment_world import short_folder, small_agent, until
 
 EDIT = Call("Bash", {"command": "echo '# more' >> shop.py", "description": "Add"})
@@ -32,7 +33,6 @@ print(len(urllib.request.build_opener(urllib.request.ProxyHandler({})).open(requ
 
 async def test_a_comment_becomes_a_pull_request_without_a_public_url(tmp_path: Path) -> None:
     async with e2b_spine(tmp_path, FORGEHAND_PUBLIC_URL="") as (world, e2b):
-        without_checks(world)
         async with world.bot():
             world.say("/claude fix this")
             assert await world.outcome() == "pull_request", world.replies()[0].body
@@ -59,7 +59,6 @@ async def test_a_tunnel_that_is_cut_in_the_middle_of_an_answer_is_ridden_out(tmp
 
 async def test_a_restarted_bot_opens_the_way_anew(tmp_path: Path) -> None:
     async with e2b_spine(tmp_path, FORGEHAND_PUBLIC_URL="") as (world, e2b):
-        without_checks(world)
         world.model.default(Script([EDIT, Wait("go"), Say("Added a line.")]))
         async with world.bot():
             world.say("/claude add a line")
@@ -174,12 +173,12 @@ async def test_when_the_sandbox_is_gone_nobody_asks_for_it_any_more() -> None:
         assert not world.e2b.live
 
 
-async def gate_of(world: E2BWorld) -> list[object]:
+async def gate_of(world: E2BWorld) -> list[Any]:
     [sandbox] = world.e2b.live
     path = sandbox.folder / "var-lib" / "forgehand" / "gate"
-    found: list[object] = json.loads(path.read_bytes())
+    found: list[Any] = json.loads(path.read_bytes())
     return found
 
 
 async def port_of(world: E2BWorld) -> int:
-    return int(str((await gate_of(world))[2]))
+    return int((await gate_of(world))[2])

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from bot.simulation.github.state import Issue
+from bot.simulation.github.threads import Issue
 from tests.e2b_stand_in import E2BStandIn
 from tests.e2b_world import e2b_spine
 from tests.world import MODEL_KEY, World

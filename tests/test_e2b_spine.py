@@ -6,6 +6,7 @@ import asyncio
 import json
 from pathlib import Path
 
+import httpx
 import pytest
 
 from bot.models import Step
@@ -44,6 +45,25 @@ async def test_a_comment_becomes_a_pull_request_and_no_credential_is_inside(tmp_
         )
         assert b"FORGEHAND_GATEWAY" in inside
         assert not [secret for secret in secrets if secret.encode() in inside]
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({}, 401),
+        ({"FORGEHAND_SANDBOX": "local"}, 404),
+        ({"FORGEHAND_PUBLIC_URL": ""}, 404),
+        ({"FORGEHAND_E2B_UNMETERED": "1", "ANTHROPIC_BASE_URL": "https://model.example"}, 404),
+    ],
+    ids=["in the cloud", "on this host", "connected to from here", "past the gateway"],
+)
+async def test_the_gateway_is_at_the_public_address_only_for_sandboxes_that_come_there(
+    tmp_path: Path, changes: dict[str, str], status: int
+) -> None:
+    async with e2b_spine(tmp_path, **changes) as (world, _), world.bot() as running, httpx.AsyncClient() as client:
+        for path in ("messages", "messages/count_tokens"):
+            answer = await client.post(f"{running.url}/gateway/anthropic/v1/{path}", headers={"x-api-key": "fht_any"})
+            assert answer.status_code == status, answer.text
 
 
 async def test_a_restarted_bot_goes_on_where_it_was(tmp_path: Path) -> None:

@@ -9,22 +9,15 @@ import pytest
 from bot.models import Usage
 from bot.simulation.anthropic import Call, Fail, Say, Script, Wait
 from bot.simulation.github import Fault
-from bot.simulation.github.gitstore import refs
+from tests import work_under_way
+from tests.work_under_way import WRITE, rescued
 from tests.world import World
-
-WRITE = Call("Bash", {"command": "echo half > half.txt", "description": "Write half of it"})
-
-
-def rescued(world: World) -> dict[str, str]:
-    return refs(world.repo.path, "refs/forgehand/")
 
 
 @pytest.mark.acceptance("B15")
 async def test_stop_ends_the_agent_and_saves_its_work(world: World) -> None:
-    world.model.default(Script([WRITE, Wait("never"), Say("unreachable")]))
     async with world.bot():
-        world.say("/claude fix this")
-        await world.model.reached("never", timeout=30)
+        await work_under_way.begun(world)
         world.say("/claude stop")
         assert await world.outcome(timeout=20) == "stopped"
     [(ref, sha)] = rescued(world).items()
@@ -156,10 +149,8 @@ async def test_github_asking_us_to_wait_delays_the_comment_and_loses_nothing(wor
 
 
 async def test_what_was_cut_short_is_where_the_next_turn_goes_on(world: World) -> None:
-    world.model.default(Script([WRITE, Wait("never"), Say("unreachable")]))
     async with world.bot():
-        world.say("/claude write two files")
-        await world.model.reached("never", timeout=30)
+        await work_under_way.begun(world, "/claude write two files")
         world.say("/claude stop")
         assert await world.outcome(timeout=20) == "stopped"
         other = Call("Bash", {"command": "echo other > other.txt; ls", "description": "Write the other half"})

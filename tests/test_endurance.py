@@ -18,7 +18,7 @@ import pytest
 from bot.models import Usage
 from bot.simulation.anthropic import Call, Cut, Fail, Say, Script, Slow, Wait
 from bot.simulation.github import Fault
-from bot.simulation.github.state import Issue
+from bot.simulation.github.threads import Issue
 from tests.slices import EVERY
 from tests.world import World
 

@@ -18,11 +18,12 @@ from sandbox.agents import claude_binary
 from sandbox.local import members
 from sandbox.local.folders import Base
 from sandbox.local.provider import LocalProvider
+from tests import work_under_way
 from tests.crash.process import Service
 from tests.slices import EVERY
+from tests.work_under_way import WRITE
 from tests.world import World
 
-WRITE = Call("Bash", {"command": "echo half > half.txt", "description": "Write half of it"})
 MORE = Call("Bash", {"command": "echo more >> more.txt", "description": "Write more"})
 CONFIG = ".github/forgehand.yml"
 
@@ -204,10 +205,8 @@ async def test_a_comment_deleted_while_github_is_down_is_made_again(world: World
 
 @pytest.mark.acceptance("C06")
 async def test_a_suspended_installation_stops_the_agent_and_hears_of_it_later(world: World) -> None:
-    world.model.default(Script([WRITE, Wait("never"), Say("unreachable")]))
     async with world.bot():
-        world.say("/claude fix this")
-        await world.model.reached("never", timeout=30)
+        await work_under_way.begun(world)
         world.github.suspend(world.installation)
         await until(lambda: bool(kept(world)))
         world.github.unsuspend(world.installation)
@@ -296,7 +295,7 @@ async def test_a_jump_of_the_clock_ends_nothing_and_silences_nobody(world: World
     def clock() -> float:
         return time.time() + jump[0]
 
-    async with world.bot(clock=clock):
+    async with world.bot(clock):
         world.say("/claude fix this")
         await world.model.reached("on", timeout=30)
         before, jump[0] = _expiry(world), hours * 3600.0

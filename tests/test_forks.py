@@ -14,7 +14,9 @@ from bot.simulation.anthropic import Call, Say, Script
 from bot.simulation.anthropic.script import Step
 from bot.simulation.github import gitstore
 from bot.simulation.github.faults import Fault
-from bot.simulation.github.state import Comment, Pull, Repository, Review
+from bot.simulation.github.state import Repository
+from bot.simulation.github.threads import Comment, Pull, Review
+from tests import ways_out
 from tests.command_line import forgehand
 from tests.visitor import visitor
 from tests.world import World
@@ -22,20 +24,7 @@ from tests.world import World
 CODE = "def half(n):\n    return n / 0\n\n\ndef twice(n):\n    return n + n\n"
 SETUP = "touch /tmp/was-set-up"
 LOOK = Call("Bash", {"command": "ls /tmp; cat calc.py; env", "description": "Look"})
-REACH = Call(
-    "Bash",
-    {
-        "command": """python3 - <<'END'
-import os, socket, urllib.parse
-proxy = urllib.parse.urlsplit(os.environ["HTTPS_PROXY"])
-for host in ("allowed.example.invalid", "more.example.invalid"):
-    with socket.create_connection((proxy.hostname, proxy.port)) as near:
-        near.sendall(f"CONNECT {host}:443 HTTP/1.1\\r\\n\\r\\n".encode())
-        print(host, near.recv(4096).split()[1].decode())
-END
-"""
-    },
-)
+REACH = Call("Bash", {"command": ways_out.asking("allowed.example.invalid", "more.example.invalid")})
 MEND = Call("Bash", {"command": "sed -i 's|n / 0|n / 2|' calc.py", "description": "Mend"})
 BESIDE = Call("Bash", {"command": "sed -i 's|n / 0|n / 2|' calc.py; echo new > more.py", "description": "Mend"})
 ELSEWHERE = Call("Bash", {"command": "echo '# more' >> README.md", "description": "Write"})

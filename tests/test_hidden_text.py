@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bot import prompt
 from bot.material import Diff, Log, Material, Picture, Said
 from bot.simulation.anthropic import Say, Script
-from bot.simulation.github.state import Issue, Pull, ReviewComment
+from bot.simulation.github.threads import Issue, Pull, ReviewComment
 from tests.world import World
 
 WORD = "CANARY"

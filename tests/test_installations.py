@@ -10,17 +10,17 @@ import pytest
 from bot import repo_config
 from bot.handlers.init import BRANCH, STARTER
 from bot.models import InstallationId
-from bot.simulation.anthropic import Call, Say, Script, Wait
+from bot.simulation.anthropic import Say, Script
 from bot.simulation.github import Fault
-from bot.simulation.github.state import Issue
+from bot.simulation.github.threads import Issue
 from bot.store import audit, sessions, threads
 from bot.store.base import Store
 from bot.store.rows import many
 from bot.store.threads import InstallationState
+from tests import work_under_way
 from tests.test_delivery_log import until
+from tests.work_under_way import WRITE
 from tests.world import World
-
-WRITE = Call("Bash", {"command": "echo half > half.txt", "description": "Write half of it"})
 
 
 async def reader(world: World) -> Store:
@@ -48,10 +48,8 @@ async def test_installations_from_before_our_time_are_found_at_the_start(world: 
 
 
 async def test_suspended_and_back_is_followed_and_ends_what_runs(world: World) -> None:
-    world.model.default(Script([WRITE, Wait("never"), Say("unreachable")]))
     async with world.bot():
-        world.say("/claude fix this")
-        await world.model.reached("never", timeout=30)
+        await work_under_way.begun(world)
         world.github.suspend(world.installation)
         await is_state(world, InstallationState.SUSPENDED)
 
@@ -70,6 +68,7 @@ async def test_suspended_and_back_is_followed_and_ends_what_runs(world: World) -
 
 
 async def test_a_repository_that_is_taken_away_is_forgotten_and_may_come_back(world: World) -> None:
+    world.declare_checks()
     world.model.default(Script([WRITE, Say("Done.")]))
     data = world.root / "data"
     async with world.bot():
@@ -114,10 +113,8 @@ async def test_a_repository_that_is_taken_away_is_forgotten_and_may_come_back(wo
 
 
 async def test_uninstalled_ends_what_runs_and_keeps_its_work_here(world: World) -> None:
-    world.model.default(Script([WRITE, Wait("never"), Say("unreachable")]))
     async with world.bot():
-        world.say("/claude fix this")
-        await world.model.reached("never", timeout=30)
+        await work_under_way.begun(world)
         world.github.uninstall(world.installation)
         await is_state(world, InstallationState.DELETED)
         kept = world.root / "data" / "kept"

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from bot.simulation.anthropic import Call, Say, Script, Wait
-from bot.simulation.github.state import Comment
+from bot.simulation.github.threads import Comment
 from bot.store import environments
 from bot.store.base import Store
 from sandbox.local import members

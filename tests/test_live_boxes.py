@@ -8,28 +8,20 @@ import pytest
 
 from bot.simulation.anthropic import Call, Fail, Say, Script, Wait
 from bot.simulation.github import Fault
-from bot.simulation.github.gitstore import refs
-from bot.simulation.github.state import Comment
+from bot.simulation.github.threads import Comment
+from tests import work_under_way
+from tests.work_under_way import AT_WORK, WRITE, rescued
 from tests.world import World
-
-WRITE = Call("Bash", {"command": "echo half > half.txt", "description": "Write half of it"})
-AT_WORK = Script([WRITE, Wait("never"), Say("unreachable")])
 
 
 async def at_work(world: World) -> Comment:
     """A live comment whose agent waits, with the box that stops it."""
-    world.model.default(AT_WORK)
-    world.say("/claude fix this")
-    await world.model.reached("never", timeout=30)
+    await work_under_way.begun(world)
     return await world.github.changed(lambda: shows(world, "- [ ] **Stop**"), 20)
 
 
 def shows(world: World, words: str) -> Comment | None:
     return next((one for one in world.replies() if words in one.body), None)
-
-
-def rescued(world: World) -> dict[str, str]:
-    return refs(world.repo.path, "refs/forgehand/")
 
 
 @pytest.mark.acceptance("B15")

@@ -10,7 +10,7 @@ import pytest
 
 from bot.simulation.anthropic import Call, Say, Script
 from bot.simulation.github import Fault
-from bot.simulation.github.state import Issue
+from bot.simulation.github.threads import Issue
 from tests.slices import EVERY, MATRIX_SECONDS
 from tests.world import World
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot.models import InstallationId, Outcome, Repo, RepoId, SessionId, Thread, TurnKey
-from bot.store import machines, samples, sessions, spending, upkeep
+from bot.store import environments, machines, samples, sessions, spending, upkeep
 from bot.store.base import Store
 from bot.store.machines import Run
 from bot.store.sessions import NewTurn
@@ -37,6 +37,13 @@ async def store(tmp_path: Path, clock: Clock) -> AsyncIterator[Store]:
     opened = await Store.open(tmp_path / "state.db", clock=clock)
     yield opened
     await opened.close()
+
+
+async def begun(store: Store) -> TurnKey:
+    new = NewTurn(THREAD, "run", "fix it", "alice", 11, "comment:1", "claude-sonnet-5-5", 5.0, 3600.0)
+    key = await sessions.begin_turn(store, new)
+    assert key is not None
+    return key
 
 
 async def seconds(store: Store, key: TurnKey = FIRST) -> float:
@@ -113,9 +120,7 @@ async def test_a_provider_s_clock_that_is_ahead_makes_nothing_negative(store: St
 
 
 async def test_machines_stand_beside_the_model_in_every_sum(store: Store, clock: Clock) -> None:
-    new = NewTurn(THREAD, "run", "fix it", "alice", 11, "comment:1", "claude-sonnet-5-5", 5.0, 3600.0)
-    key = await sessions.begin_turn(store, new)
-    assert key is not None
+    key = await begun(store)
     await machines.seen(store, key, RUN)
     clock.now = 1100.0
     assert (await machines.thread_cost(store, "7#5")).usd == pytest.approx(0.4)
@@ -131,9 +136,7 @@ async def test_machines_stand_beside_the_model_in_every_sum(store: Store, clock:
 
 
 async def test_samples_tell_the_last_and_the_peak_and_are_pruned_with_the_turn(store: Store, clock: Clock) -> None:
-    new = NewTurn(THREAD, "run", "fix it", "alice", 11, "comment:1", "claude-sonnet-5-5", 5.0, 3600.0)
-    key = await sessions.begin_turn(store, new)
-    assert key is not None
+    key = await begun(store)
     assert await samples.latest(store, key) is None
     for memory in (100, 900, 300):
         clock.now += 10
@@ -153,3 +156,38 @@ async def test_a_turn_whose_end_was_missed_ends_where_the_next_one_takes_over(st
     await machines.seen(store, NEXT, RUN)
     clock.now = 1150.0
     assert (await seconds(store), await seconds(store, NEXT)) == (100, 50)
+
+
+async def test_what_was_missed_is_noted_and_what_was_seen_is_not_noted_again(store: Store, clock: Clock) -> None:
+    await machines.seen(store, FIRST, RUN)
+    clock.now = 1100.0
+    await machines.end_of(store, RUN.environment_id)
+    clock.now = 3000.0
+    for run_at in (1000.0, 1000.000001, 2000.0, 2000.0):
+        await machines.missed(store, NEXT, replace(RUN, run_at=run_at, ends_by=2060.0))
+    assert (await seconds(store), await seconds(store, NEXT)) == (100, 60)
+
+
+async def test_a_turn_s_end_is_not_that_of_a_machine_which_is_still_to_be_ended(store: Store, clock: Clock) -> None:
+    key = await begun(store)
+    row = await environments.take_for_checks(store, key)
+    await environments.give_up(store, row.id)
+    await machines.seen(store, key, replace(RUN, environment_id=row.id))
+    await machines.seen(store, key, RUN)
+    clock.now = 1100.0
+    await machines.end(store, key)
+    clock.now = 1125.0
+    assert await seconds(store, key) == 100 + 125, "the sweep has not come yet"
+    await machines.end_of(store, row.id)
+    clock.now = 1200.0
+    assert await seconds(store, key) == 100 + 125
+
+
+async def test_whose_a_machine_is_is_known_without_its_row_too(store: Store) -> None:
+    key = await begun(store)
+    row = await environments.take(store, key, "any")
+    assert await environments.turn_of(store, row.id) == key
+    for name in ("abcd1234-2", "abcd1234-2-checks"):
+        assert await environments.turn_of(store, name) == NEXT
+    for name in ("abcd1234", "abcd1234-x", "by-hand", "abcd1234-12345678901"):
+        assert await environments.turn_of(store, name) is None

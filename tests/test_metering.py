@@ -15,7 +15,7 @@ from bot.store.base import Store
 from tests.command_line import forgehand
 from tests.e2b_stand_in import E2BStandIn, Fault
 from tests.e2b_stand_in.usage import CPUS, MEMORY_MB
-from tests.e2b_world import e2b_spine, without_checks
+from tests.e2b_world import e2b_spine
 from tests.world import World
 
 SECOND_USD = CPUS * 0.01 + MEMORY_MB / 1024 * 0.02
@@ -29,8 +29,7 @@ SLACK_SECONDS = 5.0
 async def cloud(tmp_path: Path) -> AsyncIterator[tuple[World, E2BStandIn]]:
     """Where nothing is kept, unless a test says otherwise."""
     dear = {"FORGEHAND_E2B_CPU_PRICE": "0.01", "FORGEHAND_E2B_MEMORY_PRICE": "0.02"}
-    async with e2b_spine(tmp_path, limits=None, FORGEHAND_KEEP_MINUTES="0", **dear) as (world, e2b):
-        without_checks(world)
+    async with e2b_spine(tmp_path, FORGEHAND_KEEP_MINUTES="0", **dear) as (world, e2b):
         world.model.default(WORK)
         yield world, e2b
 
@@ -147,6 +146,53 @@ async def test_what_ran_unseen_is_bounded_by_when_it_paused_and_the_pause_costs_
     async with world.bot(e2b.clock.now):
         await world.outcome()
     assert 600 <= await seconds(world, e2b) <= 600 + 900 + 60 + 2 * SLACK_SECONDS
+
+
+LOOK = "GET /sandboxes/{}"
+
+
+async def test_a_sandbox_that_was_ended_before_the_first_look_at_it_is_counted(
+    cloud: tuple[World, E2BStandIn],
+) -> None:
+    """The bot goes away between the making of the second one, for the checks, and the look that would note it."""
+    world, e2b = cloud
+    world.github.commit(world.repo, "main", {".github/forgehand.yml": "checks: ['true']\n"})
+    world.model.default(QUICK)
+    async with world.bot(e2b.clock.now):
+        world.say("/claude add a line")
+        async with asyncio.timeout(60):
+            while len(e2b.sandboxes) < 2:
+                await asyncio.sleep(0.01)
+        held = e2b.faults.add(Fault(LOOK.format(e2b.sandboxes[1].id), "hold"))
+        await asyncio.wait_for(held.reached.wait(), 20)
+        await e2b.clock.advance(100)
+    async with world.bot(e2b.clock.now):
+        assert await world.outcome() == "pull_request", world.replies()[-1].body
+    assert len(e2b.sandboxes) == 3, "what an earlier try has left is not used again"
+    ran = [(one.ended_at or one.end_at) - one.created_at for one in e2b.sandboxes]
+    assert ran[1] > 100
+    assert sum(ran) - 0.3 <= await seconds(world, e2b) <= sum(ran) + SLACK_SECONDS
+
+
+async def test_a_sandbox_that_paused_before_the_first_look_at_it_is_counted_until_then(
+    cloud: tuple[World, E2BStandIn],
+) -> None:
+    world, e2b = cloud
+    world.model.default(QUICK)
+    held = e2b.faults.add(Fault(LOOK.format("*"), "hold"))
+    async with world.bot(e2b.clock.now):
+        world.say("/claude add a line")
+        await asyncio.wait_for(held.reached.wait(), 60)
+    [sandbox] = e2b.live
+    first = sandbox.end_at - sandbox.created_at
+    for _ in range(10):
+        await e2b.clock.advance(600)
+    assert sandbox.paused
+    async with world.bot(e2b.clock.now):
+        assert await world.outcome() == "pull_request", world.replies()[-1].body
+    assert sandbox.ended_at is not None
+    ran = first + sandbox.ended_at - sandbox.started_at
+    assert ran - 0.1 <= await seconds(world, e2b) <= ran + SLACK_SECONDS
 
 
 async def test_a_sandbox_that_vanished_is_counted_at_most_until_it_would_have_ended_by_itself(

@@ -11,15 +11,15 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from bot.simulation.anthropic import Call, Say, Script, Wait
+from bot.simulation.anthropic import Say, Script
 from bot.simulation.github import Fault
 from bot.store import audit
 from bot.store.base import Store
+from tests import work_under_way
 from tests.command_line import forgehand
 from tests.test_delivery_log import POLL, until
+from tests.work_under_way import WRITE
 from tests.world import World
-
-WRITE = Call("Bash", {"command": "echo half > half.txt", "description": "Write half of it"})
 
 
 @asynccontextmanager
@@ -57,10 +57,8 @@ async def test_paused_nothing_new_begins_and_all_see_it_until_it_is_resumed(worl
 
 
 async def test_pause_with_stop_ends_what_runs_and_keeps_what_waits(world: World) -> None:
-    world.model.default(Script([WRITE, Wait("never"), Say("unreachable")]))
     async with served(world):
-        world.say("/claude first")
-        await world.model.reached("never", timeout=30)
+        await work_under_way.begun(world, "/claude first")
         world.say("/claude --queue second")
         await world.github.changed(lambda: len(world.replies()) == 2, 20)
         world.model.default(Script([Say("Done.")]))

@@ -21,7 +21,8 @@ import httpx
 import pytest
 
 from tests.crash.process import Service
-from tests.world import WEBHOOK_SECRET, World
+from tests.e2b_world import e2b_spine
+from tests.world import WEBHOOK_SECRET
 
 MESSAGES = "/gateway/anthropic/v1/messages"
 GITHUB_SECONDS = 10.0
@@ -80,17 +81,19 @@ class Strained:
 
 
 @pytest.fixture
-async def strained(world: World) -> AsyncIterator[Strained]:
-    service = await Service.start(world, module="tests.strained_service")
-    assert service is not None
-    one = Strained(service, service.process.pid)
-    try:
-        async with asyncio.timeout(60):
-            while (await one.ask("GET", "/readyz")).status_code != 200:
-                continue
-        yield one
-    finally:
-        await service.stop()
+async def strained(tmp_path: Path) -> AsyncIterator[Strained]:
+    """For sandboxes in the cloud, which come to the gateway at the same door as everybody."""
+    async with e2b_spine(tmp_path) as (world, _):
+        service = await Service.start(world, module="tests.strained_service")
+        assert service is not None
+        one = Strained(service, service.process.pid)
+        try:
+            async with asyncio.timeout(60):
+                while (await one.ask("GET", "/readyz")).status_code != 200:
+                    continue
+            yield one
+        finally:
+            await service.stop()
 
 
 @asynccontextmanager

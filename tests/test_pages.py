@@ -29,6 +29,7 @@ def shell(word: str, words: str) -> Call:
 
 
 async def test_a_session_can_be_read_by_who_can_read_its_repository_and_by_nobody_else(world: World) -> None:
+    world.declare_checks()
     world.github.user("mallory")
     world.github.user("rita")
     world.repo.grant("rita", "read")
@@ -155,7 +156,7 @@ async def test_a_stream_ends_when_the_permission_does(world: World) -> None:
     world.repo.grant("rita", "read")
     world.model.default(Script([shell("one", "First."), Wait("middle"), shell("two", "Second."), Say("Third.")]))
     skipped = [0.0]
-    async with world.bot(clock=lambda: time.time() + skipped[0]) as service, visitor(world, service.url) as rita:
+    async with world.bot(lambda: time.time() + skipped[0]) as service, visitor(world, service.url) as rita:
         world.say("/claude talk")
         await world.model.reached("middle", timeout=30)
         session = str(world.states()[0]["session"])
@@ -178,7 +179,7 @@ async def test_a_long_file_is_handed_out_in_portions_and_ends_when_the_permissio
     world.github.user("rita")
     world.model.default(Script([shell("one", "First."), Say("Second.")]))
     skipped = [0.0]
-    async with world.bot(clock=lambda: time.time() + skipped[0]) as service, visitor(world, service.url) as rita:
+    async with world.bot(lambda: time.time() + skipped[0]) as service, visitor(world, service.url) as rita:
         world.say("/claude ask how is it?")
         assert await world.outcome() == "answered"
         session = str(world.states()[0]["session"])

@@ -13,7 +13,7 @@ from bot.simulation.anthropic import Call, Say, Script
 from bot.store import sessions
 from bot.store.base import Store
 from tests.e2b_stand_in import E2BStandIn, Limits
-from tests.e2b_world import e2b_spine, without_checks
+from tests.e2b_world import e2b_spine
 from tests.test_endurance import issues
 from tests.world import World
 
@@ -40,8 +40,7 @@ async def test_sessions_wait_for_sandboxes_in_their_order_and_all_finish(
         "FORGEHAND_REPO_SESSIONS": str(count),
     }
     plan = Limits(concurrent=room, creations_per_second=PER_SECOND)
-    async with e2b_spine(tmp_path, limits=plan, **settings) as (world, e2b):
-        without_checks(world)
+    async with e2b_spine(tmp_path, plan, **settings) as (world, e2b):
         world.model.default(WORK)
         asked = issues(world, count)
         async with world.bot():

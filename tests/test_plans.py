@@ -107,7 +107,7 @@ async def test_a_yes_without_a_name_is_none_to_what_was_asked_after_it(world: Wo
     """Its delivery may come late, or a second time under another name: by then something else waits for an answer."""
     world.model.default(Script([Say(PLAN)]))
     ahead = 0.0
-    async with world.bot(clock=lambda: time.time() + ahead):
+    async with world.bot(lambda: time.time() + ahead):
         await planned(world)
         world.app.hook_active = False
         late = world.github.comment_webhook(world.say("/claude approve"))
@@ -138,7 +138,7 @@ async def test_a_plan_that_nobody_approves_expires_with_a_word(world: World) -> 
     async with world.bot():
         approval = await planned(world)
     later = time.time() + (DAYS + 1) * 24 * 3600
-    async with world.bot(clock=lambda: later):
+    async with world.bot(lambda: later):
         assert "Nobody approved the plan" in await said(world, 2)
     async with world.bot():
         world.say(f"/claude approve {approval}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pull_world import CONFIG, begun, live, parents, pull_of, rescued, write
+from tests.pull_world import CONFIG, begun, live, parents, pull_of, write
+from tests.work_under_way import rescued
 from tests.world import World
 
 

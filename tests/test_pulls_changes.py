@@ -9,9 +9,10 @@ from contextlib import closing
 import pytest
 
 from bot.simulation.github import Fault
-from bot.simulation.github.state import Pull
-from tests.pull_world import begun, cut_off_after_the_push, live, loses_the_push, parents, pull_of, rescued, write
+from bot.simulation.github.threads import Pull
+from tests.pull_world import begun, cut_off_after_the_push, live, loses_the_push, parents, pull_of, write
 from tests.test_faults import until
+from tests.work_under_way import rescued
 from tests.world import World
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.simulation.anthropic import Call, Say, Script, Wait
-from bot.simulation.github.state import Pull, ReviewComment
+from bot.simulation.github.threads import Pull, ReviewComment
 from tests.pull_world import WRITE, live, permit, pull_of
 from tests.world import World
 
@@ -137,7 +137,7 @@ async def test_a_held_commit_that_is_let_go_answers_and_resolves_what_it_was_ask
         pull = pull_of(world, CODE)
         asked = world.github.review_line(pull, ("calc.py", 2), "/claude this should be 3, and tested", by="alice")
         assert await world.outcome(on=pull) == "refused", live(world, pull)
-        assert asked.resolved_by is None
+        assert not asked.resolved_by
         world.say("/claude approve", on=pull)
         assert await world.outcome(2, on=pull) == "pushed", live(world, pull)
     said = ours(world, pull, asked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.simulation.github import gitstore
-from bot.simulation.github.state import Pull
+from bot.simulation.github.threads import Pull
 from tests.pull_world import CONFIG, does
 from tests.world import World
 
@@ -51,6 +51,7 @@ async def test_pulls_what_stands_out_is_told(world: World) -> None:
 
 
 async def test_pulls_the_template_is_filled_and_its_boxes_are_not_ours_to_tick(world: World) -> None:
+    world.declare_checks()
     world.github.commit(world.repo, "main", {"docs/Pull_Request_Template.md": TEMPLATE}, by="alice")
     body = str((await opened(world)).body)
     assert "## Description\n\nCap it." in body and "## Checklist\n\n- [ ] I ran the tests\n- [x] I read" in body, body

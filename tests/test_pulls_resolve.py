@@ -10,8 +10,9 @@ import pytest
 from bot.models import Usage
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.gitstore import entries, write_commit, write_tree
-from bot.simulation.github.state import Pull
-from tests.pull_world import CONFIG, live, loses_the_push, parents, pull_of, rescued, write
+from bot.simulation.github.threads import Pull
+from tests.pull_world import CONFIG, live, loses_the_push, parents, pull_of, write
+from tests.work_under_way import rescued
 from tests.world import World
 
 LOOK = Call("Bash", {"command": "cat calc.py; git status --short; git log --format=%s -3", "description": "Look"})
@@ -33,6 +34,7 @@ async def test_conflicts_are_solved_in_one_merge_of_both(world: World) -> None:
     async with world.bot():
         pull = conflicting(world)
         tip, base = pull.head_sha, world.repo.branch_sha("main")
+        assert base is not None
         world.say("/claude resolve", on=pull)
         assert await world.outcome(on=pull) == "pushed", live(world, pull)
     head = world.repo.branch_sha("feature")

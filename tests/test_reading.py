@@ -12,7 +12,8 @@ import pytest
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script
 from bot.simulation.anthropic.script import Answer
 from bot.simulation.github.gitstore import Content
-from bot.simulation.github.state import Pull
+from bot.simulation.github.threads import Pull
+from sandbox.local.folders import WORK
 from tests.world import World
 
 DONE = Say("Nothing to do.")
@@ -189,8 +190,8 @@ async def test_a_long_diff_is_cut_in_the_prompt_and_whole_in_a_file(world: World
 
 async def test_rules_come_from_the_base_and_what_the_head_says_is_ignored(idle: World) -> None:
     idle.github.commit(idle.repo, "main", {"CLAUDE.md": "BASE-RULE <!-- UNSEEN -->\n"}, by="alice", message="Rules")
-    hook = {"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "touch /work/HOOKED"}]}]}}
-    server = {"mcpServers": {"evil": {"command": "touch", "args": ["/work/HOOKED"]}}}
+    hook = {"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": f"touch {WORK}/HOOKED"}]}]}}
+    server = {"mcpServers": {"evil": {"command": "touch", "args": [f"{WORK}/HOOKED"]}}}
     pull = changed(
         idle,
         {
@@ -206,8 +207,8 @@ async def test_rules_come_from_the_base_and_what_the_head_says_is_ignored(idle: 
             "pkg/x.py": "x = 1\n",
         },
     )
-    look = [Call("Read", {"file_path": "/work/pkg/x.py"}), Call("Bash", {"command": "ls -a /work"}), DONE]
-    idle.model.default(Script(look))
+    look = Call("Read", {"file_path": f"{WORK}/pkg/x.py"})
+    idle.model.default(Script([look, Call("Bash", {"command": f"ls -a {WORK}"}), DONE]))
     prompt = await asked(idle, on=pull)
     sent = bodies(idle)
     assert "BASE-RULE" in first(idle).system and "UNSEEN" not in first(idle).system

@@ -8,7 +8,7 @@ import pytest
 
 from bot.simulation.anthropic import ModelRequest, Script, Wait
 from bot.simulation.anthropic.script import Answer
-from bot.simulation.github.state import Issue, Pull
+from bot.simulation.github.threads import Issue, Pull
 from tests.test_reviews import CODE, ZERO, config, ours, pull_of, verdict
 from tests.world import World
 

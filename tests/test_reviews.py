@@ -10,7 +10,7 @@ import pytest
 from bot.simulation.anthropic import Call, ModelRequest, Script, Wait
 from bot.simulation.anthropic.script import Answer
 from bot.simulation.github.faults import Fault
-from bot.simulation.github.state import Pull, Review
+from bot.simulation.github.threads import Pull, Review
 from tests.world import World
 
 CODE = "def half(n):\n    return n / 0\n\n\ndef twice(n):\n    return n + n\n"

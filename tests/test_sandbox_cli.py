@@ -14,7 +14,7 @@ import pytest
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from tests.command_line import Ran, forgehand
 from tests.e2b_stand_in import E2BStandIn, Fault
-from tests.e2b_world import e2b_spine, without_checks
+from tests.e2b_world import e2b_spine
 from tests.world import World
 
 WORK = Script([Call("Bash", {"command": "echo '# more' >> shop.py", "description": "Add"}), Wait("go"), Say("Done.")])
@@ -26,12 +26,10 @@ async def either(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     """A turn can wait in the middle of its work, on this host or in the cloud."""
     if request.param == "e2b":
         async with e2b_spine(tmp_path, FORGEHAND_KEEP_MINUTES="0") as (world, _):
-            without_checks(world)
             world.model.default(WORK)
             yield world
     else:
         async with World.running(tmp_path, FORGEHAND_KEEP_MINUTES="0") as world:
-            without_checks(world)
             world.model.default(WORK)
             yield world
 

@@ -7,19 +7,12 @@ from pathlib import Path
 
 from bot.simulation.anthropic import Call, Say, Script
 from sandbox.local.folders import Base
+from tests import ways_out
 from tests.e2b_world import e2b_spine
 from tests.world import World
 
 CONFIG = ".github/forgehand.yml"
-ASK = """python3 - <<'END'
-import os, socket, urllib.parse
-proxy = urllib.parse.urlsplit(os.environ["HTTPS_PROXY"])
-for host in ("files.example.invalid", "deep.mirror.invalid", "other.example.invalid", "github.com"):
-    with socket.create_connection((proxy.hostname, proxy.port)) as near:
-        near.sendall(f"CONNECT {host}:443 HTTP/1.1\\r\\n\\r\\n".encode())
-        print(host, near.recv(4096).split()[1].decode())
-END
-"""
+ASK = ways_out.asking("files.example.invalid", "deep.mirror.invalid", "other.example.invalid", "github.com")
 LISTED = "502"
 """It was let through, and the name was asked for, which does not exist."""
 

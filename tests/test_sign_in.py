@@ -60,7 +60,7 @@ async def test_a_way_on_leads_nowhere_else(world: World) -> None:
 async def test_a_visit_ends_by_itself(world: World) -> None:
     skipped = [0.0]
     async with (
-        world.bot(clock=lambda: time.time() + skipped[0]) as service,
+        world.bot(lambda: time.time() + skipped[0]) as service,
         visitor(world, service.url, "alice") as alice,
     ):
         assert (await alice.get("/")).status_code == 200
@@ -70,7 +70,7 @@ async def test_a_visit_ends_by_itself(world: World) -> None:
 
 async def test_who_has_taken_over_a_login_is_somebody_else(world: World) -> None:
     skipped = [0.0]
-    async with world.bot(clock=lambda: time.time() + skipped[0]) as service:
+    async with world.bot(lambda: time.time() + skipped[0]) as service:
         world.say("/claude ask what is this?")
         await world.outcome()
         path = f"/sessions/{world.states()[0]['session']}"
@@ -90,7 +90,7 @@ async def test_without_a_client_id_it_says_what_is_missing(world: World) -> None
 
 async def test_while_github_does_not_answer_nobody_is_let_in(world: World) -> None:
     skipped = [0.0]
-    async with world.bot(clock=lambda: time.time() + skipped[0]) as service:
+    async with world.bot(lambda: time.time() + skipped[0]) as service:
         world.say("/claude ask what is this?")
         await world.outcome()
         path = f"/sessions/{world.states()[0]['session']}"

@@ -12,6 +12,7 @@ from tests.world import World
 
 
 async def test_a_comment_becomes_a_draft_pull_request(world: World) -> None:
+    world.declare_checks()
     async with world.bot():
         asked = world.say("/claude fix this and keep the tests green")
         assert await world.outcome() == "pull_request", world.replies()[0].body

@@ -11,7 +11,7 @@ import pytest
 
 from bot.models import SessionId, TurnKey
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script, Wait
-from bot.simulation.github.state import Comment, Issue
+from bot.simulation.github.threads import Comment, Issue
 from bot.store import events, sessions
 from bot.store.base import Store
 from tests.crash.process import Service
@@ -128,7 +128,7 @@ async def test_who_has_lost_access_while_their_turn_waited_begins_nothing(world:
     """Asked again when a turn that has waited begins; within the minute of the command it was asked just before."""
     world.model.default(Script([Wait("on"), Say("Done.")]))
     ahead = 0.0
-    async with world.bot(clock=lambda: time.time() + ahead, FORGEHAND_MAX_SESSIONS="1"):
+    async with world.bot(lambda: time.time() + ahead, FORGEHAND_MAX_SESSIONS="1"):
         other = await queued_behind_another(world)
         world.repo.grant("alice", "read")
         ahead = float(waited)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.simulation.anthropic import Call, Say, Script, Wait
-from bot.simulation.github.state import Issue, Pull
+from bot.simulation.github.threads import Issue, Pull
 from tests.world import World
 
 WRITE = Call("Bash", {"command": "echo done > done.txt", "description": "Write"})

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from bot.simulation.anthropic import Call, Say, Script
-from bot.simulation.github.state import Pull
+from bot.simulation.github.threads import Pull
 from tests.world import World
 
 
@@ -41,7 +41,7 @@ async def test_the_last_push_is_taken_back_by_a_new_commit_once(world: World) ->
 async def test_a_push_that_came_after_the_words_is_not_taken_back_by_them(world: World) -> None:
     """Their delivery came late, or again under another name: they meant what stood there then."""
     ahead = 0.0
-    async with world.bot(clock=lambda: time.time() + ahead):
+    async with world.bot(lambda: time.time() + ahead):
         pull = await pushed(world)
         world.app.hook_active = False
         late = world.github.comment_webhook(world.say("/claude undo"))
@@ -53,7 +53,7 @@ async def test_a_push_that_came_after_the_words_is_not_taken_back_by_them(world:
         stands = world.repo.branch_sha(pull.head)
         await world.deliver(late)
         assert await world.outcome(3) == "refused"
-        assert f"turn 2 (`{stands[:12]}`), and it came after you had written" in world.replies()[-1].body
+        assert f"turn 2 (`{str(stands)[:12]}`), and it came after you had written" in world.replies()[-1].body
     assert world.repo.branch_sha(pull.head) == stands
 
 

@@ -10,7 +10,8 @@ from typing import TypeVar
 from bot import verification
 from bot.models import Step
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script
-from bot.simulation.github.state import CheckRun, Issue, Pull
+from bot.simulation.github.state import CheckRun
+from bot.simulation.github.threads import Issue, Pull
 from bot.store import environments, events, sessions
 from bot.store.base import Store
 from bot.store.records import Turn

@@ -24,7 +24,9 @@ from bot import app as service
 from bot import settings
 from bot.simulation.anthropic import SimulatedAnthropic
 from bot.simulation.github import SimulatedGitHub
-from bot.simulation.github.state import App, Comment, Installation, Issue, Pull, Repository
+from bot.simulation.github.accounts import App, Installation
+from bot.simulation.github.state import Repository
+from bot.simulation.github.threads import Comment, Issue, Pull
 from bot.simulation.github.webhooks import Signed
 from bot.simulation.scenarios import discount
 from bot.store.base import Clock, Store
@@ -37,6 +39,9 @@ WEBHOOK_SECRET = "canary-webhook-secret-0123456789"
 SECRET_KEY = base64.b64encode(b"canary-secret-key-of-32-bytes-!!").decode()
 MARKER = re.compile(r"<!-- forgehand:session=([a-z0-9]{8}) turn=(\d+) state=(\w+)(?: outcome=(\w+))? -->")
 TURN_SECONDS = 60.0
+CONFIG = ".github/forgehand.yml"
+WITHOUT_CHECKS = {name: text for name, text in discount.FILES.items() if name != CONFIG}
+"""Where a repository declares checks, each turn has an environment more for them, and a second for those that fail."""
 SAVING = "What it did is still being saved"
 
 
@@ -53,7 +58,7 @@ class World:
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, root: Path, *, private: bool = True, **changes: str) -> AsyncIterator[World]:
+    async def running(cls, root: Path, /, **changes: str) -> AsyncIterator[World]:
         """GitHub and the model; `bot()` starts the service between them."""
         github_root = root / "github"
         async with (
@@ -63,7 +68,7 @@ class World:
             model.default(discount.script(paced=False))
             registered = github.create_app(slug="forgehand", webhook_secret=WEBHOOK_SECRET)
             registered.callback_urls = ["http://127.0.0.1/oauth/callback"]
-            repo = github.create_repo(discount.REPOSITORY, files=discount.FILES, private=private)
+            repo = github.create_repo(discount.REPOSITORY, files=WITHOUT_CHECKS, private=True)
             github.user("alice")
             repo.grant("alice", "write")
             installation = github.install(registered, repos=[repo])
@@ -111,12 +116,16 @@ class World:
         }
 
     @asynccontextmanager
-    async def bot(self, clock: Clock = time.time, **changes: str) -> AsyncIterator[service.Running]:
+    async def bot(self, clock: Clock = time.time, /, **changes: str) -> AsyncIterator[service.Running]:
         """The service in this process, on the world's data directory; GitHub's webhooks go to it."""
         chosen, open_store = settings.read({**self.environment, **changes}), partial(Store.open, clock=clock)
         async with service.running(chosen, open_store, clock) as running:
             self.app.webhook_url = f"{running.url}/webhook"
             yield running
+
+    def declare_checks(self) -> None:
+        """Those that the repository of the demo has."""
+        self.github.commit(self.repo, "main", {CONFIG: discount.FILES[CONFIG]})
 
     def say(self, words: str, *, by: str = "alice", on: Issue | Pull | None = None) -> Comment:
         return self.github.comment(on or self.issue, words, by=by)

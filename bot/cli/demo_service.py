@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from bot.errors import BotError, SettingsError
-from bot.simulation.github.state import App
+from bot.simulation.github.accounts import App
 from sandbox.errors import SandboxError
 
 START_SECONDS, STOP_SECONDS = 60.0, 20.0

@@ -14,7 +14,9 @@ from bot.cli.sweep import credentials_in
 from bot.models import Outcome
 from bot.simulation.anthropic import SimulatedAnthropic
 from bot.simulation.github import SimulatedGitHub
-from bot.simulation.github.state import App, Comment, Issue, Pull, Repository
+from bot.simulation.github.accounts import App
+from bot.simulation.github.state import Repository
+from bot.simulation.github.threads import Comment, Issue, Pull
 from bot.simulation.scenarios import basket
 from bot.simulation.scenarios.discount import MIDDLE
 from bot.simulation.scenarios.plays import Crash, Play, Push, Say, Tick

@@ -17,7 +17,9 @@ from bot.cli.demo_story import MAINTAINER, Story
 from bot.errors import SettingsError
 from bot.simulation.anthropic import SimulatedAnthropic
 from bot.simulation.github import SimulatedGitHub
-from bot.simulation.github.state import App, Issue, Repository
+from bot.simulation.github.accounts import App
+from bot.simulation.github.state import Repository
+from bot.simulation.github.threads import Issue
 from bot.simulation.pages.views import FORGEHANDS, Pages
 from bot.simulation.scenarios import basket, discount
 from bot.simulation.scenarios.plays import Play, Push

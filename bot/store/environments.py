@@ -105,6 +105,17 @@ async def all_of_them(store: Store) -> dict[str, EnvironmentRow]:
     return {row["id"]: EnvironmentRow.of(row) for row in rows}
 
 
+async def turn_of(store: Store, environment_id: str) -> TurnKey | None:
+    """Which it serves or, where no row tells any more, for which it was made; None for what was made for none."""
+    row = await store.read(
+        lambda db: one(db, "SELECT session_id, turn FROM environments WHERE id = :id", id=environment_id)
+    )
+    if row is not None:
+        return TurnKey(SessionId(row["session_id"]), row["turn"])
+    session, n, *_ = [*environment_id.split("-"), ""]
+    return TurnKey(SessionId(session), int(n)) if n.isdecimal() and len(n) <= MOST_DIGITS else None
+
+
 async def turns_in(store: Store, environment_id: str) -> list[TurnKey]:
     """Those that it was made for or has served, in their order; when it is gone, as far as that was noted elsewhere."""
     session, _, made_for = environment_id.rpartition("-")

@@ -13,6 +13,8 @@ from bot.models import SessionId, TurnKey
 from bot.store.base import Database, Store
 from bot.store.rows import Row, many, one, run
 
+SAME_SECONDS = 0.01
+"""A provider may keep a time less exactly once a machine is paused; no machine pauses and begins anew in this."""
 _END = "CASE WHEN ended_at IS NOT NULL THEN ended_at WHEN ends_by < :now THEN ends_by ELSE :now END"
 SECONDS = f"(CASE WHEN {_END} > began_at THEN {_END} - began_at ELSE 0 END)"
 """Of a row, at the time `:now`."""
@@ -59,9 +61,27 @@ async def seen(store: Store, key: TurnKey, found: Run) -> None:
     await store.write(lambda db: _seen(db, key, found, store.now()))
 
 
+async def missed(store: Store, key: TurnKey, found: Run) -> None:
+    """It ran (or runs still) in an environment of this turn, and may have been seen by nobody: then it is noted now."""
+
+    def work(db: Database) -> None:
+        sql = (
+            "SELECT 1 AS known FROM machine_runs WHERE environment_id = :id AND run_at BETWEEN :least AND :most LIMIT 1"
+        )
+        least, most = found.run_at - SAME_SECONDS, found.run_at + SAME_SECONDS
+        if one(db, sql, id=found.environment_id, least=least, most=most) is None:
+            _put(db, key, found, found.run_at, store.now())
+
+    await store.write(work)
+
+
 async def end(store: Store, key: TurnKey) -> None:
-    """Nothing runs for this turn any more; safe to repeat."""
-    sql = f"UPDATE machine_runs SET ended_at = {_END} WHERE session_id = :session AND turn = :n AND ended_at IS NULL"  # noqa: S608
+    """Nothing runs for this turn any more, but what is still to be ended or laid to rest: that is counted until it is.
+    Safe to repeat."""
+    sql = f"""
+    UPDATE machine_runs SET ended_at = {_END} WHERE session_id = :session AND turn = :n AND ended_at IS NULL
+    AND NOT EXISTS (SELECT 1 FROM environments WHERE environments.id = machine_runs.environment_id)
+    """  # noqa: S608
     now = store.now()
     await store.write(lambda db: run(db, sql, session=key.session, n=key.n, now=now))
 
@@ -101,6 +121,10 @@ async def summed(store: Store, by: str, since: float) -> list[dict[str, Any]]:
 
 def _seen(db: Database, key: TurnKey, found: Run, now: float) -> None:
     _end_others(db, key, found, now)
+    _put(db, key, found, _counts_from(db, key, found), now)
+
+
+def _put(db: Database, key: TurnKey, found: Run, began_at: float, now: float) -> None:
     sql = """
     INSERT INTO machine_runs (session_id, turn, environment_id, run_at, began_at, seen_at, ends_by, cpus, memory_gib,
                               cpu_usd, gib_usd)
@@ -109,7 +133,6 @@ def _seen(db: Database, key: TurnKey, found: Run, now: float) -> None:
     DO UPDATE SET seen_at = excluded.seen_at, ends_by = excluded.ends_by
     """
     prices = {"cpus": found.cpus, "gib": found.memory_gib, "cpu_usd": found.cpu_usd, "gib_usd": found.gib_usd}
-    began_at = _counts_from(db, key, found)
     when = {"run_at": found.run_at, "began_at": began_at, "now": now, "ends_by": found.ends_by}
     run(db, sql, session=key.session, n=key.n, environment=found.environment_id, **when, **prices)
 

@@ -13,7 +13,7 @@ from sandbox.e2b import faults
 from sandbox.e2b.secret import Secrets
 from sandbox.e2b.settings import E2BSettings
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
-from sandbox.primitives import Metrics
+from sandbox.primitives import Lease, Metrics
 
 if TYPE_CHECKING:
     from e2b import E2B, AsyncSandbox, SandboxInfo
@@ -40,6 +40,16 @@ class Listed:
     end_at: datetime
     cpus: int
     memory_mb: int
+
+    def lease(self, settings: E2BSettings) -> Lease:
+        return Lease(
+            since=self.started_at.timestamp(),
+            until=self.end_at.timestamp(),
+            cpus=self.cpus,
+            memory_gib=self.memory_mb / 1024,
+            cpu_usd=settings.cpu_usd,
+            gib_usd=settings.gib_usd,
+        )
 
 
 class TemplateGone(SandboxError):

@@ -225,16 +225,7 @@ class E2BEnvironment:
 
     async def lease(self) -> Lease | None:
         found = await self._cloud.look(self._line.sandbox_id)
-        if found.state != "running":
-            return None
-        return Lease(
-            since=found.started_at.timestamp(),
-            until=found.end_at.timestamp(),
-            cpus=found.cpus,
-            memory_gib=found.memory_mb / 1024,
-            cpu_usd=self._settings.cpu_usd,
-            gib_usd=self._settings.gib_usd,
-        )
+        return found.lease(self._settings) if found.state == "running" else None
 
     async def expose(self, port: int) -> str:
         return await self._exposures.open(port)

@@ -21,7 +21,7 @@ from sandbox.e2b.slots import Slots
 from sandbox.e2b.tunnels import Tunnels
 from sandbox.e2b.versions import check_agent
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError, SnapshotGone
-from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Overview
+from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Lease, Overview
 
 if TYPE_CHECKING:
     from e2b import AsyncSandbox
@@ -96,6 +96,9 @@ class E2BProvider:
             await environment.still()
             await environment.pause()
         self._slots.give(environment_id)
+
+    async def leases(self, environment_id: str) -> list[Lease]:
+        return [one.lease(self._settings) for one in await self._listed(environment_id)]
 
     async def end(self, environment_id: str) -> None:
         await self._let_go(environment_id)

@@ -25,7 +25,7 @@ from sandbox.local.environment import LocalEnvironment, check_name, write_json
 from sandbox.local.folders import Base
 from sandbox.local.launcher import Launcher
 from sandbox.local.tools import Furniture
-from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Overview
+from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Lease, Overview
 
 FIRST_UID, LAST_UID = 61001, 65000
 PROBE_UID = 61000
@@ -104,6 +104,9 @@ class LocalProvider:
     async def rest(self, environment_id: str) -> None:
         """Files only: a box that was kept is a folder, and the next command in it begins a new one."""
         await (await self.attach(environment_id)).still()
+
+    async def leases(self, environment_id: str) -> list[Lease]:
+        return []
 
     async def end(self, environment_id: str) -> None:
         with contextlib.suppress(EnvironmentGone):

@@ -97,9 +97,9 @@ async def calls(make: Callable[[], E2BProvider], root: Path) -> None:
     for number in range(CALLS):
         await measure("create and furnish", partial(provider.create, f"b-{number}", spec))
         await measure("exec", lambda: env.exec(["true"]))
-        await measure("write", lambda: env.write("/work/x", b"x"))
-        await measure("read", lambda: env.read("/work/x"))
-        await measure("upload of 20 MiB", lambda: env.upload(pack, "/work/pack"))
+        await measure("write", lambda: env.write(f"{env.layout.work}/x", b"x"))
+        await measure("read", lambda: env.read(f"{env.layout.work}/x"))
+        await measure("upload of 20 MiB", lambda: env.upload(pack, f"{env.layout.work}/pack"))
     for what, seconds in timed.items():
         spine.say(what, seconds, None)
 

@@ -26,7 +26,7 @@ from bot.models import InstallationId, Outcome, Repo, RepoId, Step, Thread, Turn
 from bot.outbound import Outbound, Redactor
 from bot.settings import GitHubSettings, Secret
 from bot.simulation.github import SimulatedGitHub
-from bot.simulation.github.state import Issue
+from bot.simulation.github.threads import Issue
 from bot.store import bucket, events, sessions
 from bot.store.base import Store
 from bot.store.bucket import Bucket

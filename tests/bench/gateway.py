@@ -116,9 +116,15 @@ async def keep_gate(upstream: str, folder: str) -> None:
         return Credential(Secret("sk-ant-api03-bench"))
 
     store = await Store.open(Path(folder) / "state.db")
-    terms = {"model": MODEL, "budget_usd": 1e6, "expires_at": time.time() + 3600, "concurrency": 1000}
     token = await rows.mint(
-        store, TurnKey(SessionId("bench000"), 1), InstallationId(1), **terms, max_requests=1_000_000
+        store,
+        TurnKey(SessionId("bench000"), 1),
+        InstallationId(1),
+        model=MODEL,
+        budget_usd=1e6,
+        expires_at=time.time() + 3600,
+        max_requests=1_000_000,
+        concurrency=1000,
     )
     app = gateway_app(store, credential, upstream, ceilings=Ceilings(day_usd=1e6, month_usd=1e6))
     async with serving(Starlette(routes=[Mount("/gateway", app=app)])) as port:

@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bot.simulation.github.state import Issue
+from bot.simulation.github.threads import Issue
 from bot.store.base import Store
 from bot.store.rows import Row, many
 from tests.crash.process import Service
@@ -31,7 +31,7 @@ async def main(count: int) -> None:
         "FORGEHAND_E2B_SANDBOXES": str(count),
     }
     with tempfile.TemporaryDirectory() as folder:
-        async with e2b_spine(Path(folder), agent=AGENT, **many_) as (world, _):  # type: ignore[arg-type]
+        async with e2b_spine(Path(folder), None, AGENT, **many_) as (world, _):
             service = await Service.start(world)
             assert service is not None
             try:

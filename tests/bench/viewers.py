@@ -29,7 +29,8 @@ HEALTH_EVERY = 0.05
 
 async def main(count: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        async with World.running(Path(folder), private=False) as world:
+        async with World.running(Path(folder)) as world:
+            world.repo.private = False
             steps: list[Call | Wait | Slow] = [Wait("go"), Slow(0.05, 0.0)]
             steps += [Call("Bash", {"command": f"seq {n}", "description": "Count"}, f"Words {n}.") for n in range(400)]
             world.model.default(Script(steps))

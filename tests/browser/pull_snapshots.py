@@ -12,7 +12,7 @@ from bot.live import boxes, check_words
 from bot.live.page import View
 from bot.models import Fork, Outcome, SessionId, Step, TurnState
 from bot.outbound import neutralise
-from bot.simulation.github import state
+from bot.simulation.github import accounts, threads
 from bot.simulation.pages.pulls import SIGNS, timeline
 from bot.simulation.pages.views import templates
 from bot.store.approvals import Approval, Kind, Scope, Standing
@@ -22,7 +22,7 @@ from bot.words.on_reviews import Account
 from tests.unit.test_live_comment import fold, view
 
 REPO: Any = SimpleNamespace(full_name="octo-org/shop", path=Path())
-BOT = state.Account(1, "forgehand[bot]", "Bot")
+BOT = accounts.Account(1, "forgehand[bot]", "Bot")
 LONG = "src/a_rather_long_package_name/with_a_module_of_a_long_name_too/baskets_of_the_shop.py"
 HUNK = """@@ -0,0 +1,14 @@
 +def mean_price(prices: list[float], percent: float = 0) -> float:
@@ -79,7 +79,13 @@ def views() -> dict[str, View]:
         Scope.ONCE, None, None, None, late=False,
     )  # fmt: skip
     offered = tuple(boxes.to_adopt(asked.id, sha[: on_forks.SHORT]))
-    on_a_fork = {"state": TurnState.DONE, "step": Step.SETTLE, "fork": FORK, "patch": "x", "finished_at": 1240.0}
+    on_a_fork: dict[str, Any] = {
+        "state": TurnState.DONE,
+        "step": Step.SETTLE,
+        "fork": FORK,
+        "patch": "x",
+        "finished_at": 1240.0,
+    }
     done = view(fold(), outcome=Outcome.REVIEWED, detail=on_forks.suggested(2, 3, url), **on_a_fork)
     done = replace(done, turn=replace(done.turn, agent_result="Halving divides by **two** now."))
     patched = view(fold(), outcome=Outcome.ANSWERED, detail=on_forks.patched(on_forks.moved(sha, sha)), **on_a_fork)
@@ -97,13 +103,13 @@ def _review() -> Any:
     summary = on_reviews.summary(ACCOUNT, neutralise.inert)
     bodies = [on_reviews.on_line(one, f"ab-1-{n}", neutralise.inert) for n, one in enumerate((EMPTY, SPAN))]
     lines = [
-        state.ReviewComment(n, one.path, body, one.line, "RIGHT", one.start_line, 0.0, HUNK)
+        threads.ReviewComment(n, one.path, body, one.line, "RIGHT", one.start_line, 0.0, HUNK)
         for n, (one, body) in enumerate(zip((EMPTY, SPAN), bodies, strict=True))
     ]
     lines[1].resolved_by = BOT
     pull: Any = SimpleNamespace(issue=SimpleNamespace(repo=REPO, comments=[]), reviews=[])
     pull.issue.pull = pull
-    pull.reviews = [state.Review(1, pull, BOT, "CHANGES_REQUESTED", neutralise.whole(summary), "", 0.0, lines)]
+    pull.reviews = [threads.Review(1, pull, BOT, "CHANGES_REQUESTED", neutralise.whole(summary), "", 0.0, lines)]
     return timeline(pull.issue)[0]
 
 

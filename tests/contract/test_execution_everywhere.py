@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -15,36 +15,14 @@ from sandbox.agents.claude import Claude
 from sandbox.errors import IsolationMissing
 from sandbox.execution import ExecutionEnvironment, RunState
 from sandbox.primitives import EnvironmentProvider, EnvironmentSpec
+from tests.contract.makers import KINDS, MAKERS
 from tests.e2b_world import e2b_maker
-from tests.environment_world import short_folder
 
 SCRIPTED = Path(__file__).parent.parent / "data" / "agents" / "scripted_agent.py"
 SPEC = EnvironmentSpec(labels={"session": "abcd1234"}, public_repository=False)
 
 
-def make_local(root: Path, agent: Path) -> EnvironmentProvider:
-    from sandbox.local.provider import LocalProvider
-
-    return LocalProvider(root, agent)
-
-
-def make_plain(root: Path, agent: Path) -> EnvironmentProvider:
-    from sandbox.plain import PlainProvider, PlainSettings
-
-    (root / "sockets").mkdir(parents=True)
-    return PlainProvider(PlainSettings(root / "plain", root / "sockets", agent))
-
-
-MAKERS: dict[str, Callable[[Path, Path], EnvironmentProvider]] = {"local": make_local, "plain": make_plain}
-
-
-@pytest.fixture
-def root() -> Iterator[Path]:
-    with short_folder() as found:
-        yield found
-
-
-@pytest.fixture(params=[*MAKERS, "e2b"])
+@pytest.fixture(params=KINDS)
 async def provider(request: pytest.FixtureRequest, root: Path) -> AsyncIterator[EnvironmentProvider]:
     agent = root / "agent"
     agent.write_text("#!/usr/bin/env python3\n" + SCRIPTED.read_text())

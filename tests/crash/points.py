@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from bot.simulation.github.state import Delivery
+from bot.simulation.github.accounts import Delivery
 from tests.crash.process import Service
 from tests.slices import EVERY
 from tests.world import World

@@ -49,9 +49,11 @@ class Scenario:
     async def world(self, root: Path) -> AsyncIterator[tuple[World, E2BStandIn | None]]:
         if self.cloud:
             async with e2b_spine(root, FORGEHAND_KEEP_MINUTES="0") as found:
+                found[0].declare_checks()
                 yield found
         else:
             async with World.running(root) as world:
+                world.declare_checks()
                 yield world, None
 
     async def begin(self, world: World) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot.simulation.anthropic import Script
-from bot.simulation.github.state import Pull
+from bot.simulation.github.threads import Pull
 from tests.crash import points
 from tests.slices import MATRIX_SECONDS
 from tests.test_reviews import SPAN, ZERO, ours, pull_of, verdict

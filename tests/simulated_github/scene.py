@@ -18,8 +18,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from bot.simulation.github import SimulatedGitHub
+from bot.simulation.github.accounts import App, Installation
 from bot.simulation.github.keys import encode
-from bot.simulation.github.state import App, Installation, Repository
+from bot.simulation.github.state import Repository
 
 Json = dict[str, Any]
 

@@ -11,7 +11,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from bot.simulation.github import Call, Fault, SimulatedGitHub
+from bot.simulation import faults
+from bot.simulation.github import Fault, SimulatedGitHub
 from tests.simulated_github.scene import Scene
 
 
@@ -48,7 +49,7 @@ async def test_faults_before_and_after_the_effect(scene: Scene) -> None:
 
 async def test_faults_by_number_and_hold(scene: Scene) -> None:
     token = await scene.mint()
-    struck: list[Call] = []
+    struck: list[faults.Call] = []
     scene.github.faults.add(Fault("GET *", "fail", status=500, skip=1, times=2, on_hit=struck.append))
     codes = [(await scene.call("GET", "/repos/octo/calc", auth=token)).status_code for _ in range(4)]
     assert codes == [200, 500, 500, 200]

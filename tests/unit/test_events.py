@@ -21,10 +21,12 @@ from bot.events.remarks import (
     IssueOpened,
     Labeled,
     PullOpened,
+    Remark,
     ReviewCommentCreated,
     ReviewSubmitted,
     ReviewWanted,
 )
+from bot.events.threads import ThreadChanged
 from bot.models import DeliveryId, InstallationId, Person, Repo, RepoId, Spot, Thread
 
 GUID = DeliveryId("72d3162e-cc78-11e3-81ab-4c9367dc0958")
@@ -100,7 +102,7 @@ def test_a_comment_on_a_pull_request_by_a_bot_through_an_app() -> None:
 def test_the_kinds(name: str, found: dict[str, Any], kind: type[Any]) -> None:
     event = decode(name, found)
     assert type(event) is kind
-    assert not isinstance(event, Ignored | InstallationChanged)
+    assert isinstance(event, Remark | ThreadChanged)
     assert event.thread.is_pull == ("pull_request" in found)
 
 

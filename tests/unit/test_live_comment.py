@@ -265,7 +265,7 @@ def test_it_leads_to_the_page_where_there_is_one() -> None:
 
 
 def test_a_stopped_turn_whose_work_takes_long_to_be_saved_is_shown_as_stopped_and_stays_so() -> None:
-    stopped = {"step": Step.COLLECT, "outcome": Outcome.STOPPED, "stop_at": NOW - 2}
+    stopped: dict[str, Any] = {"step": Step.COLLECT, "outcome": Outcome.STOPPED, "stop_at": NOW - 2}
     early = render.comment(view(**stopped, step_times={Step.COLLECT: NOW - 3}))
     assert "state=done outcome=stopped" in early
     assert "still being saved, to `refs/forgehand/rescue/abcd1234-1`" in early

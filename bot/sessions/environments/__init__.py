@@ -31,10 +31,13 @@ async def find_or_create(
 ) -> tuple[ExecutionEnvironment, EnvironmentRow]:
     """The turn's own, the one that was kept for it, or a new one; under a key that a repetition finds again."""
     spec = await spec_of(services, turn)
+    again = await rows.used_by(services.store, turn.key) is not None
     async with services.environment_locks.of(turn.key.session):
         # No longer than this: there may not be room for it for hours, and who looks for strays must not wait for that.
         row = await rows.take(services.store, turn.key, _made_of(services, spec))
     await _end_given_up(services, turn)
+    if again:
+        await metering.catch_up(services, row.id)
     if is_reused(row) and not row.prepared:
         # By way of `attach`, which says so when it is not there: `create` would make another, unseen.
         kept = await services.environments.attach(row.id)
@@ -120,6 +123,7 @@ async def is_gone(services: Services, turn: Turn, error: SandboxError) -> bool:
 async def give_up(services: Services, environment_id: str) -> None:
     """Gone for good; that it is gone already is as good."""
     await rows.give_up(services.store, environment_id)
+    await metering.catch_up(services, environment_id)
     await services.environments.end(environment_id)
     await machines.end_of(services.store, environment_id)
     await services.ways.close(environment_id)

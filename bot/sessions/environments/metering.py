@@ -8,12 +8,13 @@ import logging
 from bot.errors import BotError
 from bot.models import TurnKey
 from bot.sessions.services import Services
+from bot.store import environments as rows
 from bot.store import machines, samples
 from bot.store.base import Store
 from bot.store.sessions import Turn
 from sandbox.errors import EnvironmentGone, SandboxError
 from sandbox.execution import ExecutionEnvironment
-from sandbox.primitives import EnvironmentPrimitives
+from sandbox.primitives import EnvironmentPrimitives, Lease
 
 log = logging.getLogger(__name__)
 
@@ -29,18 +30,30 @@ async def look(store: Store, key: TurnKey, environment: EnvironmentPrimitives, *
     try:
         lease = await environment.lease()
         if lease is not None:
-            run = machines.Run(
-                environment_id=environment.id,
-                run_at=lease.since,
-                ends_by=lease.until + within,
-                cpus=lease.cpus,
-                memory_gib=lease.memory_gib,
-                cpu_usd=lease.cpu_usd,
-                gib_usd=lease.gib_usd,
-            )
-            await machines.seen(store, key, run)
+            await machines.seen(store, key, _run(environment.id, lease, within))
     except SandboxError as error:
         log.warning("a machine could not be asked", extra={"turn": key.workflow_id, "error": str(error)})
+
+
+async def catch_up(services: Services, environment_id: str) -> None:
+    """Before it is woken or ended, after which nobody could tell any more: what ran there while nobody looked, since
+    whoever made it died (or was refused) before the first look. Raises: what cannot be asked is not ended unseen."""
+    if (key := await rows.turn_of(services.store, environment_id)) is None:
+        return
+    for lease in await services.environments.leases(environment_id):
+        await machines.missed(services.store, key, _run(environment_id, lease, 0.0))
+
+
+def _run(environment_id: str, lease: Lease, within: float) -> machines.Run:
+    return machines.Run(
+        environment_id=environment_id,
+        run_at=lease.since,
+        ends_by=lease.until + within,
+        cpus=lease.cpus,
+        memory_gib=lease.memory_gib,
+        cpu_usd=lease.cpu_usd,
+        gib_usd=lease.gib_usd,
+    )
 
 
 async def sample(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:

@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 from bot.simulation.github import gitstore, payloads, pull_payloads
+from bot.simulation.github.accounts import Account, App
 from bot.simulation.github.events import Events
-from bot.simulation.github.state import (
-    Account,
-    App,
-    Comment,
-    Issue,
-    Label,
-    Pull,
-    Reaction,
-    Repository,
-    Review,
-    ReviewComment,
-    State,
-)
+from bot.simulation.github.state import Repository, State
+from bot.simulation.github.threads import Comment, Issue, Label, Pull, Reaction, Review, ReviewComment
 
 
 class Actions:

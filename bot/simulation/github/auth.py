@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.simulation.github import keys
-from bot.simulation.github.state import Account, App, Installation, Repository, State, Token
+from bot.simulation.github.accounts import Account, App, Installation, Token
+from bot.simulation.github.state import Repository, State
 
 DOCS = "https://docs.github.com/rest"
 LEVELS = {"none": 0, "read": 1, "write": 2, "admin": 3}

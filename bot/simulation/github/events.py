@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bot.simulation.github import gitstore, payloads, pull_payloads
+from bot.simulation.github.accounts import Account, Installation
 from bot.simulation.github.payloads import Json
-from bot.simulation.github.state import Account, Comment, Installation, Issue, Pull, Repository, State
+from bot.simulation.github.state import Repository, State
+from bot.simulation.github.threads import Comment, Issue, Pull
 from bot.simulation.github.webhooks import Webhooks
 
 LISTED_COMMITS = 20

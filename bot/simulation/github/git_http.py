@@ -14,9 +14,10 @@ from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from bot.simulation.github import auth, gitstore
+from bot.simulation.github.accounts import Account
 from bot.simulation.github.auth import Credential, Refusal
 from bot.simulation.github.rest import Desk
-from bot.simulation.github.state import Account, Repository
+from bot.simulation.github.state import Repository
 
 CHUNK = 64 * 1024
 WRITE_SERVICE = "git-receive-pack"

@@ -9,7 +9,8 @@ from starlette.routing import Route
 from bot.simulation.github import auth, rest, rest_git
 from bot.simulation.github.payloads import Json, node_id
 from bot.simulation.github.rest import Ask, Desk, answer
-from bot.simulation.github.state import Pull, Repository, ReviewComment
+from bot.simulation.github.state import Repository
+from bot.simulation.github.threads import Pull, ReviewComment
 
 PATH = "/api/graphql"
 KIND = "PullRequestReviewThread"

@@ -7,18 +7,9 @@ import zlib
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.simulation.github.state import (
-    Account,
-    App,
-    CheckRun,
-    Comment,
-    Installation,
-    Issue,
-    Label,
-    Reaction,
-    Repository,
-    State,
-)
+from bot.simulation.github.accounts import Account, App, Installation
+from bot.simulation.github.state import CheckRun, Repository, State
+from bot.simulation.github.threads import Comment, Issue, Label, Reaction
 
 Json = dict[str, Any]
 USER_LINKS = {

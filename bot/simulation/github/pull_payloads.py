@@ -7,7 +7,8 @@ from typing import Any
 
 from bot.simulation.github import gitstore, payloads
 from bot.simulation.github.payloads import Json, node_id, stamp, user
-from bot.simulation.github.state import Pull, Repository, Review, ReviewComment, State
+from bot.simulation.github.state import Repository, State
+from bot.simulation.github.threads import Pull, Review, ReviewComment
 
 STATUS = {"A": "added", "D": "removed", "M": "modified", "T": "changed", "R": "renamed", "C": "copied"}
 HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bot.simulation.github import keys
-from bot.simulation.github.state import App, State
+from bot.simulation.github.accounts import App
+from bot.simulation.github.state import State
 
 PERMISSIONS = {
     "actions": "read",

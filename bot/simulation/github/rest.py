@@ -16,11 +16,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from bot.simulation.github import auth
+from bot.simulation.github.accounts import Account, App, Token
 from bot.simulation.github.actions import Actions
 from bot.simulation.github.auth import Credential, Refusal, TokenRules
 from bot.simulation.github.limits import Limits
 from bot.simulation.github.payloads import Json
-from bot.simulation.github.state import BODY_LIMIT, Account, App, Issue, Repository, State, Token
+from bot.simulation.github.state import BODY_LIMIT, Repository, State
+from bot.simulation.github.threads import Issue
 
 T = TypeVar("T")
 BASE = "/api/v3"
@@ -140,6 +142,12 @@ def _gone(state: State, successor: Issue | None) -> Refusal:
 
 Handler = Callable[[Ask], Awaitable[Response]]
 Table = Sequence[tuple[str, str, Handler]]
+
+
+def of_repositories(*rows: tuple[str, str, Handler]) -> Table:
+    """Paths below a repository, which is called by its name or by its number."""
+    prefixes = ("/repos/{owner}/{repo}", "/repositories/{repo_id}")
+    return tuple((method, prefix + path, handler) for prefix in prefixes for method, path, handler in rows)
 
 
 def invalid(resource: str, field: str | None, code: str, message: str | None = None) -> Refusal:

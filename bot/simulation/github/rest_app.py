@@ -7,12 +7,12 @@ import json
 from starlette.responses import Response
 
 from bot.simulation.github import auth, payloads
+from bot.simulation.github.accounts import App, Delivery, Installation
 from bot.simulation.github.auth import Refusal
 from bot.simulation.github.limits import owner
 from bot.simulation.github.payloads import Json, stamp
 from bot.simulation.github.registry import from_manifest
 from bot.simulation.github.rest import Ask, Table, answer, link, nothing, page_of, paged
-from bot.simulation.github.state import App, Delivery, Installation
 
 KEPT_SECONDS = 3 * 24 * 3600.0
 

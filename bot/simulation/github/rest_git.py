@@ -11,7 +11,7 @@ from starlette.responses import Response
 from bot.simulation.github import auth, gitstore, payloads, pull_payloads
 from bot.simulation.github.auth import Refusal
 from bot.simulation.github.payloads import Json
-from bot.simulation.github.rest import Ask, Table, answer
+from bot.simulation.github.rest import Ask, answer, of_repositories
 from bot.simulation.github.state import Protection, Repository
 
 WRITE = "contents:write"
@@ -174,14 +174,10 @@ async def branch_rules(ask: Ask) -> Response:
     return answer([{"type": kinds[rule.only], "ruleset_id": n, **source} for n, rule in enumerate(found, start=1)])
 
 
-ROUTES: Table = tuple(
-    (method, prefix + path, handler)
-    for prefix in ("/repos/{owner}/{repo}", "/repositories/{repo_id}")
-    for method, path, handler in (
-        ("POST", "/git/commits", create_commit),
-        ("POST", "/git/trees", create_tree),
-        ("POST", "/git/refs", create_ref),
-        ("PATCH", "/git/refs/{ref:path}", update_ref),
-        ("GET", "/rules/branches/{branch:path}", branch_rules),
-    )
+ROUTES = of_repositories(
+    ("POST", "/git/commits", create_commit),
+    ("POST", "/git/trees", create_tree),
+    ("POST", "/git/refs", create_ref),
+    ("PATCH", "/git/refs/{ref:path}", update_ref),
+    ("GET", "/rules/branches/{branch:path}", branch_rules),
 )

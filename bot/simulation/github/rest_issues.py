@@ -10,8 +10,8 @@ from starlette.responses import Response
 from bot.simulation.github import attachments, auth, payloads, rendering
 from bot.simulation.github.auth import Refusal
 from bot.simulation.github.payloads import Json
-from bot.simulation.github.rest import Ask, Table, answer, invalid, nothing, paged
-from bot.simulation.github.state import Comment, Issue, ReviewComment
+from bot.simulation.github.rest import Ask, answer, invalid, nothing, of_repositories, paged
+from bot.simulation.github.threads import Comment, Issue, ReviewComment
 
 READ = ("issues:read", "pull_requests:read")
 CONTENTS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes")
@@ -212,29 +212,24 @@ async def remove_label(ask: Ask) -> Response:
     raise Refusal(404, "Label does not exist")
 
 
-ROUTES: Table = tuple(
-    (method, prefix + path, handler)
-    for prefix in ("/repos/{owner}/{repo}/issues", "/repositories/{repo_id}/issues")
-    for method, path, handler in (
-        ("GET", "", list_issues),
-        ("GET", "/comments", list_repo_comments),
-        ("GET", "/comments/{comment_id}", get_comment),
-        ("PATCH", "/comments/{comment_id}", edit_comment),
-        ("DELETE", "/comments/{comment_id}", delete_comment),
-        ("POST", "/comments/{comment_id}/reactions", react_to_comment),
-        ("GET", "/comments/{comment_id}/reactions", list_comment_reactions),
-        ("DELETE", "/comments/{comment_id}/reactions/{reaction_id}", unreact_to_comment),
-        ("GET", "/{number}", get_issue),
-        ("PATCH", "/{number}", edit_issue),
-        ("GET", "/{number}/comments", list_comments),
-        ("POST", "/{number}/comments", create_comment),
-        ("POST", "/{number}/reactions", react_to_issue),
-        ("GET", "/{number}/reactions", list_issue_reactions),
-        ("DELETE", "/{number}/reactions/{reaction_id}", unreact_to_issue),
-        ("GET", "/{number}/labels", list_labels),
-        ("POST", "/{number}/labels", add_labels),
-        ("DELETE", "/{number}/labels/{name}", remove_label),
-    )
-) + tuple(
-    ("GET", f"{prefix}/labels/{{name}}", get_label) for prefix in ("/repos/{owner}/{repo}", "/repositories/{repo_id}")
+ROUTES = of_repositories(
+    ("GET", "/issues", list_issues),
+    ("GET", "/issues/comments", list_repo_comments),
+    ("GET", "/issues/comments/{comment_id}", get_comment),
+    ("PATCH", "/issues/comments/{comment_id}", edit_comment),
+    ("DELETE", "/issues/comments/{comment_id}", delete_comment),
+    ("POST", "/issues/comments/{comment_id}/reactions", react_to_comment),
+    ("GET", "/issues/comments/{comment_id}/reactions", list_comment_reactions),
+    ("DELETE", "/issues/comments/{comment_id}/reactions/{reaction_id}", unreact_to_comment),
+    ("GET", "/issues/{number}", get_issue),
+    ("PATCH", "/issues/{number}", edit_issue),
+    ("GET", "/issues/{number}/comments", list_comments),
+    ("POST", "/issues/{number}/comments", create_comment),
+    ("POST", "/issues/{number}/reactions", react_to_issue),
+    ("GET", "/issues/{number}/reactions", list_issue_reactions),
+    ("DELETE", "/issues/{number}/reactions/{reaction_id}", unreact_to_issue),
+    ("GET", "/issues/{number}/labels", list_labels),
+    ("POST", "/issues/{number}/labels", add_labels),
+    ("DELETE", "/issues/{number}/labels/{name}", remove_label),
+    ("GET", "/labels/{name}", get_label),
 )

@@ -9,8 +9,9 @@ from starlette.responses import Response
 from bot.simulation.github import gitstore, payloads, pull_payloads
 from bot.simulation.github.auth import Refusal
 from bot.simulation.github.payloads import Json
-from bot.simulation.github.rest import Ask, Table, answer, invalid, paged
-from bot.simulation.github.state import BODY_LIMIT, Issue, Pull, Repository, Review, ReviewComment
+from bot.simulation.github.rest import Ask, answer, invalid, of_repositories, paged
+from bot.simulation.github.state import BODY_LIMIT, Repository
+from bot.simulation.github.threads import Issue, Pull, Review, ReviewComment
 
 READ, WRITE = "pull_requests:read", "pull_requests:write"
 DIFF_FILES, DIFF_LINES, LISTED_FILES = 300, 20_000, 3000
@@ -255,21 +256,17 @@ def _inline(ask: Ask, pull: Pull, sha: str, comments: list[Json]) -> list[Review
     return found
 
 
-ROUTES: Table = tuple(
-    (method, prefix + path, handler)
-    for prefix in ("/repos/{owner}/{repo}/pulls", "/repositories/{repo_id}/pulls")
-    for method, path, handler in (
-        ("GET", "", list_pulls),
-        ("POST", "", create_pull),
-        ("GET", "/{number}", get_pull),
-        ("PATCH", "/{number}", edit_pull),
-        ("GET", "/{number}/files", list_files),
-        ("GET", "/{number}/commits", list_commits),
-        ("GET", "/{number}/reviews", list_reviews),
-        ("POST", "/{number}/reviews", create_review),
-        ("GET", "/{number}/reviews/{review_id}/comments", list_comments_of_review),
-        ("PUT", "/{number}/reviews/{review_id}/dismissals", dismiss_review),
-        ("GET", "/{number}/comments", list_review_comments),
-        ("POST", "/{number}/requested_reviewers", request_reviewers),
-    )
+ROUTES = of_repositories(
+    ("GET", "/pulls", list_pulls),
+    ("POST", "/pulls", create_pull),
+    ("GET", "/pulls/{number}", get_pull),
+    ("PATCH", "/pulls/{number}", edit_pull),
+    ("GET", "/pulls/{number}/files", list_files),
+    ("GET", "/pulls/{number}/commits", list_commits),
+    ("GET", "/pulls/{number}/reviews", list_reviews),
+    ("POST", "/pulls/{number}/reviews", create_review),
+    ("GET", "/pulls/{number}/reviews/{review_id}/comments", list_comments_of_review),
+    ("PUT", "/pulls/{number}/reviews/{review_id}/dismissals", dismiss_review),
+    ("GET", "/pulls/{number}/comments", list_review_comments),
+    ("POST", "/pulls/{number}/requested_reviewers", request_reviewers),
 )

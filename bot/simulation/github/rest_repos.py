@@ -10,7 +10,7 @@ from starlette.responses import Response
 from bot.simulation.github import auth, gitstore, payloads, pull_payloads
 from bot.simulation.github.auth import Refusal
 from bot.simulation.github.payloads import Json
-from bot.simulation.github.rest import Ask, Table, answer, nothing, paged
+from bot.simulation.github.rest import Ask, Table, answer, nothing, of_repositories, paged
 from bot.simulation.github.rest_git import ref_payload
 from bot.simulation.github.state import Repository
 
@@ -209,22 +209,18 @@ async def delete_ref(ask: Ask) -> Response:
     return nothing()
 
 
-ROUTES: Table = tuple(
-    (method, prefix + path, handler)
-    for prefix in ("/repos/{owner}/{repo}", "/repositories/{repo_id}")
-    for method, path, handler in (
-        ("GET", "", get_repo),
-        ("GET", "/collaborators/{login}/permission", get_permission),
-        ("GET", "/contents", get_contents),
-        ("GET", "/contents/{path:path}", get_contents),
-        ("GET", "/branches", list_branches),
-        ("GET", "/branches/{branch:path}", get_branch),
-        ("GET", "/compare/{basehead:path}", compare),
-        ("GET", "/git/commits/{ref}", get_commit),
-        ("GET", "/git/ref/{ref:path}", get_ref),
-        ("GET", "/git/matching-refs/{ref:path}", matching_refs),
-        ("DELETE", "/git/refs/{ref:path}", delete_ref),
-    )
+ROUTES = of_repositories(
+    ("GET", "", get_repo),
+    ("GET", "/collaborators/{login}/permission", get_permission),
+    ("GET", "/contents", get_contents),
+    ("GET", "/contents/{path:path}", get_contents),
+    ("GET", "/branches", list_branches),
+    ("GET", "/branches/{branch:path}", get_branch),
+    ("GET", "/compare/{basehead:path}", compare),
+    ("GET", "/git/commits/{ref}", get_commit),
+    ("GET", "/git/ref/{ref:path}", get_ref),
+    ("GET", "/git/matching-refs/{ref:path}", matching_refs),
+    ("DELETE", "/git/refs/{ref:path}", delete_ref),
 )
 # a branch name may hold slashes, so this one must stand after every longer path under commits/
 LAST: Table = (("GET", "/repos/{owner}/{repo}/commits/{ref:path}", get_commit),)

@@ -6,8 +6,8 @@ from starlette.responses import Response
 
 from bot.simulation.github import auth, pull_payloads, rest_issues
 from bot.simulation.github.auth import Refusal
-from bot.simulation.github.rest import Ask, Table, answer
-from bot.simulation.github.state import Review, ReviewComment
+from bot.simulation.github.rest import Ask, answer, of_repositories
+from bot.simulation.github.threads import Review, ReviewComment
 
 READ, WRITE = "pull_requests:read", "pull_requests:write"
 
@@ -47,12 +47,8 @@ async def react(ask: Ask) -> Response:
     return rest_issues.react(ask, _find(ask, WRITE)[1])
 
 
-ROUTES: Table = tuple(
-    (method, prefix + path, handler)
-    for prefix in ("/repos/{owner}/{repo}/pulls", "/repositories/{repo_id}/pulls")
-    for method, path, handler in (
-        ("GET", "/comments/{comment_id}", get_comment),
-        ("POST", "/comments/{comment_id}/reactions", react),
-        ("POST", "/{number}/comments/{comment_id}/replies", reply),
-    )
+ROUTES = of_repositories(
+    ("GET", "/pulls/comments/{comment_id}", get_comment),
+    ("POST", "/pulls/comments/{comment_id}/reactions", react),
+    ("POST", "/pulls/{number}/comments/{comment_id}/replies", reply),
 )

@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Route
@@ -128,7 +128,7 @@ class SimulatedGitHub(Apps, Repos, Threads, Workflows):
         """Every request that came, in order."""
         return self._app.calls
 
-    async def changed(self, predicate: Callable[[], T], timeout: float = 10.0) -> T:
+    async def changed(self, predicate: Callable[[], T | Literal[False] | None], timeout: float = 10.0) -> T:
         """Wait until the predicate holds; it is asked after each change of the state."""
         return await self.state.changed(predicate, timeout)
 

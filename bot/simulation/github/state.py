@@ -1,4 +1,4 @@
-"""What the stand-in knows: accounts, Apps, repositories and threads, as plain objects that tests and pages may read."""
+"""What the stand-in knows: repositories and all else, as plain objects that tests and pages may read."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from bot.simulation.github import gitstore
+from bot.simulation.github.accounts import Account, App, Installation, SignIn, Token
+from bot.simulation.github.threads import Comment, Issue, Label, Pull, Review, ReviewComment
 
 if TYPE_CHECKING:
     from bot.simulation.github.statuses import CommitStatus
@@ -20,223 +22,6 @@ Clock = Callable[[], float]
 T = TypeVar("T")
 BODY_LIMIT = 65_536
 ROLES = ("none", "read", "triage", "write", "maintain", "admin")
-
-
-@dataclass(eq=False)
-class Account:
-    """A user, an organisation or an App's bot."""
-
-    id: int
-    login: str
-    type: str = "User"
-    created_at: float = 0.0
-    members: dict[int, str] = field(default_factory=dict)
-    """Of an organisation: account id -> `admin` or `member`."""
-
-
-@dataclass(eq=False)
-class App:
-    """A registered GitHub App, with its hook and the log of that hook's deliveries."""
-
-    id: int
-    slug: str
-    owner: Account
-    bot: Account
-    client_id: str
-    client_secret: str = field(repr=False)
-    private_key_pem: str = field(repr=False)
-    webhook_secret: str = field(repr=False)
-    permissions: dict[str, str]
-    events: list[str]
-    created_at: float
-    public_keys: list[Any] = field(default_factory=list, repr=False)
-    """Every key that is still valid; `private_key_pem` belongs to the newest."""
-    webhook_url: str | None = None
-    callback_urls: list[str] = field(default_factory=list)
-    hook_active: bool = True
-    hook_id: int = 0
-    deliveries: list[Delivery] = field(default_factory=list)
-
-
-@dataclass(eq=False)
-class Delivery:
-    """One attempt to hand a webhook over, as the App's delivery log shows it."""
-
-    id: int
-    guid: str
-    event: str
-    action: str | None
-    delivered_at: float
-    headers: dict[str, str] = field(repr=False)
-    body: bytes = field(repr=False)
-    installation_id: int | None = None
-    repository_id: int | None = None
-    redelivery: bool = False
-    status: str = "pending"
-    status_code: int = 0
-    duration: float = 0.0
-    response_headers: dict[str, str] = field(default_factory=dict, repr=False)
-    response_body: str = ""
-
-
-@dataclass(eq=False)
-class Installation:
-    """An App on an account, with the repositories and permissions that it was given."""
-
-    id: int
-    app: App
-    account: Account
-    repos: list[Repository]
-    permissions: dict[str, str]
-    created_at: float
-    selection: str = "selected"
-    suspended_at: float | None = None
-    deleted: bool = False
-
-
-@dataclass(eq=False)
-class Token:
-    """An installation token: what it may do, where, and until when."""
-
-    value: str = field(repr=False)
-    installation: Installation
-    repository_ids: frozenset[int] | None
-    permissions: dict[str, str]
-    expires_at: float
-    revoked: bool = False
-
-
-@dataclass(eq=False)
-class SignIn:
-    """What somebody has agreed to: first known by a code that is good once, then by a token."""
-
-    account: Account
-    app: App
-    redirect_uri: str
-    challenge: str
-    ends_at: float
-
-
-@dataclass(eq=False)
-class Reaction:
-    id: int
-    user: Account
-    content: str
-    created_at: float
-
-
-@dataclass(eq=False)
-class Label:
-    id: int
-    name: str
-    color: str = "ededed"
-
-
-@dataclass(eq=False)
-class Comment:
-    """A comment on a thread; `history` holds every body it ever had, the first one included."""
-
-    id: int
-    issue: Issue
-    author: Account
-    body: str
-    created_at: float
-    updated_at: float
-    app: App | None = None
-    history: list[tuple[float, str]] = field(default_factory=list)
-    reactions: list[Reaction] = field(default_factory=list)
-    deleted: bool = False
-
-
-@dataclass(eq=False)
-class Issue:
-    """A thread: an issue, or the conversation of a pull request (then `pull` is set)."""
-
-    id: int
-    repo: Repository
-    number: int
-    title: str
-    body: str | None
-    author: Account
-    created_at: float
-    updated_at: float
-    state: str = "open"
-    locked: bool = False
-    closed_at: float | None = None
-    app: App | None = None
-    labels: list[Label] = field(default_factory=list)
-    comments: list[Comment] = field(default_factory=list)
-    reactions: list[Reaction] = field(default_factory=list)
-    history: list[tuple[float, str]] = field(default_factory=list)
-    pull: Pull | None = None
-
-
-@dataclass(eq=False)
-class Pull:
-    """What a pull request has beyond its thread; its head follows the branch while it is open."""
-
-    issue: Issue
-    head_repo: Repository | None
-    head: str
-    head_sha: str
-    base: str
-    base_sha: str
-    draft: bool = False
-    merged_at: float | None = None
-    merged_by: Account | None = None
-    reviews: list[Review] = field(default_factory=list)
-    requested: list[Account] = field(default_factory=list)
-    requested_teams: list[str] = field(default_factory=list)
-
-    @property
-    def number(self) -> int:
-        return self.issue.number
-
-    @property
-    def title(self) -> str:
-        return self.issue.title
-
-    @property
-    def body(self) -> str | None:
-        return self.issue.body
-
-    @property
-    def state(self) -> str:
-        return self.issue.state
-
-    @property
-    def label(self) -> str:
-        owner = self.head_repo.owner.login if self.head_repo else "unknown"
-        return f"{owner}:{self.head}"
-
-
-@dataclass(eq=False)
-class Review:
-    id: int
-    pull: Pull
-    author: Account
-    state: str
-    body: str
-    commit_id: str
-    submitted_at: float
-    comments: list[ReviewComment] = field(default_factory=list)
-
-
-@dataclass(eq=False)
-class ReviewComment:
-    id: int
-    path: str
-    body: str
-    line: int
-    side: str
-    start_line: int | None
-    created_at: float
-    hunk: str = ""
-    reply_to: ReviewComment | None = None
-    """The first comment of the discussion; None for that one itself."""
-    resolved_by: Account | None = None
-    """Of the discussion that began with it."""
-    reactions: list[Reaction] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -400,7 +185,7 @@ class State:
             if not future.done():
                 future.set_result(None)
 
-    async def changed(self, predicate: Callable[[], T], timeout: float = 10.0) -> T:
+    async def changed(self, predicate: Callable[[], T | Literal[False] | None], timeout: float = 10.0) -> T:
         """The first truthy answer of the predicate, asked now and after each change."""
         async with asyncio.timeout(timeout):
             while not (answer := predicate()):

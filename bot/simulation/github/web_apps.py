@@ -12,8 +12,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from bot.simulation.github.accounts import App, Installation
 from bot.simulation.github.auth import Refusal
-from bot.simulation.github.state import App, Installation, Repository, State
+from bot.simulation.github.state import Repository, State
 from bot.simulation.github.webhooks import NEEDS
 
 SIGNED_IN = "octo"

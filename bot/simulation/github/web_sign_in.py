@@ -13,7 +13,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from bot.simulation.github.state import App, SignIn, State
+from bot.simulation.github.accounts import App, SignIn
+from bot.simulation.github.state import State
 from bot.simulation.github.web_apps import form, page
 
 CODE_SECONDS = 600.0

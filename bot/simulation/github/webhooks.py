@@ -12,7 +12,8 @@ from typing import Any
 
 import httpx
 
-from bot.simulation.github.state import App, Delivery, Installation, State
+from bot.simulation.github.accounts import App, Delivery, Installation
+from bot.simulation.github.state import State
 
 NEEDS = {"check_run": "checks", "status": "statuses"}
 """Events that come only with a permission that was granted."""

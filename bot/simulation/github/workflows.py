@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bot.simulation.github.state import App, CheckRun, Repository, State
+from bot.simulation.github.accounts import App
+from bot.simulation.github.state import CheckRun, Repository, State
 
 SLUG = "github-actions"
 FAILED = ("failure", "timed_out", "cancelled")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bot.simulation.github.accounts import Account
 from bot.simulation.github.actions import Actions
-from bot.simulation.github.state import Account, Issue, Pull, State
+from bot.simulation.github.state import State
+from bot.simulation.github.threads import Issue, Pull
 
 
 class World:

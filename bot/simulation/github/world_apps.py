@@ -6,9 +6,11 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 from bot.simulation.github import keys, payloads
+from bot.simulation.github.accounts import Account, App, Delivery, Installation
 from bot.simulation.github.payloads import Json
 from bot.simulation.github.registry import EVENTS, PERMISSIONS, register
-from bot.simulation.github.state import Account, App, Comment, Delivery, Installation, Issue, Pull, Repository
+from bot.simulation.github.state import Repository
+from bot.simulation.github.threads import Comment, Issue, Pull
 from bot.simulation.github.webhooks import Signed, sign, signed
 from bot.simulation.github.world import World, thread
 

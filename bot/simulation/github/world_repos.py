@@ -6,9 +6,11 @@ import shutil
 from collections.abc import Mapping, Sequence
 
 from bot.simulation.github import gitstore, payloads
+from bot.simulation.github.accounts import Account, Installation
 from bot.simulation.github.gitstore import Content
 from bot.simulation.github.payloads import Json
-from bot.simulation.github.state import Account, Installation, Label, Protection, Repository
+from bot.simulation.github.state import Protection, Repository
+from bot.simulation.github.threads import Label
 from bot.simulation.github.world import World
 
 

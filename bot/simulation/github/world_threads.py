@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.simulation.github import attachments, gitstore, payloads, pull_payloads, tasks
+from bot.simulation.github.accounts import Account
 from bot.simulation.github.rest_pulls import check_new
-from bot.simulation.github.state import Account, CheckRun, Comment, Issue, Pull, Repository, Review, ReviewComment
+from bot.simulation.github.state import CheckRun, Repository
+from bot.simulation.github.threads import Comment, Issue, Pull, Review, ReviewComment
 from bot.simulation.github.world import World, thread
 
 Who = str | Account

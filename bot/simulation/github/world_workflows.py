@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bot.simulation.github import payloads
-from bot.simulation.github.state import App, CheckRun, Repository
+from bot.simulation.github.accounts import App
+from bot.simulation.github.state import CheckRun, Repository
 from bot.simulation.github.statuses import CommitStatus, shown
 from bot.simulation.github.workflows import Job, WorkflowRun, new_job
 from bot.simulation.github.world import World

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from bot.simulation.github.state import Account, CheckRun, Comment, Issue, Pull, Repository, Review, ReviewComment
+from bot.simulation.github.accounts import Account
+from bot.simulation.github.state import CheckRun, Repository
+from bot.simulation.github.threads import Comment, Issue, Pull, Review, ReviewComment
 from bot.simulation.pages import markdown
 
 SHOWN_LINES = 6

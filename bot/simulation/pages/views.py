@@ -17,7 +17,8 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from bot.simulation.github import SimulatedGitHub, tasks
-from bot.simulation.github.state import Issue, Pull, Repository
+from bot.simulation.github.state import Repository
+from bot.simulation.github.threads import Issue, Pull
 from bot.simulation.pages import markdown
 from bot.simulation.pages.pulls import checks, kind_of, timeline
 

@@ -6,15 +6,15 @@ import json
 from pathlib import Path
 
 from sandbox.execution import RunState
-from tests.test_execution import Bench, bench, git, origin  # noqa: F401 - fixtures
+from tests.execution.bench import Bench, git
 
 
-def source(bench: Bench) -> tuple[Path, str, list[str], str]:  # noqa: F811
+def source(bench: Bench) -> tuple[Path, str, list[str], str]:
     pack, shallow = bench.origin.pack(bench.root / "p.pack")
     return pack, bench.origin.sha, shallow, "forgehand/1-abcd1234"
 
 
-async def test_only_the_commits_own_rules_keep_a_file(bench: Bench) -> None:  # noqa: F811
+async def test_only_the_commits_own_rules_keep_a_file(bench: Bench) -> None:
     """A rule that an agent lays down would hide from us what the next one does."""
     await bench.prepare()
     (bench.work / "odd").mkdir()
@@ -30,7 +30,7 @@ async def test_only_the_commits_own_rules_keep_a_file(bench: Bench) -> None:  # 
     assert left == {*git(bench.work, "ls-tree", "--name-only", "HEAD").split(), "debug.log"}
 
 
-async def test_a_fresh_checkout_believes_no_mark_and_no_file_that_was_laid_down(bench: Bench) -> None:  # noqa: F811
+async def test_a_fresh_checkout_believes_no_mark_and_no_file_that_was_laid_down(bench: Bench) -> None:
     """The mark of the coming turn, the end of its run, and the agent's own memory: all of them can be forged."""
     pack, sha, shallow, branch = source(bench)
     assert not await bench.execution.prepare(pack, sha, shallow, branch, fresh=True)
@@ -50,7 +50,7 @@ async def test_a_fresh_checkout_believes_no_mark_and_no_file_that_was_laid_down(
     assert await bench.execution.primitives.stat(f"{layout.home}/.claude") is None
 
 
-async def test_saved_work_is_put_back_as_if_it_had_just_been_done(bench: Bench) -> None:  # noqa: F811
+async def test_saved_work_is_put_back_as_if_it_had_just_been_done(bench: Bench) -> None:
     pack, sha, shallow, branch = source(bench)
     await bench.execution.prepare(pack, sha, shallow, branch)
     (bench.work / "code.py").write_text("answer = 42\n")

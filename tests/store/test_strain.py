@@ -1,0 +1,112 @@
+"""The store under locks, full disks and kills."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from bot.errors import TransientError
+from bot.store import connections, writer
+from bot.store.base import Store
+from bot.store.checkpoints import Checkpoints
+from bot.store.rows import run
+from tests.store.rows import INSERT, guids, insert
+
+
+def lock_file(path: Path) -> sqlite3.Connection:
+    other = sqlite3.connect(path, isolation_level=None, timeout=5)
+    other.execute("BEGIN IMMEDIATE")
+    return other
+
+
+@pytest.mark.acceptance("F06")
+async def test_a_short_lock_is_waited_for(store: Store) -> None:
+    other = lock_file(store.path)
+    task = asyncio.ensure_future(store.write(insert("a")))
+    await asyncio.wait([task], timeout=0.4)
+    assert not task.done()
+    other.execute("COMMIT")
+    assert await task == 1
+    other.close()
+
+
+@pytest.mark.acceptance("F06")
+async def test_a_long_lock_ends_the_wait_and_later_writes_succeed(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "BUDGET_SECONDS", 0.3)
+    other = lock_file(store.path)
+    with pytest.raises(TransientError, match="locked"):
+        await store.write(insert("a"))
+    assert await guids(store) == []
+    other.execute("COMMIT")
+    other.close()
+    assert await store.write(insert("a")) == 1
+
+
+@pytest.mark.acceptance("F05")
+async def test_a_full_disk_fails_the_job_and_passes(store: Store) -> None:
+    """SQLite's own page limit gives the same error as a full disk."""
+    pages = await store.write(lambda db: db.execute("PRAGMA page_count").fetchone()[0])
+    await store.write(lambda db: db.execute(f"PRAGMA max_page_count = {pages + 4}").fetchone())
+    big = "x" * 200_000
+    update = "UPDATE deliveries SET body = :body"
+    await store.write(insert("a"))
+    with pytest.raises(TransientError, match="disk full"):
+        await store.write(lambda db: run(db, update, body=big))
+    others = await asyncio.gather(
+        store.write(insert("b")), store.write(lambda db: run(db, update, body=big)), return_exceptions=True
+    )
+    assert others[0] == 1
+    assert isinstance(others[1], TransientError)
+    await store.write(lambda db: db.execute("PRAGMA max_page_count = 1000000").fetchone())
+    assert await store.write(lambda db: run(db, update, body=big)) == 2
+    assert await store.read(lambda db: db.execute("PRAGMA quick_check").fetchone()[0]) == "ok"
+
+
+async def test_the_log_is_folded_into_the_file_in_the_background(store: Store) -> None:
+    before = store.path.stat().st_size
+    folding = Checkpoints(connections.writable(store.path), interval_seconds=0.01)
+    await asyncio.gather(*(store.write(insert(f"{n}")) for n in range(2000)))
+    folding.note()
+
+    def folded() -> bool:
+        return any(store.path.stat().st_size > before or threading.Event().wait(0.01) for _ in range(500))
+
+    assert await asyncio.to_thread(folded)
+    await asyncio.to_thread(folding.close)
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from bot.store.base import Store
+from bot.store.rows import run
+
+async def main():
+    store = await Store.open(Path(sys.argv[1]))
+    for n in range(20):
+        await store.write(lambda db: run(db, sys.argv[2], guid=f"{n:02}"))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.acceptance("F04")
+async def test_what_was_answered_survives_a_kill(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    ended = await asyncio.to_thread(
+        subprocess.run, [sys.executable, "-c", KILLED, str(path), INSERT], timeout=60, check=False
+    )
+    assert ended.returncode == -signal.SIGKILL
+    store = await Store.open(path)
+    assert await guids(store) == [f"{n:02}" for n in range(20)]
+    await store.close()
