@@ -10,7 +10,7 @@ from pathlib import Path
 
 BIN = Path(sys.executable).parent
 CHECKS = (("ruff", "format", "--check", "."), ("ruff", "check", "."), ("mypy",), ("lint-imports",))
-WORKERS = min(4, (os.cpu_count() or 1) + 1)
+WORKERS = min(4, 2 * (os.cpu_count() or 1))
 """Most tests wait for processes of theirs more than they compute."""
 TESTS = ("pytest", "-q", "--tb", "native", "-n", str(WORKERS), "--dist", "loadfile")
 """Native tracebacks: pytest's own parse the source, which CPython 3.11 at times fails at, and that ends the run."""

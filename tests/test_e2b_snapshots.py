@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from bot.simulation.github.threads import Issue
 from tests.e2b_stand_in import E2BStandIn
 from tests.e2b_world import e2b_spine
@@ -94,6 +96,7 @@ async def test_nothing_of_an_agent_and_no_token_or_key_is_in_a_snapshot(tmp_path
         assert not list((folder / "var-lib" / "forgehand").rglob("*.key"))
 
 
+@pytest.mark.slow
 async def test_other_setup_commands_make_another_snapshot_and_the_old_one_is_not_used(tmp_path: Path) -> None:
     async with e2b_spine(tmp_path, **SLOW) as (world, e2b):
         world.github.commit(world.repo, "main", FILES, message="Configure")

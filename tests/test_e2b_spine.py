@@ -31,6 +31,7 @@ MORE = Call("Bash", {"command": "echo '# and more' >> shop.py", "description": "
 @pytest.mark.acceptance("C14")
 async def test_a_comment_becomes_a_pull_request_and_no_credential_is_inside(tmp_path: Path) -> None:
     async with e2b_spine(tmp_path) as (world, e2b):
+        world.declare_checks()
         async with world.bot():
             world.say("/claude fix this")
             assert await world.outcome() == "pull_request", world.replies()[0].body
@@ -104,6 +105,7 @@ async def test_a_bot_that_stays_away_finds_the_agent_frozen_and_the_turn_goes_on
         assert await notes(world) == [endings.goes_on()]
 
 
+@pytest.mark.slow
 async def test_what_is_lost_again_and_again_ends_with_its_work_saved(tmp_path: Path) -> None:
     async with e2b_spine(tmp_path) as (world, e2b):
         world.model.default(Script([EDIT, Wait("never"), Say("unreachable")]))

@@ -138,6 +138,7 @@ async def test_a_deleted_live_comment_is_made_again_once(world: World) -> None:
 
 
 @pytest.mark.acceptance("C03")
+@pytest.mark.slow
 async def test_github_asking_us_to_wait_delays_the_comment_and_loses_nothing(world: World) -> None:
     world.github.faults.add(
         Fault("PATCH /repos/*/issues/comments/*", "fail", status=403, headers={"Retry-After": "2"}, times=2)

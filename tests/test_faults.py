@@ -68,6 +68,7 @@ async def test_a_killed_box_ends_the_turn_and_its_work_is_saved(world: World) ->
 
 
 @pytest.mark.acceptance("C10")
+@pytest.mark.slow
 async def test_environments_that_are_gone_at_the_checks_do_not_take_the_work_with_them(world: World) -> None:
     """The agent's and that of the checks, which run in another one then."""
     world.github.commit(world.repo, "main", {CONFIG: "checks: [sleep 8]\n"})

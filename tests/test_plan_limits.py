@@ -25,7 +25,7 @@ WORK = Script([Call("Bash", {"command": "echo 1 >> work.txt", "description": "Wo
 @pytest.mark.parametrize(
     ("count", "room"),
     [
-        pytest.param(8, 2, marks=pytest.mark.timeout(300)),
+        pytest.param(5, 2, marks=pytest.mark.timeout(300)),
         pytest.param(20, 5, marks=[pytest.mark.slow, pytest.mark.timeout(900)]),
     ],
 )

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 
+import pytest
+
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github import Fault, gitstore
 from bot.store import audit
@@ -85,6 +87,7 @@ async def test_nothing_of_a_removed_repository_stays_but_the_work_that_its_remov
     assert await tables_with(world, CANARY) == []
 
 
+@pytest.mark.slow
 async def test_what_was_made_of_a_fork_and_said_at_lines_goes_with_its_repository(world: World) -> None:
     kept = world.root / "data" / "kept"
     world.model.default(Script([WRITE, Say("Done.")]))

@@ -135,6 +135,7 @@ async def test_a_review_is_shown_with_its_suggestions_and_again_after_the_author
         await expect(review.first.locator(".line h3").last).to_contain_text("resolved by forgehand")
 
 
+@pytest.mark.slow
 async def test_words_and_a_crash_by_the_buttons_and_the_session_goes_on(tmp_path: Path) -> None:
     async with demo(tmp_path / "data") as (url, _), browser_page(url) as page:
         live, panel = page.locator(".comment.bot"), page.locator(".try")

@@ -150,7 +150,11 @@ async def nothing_left_running(world: World, e2b: E2BStandIn) -> None:
 
 @pytest.mark.acceptance("F01")
 @pytest.mark.timeout(MATRIX_SECONDS)
-@pytest.mark.parametrize("scenario", [FIRST, SECOND, CLOUD, CLOUD_SECOND], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "scenario",
+    [FIRST, pytest.param(SECOND, marks=pytest.mark.slow), CLOUD, pytest.param(CLOUD_SECOND, marks=pytest.mark.slow)],
+    ids=lambda one: one.name,
+)
 async def test_killed_after_every_transaction_it_ends_as_if_nothing_had_happened(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], scenario: Scenario
 ) -> None:
