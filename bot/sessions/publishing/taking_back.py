@@ -36,8 +36,8 @@ async def take_back(services: Services, turn: Turn, session: Session) -> Move:
         work = Work(services, turn, session, quarantine, commit)
         if (forbidden := await judging.not_allowed(work)) is not None:
             return End(Outcome.REFUSED, forbidden)
-        if paths := (await judging.judge(work, tree)).allowable:
-            return await holding.workflows(work, paths)
+        if (judged := await judging.judge(work, tree)).allowable:
+            return await holding.workflows(work, judged)
         return await _push_back(work, session.branch, endings.taken_back(undone.n, undone.commit_sha))
 
 
