@@ -102,6 +102,22 @@ async def test_an_undo_that_had_arrived_is_told_so_though_its_branch_went_with_t
     assert world.repo.file("main", "new.txt") is None
 
 
+async def test_a_push_that_had_arrived_is_told_so_though_its_requester_may_push_no_more(world: World) -> None:
+    world.github.user("carol")
+    async with world.bot():
+        pull = await begun(world)
+        cut_off_after_the_push(world, lambda: world.repo.grant("alice", "read"))
+        world.model.release("work")
+        assert await world.outcome(on=pull) == "pushed", live(world, pull)
+        assert f"as `{pull.head_sha[:12]}` while alice had write access" in live(world, pull)
+        world.repo.grant("carol", "write")
+        cut_off_after_the_push(world, lambda: world.repo.grant("carol", "read"))
+        world.say("/claude undo", on=pull, by="carol")
+        assert await world.outcome(2, on=pull) == "pushed", live(world, pull)
+    assert f"as `{pull.head_sha[:12]}` while carol had write access" in live(world, pull)
+    assert world.repo.file("feature", "new.txt") is None
+
+
 @pytest.mark.acceptance("E03")
 async def test_an_undo_that_github_does_not_commit_is_told_in_its_words(world: World) -> None:
     world.github.commit(world.repo, "main", {CONFIG: "commits: verified\n"}, by="alice")
