@@ -8,7 +8,7 @@ import time
 import pytest
 
 from sandbox.errors import SandboxError
-from sandbox.primitives import EnvironmentPrimitives, Liveness
+from sandbox.primitives import EnvironmentPrimitives, FileStat, Liveness
 from tests.environment_world import shell, until, until_size
 
 
@@ -125,6 +125,22 @@ async def test_kill_takes_the_tree_and_only_that(env: EnvironmentPrimitives) -> 
     assert await env.liveness("two") is Liveness.RUNNING
     await env.kill("one")
     await env.kill("never-launched")
+
+
+async def test_kill_takes_what_is_becoming_another_program(env: EnvironmentPrimitives) -> None:
+    names = [f"run-{number}" for number in range(4)]
+    for name in names:
+        again = f"echo . >> {env.layout.out}/{name}; exec /bin/sh {env.layout.work}/{name}"
+        await env.write(f"{env.layout.work}/{name}", again.encode())
+        await env.launch(name, shell(again))
+    left: list[FileStat | None] = []
+    for name in names:
+        await until_size(env, f"{env.layout.out}/{name}", 6)
+        await env.kill(name)
+        left.append(await env.stat(f"{env.layout.out}/{name}"))
+        assert await env.liveness(name) is Liveness.EXITED
+    await env.exec(["sleep", "0.05"])
+    assert [await env.stat(f"{env.layout.out}/{name}") for name in names] == left
 
 
 async def test_names_are_checked(env: EnvironmentPrimitives) -> None:
