@@ -10,6 +10,7 @@ from functools import partial
 
 import pytest
 
+from bot.models import TurnState
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github import Fault, gitstore
 from bot.store import audit
@@ -46,6 +47,12 @@ async def is_told(world: World, action: str) -> None:
     await until(heard, 60)
 
 
+async def is_over(world: World) -> bool:
+    async with reader(world) as store:
+        rows = await store.read(lambda db: many(db, "SELECT state FROM turns"))
+    return {row["state"] for row in rows} == {TurnState.DONE}
+
+
 async def tables_with(world: World, word: str) -> list[str]:
     """Those that say it in any of their rows."""
     async with reader(world) as store:
@@ -74,7 +81,8 @@ async def test_nothing_of_a_removed_repository_stays_but_the_work_that_its_remov
         world.github.uninstall(world.installation)
 
         async def cut() -> bool:
-            return len(list((data / "kept").iterdir())) == 2
+            """And so settled that the next start, which looks at once, finds nothing to wait for."""
+            return len(list((data / "kept").iterdir())) == 2 and await is_over(world)
 
         await until(cut, 30)
     async with world.bot():
