@@ -140,7 +140,7 @@ async def waiting(github: SimulatedGitHub, store: Store, app: App, name: str) ->
     repo = github.create_repo(name, files={"a.py": "x = 1\n"})
     installed = github.install(app, repos=[repo])
     issue = github.open_issue(repo, title="Broken", by=repo.owner)
-    where = Repo(RepoId(repo.id), *name.split("/"), True, "main")  # type: ignore[arg-type]
+    where = Repo(RepoId(repo.id), repo.owner.login, repo.name, True, "main")
     thread = Thread(where, InstallationId(installed.id), issue.number, is_pull=False)
     source = f"issue:{name}"
     new = NewTurn(thread, "run", "fix it", "alice", 11, source, "claude-sonnet-5-5", 5.0, 3600.0)
