@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.cli import screens, summary
 from bot.funds import Funds
-from bot.live import render
+from bot.live import figures, render
 from bot.live.line import Place
 from bot.live.page import View
 from bot.live.state import LiveState
@@ -20,6 +21,7 @@ from bot.outbound import neutralise
 from bot.store.approvals import Approval, Kind, Scope, Standing
 from bot.store.records import Session
 from bot.store.spend import Cost
+from bot.web.pages import wording
 from bot.words import outcomes
 from sandbox.agents.events import (
     AgentEvent,
@@ -278,3 +280,20 @@ def test_a_stop_that_came_too_late_is_answered_in_the_last_form() -> None:
     assert "alice asked to stop when the agent had ended" in done(Outcome.PULL_REQUEST, stop_requested="alice")
     assert "asked to stop when" not in done(Outcome.PULL_REQUEST, stop_requested="(locked)")
     assert "asked to stop when" not in done(Outcome.STOPPED, stop_requested="alice")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (-1, "0 s"),
+        (59.9, "59 s"),
+        (60, "1 min 0 s"),
+        (3599.9, "59 min 59 s"),
+        (3661, "1 h 1 min"),
+        (90000, "25 h 0 min"),
+    ],
+)
+def test_seconds_have_one_form_in_words(seconds: float, words: str) -> None:
+    assert figures.duration(seconds) == words
+    for other in (wording, screens, summary):
+        assert vars(other)["duration"] is figures.duration, f"{other.__name__} has one of its own"
