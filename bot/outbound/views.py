@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bot.outbound.scrub import SPLIT
+
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "num": "#", "commat": "@", "colon": ":"}
 _NAMED |= {"period": ".", "lowbar": "_", "plus": "+", "sol": "/", "equals": "=", "excl": "!", "dollar": "$"}
 _NAMED |= {"nbsp": "\xa0"}
@@ -14,11 +16,8 @@ _ESCAPE = re.compile(
     r"%([0-9A-Fa-f]{2})"
     r"|\\(?:u\{?0{0,4}([0-9A-Fa-f]{4})\}?|x([0-9A-Fa-f]{2})|([\\/\"'nrtbf]))"
     r"|&(?:#0{0,7}([0-9]{1,7});|#[xX]0{0,7}([0-9A-Fa-f]{1,6});|([a-z]{2,8});)"
-    r"|(<!-- -->)"
+    rf"|({SPLIT})"
 )
-_LEADS = "%\\&<"
-_OURS = "&<"
-"""Of what we put into a text ourselves to make it harmless, inside of a value too."""
 _SPACE = re.compile(r"\s")
 _WORD = re.compile(r"\S+")
 UNFINISHED = re.compile(
@@ -43,10 +42,11 @@ class View:
 def views(text: str) -> list[View]:
     """As written; escapes decoded; and all of it without white space, as wrapped base64 or hex is read.
 
-    Each kind of escape also by itself: a value may hold what looks like one of another kind, which stays as it is."""
-    kinds = [lead for lead in _LEADS if lead in text]
-    alone = dict.fromkeys((*kinds, "".join(lead for lead in kinds if lead in _OURS))) if len(kinds) > 1 else ()
-    decoded = (_decoded(text, leads) for leads in ("".join(kinds), *alone))
+    Each kind of escape also by itself: a value may hold what looks like one of another kind, which stays as it is. By
+    `SPLIT` and entities texts are made harmless, inside of a value too."""
+    split = "<" if SPLIT in text else ""
+    kinds = [leads for leads in ("%", "\\", f"&{split}", split) if leads and leads[0] in text]
+    decoded = (_decoded(text, leads) for leads in dict.fromkeys(("".join(dict.fromkeys("".join(kinds))), *kinds)))
     found = [View(text, range(len(text)), range(1, len(text) + 1)), *(view for view in decoded if view is not None)]
     return found + [dense for one in found if (dense := _dense(one)) is not None]
 
@@ -73,7 +73,7 @@ def _decoded(text: str, leads: str) -> View | None:
 
 def _character(match: re.Match[str]) -> str | None:
     percent, unicode, byte, simple, decimal, hexadecimal, name, split = match.groups()
-    if split is not None:  # nobody sees it
+    if split is not None:
         return ""
     if name is not None:
         return _NAMED.get(name)
