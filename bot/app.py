@@ -102,6 +102,7 @@ async def running(
         await spend.abandon_open(store)
         gateway = _gateway(store, credentials, settings, clock)
         stack.push_async_callback(gateway.close)
+        health.metrics.refused = gateway.refusals
         wakes = asyncio.Event()
         doors = [*health.routes(), *_gateway_door(settings.e2b, gateway), *site.routes()]
         server = await stack.enter_async_context(_edge(settings, store, doors, wakes.set))

@@ -131,9 +131,8 @@ def cost(price: Price, used: Consumption) -> float:
 def _override(model: str, values: Mapping[str, float]) -> Price:
     known = set(Rates.__dataclass_fields__)
     if not {"input", "output"} <= set(values) <= known:
-        raise SettingsError(
-            f"FORGEHAND_PRICES: that of {model} needs `input` and `output`, and may have {', '.join(sorted(known - {'input', 'output'}))}."
-        )
+        more = ", ".join(sorted(known - {"input", "output"}))
+        raise SettingsError(f"FORGEHAND_PRICES: that of {model} needs `input` and `output`, and may have {more}.")
     if not all(0 <= float(value) < float("inf") for value in values.values()):
         raise SettingsError(f"FORGEHAND_PRICES: that of {model} must be made of numbers that are not negative.")
     base = _rates(float(values["input"]), float(values["output"]), float(values["input"]))
