@@ -39,6 +39,7 @@ from bot.sessions.environments.strays import Sweeper
 from bot.sessions.environments.warming import Warming
 from bot.sessions.flow import Flow
 from bot.sessions.money.ceilings import Ceilings
+from bot.sessions.money.prices import Prices
 from bot.sessions.purging import Purging
 from bot.sessions.services import Services
 from bot.sessions.signals import Signals
@@ -100,9 +101,9 @@ async def running(
         kept, site = Vault(store, ring, redactor.register), Site()
         credentials = await _credentials(settings, kept)
         await spend.abandon_open(store)
-        ceilings = Ceilings.of(settings.limits)
-        gateway = Gateway(store, credentials, settings.model.upstream, clock, ceilings=ceilings)
+        gateway = _gateway(store, credentials, settings, clock)
         stack.push_async_callback(gateway.close)
+        health.metrics.refused = gateway.refusals
         wakes = asyncio.Event()
         doors = [*health.routes(), *_gateway_door(settings.e2b, gateway), *site.routes()]
         server = await stack.enter_async_context(_edge(settings, store, doors, wakes.set))
@@ -133,6 +134,11 @@ def _edge(settings: Settings, store: Store, doors: list[BaseRoute], on_stored: C
     hooks = webhook_routes(store, secrets, handled=events.HANDLED_EVENTS, on_stored=on_stored) if secrets else []
     doors_and_hooks = Starlette(routes=[*hooks, *doors], middleware=[Middleware(Sturdy)])
     return Server(doors_and_hooks, tcp_socket(settings.host, settings.port))
+
+
+def _gateway(store: Store, credentials: Credentials, settings: Settings, clock: Clock) -> Gateway:
+    table, ceilings = Prices(settings.model.prices), Ceilings.of(settings.limits)
+    return Gateway(store, credentials, settings.model.upstream, clock, table=table, ceilings=ceilings)
 
 
 def _gateway_door(e2b: E2BSettings | None, gateway: Gateway) -> list[BaseRoute]:

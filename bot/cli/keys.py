@@ -49,7 +49,8 @@ async def _set(config: Path | None, name: str, value: Secret, account: str | Non
         await vault.put(name, place, value)
     also = {vaults.API_KEY: model.api_key, vaults.OAUTH_TOKEN: model.oauth_token}.get(name)
     stored = f"{name} is stored for {words} ({vaults.fingerprint(Secret(value.reveal().strip()))})."
-    return f"{stored} The one in the environment wins over it." if also and not place else stored
+    said = [stored, *(["The one in the environment wins over it."] if also and not place else [])]
+    return " ".join([*said, *([vaults.TERMS] if name == vaults.OAUTH_TOKEN else [])])
 
 
 @app.command("list")

@@ -44,7 +44,7 @@ class Bench:
 
     async def execute(self) -> Report:
         """Raises a UserError (or another error of ours) when there is nothing to run or nothing to run it in."""
-        Prices().of(self._job.model)
+        Prices(self._means.model.prices).of(self._job.model)
         _check_prompt(self._job.prompt)
         self._audience.phase("Looking at the folder")
         found = await folders.look(self._job.path)

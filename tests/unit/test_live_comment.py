@@ -229,6 +229,8 @@ def test_blocked_hosts_are_named_with_the_way_to_allow_them() -> None:
     hosts = ({"host": "a.example", "port": 443, "count": 3}, {"host": "b.example", "port": 22, "count": 1})
     text = done(Outcome.NO_CHANGE, blocked=hosts)
     assert "**Blocked by the network:** `a.example` ×3, `b.example:22` ×1. To allow a host, add it to `egress:`" in text
+    assert text.count("Nothing but https (port 443) can be opened.") == 1
+    assert "Nothing but https" not in done(Outcome.NO_CHANGE, blocked=hosts[:1])
     never = ({"host": "github.com", "port": 443, "count": 1},)
     assert "`egress:`" not in done(Outcome.NO_CHANGE, blocked=never)
     assert "Blocked" not in done(Outcome.NO_CHANGE)
