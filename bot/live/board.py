@@ -21,9 +21,10 @@ from bot.live.due import Due, DueList, Weight
 from bot.live.folds import Folds
 from bot.live.page import Page, Rendered
 from bot.live.purse import Purse
+from bot.live.questions import Questions
 from bot.models import InstallationId, Thread, TurnKey, TurnState
 from bot.outbound import Outbound
-from bot.store import comments, sessions
+from bot.store import comments, questions, sessions
 from bot.store.base import Store
 from bot.store.comments import LiveComment
 
@@ -56,6 +57,7 @@ class LiveBoard:
         self._page = page
         self._clock = clock
         self._purse = purse
+        self._questions = Questions(store, outbound, purse, page.command)
         self._due: dict[InstallationId, DueList] = {}
         self._threads: dict[TurnKey, Thread] = {}
         self._writers: dict[InstallationId, asyncio.Task[None]] = {}
@@ -69,6 +71,8 @@ class LiveBoard:
         """Whatever a former process (or a former time, when we were not let in) left unsaid is said now."""
         for comment in await comments.unsettled(self._store):
             await self._touch(comment.key, Weight.FINAL)
+        for key in await questions.unsettled(self._store):
+            await self._touch(key, Weight.PRESSING)
 
     async def stop(self) -> None:
         self._due.clear()
@@ -184,6 +188,7 @@ class LiveBoard:
         entry = due.take(key)
         try:
             await self._edit(due, key, entry, crowded=crowded)
+            await self._questions.bring_up(key, await self._thread(key))
         except TransientError as error:
             due.put_back(key, entry)
             with contextlib.suppress(TransientError):  # of the store: GitHub will say it again
