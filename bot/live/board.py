@@ -16,6 +16,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from bot.errors import BotError, GitHubRefused, NotFound, TransientError
+from bot.live import render
 from bot.live.boxes import Box
 from bot.live.due import Due, DueList, Weight
 from bot.live.folds import Folds
@@ -103,6 +104,11 @@ class LiveBoard:
         """What may be ticked in its comment now."""
         session = await sessions.session(self._store, key.session)
         return await self._page.boxes(await sessions.turn(self._store, key), session)
+
+    async def line(self, key: TurnKey) -> tuple[int, str] | None:
+        """The place of a turn that waits, and what it waits for, as its comment says it."""
+        view = await self._page.view(key)
+        return (view.place.number, render.waiting(view)) if view.place is not None else None
 
     async def _make(self, key: TurnKey) -> LiveComment:
         async with self._posting[key]:

@@ -52,7 +52,7 @@ def _running(view: View) -> list[tuple[str, int]]:
     return [
         (_headline(view), 0),
         (sections.request(view), 0),
-        (_waiting(view), 0),
+        (waiting(view), 0),
         (sections.heard(view.state), 2),
         (_asks(view), 0),
         (boxes.rendered(view.boxes, view.command) if view.asks else "", 0),
@@ -83,7 +83,7 @@ def _headline(view: View) -> str:
     return f"### {sign} {words} · step {turn.step.number} of {len(Step)} · {elapsed}"
 
 
-def _waiting(view: View) -> str:
+def waiting(view: View) -> str:
     """What a turn in the line waits for; how long only where ended turns tell."""
     if (place := view.place) is None:
         return ""

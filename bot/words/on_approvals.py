@@ -65,6 +65,11 @@ def asked_since(ids: Sequence[str], word: str, command: str) -> str:
     )
 
 
+def waits_for_a_word(name: str, command: str) -> str:
+    """In the answer to `status`."""
+    return f"A yes or no is waited for: `{command} approve {name}` or `{command} deny {name}`."
+
+
 def several_ticked(labels: Sequence[str]) -> str:
     named = ", ".join(f"*{one}*" for one in labels)
     return f"These were ticked at once: {named}. I did none of it, since I cannot tell which you mean: tick one."

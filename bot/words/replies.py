@@ -60,11 +60,31 @@ def config_pull_body(path: str, login: str, number: int) -> str:
     )
 
 
-def status(state: TurnState, step: str, elapsed: str, cost_usd: float, money: Funds) -> str:
-    session = f"The session has spent ${money.spent_usd:.2f} of ${money.limit_usd:.2f}."
+def status(state: TurnState, step: str, elapsed: str, cost_usd: float, money: Funds, *, beside: str = "") -> str:
+    """`beside`: what it waits for, and what waits behind it."""
     if state is TurnState.QUEUED:
-        return f"Queued for {elapsed}; nothing spent on it yet. {session}"
-    return f"Running for {elapsed}, now {step}; ${cost_usd:.2f} spent on it so far. {session}"
+        return _stands(f"Queued for {elapsed}; nothing spent on it yet.", beside, money)
+    return _stands(f"Running for {elapsed}, now {step}; ${cost_usd:.2f} spent on it so far.", beside, money)
+
+
+def at_rest(ending: str, money: Funds, *, beside: str = "") -> str:
+    """To `status` where no turn is under way; `ending` is the headline of the last one."""
+    return _stands(f"{nothing_runs()} How the last turn ended: **{ending}**.", beside, money)
+
+
+def _stands(words: str, beside: str, money: Funds) -> str:
+    session = f"The session has spent ${money.spent_usd:.2f} of ${money.limit_usd:.2f}."
+    return " ".join(filter(None, (words, beside, session)))
+
+
+def in_line(place: str) -> str:
+    return f"It is {place} in line."
+
+
+def wait_behind(count: int) -> str:
+    if count == 0:
+        return ""
+    return "One more turn waits behind it." if count == 1 else f"{count} more turns wait behind it."
 
 
 def why(lines: Sequence[str]) -> str:
