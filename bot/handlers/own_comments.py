@@ -13,7 +13,7 @@ from bot.models import TurnKey, TurnState
 from bot.store import approvals, comments, questions, sessions
 from bot.store.comments import LiveComment
 from bot.store.questions import QuestionComment
-from bot.words import on_approvals
+from bot.words import on_approvals, replies
 
 _Ours = LiveComment | QuestionComment
 MOST_RESTORED = 5
@@ -23,7 +23,7 @@ MOST_RESTORED = 5
 async def edited(remark: CommentEdited, desk: Desk) -> Noted:
     comment = await _ours(remark, desk)
     if comment is None:
-        return ignored("an edited comment starts nothing")
+        return await _of_others(remark, replies.edit_with_command(desk.settings.command), desk)
     sender = remark.origin.sender
     if sender.id == (await desk.github.identity()).bot_id:
         return ignored("it is our own edit")
@@ -40,7 +40,7 @@ async def edited(remark: CommentEdited, desk: Desk) -> Noted:
 async def deleted(remark: CommentDeleted, desk: Desk) -> Noted:
     comment = await _ours(remark, desk)
     if comment is None:
-        return ignored("a deleted comment starts nothing, and ends nothing that it had started")
+        return await _of_others(remark, "a deleted comment ends nothing that it had started", desk)
     if isinstance(comment, QuestionComment):
         await questions.gone(desk.store, comment)
         return ignored("the comment with a question was deleted; the live comment has the question too")
@@ -49,6 +49,11 @@ async def deleted(remark: CommentDeleted, desk: Desk) -> Noted:
     await comments.spoilt(desk.store, comment.key, by_bot=False)
     await _write_anew(comment.key, desk)
     return acted(comment.session_id, "our comment was deleted; it is made again once")
+
+
+async def _of_others(remark: CommentEdited | CommentDeleted, reason: str, desk: Desk) -> Noted:
+    """Talk that has nothing to do with us needs no reason."""
+    return ignored(reason if await desk.names_us(remark) else replies.NO_COMMAND)
 
 
 async def _ours(remark: CommentEdited | CommentDeleted, desk: Desk) -> _Ours | None:

@@ -87,6 +87,26 @@ def wait_behind(count: int) -> str:
     return "One more turn waits behind it." if count == 1 else f"{count} more turns wait behind it."
 
 
+NO_COMMAND = "there is no command in it"
+"""Of what people say to each other: the ledger has it, `why` does not repeat it."""
+
+
+def no_command_but_named(command: str) -> str:
+    """Where somebody seems to have meant one."""
+    return (
+        f"it names `{command}`, but not as a command: that stands at the start of a line, spelt exactly so, outside "
+        "quotes, code and comments"
+    )
+
+
+def edit_with_command(command: str) -> str:
+    return f"an edited comment starts nothing: write `{command}` in a new one"
+
+
+def opening_starts_nothing() -> str:
+    return f"{NO_COMMAND}, and the config of the repository begins nothing here"
+
+
 def why(lines: Sequence[str]) -> str:
     if not lines:
         return "Everything on this thread that was meant for me was acted upon."
