@@ -13,6 +13,10 @@ def question(asked: str) -> str:
     return f"**May it do this?** The agent waits for ten minutes at most; then it is a no.\n\n{asked}"
 
 
+def more_questions(count: int) -> str:
+    return f"And {count} more, each in a comment of its own."
+
+
 def question_over(state: str, by: str | None, scope: str, asked: str) -> str:
     """In the place of the question, once it is none any more; what was asked stays, as what it was answered for."""
     if by is None:
