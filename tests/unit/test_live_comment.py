@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bot.cli import screens, summary
 from bot.funds import Funds
-from bot.live import figures, render
+from bot.live import boxes, figures, render
 from bot.live.line import Place
 from bot.live.page import View
 from bot.live.state import LiveState
@@ -85,6 +85,24 @@ def view(live: LiveState | None = None, place: Place | None = None, **turn: Any)
 
 def done(outcome: Outcome, **turn: Any) -> str:
     return render.comment(view(**{"state": TurnState.DONE, "outcome": outcome, **turn}))
+
+
+def test_each_of_several_questions_stands_over_its_own_boxes() -> None:
+    def asked(n: int) -> Approval:
+        return Approval(
+            f"abcd1234-1-{n}", view().session.id, 1, Kind.TOOL, Standing.OPEN, f"r{n}", {"shown": f"touch {n}"}, 1000.0,
+            1600.0, Scope.ONCE, None, None, None, late=False,
+        )  # fmt: skip
+
+    both = (asked(1), asked(2))
+    offered = [box for one in both for box in boxes.to_answer(one.id, plan=False)]
+    text = render.comment(replace(view(), asks=both, boxes=(*offered, boxes.STOP)))
+    first, second = text.split("touch 1")[1].split("touch 2")
+    assert first.count("- [ ]") == 3 and first.count("abcd1234-1-1") == 3
+    assert second.count("- [ ]") == 4 and second.count("abcd1234-1-2") == 3
+    many = [replace(asked(n), matter={"shown": "x" * 4000}) for n in range(40)]
+    text = render.comment(replace(view(), asks=many, boxes=(boxes.STOP,)))
+    assert "And 35 more, each in a comment of its own.\n- [ ] **Stop**" in text and len(text) < 60_000
 
 
 def test_a_waiting_turn_says_its_place() -> None:
