@@ -16,6 +16,8 @@ from bot.store.sessions import Turn
 async def commit(services: Services, turn: Turn, quarantine: Quarantine, tree: str) -> str:
     """One turn, one commit by the App; the same work gives the same commit, so a repetition pushes nothing new."""
     assert turn.base_sha is not None
+    if turn.tree_sha is None:  # it is there: as it was saved
+        return turn.base_sha
     # What the host joined is never pushed: the merge takes its place, with its two parents.
     parents = [turn.base_sha] if turn.merged_sha is None else await quarantine.parents(turn.base_sha)
     return await made(services, turn, quarantine, tree, parents, _message(turn))
