@@ -80,6 +80,25 @@ async def test_findings_become_one_review_on_the_lines_of_the_diff(world: World)
     assert len(world.repo.branches()) == 2, "nothing was pushed"
 
 
+async def test_what_the_diff_shows_in_part_stands_at_that_part_and_suggests_nothing(world: World) -> None:
+    lines = [f"line_{n} = {n}" for n in range(1, 61)]
+    world.github.commit(world.repo, "main", {"long.py": "\n".join(lines)}, by="alice")
+    lines[29] = "line_30 = 0"
+    span = {**ZERO, "path": "b/long.py", "start_line": 10, "line": 31}
+    world.model.default(reviewer(verdict(span, {**ZERO, "path": "/long.py", "line": 30, "body": "Why zero?"})))
+    async with world.bot():
+        pull = pull_of(world, {"long.py": "\n".join(lines)})
+        world.say("/claude review", on=pull)
+        assert await world.outcome(on=pull) == "reviewed", world.replies(pull)[0].body
+    [review] = ours(world, pull)
+    part, whole = review.comments
+    assert (part.path, part.start_line, part.line) == ("long.py", 27, 31)
+    assert "```suggestion" not in part.body and "return n / 2" in part.body and "lines 10 to 31" in part.body
+    assert (whole.path, whole.start_line, whole.line) == ("long.py", None, 30)
+    assert "```suggestion" in whole.body and "the diff shows no more" not in whole.body
+    assert "Beside the lines" not in review.body
+
+
 async def test_an_issue_cannot_be_reviewed(world: World) -> None:
     async with world.bot():
         world.say("/claude review")

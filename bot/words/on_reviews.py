@@ -77,6 +77,10 @@ def on_line(finding: Finding, name: str, inert: Inert, *, suggests: bool = True)
     return "\n\n".join(parts)
 
 
+def beyond_the_diff(finding: Finding) -> str:
+    return f"<sub>It is about {_lines(finding)}, of which the diff shows no more.</sub>"
+
+
 def suggestion(finding: Finding) -> str | None:
     """As it must stand in the comment for a click to apply it."""
     return None if finding.suggestion is None else code(finding.suggestion, "suggestion")
@@ -126,12 +130,15 @@ def _below(findings: Sequence[Finding], inert: Inert) -> str:
         return ""
     rows = ["**Beside the lines of this diff:**"]
     for one in findings[:MOST_BELOW]:
-        lines = f"lines {one.start_line} to {one.line}" if one.start_line else f"line {one.line}"
-        rows.append(f"#### {shown(one.path, 200)}, {lines}\n\n{_said(one, inert)}")
+        rows.append(f"#### {shown(one.path, 200)}, {_lines(one)}\n\n{_said(one, inert)}")
         rows += [code(one.suggestion, "text")] if one.suggestion is not None else []
     if len(findings) > MOST_BELOW:
         rows.append(f"… and {len(findings) - MOST_BELOW} more.")
     return "\n\n".join(rows)
+
+
+def _lines(one: Finding) -> str:
+    return f"lines {one.start_line} to {one.line}" if one.start_line else f"line {one.line}"
 
 
 def _earlier(account: Account) -> str:

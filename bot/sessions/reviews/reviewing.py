@@ -146,13 +146,16 @@ async def _send(work: _Work, sha: str | None) -> int:
 
 
 def _comment(services: Services, placed: Placed) -> LineComment:
-    """With a suggestion only as long as it leaves as it was given: one that was changed would apply as nonsense."""
-    one = placed.finding
-    body = on_reviews.on_line(one, placed.name, neutralise.inert)
+    """With a suggestion only as long as it leaves as it was given, at all of its lines: one that was changed, or that
+    takes the place of other lines, would apply as nonsense."""
+    one, (first, last) = placed.finding, placed.shown or (placed.finding.first, placed.finding.line)
+    body = on_reviews.on_line(one, placed.name, neutralise.inert, suggests=placed.is_whole)
     suggestion = on_reviews.suggestion(one)
     if suggestion is not None and suggestion not in services.outbound.text(TextKind.COMMENT, body):
         body = on_reviews.on_line(one, placed.name, neutralise.inert, suggests=False)
-    return LineComment(one.path, one.line, one.start_line, body)
+    if not placed.is_whole:
+        body += f"\n\n{on_reviews.beyond_the_diff(one)}"
+    return LineComment(one.path, last, first if first < last else None, body)
 
 
 async def _remember(work: _Work, review_id: int) -> None:
