@@ -50,6 +50,14 @@ async def test_pulls_what_stands_out_is_told(world: World) -> None:
         assert line in report, report
 
 
+async def test_pulls_people_are_named_by_the_addresses_of_their_own_github(world: World) -> None:
+    pull = await opened(world)
+    shown = gitstore.git(world.repo.path, "show", "-s", "--format=%ae%n%b", pull.head_sha).decode()
+    alice, bot, host = world.github.user("alice"), world.app.bot, "users.noreply.127.0.0.1"
+    assert shown.startswith(f"{bot.id}+{bot.login}@{host}\n"), shown
+    assert f"Co-authored-by: alice <{alice.id}+alice@{host}>" in shown
+
+
 async def test_pulls_of_a_further_push_what_stands_out_is_told_in_the_comment(world: World) -> None:
     config = "paths: {sensitive: ['auth/**']}\n"
     world.github.commit(world.repo, "main", {CONFIG: config}, by="alice")

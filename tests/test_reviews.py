@@ -99,11 +99,22 @@ async def test_what_the_diff_shows_in_part_stands_at_that_part_and_suggests_noth
     assert "Beside the lines" not in review.body
 
 
-async def test_an_issue_cannot_be_reviewed(world: World) -> None:
+async def test_on_an_issue_a_review_means_the_pull_request_that_was_opened_for_it(world: World) -> None:
     async with world.bot():
         world.say("/claude review")
         await world.github.changed(lambda: bool(world.replies()), 20)
-    assert "is for pull requests" in world.replies()[0].body and not world.states()
+        assert "is for pull requests" in world.replies()[0].body and not world.states()
+        world.say("/claude fix this")
+        assert await world.outcome() == "pull_request"
+        [pull] = world.pulls()
+        world.model.default(reviewer(verdict(words="comment")))
+        world.say("/claude review mind the numbers")
+        assert await world.outcome(on=pull) == "reviewed", world.replies(pull)[0].body
+    [review], live = ours(world, pull), world.replies(pull)[0].body
+    assert review.commit_id == pull.head_sha and "has nothing to remark" in live, live
+    assert "**Next:** For another look" in live and "findings mended" not in live
+    asked = prompts(world)[-1].prompt
+    assert f"on pull request #{pull.number}" in asked and "mind the numbers" in asked and "changed after" not in asked
 
 
 @pytest.mark.parametrize(

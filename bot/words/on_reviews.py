@@ -106,12 +106,12 @@ def listed(said: Sequence[Known]) -> str:
 
 def in_short(account: Account, url: str) -> str:
     """For the live comment."""
-    on_lines = _count(account.on_lines, "comment on a line", "comments on lines")
-    counts = [on_lines] if account.on_lines or not (account.below or account.resolved or account.repeated) else []
+    counts = [_count(account.on_lines, "comment on a line", "comments on lines")] if account.on_lines else []
     counts += [f"{len(account.below)} more in its summary"] if account.below else []
     counts += [f"{len(account.resolved)} earlier resolved"] if account.resolved else []
     counts += [f"{account.repeated} said before and not repeated"] if account.repeated else []
-    return f"{_HEADLINES[account.verdict].removeprefix('🔎 ')}: [the review]({url}) has {', '.join(counts)}."
+    found = ", ".join(counts) or "nothing to remark"
+    return f"{_HEADLINES[account.verdict].removeprefix('🔎 ')}: [the review]({url}) has {found}."
 
 
 def let_go() -> str:
