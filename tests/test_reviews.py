@@ -99,6 +99,23 @@ async def test_what_the_diff_shows_in_part_stands_at_that_part_and_suggests_noth
     assert "Beside the lines" not in review.body
 
 
+async def test_findings_without_room_are_counted_and_told_by_the_next_review(world: World) -> None:
+    found = [{**ELSEWHERE, "line": n, "body": f"{f'Reason{n} ' * 500}about {n}."} for n in range(1, 15)]
+    world.model.default(reviewer(verdict(*found)))
+    async with world.bot():
+        pull = pull_of(world)
+        world.say("/claude review", on=pull)
+        assert await world.outcome(on=pull) == "reviewed", world.replies(pull)[0].body
+        world.say("/claude review once more", on=pull)
+        assert await world.outcome(2, on=pull) == "reviewed", world.replies(pull)[1].body
+    first, second = ours(world, pull)
+    told = [{n for n in range(1, 15) if f"about {n}." in review.body} for review in (first, second)]
+    assert 0 < len(told[0]) < 14 and f"and {14 - len(told[0])} findings for which there is no room" in first.body
+    assert f"no room for {14 - len(told[0])} more" in world.replies(pull)[0].body
+    assert told[1] and not told[0] & told[1], "none twice, and none is lost"
+    assert "Read at `" in first.body and "cut here" not in first.body
+
+
 async def test_on_an_issue_a_review_means_the_pull_request_that_was_opened_for_it(world: World) -> None:
     async with world.bot():
         world.say("/claude review")
