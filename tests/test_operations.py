@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
+from bot.models import Step
 from bot.simulation.anthropic import Say, Script
 from bot.simulation.github import Fault
 from bot.store import audit
@@ -156,6 +157,33 @@ async def test_log_lines_lead_from_the_delivery_to_the_session(
     assert any(line.get("session") == session and line["from"] == "bot.sessions.flow" for line in lines)
     started = [line for line in lines if line.get("delivery") == guid and line.get("session") == session]
     assert started, "one line names both"
+
+
+async def test_log_lines_tell_a_session_where_nothing_goes_wrong(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the webhook to the sandbox and the outcome, by the ids that pages and commands show."""
+    world.declare_checks()
+    told: list[dict[str, str]] = []
+
+    async def all_is_told() -> bool:
+        told.extend(json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{"))
+        return any(one["message"] == "a turn has ended" for one in told)
+
+    async with world.bot(FORGEHAND_KEEP_MINUTES="0"):
+        world.say("/claude fix this")
+        assert await world.outcome() == "pull_request"
+        await until(all_is_told)
+        session = str(world.states()[0]["session"])
+    lines = [one for one in told if one.get("session") == session]
+    assert all(one["turn"] == f"turn:{session}:1" for one in lines if one["from"].startswith("bot.sessions"))
+    done = [one["step"] for one in lines if one["message"] == "a step is done"]
+    assert list(dict.fromkeys(done)) == [step.value for step in Step]
+    made = [one["sandbox"] for one in lines if one["message"] == "a sandbox is there"]
+    ended = [one["sandbox"] for one in lines if one["message"] == "a sandbox was ended"]
+    assert f"{session}-1" in made and len(made) == 2, "the agent's, and the one of the checks"
+    assert set(ended) == set(made)
+    assert [one["outcome"] for one in lines if one["message"] == "a turn has ended"] == ["pull_request"]
 
 
 async def test_figures_are_asked_while_nothing_has_happened(world: World) -> None:
