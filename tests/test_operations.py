@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
+from bot import checkup
 from bot.models import Step
 from bot.simulation.anthropic import Say, Script
 from bot.simulation.github import Fault
@@ -55,6 +56,24 @@ async def test_paused_nothing_new_begins_and_all_see_it_until_it_is_resumed(worl
     acts = [one.action for one in await audit.listing(store)]
     await store.close()
     assert [one for one in acts if one in ("pause", "resume")] == ["resume", "pause"]
+
+
+async def test_the_operator_reads_who_did_what_and_is_reminded_of_a_pause(world: World) -> None:
+    async with served(world):
+        for words, stdin in ((["keys", "set", "ANTHROPIC_API_KEY"], "canary-of-a-key"), (["pause"], "")):
+            assert (await forgehand(world.environment, *words, stdin=stdin)).code == 0
+        well = await checkup.examine_folder(world.root / "data")
+        assert (await forgehand(world.environment, "resume")).code == 0
+        await forgehand(world.environment, "keys", "remove", "ANTHROPIC_API_KEY")
+        told = (await forgehand(world.environment, "audit", "--json")).json
+        lines = (await forgehand(world.environment, "audit", "--limit", "3")).out.splitlines()
+    [paused] = [one for one in well if one.name == "paused"]
+    assert paused.level == "warning" and "forgehand resume" in paused.fix
+    acts = [(one["actor"], one["action"], one["subject"]) for one in told if one["actor"] == "operator"]
+    assert [one[1] for one in acts] == ["key forgotten", "resume", "pause", "key stored"], "newest first"
+    assert acts[0] == ("operator", "key forgotten", "ANTHROPIC_API_KEY")
+    assert len(lines) == 3 and "operator  key forgotten: ANTHROPIC_API_KEY" in lines[0]
+    assert "canary" not in str(told)
 
 
 async def test_pause_with_stop_ends_what_runs_and_keeps_what_waits(world: World) -> None:
