@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 
 import httpx
 import pytest
+from starlette.responses import PlainTextResponse
+from starlette.types import Message
 
 from bot import checkup
 from bot.models import Step
@@ -17,6 +19,7 @@ from bot.simulation.anthropic import Say, Script
 from bot.simulation.github import Fault
 from bot.store import audit
 from bot.store.base import Store
+from bot.web.answered import Answered
 from tests import work_under_way
 from tests.command_line import forgehand
 from tests.test_delivery_log import POLL, until
@@ -120,6 +123,40 @@ async def test_readyz_knows_whether_the_log_is_read(world: World) -> None:
             return (await client.get("/readyz")).status_code == 200
 
         await until(ready)
+
+
+async def test_webhooks_that_are_refused_are_counted_and_said_once_a_minute(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As where the secret here is not the App's: nothing else would tell of it."""
+    async with served(world) as client:
+        world.app.webhook_secret = "changed at GitHub alone"
+        for _ in range(3):
+            world.say("/claude fix this")
+        await world.github.idle()
+        assert (await client.post("/webhook", content=b"{}")).status_code == 401
+        text = (await client.get("/metrics")).text
+    assert figure(text, 'forgehand_webhooks_total{status="401"}') == 4
+    assert figure(text, 'forgehand_webhooks_total{status="202"}') == 0
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+    [said] = [line for line in lines if line["from"] == "bot.web.answered"]
+    assert (said["level"], said["status"], said["times"]) == ("warning", 401, 1)
+    assert "FORGEHAND_WEBHOOK_SECRET is not the App's" in said["why"]
+
+
+async def test_what_was_not_said_is_told_with_the_next_line(caplog: pytest.LogCaptureFixture) -> None:
+    now = [0.0]
+
+    async def send(message: Message) -> None:
+        assert message["type"]
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    answered = Answered(PlainTextResponse("no", 401), lambda _: None, lambda: now[0])
+    for now[0] in (0.0, 1.0, 59.0, 61.0):
+        await answered({"type": "http", "method": "POST"}, receive, send)
+    assert [vars(record)["times"] for record in caplog.records] == [1, 3]
 
 
 async def test_metrics_tell_of_a_session_and_name_nobody(world: World) -> None:
