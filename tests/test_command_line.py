@@ -6,15 +6,21 @@ import asyncio
 import base64
 import json
 import os
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
 
 from bot.__main__ import FOREIGN_THREADS
 from bot.cli import spend
 from bot.cli.logs import Telling
+from bot.cli.main import app
 from bot.simulation.anthropic import Call, Say, Script
 from bot.words import replies
 from tests.command_line import ROOT, SECONDS, Ran, forgehand
@@ -52,6 +58,23 @@ async def test_a_look_into_an_empty_home_leaves_it_empty(
     assert list(tmp_path.iterdir()) == []
 
 
+def every_command(command: Any, *words: str) -> Iterator[list[str]]:
+    yield list(words)
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from every_command(inner, *words, name)
+
+
+@pytest.mark.parametrize("words", list(every_command(get_command(app))), ids=" ".join)
+def test_help_says_what_is_taken_and_names_no_kind_of_value(words: list[str]) -> None:
+    """Of a flag nothing is taken; `<int range>`, or a list of choices that is broken in a word, helps nobody."""
+    said = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "80", "TERM": "dumb"})
+    assert said.exit_code == 0 and "Usage: " in said.output
+    options = said.output.partition("─ Options ─")[2].partition("─ Commands ─")[0]
+    assert not re.search(r"<(bool|path|str|int)\b", options), said.output
+    for row in said.output.partition("─ Arguments ─")[2].partition("─ Options ─")[0].splitlines()[1:-2]:
+        assert re.match(r"│ [* ] +[A-Z|]+ +<(str|path)> +\S|│ {20,}", row) and "> [required]" not in row, row
+
+
 async def test_help_and_mistakes_name_the_program_as_people_call_it(tmp_path: Path) -> None:
     told, misspelt, inner, option = await asyncio.gather(
         at_home(tmp_path, "sessions", "--help"),
@@ -85,6 +108,23 @@ async def test_the_doctor_sends_to_set_up_only_who_has_no_app(tmp_path: Path) ->
     for wrong, name in ((bad_key, "FORGEHAND_SECRET_KEY"), (bad_port, "FORGEHAND_")):
         said = wrong.json[-1]
         assert name in said["words"] and "setup" not in said["fix"], said
+
+
+async def test_a_setting_that_was_mistyped_is_named_by_who_reads_it(tmp_path: Path) -> None:
+    """A limit that nobody sees is missing would be the default."""
+    wrong = {"FORGEHAND_SECRET_KEY": KEY, "FORGEHAND_DAY_BUDGTE": "1", "FORGEHAND_WEATHER": "fine"}
+    right = {"FORGEHAND_APP_ID": "1", "FORGEHAND_PRIVATE_KEY_FILE": "/nowhere/key.pem"}
+    doctor, serve = await asyncio.gather(
+        at_home(tmp_path, "doctor", "--json", **wrong), at_home(tmp_path, "serve", **wrong, **right)
+    )
+    told = [one for one in doctor.json if one["level"] == "warning"]
+    assert [one["words"] for one in told] == [
+        "FORGEHAND_DAY_BUDGTE is no setting: FORGEHAND_DAY_BUDGET was probably meant. It counts for nothing.",
+        "FORGEHAND_WEATHER is no setting. It counts for nothing.",
+    ]
+    assert all(one["fix"] for one in told)
+    assert serve.code == 1 and "FORGEHAND_DAY_BUDGET was probably meant" in serve.text
+    assert "FORGEHAND_PRIVATE_KEY_FILE is no" not in serve.text and "FORGEHAND_APP_ID is no" not in serve.text
 
 
 async def test_the_doctor_sends_nobody_to_set_up_with_a_damaged_database(tmp_path: Path) -> None:

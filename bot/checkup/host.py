@@ -7,13 +7,14 @@ import os
 import re
 import shutil
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 from bot.checkup.lines import Finding, bad, good, warning
-from bot.errors import BotError
+from bot.errors import BotError, SettingsError
 from bot.sessions.money.prices import Prices, UnknownPrice
-from bot.settings import Settings
-from bot.store import upkeep
+from bot.settings import ModelSettings, Settings
+from bot.store import switches, upkeep
 from bot.store.base import Store
 from sandbox.agents import claude_binary
 from sandbox.choice import choose
@@ -25,7 +26,7 @@ VERSION_SECONDS = 20.0
 
 
 async def examine(settings: Settings) -> list[Finding]:
-    found = [*await examine_folder(settings.data_dir), await _price(settings.model.model)]
+    found = [*await examine_folder(settings.data_dir), await _price(settings.model)]
     if settings.e2b is not None:
         return [*found, await _cloud(settings.e2b)]
     return [*found, await _agent(), await _box()]
@@ -33,7 +34,8 @@ async def examine(settings: Settings) -> list[Finding]:
 
 async def examine_folder(data_dir: Path) -> list[Finding]:
     """What needs no other setting."""
-    return [await _disk(data_dir), await _database(data_dir / "state.db"), await _git()]
+    database = data_dir / "state.db"
+    return [await _disk(data_dir), await _database(database), *await _paused(database), await _git()]
 
 
 async def _disk(folder: Path) -> Finding:
@@ -58,6 +60,21 @@ async def _database(path: Path) -> Finding:
     if broken:
         return bad("database", broken[0], "Restore a backup that was made with `forgehand db backup`.")
     return good("database", f"{path} is sound.")
+
+
+async def _paused(path: Path) -> list[Finding]:
+    """That nothing is begun looks like a fault to who does not know of it."""
+    if not await asyncio.to_thread(path.exists):
+        return []
+    try:
+        async with Store.reading(path) as store:
+            since = await switches.paused_at(store)
+    except BotError:
+        return []  # what is wrong with the database has a line of its own
+    if since is None:
+        return []
+    at = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return [warning("paused", f"Since {at} nothing new is begun.", "`forgehand resume` takes up what waits.")]
 
 
 async def _git() -> Finding:
@@ -108,12 +125,14 @@ async def _cloud(e2b: E2BSettings) -> Finding:
     return good("sandbox", f"E2B accepts the key; {running} of ours run there. The plan is taken to allow {plan}.")
 
 
-async def _price(model: str) -> Finding:
+async def _price(model: ModelSettings) -> Finding:
     try:
-        Prices().of(model)
+        Prices(model.prices).of(model.model)
     except UnknownPrice as unknown:
-        return bad("model", str(unknown), "Set FORGEHAND_MODEL to a model whose price is known.")
-    return good("model", f"The price of {model} is known.")
+        return bad("model", str(unknown), "Or set FORGEHAND_MODEL to a model whose price is known.")
+    except SettingsError as wrong:
+        return bad("model", str(wrong), "Set FORGEHAND_PRICES anew.")
+    return good("model", f"The price of {model.model} is known.")
 
 
 async def _said(*argv: str) -> str | None:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from bot.cli import (
+    audit,
     config,
     console,
     db,
@@ -22,10 +23,10 @@ from bot.cli import (
     spend,
     switch,
 )
+from bot.cli.shape import App
 
-app = typer.Typer(
+app = App(
     name="forgehand",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Runs Claude Code on GitHub issues and pull requests, on a machine of your own.",
@@ -55,6 +56,7 @@ app.command("setup")(setup.command)
 app.command("doctor")(doctor.command)
 app.command("pause")(switch.pause)
 app.command("resume")(switch.resume)
+app.command("audit")(audit.command)
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(deliveries.app, name="deliveries")
 app.add_typer(config.app, name="config")

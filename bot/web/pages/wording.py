@@ -10,7 +10,9 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from bot import verification
+from bot.live.figures import duration
 from bot.models import Outcome, Step, TurnState
+from bot.web.pages.prose import prose
 from bot.words import endings, outcomes
 
 _TICKED = re.compile("`([^`]{1,200})`")
@@ -26,14 +28,6 @@ def moment(at: float) -> str:
 
 def iso(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def duration(seconds: float) -> str:
-    whole = max(0, round(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
 
 
 def usd(amount: float) -> str:
@@ -72,6 +66,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "usd": usd,
     "short": short,
     "ticked": ticked,
+    "prose": prose,
     "capitalize_first": lambda text: text[:1].upper() + text[1:],
     "standing": lambda one: standing(one.state, one.outcome),
     "checks": lambda turn: verification.load(turn.verified or ()),
