@@ -34,6 +34,7 @@ from bot.live.purse import Purse
 from bot.models import TurnKey
 from bot.outbound import Outbound, Redactor
 from bot.sessions.admission import Admission
+from bot.sessions.environments.metering import MachineWitness
 from bot.sessions.environments.strays import Sweeper
 from bot.sessions.environments.warming import Warming
 from bot.sessions.flow import Flow
@@ -54,6 +55,7 @@ from bot.web.gateway import Credentials, Gateway
 from bot.web.overload import Sturdy
 from bot.web.pages.site import Site
 from bot.web.readiness import Health, Parts
+from bot.web.schema import schema_routes
 from bot.web.server import Server, tcp_socket
 from bot.web.webhooks import webhook_routes
 from sandbox.agents.claude import Claude
@@ -104,10 +106,10 @@ async def running(
         stack.push_async_callback(gateway.close)
         health.metrics.refused = gateway.refusals
         wakes = asyncio.Event()
-        doors = [*health.routes(), *_gateway_door(settings.e2b, gateway), *site.routes()]
+        doors = [*health.routes(), *_gateway_door(settings.e2b, gateway), *schema_routes(), *site.routes()]
         server = await stack.enter_async_context(_edge(settings, store, doors, wakes.set))
         e2b = await _reachable(stack, settings.e2b, gateway)
-        choice = await choose(settings.data_dir / "environments", e2b=e2b)
+        choice = await choose(settings.data_dir / "environments", e2b=e2b, witness=MachineWitness(store))
         stack.push_async_callback(choice.provider.close)
         if settings.e2b is None:
             await _open_sockets(stack, settings, gateway, choice)

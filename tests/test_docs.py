@@ -193,7 +193,7 @@ def test_the_drawing_reads_in_light_and_dark_and_fetches_nothing() -> None:
 
 
 def test_the_picture_is_small() -> None:
-    assert (ROOT / ".github/live-comment.png").stat().st_size < 250_000
+    assert (ROOT / ".github/live-comment.webp").stat().st_size < 250_000
 
 
 def test_every_promise_names_a_test_that_exists() -> None:
