@@ -22,7 +22,7 @@ class UnknownPrice(UserError):
         shown = re.sub(r"[^A-Za-z0-9._:\[\]@/-]", "?", model)[:80]
         super().__init__(
             f"The price of the model `{shown}` is not known, so it is not used. Name another, or have its price set in "
-            "`FORGEHAND_PRICES`."
+            "FORGEHAND_PRICES."
         )
 
 
