@@ -7,6 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
+from bot.commands.options import NO_OPTIONS, Options
 from bot.funds import Raise
 from bot.models import (
     ON_PUSH,
@@ -30,7 +31,7 @@ R = TypeVar("R", bound="Record")
 _JSON = {
     *("files_changed", "verified", "step_times", "notes", "ignored", "blocked", "spot", "matter", "request", "review"),
     "moved_to",
-    *("conflicts", "discussions", "left_out", "asked", "reruns", "failing", "fork"),
+    *("conflicts", "discussions", "left_out", "asked", "reruns", "failing", "fork", "options"),
 }
 _FLAGS = {
     *("resumed", "untrusted", "prepared", "private", "is_pull", "final", "remade", "reacted", "told_refused", "late"),
@@ -192,6 +193,8 @@ class Turn(Record):
     """Paths that git could not merge."""
     discussions: tuple[Spot, ...] | None
     """Where in the diff it is to answer, in the order in which the agent knows them."""
+    options: Options | None
+    """What was set for it, where anything was."""
 
     @property
     def key(self) -> TurnKey:
@@ -235,6 +238,8 @@ class NewTurn:
     head_sha: str | None = None
     """The commit at which a check run shows the turn."""
     new_branch: bool = False
+    options: Options = NO_OPTIONS
+    """As they were said; what comes of them stands above."""
     discussions: tuple[Spot, ...] = ()
     delivery: DeliveryId | None = None
     """Settled as acted upon in the same transaction."""

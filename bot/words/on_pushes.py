@@ -82,6 +82,11 @@ def refused(words: str, kind: str) -> str:
     return endings.push_refused(words) + (f"\n\n{advice}" if advice else "")
 
 
+def look_closely(report: Sequence[str]) -> str:
+    """Of a push to a pull request that is open already: its text is not ours to change."""
+    return "**Look closely at:**\n\n" + "\n".join(f"- {line}" for line in report) if report else ""
+
+
 def labels_missing(labels: Sequence[str]) -> str:
     named = quoting.named(labels, MOST_NAMED, 60)
     return f"Not labelled with {named}: `.github/forgehand.yml` names it, but this repository has no such label."

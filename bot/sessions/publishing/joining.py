@@ -18,8 +18,11 @@ MERGED = 2
 
 
 async def tree(services: Services, turn: Turn, quarantine: Quarantine) -> str:
-    """What came home. Of a merge whose files needed no change, nothing did: then it is as the host has joined it."""
+    """What came home. Of a merge whose files needed no change, nothing did: then it is as the host has joined it; of
+    saved work that was whole, nothing did either."""
     assert turn.base_sha is not None
+    if turn.tree_sha is None:
+        return (await quarantine.facts(turn.base_sha)).tree
     joined = await _begun_with(services, turn, quarantine)
     if joined is not None and turn.tree_sha == joined.tree:
         return joined.tree

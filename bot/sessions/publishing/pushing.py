@@ -74,7 +74,7 @@ async def _pushed(work: Work, branch: str, sha: str, words: str) -> Move:
     if work.session.pull_number is None:
         return await opening.open_pull(work, branch)
     await dressing.make_ready(work)
-    return End(Outcome.PUSHED, words, work.columns)
+    return End(Outcome.PUSHED, _together(words, on_pushes.look_closely(work.report)), work.columns)
 
 
 async def _push(work: Work, branch: str) -> tuple[str, str]:

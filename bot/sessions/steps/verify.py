@@ -12,7 +12,7 @@ from bot.sessions.checks import clean_room, mending
 from bot.sessions.checks.checking import Checking
 from bot.sessions.checks.clean_room import NotToBeHad
 from bot.sessions.moves import Move, To
-from bot.sessions.publishing import committing, joining
+from bot.sessions.publishing import committing, joining, saving
 from bot.sessions.rights import READ_ONLY
 from bot.sessions.services import Services
 from bot.store.sessions import Turn
@@ -74,6 +74,8 @@ async def _compared(checking: Checking, quarantine: Quarantine, setup: tuple[str
     services, turn = checking.services, checking.turn
     before = turn.tip_sha if turn.merged_sha else turn.base_sha  # a merge begins at marks of conflicts
     assert before is not None
+    if await saving.begun_with(services.store, turn) is not None:  # that is part of the work
+        before = await saving.below(services.store, turn.key.session, quarantine, before) or before
     try:
         async with clean_room.opened(services, turn, quarantine, before) as environment:
             await checking.compare(environment, setup)
