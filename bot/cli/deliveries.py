@@ -13,16 +13,23 @@ import typer
 
 from bot.cli import console, service
 from bot.cli.asked import AsJson, Config, database
+from bot.cli.shape import App
 from bot.models import DeliveryId
 
-app = typer.Typer(no_args_is_help=True, help="List webhooks, explain what became of one, replay one.")
-Event = Annotated[str, typer.Option(help="The event of a bare payload, such as issue_comment.")]
+app = App(help="List webhooks, explain what became of one, replay one.")
+Event = Annotated[str, typer.Option(metavar="NAME", help="The event of a bare payload, such as issue_comment.")]
+Limit = Annotated[int, typer.Option(metavar="N", help="How many at most.")]
+Guid = Annotated[str, typer.Argument(metavar="ID", help="As `deliveries list` and GitHub show it.")]
+IdOrFile = Annotated[
+    str,
+    typer.Argument(metavar="ID|FILE", help="As `deliveries list` shows it; or a payload, bare or as GitHub shows it."),
+]
 LARGEST = 25 << 20
 UNREADABLE = "This file is neither a payload nor a delivery as GitHub's API and the App's page show it."
 
 
 @app.command("list")
-def list_(as_json: AsJson = False, limit: int = 100, config: Config = None) -> None:
+def list_(as_json: AsJson = False, limit: Limit = 100, config: Config = None) -> None:
     """The latest, newest first."""
     rows = console.run(_list(database(config), limit))
     if as_json:
@@ -53,7 +60,7 @@ def _row(delivery: Any) -> dict[str, Any]:
 
 
 @app.command()
-def explain(guid: str, as_json: AsJson = False, config: Config = None) -> None:
+def explain(guid: Guid, as_json: AsJson = False, config: Config = None) -> None:
     """Why a delivery was acted upon or not, in the words of `why`."""
     row = console.run(_get(database(config), guid))
     if row is None:
@@ -76,7 +83,7 @@ async def _get(path: Path, guid: str) -> dict[str, Any] | None:
 
 
 @app.command()
-def replay(id_or_file: str, event: Event = "", as_json: AsJson = False, config: Config = None) -> None:
+def replay(id_or_file: IdOrFile, event: Event = "", as_json: AsJson = False, config: Config = None) -> None:
     """Have a delivery taken up again: one that failed, by its id, or one from a file."""
     path, body = Path(id_or_file), {"guid": id_or_file}
     if path.is_file():

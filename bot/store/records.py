@@ -102,6 +102,8 @@ class Turn(Record):
     outcome: Outcome | None
     detail: str | None
     kind: str
+    asked_as: str
+    """Its kind when it was asked for: where the repository wants a plan first, it begins as one."""
     prompt: str
     requester: str
     requester_id: int
@@ -193,11 +195,6 @@ class Turn(Record):
     """Where in the diff it is to answer, in the order in which the agent knows them."""
     options: Options | None
     """What was set for it, where anything was."""
-
-    @property
-    def asked_as(self) -> str:
-        """Its kind, also where the repository wanted a plan first of what is more than work: a merge."""
-        return "resolve" if self.kind == "plan" and self.merged_sha is not None else self.kind
 
     @property
     def key(self) -> TurnKey:

@@ -76,10 +76,10 @@ WHERE sessions.thread_id = :thread_id ORDER BY sessions.created_at DESC, session
 """
 
 _INSERT_TURN = """
-INSERT INTO turns (session_id, n, state, step, kind, prompt, requester, requester_id, number, source, source_comment,
-                   asked_at, thread_sha256, model, budget_usd, timeout_seconds, base, max_turns, approval, spot,
-                   new_branch, discussions, created_at, in_repo, options)
-VALUES (:session_id, :n, 'queued', 'prepare', :kind, :prompt, :requester, :requester_id, :number, :source,
+INSERT INTO turns (session_id, n, state, step, kind, asked_as, prompt, requester, requester_id, number, source,
+                   source_comment, asked_at, thread_sha256, model, budget_usd, timeout_seconds, base, max_turns,
+                   approval, spot, new_branch, discussions, created_at, in_repo, options)
+VALUES (:session_id, :n, 'queued', 'prepare', :kind, :kind, :prompt, :requester, :requester_id, :number, :source,
         :source_comment, :asked_at, :thread_sha256,
         :model, :budget_usd, :timeout_seconds, :base, :max_turns, :approval, :spot, :new_branch,
         :discussions, :created_at, :in_repo, :options)

@@ -30,6 +30,13 @@ _ADVICE = {
 """By the kind of a refusal: what its readers can do."""
 
 
+def there_already(branch: str, sha: str, login: str) -> str:
+    return (
+        f"This was pushed to the branch `{branch}` as `{sha[:12]}` while {login} had write access to this repository, "
+        "and stays there. They no longer have it, so nothing more was done."
+    )
+
+
 def held(paths: Sequence[str], sha: str, patch: str, days: int, *, cut: bool) -> str:
     """`patch` is what the held files bring."""
     rest = "\n\n(Shortened: look at the rest in the bundle named below before you say yes.)" if cut else ""

@@ -43,6 +43,17 @@ async def publish(work: Work) -> Move:
         return await refusals.unreachable(work, error)
 
 
+async def arrived(work: Work) -> End | None:
+    """What an earlier try of this turn has pushed: it is told, though its requester could not push it now."""
+    turn, branch = work.turn, work.turn.branch or work.session.branch
+    at = await replaying.head(work, branch) if branch and turn.push_began is not None else None
+    found = await replaying.landed(work, at) if at is not None else None
+    if branch is None or found is None:
+        return None
+    done = replace(work, landed=found[1])
+    return End(Outcome.PUSHED, on_pushes.there_already(branch, found[1], turn.requester), done.columns)
+
+
 async def _published(work: Work, words: str) -> Move:
     turn, session = work.turn, work.session
     branch = session.branch or repo_config.load(turn.config).branch_name(turn.number, turn.key.session)

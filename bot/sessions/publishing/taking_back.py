@@ -10,7 +10,17 @@ from bot.github.types import Purpose
 from bot.models import Outcome, TurnKey
 from bot.outbound import TextKind
 from bot.sessions.moves import End, Move
-from bot.sessions.publishing import committing, holding, judging, landing, refusals, replaying, saving, standing
+from bot.sessions.publishing import (
+    committing,
+    holding,
+    judging,
+    landing,
+    pushing,
+    refusals,
+    replaying,
+    saving,
+    standing,
+)
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import remote_access
 from bot.sessions.services import Services
@@ -35,9 +45,9 @@ async def take_back(services: Services, turn: Turn, session: Session) -> Move:
         commit = await committing.made(services, turn, quarantine, tree, [turn.tip_sha], words)
         work = Work(services, turn, session, quarantine, commit)
         if (forbidden := await judging.not_allowed(work)) is not None:
-            return End(Outcome.REFUSED, forbidden)
-        if paths := (await judging.judge(work, tree)).allowable:
-            return await holding.workflows(work, paths)
+            return await pushing.arrived(work) or End(Outcome.REFUSED, forbidden)
+        if (judged := await judging.judge(work, tree)).allowable:
+            return await holding.workflows(work, judged)
         return await _push_back(work, session.branch, endings.taken_back(undone.n, undone.commit_sha))
 
 

@@ -36,6 +36,7 @@ async def run(services: Services, turn: Turn) -> Move:
 
 
 async def _checked(services: Services, turn: Turn) -> list[Check]:
+    why, declared = verification.LOST, repo_config.load(turn.config).checks
     for _ in range(MOST_LOST):
         try:
             return await _where_no_agent_was(services, turn)
@@ -43,12 +44,15 @@ async def _checked(services: Services, turn: Turn) -> list[Check]:
             log.warning("an environment vanished", extra={"turn": turn.key.workflow_id, "error": str(error)})
         except NotToBeHad as error:
             log.warning("no fresh environment", extra={"turn": turn.key.workflow_id, "error": str(error)})
+            why = error.why
             break
+    if turn.work_started_at is None:  # git alone has merged: there was no agent in whose environment they could run
+        return verification.not_run(declared, why)
     try:
         return await _where_the_agent_was(services, turn)
     except EnvironmentGone as error:  # the work is at home, and is no worse for that
         log.warning("no environment is left for checks", extra={"turn": turn.key.workflow_id, "error": str(error)})
-        return verification.not_run(repo_config.load(turn.config).checks, verification.NO_PLACE)
+        return verification.not_run(declared, verification.NO_PLACE)
 
 
 async def _where_no_agent_was(services: Services, turn: Turn) -> list[Check]:
@@ -83,8 +87,6 @@ async def _compared(checking: Checking, quarantine: Quarantine, setup: tuple[str
 
 async def _where_the_agent_was(services: Services, turn: Turn) -> list[Check]:
     """And the work still lies, with whatever else the agent has left: so it is called, and nothing is compared."""
-    if turn.work_started_at is None:  # git alone has merged: there was no agent
-        return []
     environment = await environments.attach(services, turn)
     checking = Checking(services, turn, Where.AGENT, "")
     await checking.run(environment, repo_config.load(turn.config).checks)
