@@ -107,7 +107,7 @@ async def running(
         health.metrics.refused = gateway.refusals
         wakes = asyncio.Event()
         doors = [*health.routes(), *_gateway_door(settings.e2b, gateway), *schema_routes(), *site.routes()]
-        server = await stack.enter_async_context(_edge(settings, store, doors, wakes.set))
+        server = await stack.enter_async_context(_edge(settings, store, doors, wakes.set, health.metrics.webhook))
         e2b = await _reachable(stack, settings.e2b, gateway)
         choice = await choose(settings.data_dir / "environments", e2b=e2b, witness=MachineWitness(store))
         stack.push_async_callback(choice.provider.close)
@@ -129,10 +129,18 @@ async def _credentials(settings: Settings, stored: Vault) -> Credentials:
     return from_vault(stored, settings.model)
 
 
-def _edge(settings: Settings, store: Store, doors: list[BaseRoute], on_stored: Callable[[], None]) -> Server:
+def _edge(
+    settings: Settings,
+    store: Store,
+    doors: list[BaseRoute],
+    on_stored: Callable[[], None],
+    on_answered: Callable[[int], None],
+) -> Server:
     """First of all: what arrives is stored, whatever else is still starting."""
-    secrets = settings.github.webhook_secrets
-    hooks = webhook_routes(store, secrets, handled=events.HANDLED_EVENTS, on_stored=on_stored) if secrets else []
+    hooks: list[BaseRoute] = []
+    if secrets := settings.github.webhook_secrets:
+        handled = events.HANDLED_EVENTS
+        hooks = webhook_routes(store, secrets, handled=handled, on_stored=on_stored, on_answered=on_answered)
     doors_and_hooks = Starlette(routes=[*hooks, *doors], middleware=[Middleware(Sturdy)])
     return Server(doors_and_hooks, tcp_socket(settings.host, settings.port))
 

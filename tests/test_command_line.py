@@ -110,6 +110,23 @@ async def test_the_doctor_sends_to_set_up_only_who_has_no_app(tmp_path: Path) ->
         assert name in said["words"] and "setup" not in said["fix"], said
 
 
+async def test_a_setting_that_was_mistyped_is_named_by_who_reads_it(tmp_path: Path) -> None:
+    """A limit that nobody sees is missing would be the default."""
+    wrong = {"FORGEHAND_SECRET_KEY": KEY, "FORGEHAND_DAY_BUDGTE": "1", "FORGEHAND_WEATHER": "fine"}
+    right = {"FORGEHAND_APP_ID": "1", "FORGEHAND_PRIVATE_KEY_FILE": "/nowhere/key.pem"}
+    doctor, serve = await asyncio.gather(
+        at_home(tmp_path, "doctor", "--json", **wrong), at_home(tmp_path, "serve", **wrong, **right)
+    )
+    told = [one for one in doctor.json if one["level"] == "warning"]
+    assert [one["words"] for one in told] == [
+        "FORGEHAND_DAY_BUDGTE is no setting: FORGEHAND_DAY_BUDGET was probably meant. It counts for nothing.",
+        "FORGEHAND_WEATHER is no setting. It counts for nothing.",
+    ]
+    assert all(one["fix"] for one in told)
+    assert serve.code == 1 and "FORGEHAND_DAY_BUDGET was probably meant" in serve.text
+    assert "FORGEHAND_PRIVATE_KEY_FILE is no" not in serve.text and "FORGEHAND_APP_ID is no" not in serve.text
+
+
 async def test_the_doctor_sends_nobody_to_set_up_with_a_damaged_database(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.mkdir(mode=0o700)

@@ -56,6 +56,44 @@ async def test_a_delivery_from_a_file_is_taken_up_once_more_and_starts_nothing_t
     assert len(world.states()) == 1
 
 
+async def test_a_delivery_in_a_file_is_explained_before_it_is_taken_up(world: World, tmp_path: Path) -> None:
+    environment = {"PATH": "", "HOME": str(tmp_path), "FORGEHAND_DATA_DIR": str(tmp_path / "none")}
+
+    async def explained(words: str, *arguments: str, action: str = "created", whole: bool = False) -> str:
+        hook = world.github.comment_webhook(world.say(words))
+        payload = {**json.loads(hook.body), "action": action}
+        file = tmp_path / "delivery.json"
+        request = {"headers": dict(hook.headers), "payload": payload}
+        file.write_text(json.dumps({"guid": hook.guid, "request": request} if whole else payload), encoding="utf-8")
+        ran = await forgehand(
+            world.environment if whole else environment, "deliveries", "explain", str(file), *arguments
+        )
+        return ran.text
+
+    event = ("--event", "issue_comment")
+    told = await explained("/claude fix ci", *event)
+    assert f"the command `fix ci` by alice on {world.repo.full_name}#{world.issue.number}" in told
+    assert "no `/claude` in it" in await explained("thanks!", *event)
+    assert "It would be refused" in await explained("/claude --budget lots fix it", *event)
+    assert "It would be ignored: we have no use for" in await explained("/claude fix it", *event, action="pinned")
+    assert "--event issue_comment" in await explained("/claude fix it")
+    assert '"explained": "It is the command `run`' in await explained("/claude fix it", "--json", whole=True)
+    world.model.default(Script([Say("Done.")]))
+    async with world.bot():
+        world.say("/claude ask what is it?")
+        await world.outcome()
+        known = next(one for one in world.app.deliveries if b"what is it?" in one.body)
+        file = tmp_path / "known.json"
+        request = {"headers": {"X-GitHub-Event": known.event}, "payload": json.loads(known.body)}
+        file.write_text(json.dumps({"guid": known.guid, "request": request}), encoding="utf-8")
+        ran = await forgehand(world.environment, "deliveries", "explain", str(file))
+    assert "acted" in ran.out and f"session: {world.states()[0]['session']}" in ran.out
+    nothing = tmp_path / "nothing.json"
+    nothing.write_text("[1]", encoding="utf-8")
+    ran = await forgehand(environment, "deliveries", "explain", str(nothing), *event)
+    assert ran.code == 1 and "neither a payload" in ran.err
+
+
 async def test_a_config_file_is_explained_or_its_mistakes_are_named_with_their_lines(tmp_path: Path) -> None:
     file = tmp_path / "forgehand.yml"
     file.write_text("permission: ask\ntools:\n  allowed: [Bash(npm test *)]\n", encoding="utf-8")

@@ -15,6 +15,7 @@ from bot.commands.forms import FORMS
 from bot.commands.options import USAGE
 from bot.errors import SettingsError
 from bot.repo_config.values import KEYS
+from bot.settings import names
 from bot.simulation.scenarios.plays import PLAYS
 from tests.settings_read import CLOUD, REFUSED, known, needed
 
@@ -54,6 +55,10 @@ def prose(text: str) -> list[str]:
 def test_every_setting_that_is_read_is_in_the_operators_guide_and_the_reverse() -> None:
     documented = {name for name in SETTING.findall(OPERATOR) if not name.endswith("_FILE")}
     assert documented == known()
+
+
+def test_the_names_by_which_mistyped_ones_are_told_are_those_that_are_read() -> None:
+    assert {name for name in known() | REFUSED if name.startswith("FORGEHAND_")} == names.NAMES
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
+from bot.checkup import NOWHERE
 from bot.simulation.github import Fault
 from tests.command_line import Ran, forgehand
 from tests.world import World
@@ -102,10 +105,25 @@ async def test_github_that_does_not_answer_hides_nothing_else(world: World) -> N
 
 
 async def test_polling_needs_no_webhook(world: World) -> None:
+    world.app.webhook_url = NOWHERE
     environment = {**world.environment, "FORGEHAND_WEBHOOK_SECRET": ""}
     ran = await forgehand(environment, "doctor", "--poll", "--json")
     found = {one["name"]: one["level"] for one in ran.json}
     assert ran.code == 0 and found["webhook"] == "good" and "ping" not in found
+
+
+@pytest.mark.parametrize(("arguments", "url"), [(["--poll"], None), ([], None), ([], NOWHERE)])
+async def test_an_app_that_tells_nobody_is_named_with_what_to_click(
+    world: World, arguments: list[str], url: str | None
+) -> None:
+    """GitHub keeps no log for an App without a webhook, and to an address that leads nowhere it is sent in vain."""
+    world.app.webhook_url = url
+    ran = await forgehand(world.environment, "doctor", "--json", *arguments)
+    [webhook] = [one for one in ran.json if one["name"] == "webhook"]
+    assert ran.code == 1 and webhook["level"] == "bad"
+    assert f"{world.github.url}/settings/apps/forgehand" in webhook["fix"]
+    meant = NOWHERE if arguments else "https://your-host/webhook"
+    assert meant in webhook["fix"]
 
 
 async def test_a_repository_that_wants_signed_commits_and_does_not_have_them_made(world: World) -> None:

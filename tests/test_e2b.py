@@ -338,7 +338,7 @@ async def test_what_a_watch_said_before_a_kill_counts_no_more_after_it(provider:
     names = [f"run-{number}" for number in range(5)]
     for name in names:
         await env.launch(name, shell(f"while :; do echo . >> {ticks}; done"))
-    async with aclosing(env.watch(ticks, 0)) as sizes:
+    async with aclosing(env.watch(ticks, 0)) as sizes:  # type: ignore[type-var]
         while await anext(sizes) < 100:
             pass
         for name in names:

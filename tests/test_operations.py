@@ -10,11 +10,16 @@ from contextlib import asynccontextmanager
 
 import httpx
 import pytest
+from starlette.responses import PlainTextResponse
+from starlette.types import Message
 
+from bot import checkup
+from bot.models import Step
 from bot.simulation.anthropic import Call, Say, Script
 from bot.simulation.github import Fault
 from bot.store import audit
 from bot.store.base import Store
+from bot.web.answered import Answered
 from tests import work_under_way
 from tests.command_line import forgehand
 from tests.test_delivery_log import POLL, until
@@ -54,6 +59,24 @@ async def test_paused_nothing_new_begins_and_all_see_it_until_it_is_resumed(worl
     acts = [one.action for one in await audit.listing(store)]
     await store.close()
     assert [one for one in acts if one in ("pause", "resume")] == ["resume", "pause"]
+
+
+async def test_the_operator_reads_who_did_what_and_is_reminded_of_a_pause(world: World) -> None:
+    async with served(world):
+        for words, stdin in ((["keys", "set", "ANTHROPIC_API_KEY"], "canary-of-a-key"), (["pause"], "")):
+            assert (await forgehand(world.environment, *words, stdin=stdin)).code == 0
+        well = await checkup.examine_folder(world.root / "data")
+        assert (await forgehand(world.environment, "resume")).code == 0
+        await forgehand(world.environment, "keys", "remove", "ANTHROPIC_API_KEY")
+        told = (await forgehand(world.environment, "audit", "--json")).json
+        lines = (await forgehand(world.environment, "audit", "--limit", "3")).out.splitlines()
+    [paused] = [one for one in well if one.name == "paused"]
+    assert paused.level == "warning" and "forgehand resume" in paused.fix
+    acts = [(one["actor"], one["action"], one["subject"]) for one in told if one["actor"] == "operator"]
+    assert [one[1] for one in acts] == ["key forgotten", "resume", "pause", "key stored"], "newest first"
+    assert acts[0] == ("operator", "key forgotten", "ANTHROPIC_API_KEY")
+    assert len(lines) == 3 and "operator  key forgotten: ANTHROPIC_API_KEY" in lines[0]
+    assert "canary" not in str(told)
 
 
 async def test_pause_with_stop_ends_what_runs_and_keeps_what_waits(world: World) -> None:
@@ -122,6 +145,40 @@ async def test_what_the_gateway_refuses_an_agent_is_counted_by_reason(world: Wor
     assert figure(text, 'forgehand_gateway_refusals_total{reason="path"}') == 3
 
 
+async def test_webhooks_that_are_refused_are_counted_and_said_once_a_minute(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As where the secret here is not the App's: nothing else would tell of it."""
+    async with served(world) as client:
+        world.app.webhook_secret = "changed at GitHub alone"
+        for _ in range(3):
+            world.say("/claude fix this")
+        await world.github.idle()
+        assert (await client.post("/webhook", content=b"{}")).status_code == 401
+        text = (await client.get("/metrics")).text
+    assert figure(text, 'forgehand_webhooks_total{status="401"}') == 4
+    assert figure(text, 'forgehand_webhooks_total{status="202"}') == 0
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+    [said] = [line for line in lines if line["from"] == "bot.web.answered"]
+    assert (said["level"], said["status"], said["times"]) == ("warning", 401, 1)
+    assert "FORGEHAND_WEBHOOK_SECRET is not the App's" in said["why"]
+
+
+async def test_what_was_not_said_is_told_with_the_next_line(caplog: pytest.LogCaptureFixture) -> None:
+    now = [0.0]
+
+    async def send(message: Message) -> None:
+        assert message["type"]
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    answered = Answered(PlainTextResponse("no", 401), lambda _: None, lambda: now[0])
+    for now[0] in (0.0, 1.0, 59.0, 61.0):
+        await answered({"type": "http", "method": "POST"}, receive, send)
+    assert [vars(record)["times"] for record in caplog.records] == [1, 3]
+
+
 async def test_metrics_tell_of_a_session_and_name_nobody(world: World) -> None:
     world.model.default(Script([WRITE, Say("Done.")]))
     async with served(world) as client:
@@ -176,6 +233,33 @@ async def test_log_lines_lead_from_the_delivery_to_the_session(
     assert any(line.get("session") == session and line["from"] == "bot.sessions.flow" for line in lines)
     started = [line for line in lines if line.get("delivery") == guid and line.get("session") == session]
     assert started, "one line names both"
+
+
+async def test_log_lines_tell_a_session_where_nothing_goes_wrong(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the webhook to the sandbox and the outcome, by the ids that pages and commands show."""
+    world.declare_checks()
+    told: list[dict[str, str]] = []
+
+    async def all_is_told() -> bool:
+        told.extend(json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{"))
+        return any(one["message"] == "a turn has ended" for one in told)
+
+    async with world.bot(FORGEHAND_KEEP_MINUTES="0"):
+        world.say("/claude fix this")
+        assert await world.outcome() == "pull_request"
+        await until(all_is_told)
+        session = str(world.states()[0]["session"])
+    lines = [one for one in told if one.get("session") == session]
+    assert all(one["turn"] == f"turn:{session}:1" for one in lines if one["from"].startswith("bot.sessions"))
+    done = [one["step"] for one in lines if one["message"] == "a step is done"]
+    assert list(dict.fromkeys(done)) == [step.value for step in Step]
+    made = [one["sandbox"] for one in lines if one["message"] == "a sandbox is there"]
+    ended = [one["sandbox"] for one in lines if one["message"] == "a sandbox was ended"]
+    assert f"{session}-1" in made and len(made) == 2, "the agent's, and the one of the checks"
+    assert set(ended) == set(made)
+    assert [one["outcome"] for one in lines if one["message"] == "a turn has ended"] == ["pull_request"]
 
 
 async def test_figures_are_asked_while_nothing_has_happened(world: World) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import logging
 import re
+import sys
+from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,7 +22,7 @@ from bot import setup as setting_up
 from bot.cli import start
 from bot.errors import SettingsError
 from bot.simulation.anthropic import Say, Script
-from tests.command_line import forgehand
+from tests.command_line import ROOT, forgehand
 from tests.test_delivery_log import NOWHERE, read_once
 from tests.world import MODEL_KEY, World
 
@@ -106,6 +109,33 @@ async def test_from_nothing_to_a_session_without_any_setting_of_the_app(world: W
         await read_once(world)
         world.say("/claude ask how is it?")
         assert await world.outcome() == "answered"
+
+
+async def test_the_first_start_shows_the_way_in_and_goes_on_as_the_service(world: World) -> None:
+    """As in a container: it listens at all addresses, and people see nothing but its terminal."""
+    env = without_app(world, FORGEHAND_HOST="0.0.0.0")
+    serve = [sys.executable, "-m", "bot", "serve"]
+    process = await asyncio.create_subprocess_exec(*serve, env=env, cwd=ROOT, stdout=PIPE, stderr=STDOUT)
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(30):
+            shown = (await process.stdout.readuntil(b"with the token: ") + await process.stdout.readline()).decode()
+            url, token = re.search(r"(http://\S+)/setup\s+with the token: (\S+)", shown).groups()  # type: ignore[union-attr]
+            assert url.startswith("http://127.0.0.1:"), "no browser opens 0.0.0.0"
+            async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+                one = Visitor(setting_up.SetUp(url, token, asyncio.Event()), client)
+                await one.enter()
+                assert (await one.send("/setup/finish")).status_code == 422, "there is no App yet"
+                right = {"app_id": str(world.app.id), "pem": world.app.private_key_pem}
+                assert (await one.send("/setup/existing", **right)).status_code == 200
+                assert (await one.send("/setup/finish")).status_code == 200
+            assert b"reads GitHub's log every 5 s" in await process.stdout.readuntil(b"listens on")
+            process.terminate()
+            assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
 async def test_the_token_opens_it_once_and_for_one_browser(world: World) -> None:

@@ -1,7 +1,8 @@
 """Whether all that a session needs is there and works: for `forgehand doctor` and the set-up page."""
 
+from bot.checkup.app import NOWHERE
 from bot.checkup.host import examine_folder
 from bot.checkup.lines import Finding, Level
 from bot.checkup.round import examine
 
-__all__ = ["Finding", "Level", "examine", "examine_folder"]
+__all__ = ["NOWHERE", "Finding", "Level", "examine", "examine_folder"]

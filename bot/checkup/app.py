@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SKEW_SECONDS = 30.0
 PING_SECONDS = 10.0
+NOWHERE = "https://forgehand.invalid/webhook"
+"""The address of a webhook whose log alone is wanted: GitHub keeps one only where there is an address."""
 ZEN = b'{"zen":"It is well.","hook_id":0}'
 
 
@@ -29,7 +31,11 @@ async def examine(settings: Settings, github: GitHubApp) -> list[Finding]:
     except BotError as error:
         return [_unknown(settings, error)]
     found = [good("app", f"GitHub knows the App {app.slug}."), *_granted(settings, app), await _clock(github)]
-    found += [await _installed(settings, github, app), await _hook(settings, github), *await _arrives(settings, github)]
+    found += [
+        await _installed(settings, github, app),
+        await _hook(settings, github, app),
+        *await _arrives(settings, github),
+    ]
     return [*found, await signed.examine(github)]
 
 
@@ -42,11 +48,10 @@ def _unknown(settings: Settings, error: BotError) -> Finding:
 
 def _granted(settings: Settings, app: Registration) -> list[Finding]:
     asked = manifest.read()
-    where = f"{settings.github.url}/settings/apps/{app.slug}/permissions"
     permissions = asked.missing_permissions(app.permissions)
     events = asked.missing_events(app.events)
     named = ", ".join(f"{name}: {level}" for name, level in permissions.items())
-    click = f"{where} (of an organisation's App: its settings → Developer settings → GitHub Apps)"
+    click = _page(settings, app, "/permissions")
     return [
         bad("permissions", f"Missing: {named}.", f"Set them at {click}, then accept the change where it is installed.")
         if permissions
@@ -55,6 +60,11 @@ def _granted(settings: Settings, app: Registration) -> list[Finding]:
         if events
         else good("events", "All that app.yml asks for is subscribed to."),
     ]
+
+
+def _page(settings: Settings, app: Registration, part: str = "") -> str:
+    where = f"{settings.github.url}/settings/apps/{app.slug}{part}"
+    return f"{where} (of an organisation's App: its settings → Developer settings → GitHub Apps)"
 
 
 async def _clock(github: GitHubApp) -> Finding:
@@ -87,17 +97,29 @@ def _settings_page(settings: Settings, one: InstallationView) -> str:
     return f"{settings.github.url}{of}/settings/installations/{one.id}"
 
 
-async def _hook(settings: Settings, github: GitHubApp) -> Finding:
-    """Where GitHub sends to, by its own settings page."""
-    hook = await github.hook()
+async def _hook(settings: Settings, github: GitHubApp, app: Registration) -> Finding:
+    """Where GitHub sends to, by its own settings page. Without a webhook it keeps no log either."""
+    hook, page = await github.hook(), _page(settings, app)
+    if not hook.url:
+        fix = f"Tick `Active` under Webhook, with the URL {_meant(settings)}, at {page}."
+        return bad("webhook", "The App has none, so GitHub tells us nothing, and keeps no log of deliveries.", fix)
     if settings.poll_seconds:
-        return good("webhook", "It is not needed: GitHub's log of deliveries is read.")
+        return good("webhook", "Nothing need arrive here: GitHub's log of deliveries is read.")
+    if hook.url == NOWHERE:
+        fix = f"Use `forgehand serve --poll`, or set the webhook's URL to {_meant(settings)} at {page}."
+        return bad("webhook", f"GitHub sends to {hook.url}, which leads nowhere.", fix)
     if hook.content_type != "json":
         return bad("webhook", f"Its content type is {hook.content_type}.", "Set it to application/json.")
     wanted = f"{settings.public_url}/webhook" if settings.public_url else None
     if wanted and hook.url != wanted:
         return bad("webhook", f"GitHub sends to {hook.url}.", f"Set the webhook's URL to {wanted}.")
     return good("webhook", f"GitHub sends to {hook.url}.")
+
+
+def _meant(settings: Settings) -> str:
+    if settings.public_url:
+        return f"{settings.public_url}/webhook"
+    return NOWHERE if settings.poll_seconds else "https://your-host/webhook"
 
 
 async def _arrives(settings: Settings, github: GitHubApp) -> list[Finding]:

@@ -7,13 +7,14 @@ import os
 import re
 import shutil
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 from bot.checkup.lines import Finding, bad, good, warning
 from bot.errors import BotError, SettingsError
 from bot.sessions.money.prices import Prices, UnknownPrice
 from bot.settings import ModelSettings, Settings
-from bot.store import upkeep
+from bot.store import switches, upkeep
 from bot.store.base import Store
 from sandbox.agents import claude_binary
 from sandbox.choice import choose
@@ -33,7 +34,8 @@ async def examine(settings: Settings) -> list[Finding]:
 
 async def examine_folder(data_dir: Path) -> list[Finding]:
     """What needs no other setting."""
-    return [await _disk(data_dir), await _database(data_dir / "state.db"), await _git()]
+    database = data_dir / "state.db"
+    return [await _disk(data_dir), await _database(database), *await _paused(database), await _git()]
 
 
 async def _disk(folder: Path) -> Finding:
@@ -58,6 +60,21 @@ async def _database(path: Path) -> Finding:
     if broken:
         return bad("database", broken[0], "Restore a backup that was made with `forgehand db backup`.")
     return good("database", f"{path} is sound.")
+
+
+async def _paused(path: Path) -> list[Finding]:
+    """That nothing is begun looks like a fault to who does not know of it."""
+    if not await asyncio.to_thread(path.exists):
+        return []
+    try:
+        async with Store.reading(path) as store:
+            since = await switches.paused_at(store)
+    except BotError:
+        return []  # what is wrong with the database has a line of its own
+    if since is None:
+        return []
+    at = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return [warning("paused", f"Since {at} nothing new is begun.", "`forgehand resume` takes up what waits.")]
 
 
 async def _git() -> Finding:

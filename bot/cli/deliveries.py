@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
-import uuid
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from bot.cli import console, service
+from bot import settings
+from bot.cli import console, delivery_file, service
 from bot.cli.asked import AsJson, Config, database
+from bot.cli.delivery_file import Read
 from bot.cli.shape import App
-from bot.models import DeliveryId
 
 app = App(help="List webhooks, explain what became of one, replay one.")
 Event = Annotated[str, typer.Option(metavar="NAME", help="The event of a bare payload, such as issue_comment.")]
 Limit = Annotated[int, typer.Option(metavar="N", help="How many at most.")]
-Guid = Annotated[str, typer.Argument(metavar="ID", help="As `deliveries list` and GitHub show it.")]
 IdOrFile = Annotated[
     str,
     typer.Argument(metavar="ID|FILE", help="As `deliveries list` shows it; or a payload, bare or as GitHub shows it."),
 ]
-LARGEST = 25 << 20
-UNREADABLE = "This file is neither a payload nor a delivery as GitHub's API and the App's page show it."
 
 
 @app.command("list")
@@ -60,17 +56,35 @@ def _row(delivery: Any) -> dict[str, Any]:
 
 
 @app.command()
-def explain(guid: Guid, as_json: AsJson = False, config: Config = None) -> None:
-    """Why a delivery was acted upon or not, in the words of `why`."""
-    row = console.run(_get(database(config), guid))
+def explain(id_or_file: IdOrFile, event: Event = "", as_json: AsJson = False, config: Config = None) -> None:
+    """Why a delivery was acted upon or not, in the words of `why`; or what would come of one in a file."""
+    path, ledger = Path(id_or_file), database(config)
+    found = delivery_file.read(path, event) if path.is_file() else None
+    guid = found.guid if found else id_or_file
+    row = console.run(_get(ledger, guid)) if guid and (found is None or ledger.is_file()) else None
+    if row is None and found is not None:
+        _foretell(found, as_json, config)
+        return
     if row is None:
-        console.fail(f"There is no delivery {guid} in the ledger: it never came, or it is older than what is kept.")
+        console.fail(
+            f"There is no delivery {id_or_file} in the ledger: it never came, or it is older than what is kept."
+        )
     if as_json:
         console.print_json(row)
         return
     typer.echo(row["explained"])
     if row["session_id"]:
         typer.echo(f"session: {row['session_id']}")
+
+
+def _foretell(found: Read, as_json: bool, config: Path | None) -> None:
+    """Of one that is not in the ledger."""
+    word = settings.from_environment(config).get("FORGEHAND_COMMAND", "").strip() or "/claude"
+    words = delivery_file.foretold(found, word)
+    if as_json:
+        console.print_json({"event": found.event, "guid": found.guid, "state": None, "explained": words})
+    else:
+        typer.echo(f"{words} It is not in the ledger: `forgehand deliveries replay` has it taken up.")
 
 
 async def _get(path: Path, guid: str) -> dict[str, Any] | None:
@@ -87,7 +101,7 @@ def replay(id_or_file: IdOrFile, event: Event = "", as_json: AsJson = False, con
     """Have a delivery taken up again: one that failed, by its id, or one from a file."""
     path, body = Path(id_or_file), {"guid": id_or_file}
     if path.is_file():
-        body = {"delivery": _from_file(path, event)}
+        body = {"delivery": delivery_file.as_new(delivery_file.read(path, event))}
     done, answer = console.run(service.ask(database(config), "replay", body))
     if as_json:
         console.print_json({"replayed": done, "message": answer})
@@ -95,33 +109,3 @@ def replay(id_or_file: IdOrFile, event: Event = "", as_json: AsJson = False, con
         typer.echo(answer)
     if not done:
         console.fail(answer)
-
-
-def _from_file(path: Path, event: str) -> str:
-    """A new delivery of the ledger, as JSON; texts that were acted upon before still start nothing twice."""
-    import msgspec
-
-    from bot.store.deliveries import NewDelivery, digest
-    from bot.web import envelope
-
-    if path.stat().st_size > LARGEST:
-        console.fail("This file is larger than any payload of GitHub.")
-    try:
-        name, payload = _payload(json.loads(path.read_bytes()), event)
-    except (ValueError, AttributeError, TypeError, RecursionError):
-        console.fail(UNREADABLE)
-    if not name:
-        console.fail("Which event is it? Say it with `--event issue_comment`, for example.")
-    body = json.dumps(payload)
-    about = dataclasses.asdict(envelope.read(body.encode()))
-    guid = DeliveryId(f"replay-{uuid.uuid4()}")
-    return msgspec.json.encode(NewDelivery(guid, name, digest(body.encode()), body, **about)).decode()
-
-
-def _payload(found: Any, event: str) -> tuple[str, dict[str, Any]]:
-    """The event's name and its payload, from a delivery with its request or from a payload alone."""
-    request = found.get("request")
-    if not isinstance(request, dict):
-        return event, dict(found)
-    headers = {str(name).lower(): str(value) for name, value in (request.get("headers") or {}).items()}
-    return event or headers.get("x-github-event") or str(found.get("event") or ""), dict(request["payload"])

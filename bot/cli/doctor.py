@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 SIGNS = {"good": ("✓", "green"), "warning": ("!", "yellow"), "bad": ("✗", "red")}
 
 SETUP = "`forgehand setup` makes a GitHub App and stores what belongs to it; or set what is named."
+RENAME = "Give it the right name, or take it out; docs/operator.md lists all, under Settings."
 AGAIN = "Do what it says, then run this again."
 
 
@@ -46,18 +47,20 @@ def _show(one: Finding) -> None:
 
 async def _examine(config: Path | None, poll: bool) -> list[Finding]:
     from bot import checkup
-    from bot.checkup.lines import bad
+    from bot.checkup.lines import bad, warning
     from bot.cli import start
     from bot.errors import SettingsError
+    from bot.settings import names
 
     try:
         values = settings.from_environment(config)
     except SettingsError as error:
         return [bad("settings", str(error), AGAIN)]
+    odd = [warning("settings", names.sentence(*one), RENAME) for one in names.mistyped(values).items()]
     try:
-        return await checkup.examine(await start.chosen(values, poll=poll))
+        return [*odd, *await checkup.examine(await start.chosen(values, poll=poll))]
     except SettingsError as error:
         found = await checkup.examine_folder(settings.data_dir(values))
         sound = all(one.level != "bad" for one in found)
         no_app = sound and any(name in str(error) for name in start.APP_NAMES)
-        return [*found, bad("settings", str(error), SETUP if no_app else AGAIN)]
+        return [*odd, *found, bad("settings", str(error), SETUP if no_app else AGAIN)]

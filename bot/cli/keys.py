@@ -18,6 +18,7 @@ from bot.errors import UserError
 from bot.settings import Secret
 
 if TYPE_CHECKING:
+    from bot.store.base import Store
     from bot.web.credential_check import Trial
 
 app = App(help="Store, list, rotate and try the keys for the model.")
@@ -47,6 +48,7 @@ async def _set(config: Path | None, name: str, value: Secret, account: str | Non
     async with opened(values, writes=True) as (store, vault, _):
         place, words = await installation_of(store, account)
         await vault.put(name, place, value)
+        await _note(store, "key stored", f"{name} of {words}" if place else name)
     also = {vaults.API_KEY: model.api_key, vaults.OAUTH_TOKEN: model.oauth_token}.get(name)
     stored = f"{name} is stored for {words} ({vaults.fingerprint(Secret(value.reveal().strip()))})."
     said = [stored, *(["The one in the environment wins over it."] if also and not place else [])]
@@ -114,6 +116,7 @@ async def _remove(config: Path | None, name: str | None, account: str | None) ->
             store = await Store.open(folder / "state.db")
             try:
                 await credentials.remove_all(store)
+                await _note(store, "key forgotten", "all of them")
             finally:
                 await store.close()
         return "All stored keys are forgotten."
@@ -121,6 +124,7 @@ async def _remove(config: Path | None, name: str | None, account: str | None) ->
         place, words = await installation_of(store, account)
         if not await credentials.remove(store, name, place):
             raise UserError(f"There is no {name} stored for {words}.")
+        await _note(store, "key forgotten", f"{name} of {words}" if place else name)
         return f"{name} is forgotten for {words}."
 
 
@@ -132,13 +136,22 @@ def rotate(config: Config = None) -> None:
 
 
 async def _rotate(config: Path | None) -> int:
-    async with opened(settings.from_environment(config), writes=True) as (_, vault, alone):
+    async with opened(settings.from_environment(config), writes=True) as (store, vault, alone):
         if not alone and not await vault.knows_newest():
             raise UserError(
                 "The running service does not have the new key yet: start it anew with the same FORGEHAND_SECRET_KEY "
                 "(new,old), then rotate. Sessions under way go on."
             )
-        return await vault.rotate()
+        count = await vault.rotate()
+        await _note(store, "keys rotated", f"{count} encrypted anew")
+        return count
+
+
+async def _note(store: Store, action: str, subject: str) -> None:
+    """In the words of the pages, where an account's owners do the same."""
+    from bot.store import audit
+
+    await audit.add(store, "operator", action, subject)
 
 
 @app.command("test")

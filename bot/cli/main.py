@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from bot.cli import (
+    audit,
     config,
     console,
     db,
@@ -55,6 +56,7 @@ app.command("setup")(setup.command)
 app.command("doctor")(doctor.command)
 app.command("pause")(switch.pause)
 app.command("resume")(switch.resume)
+app.command("audit")(audit.command)
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(deliveries.app, name="deliveries")
 app.add_typer(config.app, name="config")

@@ -16,7 +16,10 @@ from bot.models import SessionId
 if TYPE_CHECKING:
     from bot.settings import Settings
     from bot.store.sessions import Session, Turn
-    from bot.workbench.folder import Folder
+    from bot.workbench.folder import Folder, Repository
+
+OWNERS = {"safe.directory": "*"}
+"""Whose repository it is matters to who runs its hooks; we run none."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ async def pull(config: Path | None, session_id: SessionId, path: Path) -> Pulled
     folder = await folders.look(path)
     ref, branch = _where(session, turns)
     if ref is not None:
-        await _fetch(chosen, session, folder, ref, branch)
+        await _fetch(chosen, session, await _clone(folder, session, turns), ref, branch)
     kept = next((turn.kept for turn in reversed(turns) if turn.kept), None) if ref is None else None
     resume = _bring_transcript(chosen, session, folder)
     return Pulled(session_id, branch if ref else None, resume, str(chosen.data_dir / "kept" / kept) if kept else None)
@@ -61,7 +64,40 @@ def _where(session: Session, turns: list[Turn]) -> tuple[str | None, str]:
     return None, ""
 
 
-async def _fetch(chosen: Settings, session: Session, folder: Folder, ref: str, branch: str) -> None:
+async def _clone(folder: Folder, session: Session, turns: list[Turn]) -> Repository:
+    """The folder's repository, if the session is of it: a branch of another would stand in it as if it belonged."""
+    mine = folder.repository
+    if mine is None or not (mine.head is None or await _is_named(mine, session) or await _has_one_of(mine, turns)):
+        raise UserError(
+            f"{folder.path} is no clone of {session.owner}/{session.name}: go into one, or name it by --path."
+        )
+    return mine
+
+
+async def _is_named(repository: Repository, session: Session) -> bool:
+    """By a remote of its own, however that is written."""
+    from bot.git.run import Io, run_git
+
+    argv = ["config", "--file", str(repository.common_dir / "config"), "--get-regexp", r"^remote\..*\.url$"]
+    found = os.fsdecode((await run_git(argv, io=Io(), accept=(0, 1))).stdout).lower()
+    ours = f"{session.owner}/{session.name}".lower()
+    names = [line.rstrip("/").removesuffix(".git") for line in found.splitlines()]
+    return any(name.endswith((f"/{ours}", f":{ours}")) for name in names)
+
+
+async def _has_one_of(repository: Repository, turns: list[Turn]) -> bool:
+    """A commit that the session began at: also a mirror under another name has it."""
+    from bot.git.run import Io, run_git
+
+    for sha in {turn.base_sha for turn in turns if turn.base_sha}:
+        argv = ["cat-file", "-e", f"{sha}^{{commit}}"]
+        known = await run_git(argv, repository.common_dir, io=Io(config=OWNERS), accept=(0, 1, 128))
+        if known.exit_code == 0:
+            return True
+    return False
+
+
+async def _fetch(chosen: Settings, session: Session, clone: Repository, ref: str, branch: str) -> None:
     """One branch and its objects, and never over work of one's own: it must fast-forward."""
     from bot.git.access import RemoteAccess
     from bot.git.errors import GitFailed
@@ -69,17 +105,13 @@ async def _fetch(chosen: Settings, session: Session, folder: Folder, ref: str, b
     from bot.github.client import GitHubApp
     from bot.github.types import Purpose
 
-    if folder.repository is None:
-        raise UserError(
-            f"{folder.path} is no clone of {session.owner}/{session.name}: go into one, or name it by --path."
-        )
     github = GitHubApp(chosen.github)
     try:
         token = await github.installation(session.installation_id).token(Purpose.READ_REPOSITORY, session.repo_id)
         access = RemoteAccess(f"{chosen.github.url}/{session.owner}/{session.name}.git", token)
         flags = ["--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--end-of-options"]
         argv = ["fetch", *flags, access.url, f"{ref}:refs/heads/{branch}"]
-        await run_git(argv, folder.repository.common_dir, access=access, io=Io(config={"safe.directory": "*"}))
+        await run_git(argv, clone.common_dir, access=access, io=Io(config=OWNERS))
     except GitHubRefused as error:
         raise UserError(f"GitHub does not give the repository any more: {error}") from None
     except GitFailed as error:

@@ -11,7 +11,7 @@ from bot import settings
 from bot.cli import console, setup, start
 from bot.cli.asked import Config
 from bot.errors import SettingsError
-from bot.settings import ModelSettings
+from bot.settings import ModelSettings, names
 
 
 def command(
@@ -26,6 +26,8 @@ def command(
 
 async def _serve(config: Path | None, poll: bool) -> None:
     values = settings.from_environment(config)
+    for name, meant in names.mistyped(values).items():
+        console.say(names.sentence(name, meant))
     if await start.has_no_app(values) and not await setup.guide(values):
         return
     chosen = await start.chosen(values, poll=poll)

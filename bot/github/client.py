@@ -84,8 +84,11 @@ class GitHubApp:
         return server_time(answer.headers, self._clock()) - self._clock()
 
     async def hook(self) -> Hook:
-        """Where GitHub sends the App's webhooks."""
-        return require(await self.call(Call("GET", "/app/hook/config"))).decode(wire.HookJson).hook()
+        """Where GitHub sends the App's webhooks; its address is empty where there is none."""
+        try:
+            return require(await self.call(Call("GET", "/app/hook/config"))).decode(wire.HookJson).hook()
+        except NotFound:
+            return Hook("", "")
 
     async def installations(self) -> list[InstallationView]:
         """All of them, in pages of a bounded number."""

@@ -61,11 +61,11 @@ class App(msgspec.Struct):
 
 
 class HookJson(msgspec.Struct):
-    url: str = ""
-    content_type: str = "form"
+    url: str | None = None
+    content_type: str | None = None
 
     def hook(self) -> Hook:
-        return Hook(self.url, self.content_type)
+        return Hook(self.url or "", self.content_type or "form")
 
 
 class InstallationJson(msgspec.Struct):

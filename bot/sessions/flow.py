@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Awaitable, Callable
 
 from bot import logs
@@ -68,6 +69,7 @@ class Flow:
             try:
                 turn = await sessions.turn(self._services.store, key)
                 if turn.state is TurnState.DONE:
+                    log.info("a turn has ended", extra={"outcome": turn.outcome})
                     break
                 attempts = await self._round(turn, attempts)
             except TransientError as error:  # of the store itself: a turn is never given up for that
@@ -78,8 +80,10 @@ class Flow:
     async def _round(self, turn: Turn, attempts: int) -> int:
         """One step, or the wait before its next try; how many tries it has had since the last success."""
         self._services.board.touch(turn.key)
+        began = time.monotonic()
         try:
             move, attempts = await self._step(turn), 0
+            log.info("a step is done", extra={"step": turn.step, "seconds": round(time.monotonic() - began, 2)})
         except TransientError as error:
             attempts += 1
             move = await self._again(turn, error, attempts)

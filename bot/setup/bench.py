@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from bot import checkup, registration, settings
-from bot.checkup import Finding
+from bot.checkup import NOWHERE, Finding
 from bot.errors import SettingsError, UserError
 from bot.github import manifest
 from bot.github.client import GitHubApp
@@ -21,7 +21,6 @@ from bot.vault import API_KEY, Vault
 from bot.web import credential_check, credentials
 
 ACTOR = "operator"
-NOWHERE = "https://forgehand.invalid/webhook"
 LONGEST_ID = 18
 
 

@@ -58,7 +58,12 @@ async def serving(values: Mapping[str, str]) -> AsyncIterator[SetUp]:
         routes = [*desk.routes(), Route("/webhook", hook, methods=["POST"]), *health_routes({"set-up": _not_yet})]
         page = origin.At(Starlette(routes=routes), bench.public_url, alone=False)
         server = await stack.enter_async_context(Server(page, tcp_socket(*settings.read_address(values))))
-        yield SetUp(server.url, door.token.reveal(), desk.finished)
+        yield SetUp(_to_open(server.url), door.token.reveal(), desk.finished)
+
+
+def _to_open(url: str) -> str:
+    """Where it listens at every address of the machine, as in a container, browsers need one that there is."""
+    return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
 async def _not_yet() -> str | None:

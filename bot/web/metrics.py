@@ -18,6 +18,7 @@ from bot.settings import LOOPBACK, Secret
 from bot.store import figures, switches
 from bot.store.base import Store
 from bot.store.figures import Figures
+from bot.web.answered import STATUSES
 
 FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 """A proxy on this machine asks for somebody else."""
@@ -59,6 +60,16 @@ class Metrics:
         )
         for level in LEVELS:
             self._records.labels(level)
+        self._webhooks = Counter(
+            "forgehand_webhooks", "Requests at the webhook by their answer.", ["status"], registry=self._registry
+        )
+        for status in STATUSES:
+            self._webhooks.labels(str(status))
+
+    def webhook(self, status: int) -> None:
+        """One that was answered."""
+        if status in STATUSES:
+            self._webhooks.labels(str(status)).inc()
 
     def count(self, record: logging.LogRecord) -> None:
         """A line that was logged."""

@@ -15,6 +15,7 @@ from bot.store import deliveries
 from bot.store.base import Store
 from bot.store.deliveries import Addition, DeliveryState, NewDelivery
 from bot.web import envelope, received, signatures
+from bot.web.answered import Answered
 from bot.web.bodies import BodyLimits, BodyReader, BodyRefused, Disconnected
 
 log = logging.getLogger(__name__)
@@ -30,13 +31,15 @@ def webhook_routes(
     *,
     handled: Collection[str],
     on_stored: Callable[[], None],
+    on_answered: Callable[[int], None] = lambda _: None,
     limits: BodyLimits = BodyLimits(),  # noqa: B008 - frozen
 ) -> list[BaseRoute]:
     """`handled` names events, or actions of events: `issues.opened`. The others are noted without their bodies.
 
-    `on_stored` is called after each new delivery that is to be acted upon; it must not block."""
+    `on_stored` is called after each new delivery that is to be acted upon, `on_answered` with the status of each
+    answer; they must not block."""
     endpoint = WebhookEndpoint(store, signatures.Signatures(secrets), frozenset(handled), on_stored, limits)
-    return [Route("/webhook", endpoint, methods=["POST"])]
+    return [Route("/webhook", Answered(endpoint, on_answered), methods=["POST"])]
 
 
 class WebhookEndpoint:

@@ -140,6 +140,29 @@ async def test_without_javascript_and_by_keyboard(world: World) -> None:
             assert await button.inner_text(), "a button has a name"
 
 
+async def test_the_front_page_shows_what_begins_and_ends_by_itself(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.web.pages.front.LOOK_SECONDS", 0.1)
+    world.model.default(Script([Wait("stuck"), Say("All said.")]))
+    async with world.bot() as service, browser(world) as (context, complaints):
+        page = await context.new_page()
+        await sign_in(page, service.url, "alice")
+        await page.evaluate("window.sameDocument = true")
+        await expect(page.get_by_text("Nothing runs.")).to_be_visible()
+        world.say("/claude look around")
+        await expect(page.get_by_text("look around")).to_be_visible(timeout=SESSION_MS)
+        link = page.get_by_role("link", name="octo-org/shop#")
+        await link.focus()
+        await world.model.reached("stuck", timeout=30)
+        world.model.release("stuck")
+        await expect(page.get_by_text("Nothing was changed")).to_be_visible(timeout=SESSION_MS)
+        await expect(link).to_be_focused()
+        await expect(page.get_by_text("Nothing runs.")).to_be_visible()
+        assert await page.evaluate("window.sameDocument"), "the page was never loaded anew"
+        assert serious(complaints, status="401") == []
+
+
 async def test_what_a_stranger_sees(world: World) -> None:
     world.github.user("mallory")
     async with world.bot() as service, browser(world) as (context, complaints):

@@ -10,6 +10,7 @@ import pytest
 from playwright.async_api import Page, async_playwright, expect
 
 from bot import setup as setting_up
+from bot.checkup import NOWHERE
 from tests.test_setup import without_app
 from tests.world import World
 
@@ -61,6 +62,25 @@ async def test_from_the_token_to_a_check_up(world: World, page: Page) -> None:
         await page.get_by_role("button", name="Finish").click()
         await expect(page.get_by_role("status")).to_contain_text("Set-up is done")
         assert setup.finished.is_set()
+
+
+async def test_an_app_that_exists_is_polled_without_a_webhook_secret(world: World, page: Page) -> None:
+    async with setting_up.serving(without_app(world)) as setup:
+        await page.goto(f"{setup.url}/setup")
+        await page.get_by_label("Token").fill(setup.token)
+        await page.keyboard.press("Enter")
+        await page.get_by_text("Use an App that exists already").click()
+        await page.get_by_label("App ID").fill(str(world.app.id))
+        await page.get_by_label("Private key").fill(world.app.private_key_pem)
+        await page.locator("form", has=page.get_by_label("App ID")).get_by_role("button", name="Store it").click()
+        await expect(page.get_by_role("status")).to_contain_text("forgehand is stored")
+        await page.get_by_role("link", name="Check everything").click(timeout=CHECK_MS)
+        unwell = page.locator(".findings .bad")
+        await expect(unwell).to_contain_text("keeps no log of deliveries", timeout=CHECK_MS)
+        await expect(unwell).to_contain_text(NOWHERE)
+        world.app.webhook_url = NOWHERE
+        await page.get_by_role("link", name="Check again").click(timeout=CHECK_MS)
+        await expect(page.get_by_role("status")).to_contain_text("All is as it should be", timeout=CHECK_MS)
 
 
 async def test_every_field_has_a_name_and_the_keyboard_reaches_all(world: World, page: Page) -> None:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.funds import Account, Terms
+from bot.models import TurnState
+from bot.store.looks import Look
 from bot.web.pages import drawing
+from bot.web.pages.overview import overview
+from tests.unit.turns import TURN
 
 SERIES = st.lists(st.tuples(st.floats(0, 1e9), st.floats(0, 1e9)), max_size=1000).map(sorted)
+
+_NOTHING: tuple[Account, float, list[str], list[str], int] = (Account(), 0.0, [], [], 0)
+"""What a look holds beside that."""
 
 
 @given(SERIES, st.booleans())
@@ -27,6 +37,32 @@ def test_a_short_peak_is_drawn() -> None:
     assert drawn is not None
     assert any(corner.endswith(",0.0") for corner in drawn.corners.split(" "))
     assert (drawn.last, drawn.most) == ("1 %", "99 %")
+
+
+def test_days_between_two_spans_are_left_out_and_marked() -> None:
+    axis = drawing.Axis([(100.0, 110.0), (90_000.0, 90_030.0)])
+    assert axis.seconds == 40.0 and axis.seams == [drawing.WIDTH / 4]
+    places = [axis.across(at) for at in (100.0, 105.0, 110.0, 50_000.0, 90_000.0, 90_015.0, 90_030.0, 99_999.0)]
+    assert places == [0.0, 75.0, 150.0, 150.0, 150.0, 375.0, 600.0, 600.0]
+    drawn = drawing.line("x", [(105.0, 1.0), (90_015.0, 2.0)], "{:.0f}", axis)
+    assert drawn is not None and drawn.corners == "75.0,50.0 375.0,0.0" and drawn.seams == [150.0]
+
+
+def test_a_session_is_drawn_over_the_time_that_it_worked() -> None:
+    """And anew only when there is news: all who watch are sent each picture that differs."""
+    first = replace(TURN, state=TurnState.DONE, started_at=100.0, finished_at=130.0)
+    look = Look([first, replace(TURN, n=2, started_at=9000.0)], [], [(110.0, 1.0), (9030.0, 2.0)], 0, *_NOTHING)
+    early, late = (overview(look, None, Terms(5.0, 5.0), now).lines for now in (9031.0, 9900.0))
+    assert early == late
+    [money] = early
+    assert (money.seconds, money.seams) == (60.0, [300.0])
+    assert money.corners.startswith("0.0,100.0 100.0,100.0 100.0,66.7 ") and money.corners.endswith("600.0,0.0")
+
+
+def test_one_request_is_drawn_as_a_step_in_its_turn() -> None:
+    turn = replace(TURN, state=TurnState.DONE, started_at=100.0, finished_at=200.0)
+    [money] = overview(Look([turn], [], [(150.0, 1.0)], 0, *_NOTHING), None, Terms(5.0, 5.0), 300.0).lines
+    assert money.corners == "0.0,100.0 300.0,100.0 300.0,0.0 600.0,0.0 600.0,0.0"
 
 
 def test_sums_begin_with_nothing() -> None:

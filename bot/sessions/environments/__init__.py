@@ -61,6 +61,14 @@ async def created(
     services: Services, row: EnvironmentRow, spec: EnvironmentSpec, snapshot: Snapshot | None
 ) -> EnvironmentPrimitives:
     """From the snapshot where there is one still."""
+    found = await _created(services, row, spec, snapshot)
+    log.info("a sandbox is there", extra={"sandbox": row.id, "purpose": row.purpose, "kept": is_reused(row)})
+    return found
+
+
+async def _created(
+    services: Services, row: EnvironmentRow, spec: EnvironmentSpec, snapshot: Snapshot | None
+) -> EnvironmentPrimitives:
     if snapshot is None or is_reused(row):
         return await services.environments.create(row.id, spec)
     try:
@@ -128,6 +136,7 @@ async def give_up(services: Services, environment_id: str) -> None:
     await machines.end_of(services.store, environment_id)
     await services.ways.close(environment_id)
     await rows.forget(services.store, environment_id)
+    log.info("a sandbox was ended", extra={"sandbox": environment_id})
 
 
 async def lay_to_rest(services: Services, row: EnvironmentRow) -> None:

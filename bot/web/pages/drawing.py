@@ -4,12 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 WIDTH, HEIGHT = 600, 100
 MOST_CORNERS = 240
 Series = Sequence[tuple[float, float]]
 """(when, how much), oldest first."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The time in which something was done, one span after another: days that lie between them are left out."""
+
+    spans: Sequence[tuple[float, float]]
+    """(from, to), in their order."""
+
+    @property
+    def seconds(self) -> float:
+        return sum(end - begin for begin, end in self.spans)
+
+    @property
+    def seams(self) -> list[float]:
+        """Where one span ends and the next begins."""
+        return [self.across(end) for (_, end), _ in pairwise(self.spans)]
+
+    def across(self, at: float) -> float:
+        """Of WIDTH; what lies between two spans stands at their seam."""
+        gone = sum(min(max(at - begin, 0.0), end - begin) for begin, end in self.spans)
+        return gone / self.seconds * WIDTH if self.seconds > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -20,6 +42,9 @@ class Line:
     corners: str
     last: str
     most: str
+    seams: Sequence[float] = ()
+    seconds: float = 0.0
+    """How long it took from the left to the right."""
 
 
 @dataclass(frozen=True)
@@ -30,18 +55,19 @@ class Bar:
     """Of 100."""
 
 
-def line(name: str, series: Series, words: str, *, steps: bool = False) -> Line | None:
-    """`words` formats a number, as in `{:.0f} %`. None where there is nothing to draw."""
+def line(name: str, series: Series, words: str, axis: Axis | None = None, *, steps: bool = False) -> Line | None:
+    """`words` formats a number, as in `{:.0f} %`. Without an axis its own times are. None where nothing is to draw."""
     if len(series) < 2:
         return None
     thin = _thinned(series)
-    began, ended = thin[0][0], thin[-1][0]
+    axis = axis or Axis([(thin[0][0], thin[-1][0])])
     top = max(value for _, value in series) or 1.0
-    places = [(_across(at, began, ended), HEIGHT - value / top * HEIGHT) for at, value in thin]
+    places = [(axis.across(at), HEIGHT - value / top * HEIGHT) for at, value in thin]
     if steps:
         places = _stairs(places)
     corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    return Line(name, corners, words.format(series[-1][1]), words.format(max(value for _, value in series)))
+    last, most = words.format(series[-1][1]), words.format(max(value for _, value in series))
+    return Line(name, corners, last, most, axis.seams, axis.seconds)
 
 
 def summed(series: Series) -> list[tuple[float, float]]:
@@ -55,10 +81,6 @@ def summed(series: Series) -> list[tuple[float, float]]:
 def bars(rows: Sequence[tuple[str, float]], words: str = "${:.2f}") -> list[Bar]:
     top = max((value for _, value in rows), default=0.0) or 1.0
     return [Bar(name, words.format(value), round(value / top * 100, 2)) for name, value in rows]
-
-
-def _across(at: float, began: float, ended: float) -> float:
-    return (at - began) / (ended - began) * WIDTH if ended > began else 0.0
 
 
 def _thinned(series: Series) -> Series:

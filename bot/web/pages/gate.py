@@ -73,6 +73,8 @@ class Gate:
                 return PlainTextResponse("There is nothing here for you.\n", 404, COMMON)
             except TransientError:
                 return PlainTextResponse(f"{NO_ANSWER}\n", 503, COMMON)
+            except BotError as error:
+                return PlainTextResponse(f"{error}\n", 422, COMMON)
 
         return answer
 

@@ -71,6 +71,19 @@ class Filters:
         return f"{path}?{query}" if query else path
 
 
+@dataclass(frozen=True)
+class Front:
+    """What stands in the lists of the front page."""
+
+    running: list[lists.Recent]
+    ended: list[lists.Recent]
+    filters: Filters
+    empty: set[int]
+    """Of its two parts, those that are shown also when nothing is in them."""
+    first: str
+    older: str
+
+
 class ListPages:
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
@@ -83,6 +96,17 @@ class ListPages:
 
     async def _home(self, request: Request, visitor: Visitor) -> Response:
         filters = Filters.of(request.query_params)
+        return self._gate.pages.render(
+            "home.html",
+            title="Sessions",
+            visitor=visitor,
+            states=[UNDER_WAY, *Outcome],
+            filters=filters,
+            front=await self.front(visitor, filters),
+        )
+
+    async def front(self, visitor: Visitor, filters: Filters) -> Front:
+        """Both parts of the front page, as far as this person may see them."""
         wanted = await self._wanted(filters, [UNDER_WAY, *Outcome])
         live: list[lists.Recent] = []
         if wanted and not wanted.after and filters.state in ("", UNDER_WAY):
@@ -91,18 +115,18 @@ class ListPages:
         more = False
         if wanted and filters.state != UNDER_WAY:
             ended, more = await self._visible(visitor, lists.ended, wanted, _may_read)
-        return self._gate.pages.render(
-            "home.html",
-            title="Sessions",
-            visitor=visitor,
-            running=live,
-            ended=ended,
-            states=[UNDER_WAY, *Outcome],
-            empty=_said_to_be_empty(filters),
-            filters=filters,
-            first=filters.address("/"),
-            older=filters.address("/", ended[-1].mark) if more else "",
-        )
+        older = filters.address("/", ended[-1].mark) if more else ""
+        return Front(live, ended, filters, _said_to_be_empty(filters), filters.address("/"), older)
+
+    async def rows(self, visitor: Visitor, filters: Filters) -> tuple[list[lists.Recent], list[lists.Recent]]:
+        """What stands in the store for it: while that is the same, nobody need be asked who may see it. For no eyes."""
+        wanted = await self._wanted(filters, [UNDER_WAY, *Outcome])
+        if wanted is None:
+            return [], []
+        wanted = replace(wanted, hidden=frozenset(self._gate.access.hidden_from(visitor, _may_read)))
+        running = await lists.running(self._gate.store, replace(wanted, state=""), PAGE + 1)
+        ended = replace(wanted, state="" if filters.state == UNDER_WAY else filters.state)
+        return running, await lists.ended(self._gate.store, ended, PAGE + 1)
 
     async def _deliveries(self, request: Request, visitor: Visitor) -> Response:
         """For who could have asked for something: why nothing came of it is not for all the world."""
@@ -152,7 +176,6 @@ class ListPages:
 
 
 def _said_to_be_empty(filters: Filters) -> set[int]:
-    """Of the two parts of the front page, those that are shown also when nothing is in them."""
     if filters.state:
         return {1} if filters.state == UNDER_WAY else {2}
     return {2} if filters.before else {1, 2}

@@ -89,12 +89,18 @@ def steps(turn: Turn) -> list[StepRow]:
 
 
 def _lines(look: Look) -> list[Line]:
+    """Of all turns, over the time that they worked; of one that runs as far as something is known of it."""
     cpu = [(one.at, one.cpu_percent) for one in look.points]
     memory = [(one.at, one.memory_bytes / (1 << 20)) for one in look.points]
     money = drawing.summed(look.spent)
+    known = max((at for series in (cpu, money) for at, _ in series[-1:]), default=0.0)
+    begun = [(turn.started_at, turn.finished_at) for turn in look.turns if turn.started_at is not None]
+    axis = drawing.Axis([(begin, max(begin, known) if end is None else end) for begin, end in begun])
+    if money and axis.spans:
+        money = [(axis.spans[0][0], 0.0), *money[1:], (axis.spans[-1][1], money[-1][1])]
     drawn = (
-        drawing.line("Dollars at the model", money, "${:.4f}", steps=True),
-        drawing.line("CPU (100 % is one core)", cpu, "{:.0f} %"),
-        drawing.line("Memory", memory, "{:.0f} MiB"),
+        drawing.line("Dollars at the model", money, "${:.4f}", axis, steps=True),
+        drawing.line("CPU (100 % is one core)", cpu, "{:.0f} %", axis),
+        drawing.line("Memory", memory, "{:.0f} MiB", axis),
     )
     return [one for one in drawn if one is not None]

@@ -16,6 +16,7 @@ from bot.vault import Vault
 from bot.web.pages import origin
 from bot.web.pages.access import Access
 from bot.web.pages.frame import COMMON, Pages, static_routes
+from bot.web.pages.front import FrontStream
 from bot.web.pages.gate import Gate
 from bot.web.pages.installations import InstallationPages
 from bot.web.pages.lists import ListPages
@@ -54,9 +55,12 @@ class Site:
         sign_in = SignIn(pages, people, settings.github, settings.public_url)
         gate = Gate(desk.store, pages, people, access, sign_in)
         watching = Watching(desk.store, pages, agent, Terms.of(desk.settings.limits))
+        lists = ListPages(gate)
+        front = FrontStream(gate, lists)
         routes = [
             *sign_in.routes(),
-            *ListPages(gate).routes(),
+            *lists.routes(),
+            *front.routes(),
             *SessionPages(gate, desk, watching).routes(),
             *InstallationPages(gate, settings, vault).routes(),
             *static_routes(),
@@ -68,6 +72,7 @@ class Site:
         finally:
             self._app = _waiting(ENDING)
             watching.close()
+            front.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)

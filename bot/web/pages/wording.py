@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 from bot import verification
 from bot.live.figures import duration
 from bot.models import Outcome, Step, TurnState
+from bot.web.pages.prose import prose
 from bot.words import endings, outcomes
 
 _TICKED = re.compile("`([^`]{1,200})`")
@@ -65,6 +66,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "usd": usd,
     "short": short,
     "ticked": ticked,
+    "prose": prose,
     "capitalize_first": lambda text: text[:1].upper() + text[1:],
     "standing": lambda one: standing(one.state, one.outcome),
     "checks": lambda turn: verification.load(turn.verified or ()),

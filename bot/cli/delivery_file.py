@@ -1,0 +1,90 @@
+"""A delivery in a file: what stands in it, and what would come of it, as far as nobody need be asked for that."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bot.cli import console
+from bot.models import DeliveryId
+
+LARGEST = 25 << 20
+UNREADABLE = "This file is neither a payload nor a delivery as GitHub's API and the App's page show it."
+BY_CONFIG = "What it says starts something where a repository's config says so; there is no command in it."
+TAKEN_UP = "It tells of something that is taken note of; there is no text in it that could hold a command."
+
+
+@dataclass(frozen=True)
+class Read:
+    event: str
+    body: str
+    guid: DeliveryId | None
+    """Of a delivery as GitHub's API shows it; a bare payload does not name its own."""
+
+
+def read(path: Path, event: str) -> Read:
+    if path.stat().st_size > LARGEST:
+        console.fail("This file is larger than any payload of GitHub.")
+    try:
+        name, payload, guid = _parts(json.loads(path.read_bytes()), event)
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        console.fail(UNREADABLE)
+    if not name:
+        console.fail("Which event is it? Say it with `--event issue_comment`, for example.")
+    return Read(name, json.dumps(payload), guid)
+
+
+def as_new(found: Read) -> str:
+    """A new delivery of the ledger, as JSON; texts that were acted upon before still start nothing twice."""
+    import msgspec
+
+    from bot.store.deliveries import NewDelivery, digest
+    from bot.web import envelope
+
+    about = dataclasses.asdict(envelope.read(found.body.encode()))
+    guid = DeliveryId(f"replay-{uuid.uuid4()}")
+    return msgspec.json.encode(
+        NewDelivery(guid, found.event, digest(found.body.encode()), found.body, **about)
+    ).decode()
+
+
+def foretold(found: Read, word: str) -> str:
+    """What would come of it. Whether its author may, and what the repository says, is asked when it is taken up."""
+    from bot import commands, events
+    from bot.errors import CommandError
+    from bot.events.ignored import Ignored
+    from bot.events.remarks import CommentDeleted, CommentEdited, Labeled, Remark, ReviewWanted
+
+    event = events.decode(found.event, found.body, delivery=DeliveryId("file"), now=time.time())
+    if isinstance(event, Ignored):
+        return f"It would be ignored: {event.reason}."
+    if not isinstance(event, Remark) or isinstance(event, CommentEdited | CommentDeleted):
+        return TAKEN_UP
+    if isinstance(event, Labeled | ReviewWanted):
+        return BY_CONFIG
+    try:
+        command = commands.parse(event.body, word=word)
+    except CommandError as error:
+        return f"It would be refused: {error}"
+    if command is None:
+        return f"There is no `{word}` in it that counts as a command."
+    kind = re.sub(r"(?<=.)(?=[A-Z])", " ", type(command).__name__).lower()
+    place = f"{event.thread.repo.full_name}#{event.thread.number}"
+    return f"It is the command `{kind}` by {event.author.login} on {place}, if they may write there."
+
+
+def _parts(found: Any, event: str) -> tuple[str, dict[str, Any], DeliveryId | None]:
+    """The event's name, its payload and its GUID, from a delivery with its request or from a payload alone."""
+    request = found.get("request")
+    if not isinstance(request, dict):
+        return event, dict(found), None
+    headers = {str(name).lower(): str(value) for name, value in (request.get("headers") or {}).items()}
+    guid = found.get("guid") or headers.get("x-github-delivery")
+    name = event or headers.get("x-github-event") or str(found.get("event") or "")
+    return name, dict(request["payload"]), DeliveryId(guid) if isinstance(guid, str) else None

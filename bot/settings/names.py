@@ -1,0 +1,32 @@
+"""The names of all settings of ours: what begins like one and is none has been mistyped, and counts for nothing."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+
+PREFIX = "FORGEHAND_"
+_WITHOUT_PREFIX = """
+    ACCOUNTS APP_ID CLIENT_ID CLIENT_SECRET COMMAND DATABASE_URL DATA_DIR DAY_BUDGET E2B_AGENT E2B_CPU_PRICE
+    E2B_CREATIONS E2B_HOURS E2B_MEMORY_PRICE E2B_SANDBOXES E2B_SNAPSHOT_AFTER E2B_TEMPLATE E2B_UNMETERED EGRESS
+    GITHUB_API_URL GITHUB_URL HOST KEEP_MINUTES MAX_SESSIONS METRICS_TOKEN MODEL MONTH_BUDGET POLL_SECONDS PORT
+    PRIVATE_KEY PUBLIC_URL REPO_DAY_BUDGET REPO_MONTH_BUDGET REPO_SESSIONS RESCUE_DAYS RETENTION_DAYS SANDBOX
+    SECRET_KEY SESSION_BUDGET SESSION_CEILING SETTLE_SECONDS TIMEOUT_MINUTES USER_DAY_BUDGET USER_MONTH_BUDGET
+    WEBHOOK_SECRET
+"""
+NAMES = frozenset(f"{PREFIX}{name}" for name in _WITHOUT_PREFIX.split())
+"""A secret of them may be given with `_FILE` behind its name."""
+
+
+def mistyped(values: Mapping[str, str]) -> dict[str, str]:
+    """Names that no setting has, with the one that was probably meant (or nothing)."""
+    odd = [name for name, value in values.items() if name.startswith(PREFIX) and value.strip() and not _is_known(name)]
+    return {name: next(iter(difflib.get_close_matches(name, NAMES, 1, 0.8)), "") for name in sorted(odd)}
+
+
+def sentence(name: str, meant: str) -> str:
+    return f"{name} is no setting{f': {meant} was probably meant' if meant else ''}. It counts for nothing."
+
+
+def _is_known(name: str) -> bool:
+    return name.removesuffix("_FILE") in NAMES
