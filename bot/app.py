@@ -34,10 +34,12 @@ from bot.live.purse import Purse
 from bot.models import TurnKey
 from bot.outbound import Outbound, Redactor
 from bot.sessions.admission import Admission
+from bot.sessions.environments.metering import MachineWitness
 from bot.sessions.environments.strays import Sweeper
 from bot.sessions.environments.warming import Warming
 from bot.sessions.flow import Flow
 from bot.sessions.money.ceilings import Ceilings
+from bot.sessions.money.prices import Prices
 from bot.sessions.purging import Purging
 from bot.sessions.services import Services
 from bot.sessions.signals import Signals
@@ -53,6 +55,7 @@ from bot.web.gateway import Credentials, Gateway
 from bot.web.overload import Sturdy
 from bot.web.pages.site import Site
 from bot.web.readiness import Health, Parts
+from bot.web.schema import schema_routes
 from bot.web.server import Server, tcp_socket
 from bot.web.webhooks import webhook_routes
 from sandbox.agents.claude import Claude
@@ -99,14 +102,14 @@ async def running(
         kept, site = Vault(store, ring, redactor.register), Site()
         credentials = await _credentials(settings, kept)
         await spend.abandon_open(store)
-        ceilings = Ceilings.of(settings.limits)
-        gateway = Gateway(store, credentials, settings.model.upstream, clock, ceilings=ceilings)
+        gateway = _gateway(store, credentials, settings, clock)
         stack.push_async_callback(gateway.close)
+        health.metrics.refused = gateway.refusals
         wakes = asyncio.Event()
-        doors = [*health.routes(), *_gateway_door(settings.e2b, gateway), *site.routes()]
+        doors = [*health.routes(), *_gateway_door(settings.e2b, gateway), *schema_routes(), *site.routes()]
         server = await stack.enter_async_context(_edge(settings, store, doors, wakes.set, health.metrics.webhook))
         e2b = await _reachable(stack, settings.e2b, gateway)
-        choice = await choose(settings.data_dir / "environments", e2b=e2b)
+        choice = await choose(settings.data_dir / "environments", e2b=e2b, witness=MachineWitness(store))
         stack.push_async_callback(choice.provider.close)
         if settings.e2b is None:
             await _open_sockets(stack, settings, gateway, choice)
@@ -140,6 +143,11 @@ def _edge(
         hooks = webhook_routes(store, secrets, handled=handled, on_stored=on_stored, on_answered=on_answered)
     doors_and_hooks = Starlette(routes=[*hooks, *doors], middleware=[Middleware(Sturdy)])
     return Server(doors_and_hooks, tcp_socket(settings.host, settings.port))
+
+
+def _gateway(store: Store, credentials: Credentials, settings: Settings, clock: Clock) -> Gateway:
+    table, ceilings = Prices(settings.model.prices), Ceilings.of(settings.limits)
+    return Gateway(store, credentials, settings.model.upstream, clock, table=table, ceilings=ceilings)
 
 
 def _gateway_door(e2b: E2BSettings | None, gateway: Gateway) -> list[BaseRoute]:

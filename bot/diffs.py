@@ -28,6 +28,13 @@ class FileDiff:
         """Whether all of these lines stand in one hunk: only there can they be commented on together."""
         return any(start <= first <= last <= end for start, end in self.hunks)
 
+    def shown_of(self, first: int, last: int) -> tuple[int, int] | None:
+        """Those of these lines that stand in one hunk: in the one that shows the last, else in the first that shows
+        any."""
+        shown = [(max(first, start), min(last, end)) for start, end in self.hunks]
+        found = [(start, end) for start, end in shown if start <= end]
+        return next((one for one in found if one[1] == last), found[0] if found else None)
+
 
 def parse(patch: str) -> list[FileDiff]:
     """In its order; what stands before the first file is skipped."""

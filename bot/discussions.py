@@ -40,7 +40,7 @@ def place(spot: Spot) -> str:
     if spot.line is None:
         return spot.path
     lines = f"lines {spot.start_line} to {spot.line}" if spot.start_line else f"line {spot.line}"
-    return f"{lines} of {spot.path}"
+    return f"{lines} of {spot.path}{' as it was before' if spot.older else ''}"
 
 
 def distinct(spots: Iterable[Spot]) -> list[Spot]:

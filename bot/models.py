@@ -15,6 +15,9 @@ SessionId = NewType("SessionId", str)
 ON_PUSH = "push:"
 """How the source of a turn begins that nobody asked for but by pushing commits."""
 
+LEFT = "LEFT"
+"""What GitHub calls the side of a diff on which lines stand that were taken away."""
+
 WHOLE_SECOND = 1.0
 """GitHub says when something was written, and leaves the fraction out."""
 
@@ -144,6 +147,8 @@ class Spot:
     start_line: int | None
     hunk: str
     """The lines of the diff around it, as GitHub gave them."""
+    older: bool = False
+    """Its line is one of an older version: it was taken away, or is no longer in the diff."""
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ _CHATTER = ("i ", "i'", "i’", "the ", "all ", "done", "here", "now ", "let ", 
 """How agents begin a report rather than a title."""
 
 
-def commit_message(turn: Asked, *, noreply_host: str = "users.noreply.github.com") -> str:
+def commit_message(turn: Asked, *, noreply_host: str) -> str:
     """Subject, what was asked, and trailers of ours; nothing in it closes, mentions, skips or signs for anybody."""
     asked = _calm(visible(turn.prompt)).strip()
     body = _cut(asked, MAX_MESSAGE) or "What the thread asks for."
@@ -89,9 +89,7 @@ def commit_message(turn: Asked, *, noreply_host: str = "users.noreply.github.com
     return "\n\n".join([subject(turn), f"For #{turn.number}. Asked for in these words:", body, trailers])
 
 
-def merge_message(
-    turn: Asked, base: str, conflicts: Sequence[str], *, noreply_host: str = "users.noreply.github.com"
-) -> str:
+def merge_message(turn: Asked, base: str, conflicts: Sequence[str], *, noreply_host: str) -> str:
     """Of a merge of the base branch; the files are named that git could not merge by itself."""
     solved = "".join(f"\n- {_calm(path)}" for path in conflicts[:MAX_FILES])
     return "\n\n".join(

@@ -19,6 +19,11 @@ API_KEY = "ANTHROPIC_API_KEY"
 OAUTH_TOKEN = "CLAUDE_CODE_OAUTH_TOKEN"  # noqa: S105 - the name of one
 NAMES = (API_KEY, OAUTH_TOKEN)
 """Of the model's credentials."""
+TERMS = (
+    "Anthropic means a subscription's token for its buyer's own, ordinary use of Anthropic's applications, and asks "
+    "for an API key where work is done for others: https://code.claude.com/docs/en/legal-and-compliance"
+)
+"""To be said where somebody chooses the token."""
 APP = "FORGEHAND_APP"
 """The GitHub App, as `registration` packs it."""
 CHECK = "_check"

@@ -17,6 +17,10 @@ NOTHING = "Nothing was run by Forgehand itself: `.github/forgehand.yml` names no
 NOT_RUN = "None of the repository's `checks` was run by Forgehand on this commit."
 NO_TIME = "no time was left"
 NO_PLACE = "the environments for it were lost one after the other, and the agent's too"
+LOST = "the environments for it were lost one after the other"
+NO_ROOM = "there was no room for another environment"
+NOT_MADE = "no fresh environment could be made for it"
+NOT_FURNISHED = "the commit could not be checked out in a fresh environment"
 
 
 class Where(StrEnum):

@@ -12,7 +12,7 @@ from sandbox.e2b.settings import E2BSettings
 from sandbox.errors import IsolationMissing
 from sandbox.local.provider import LocalProvider
 from sandbox.plain import PlainProvider, PlainSettings
-from sandbox.primitives import EnvironmentProvider, Snapshots
+from sandbox.primitives import EnvironmentProvider, Snapshots, Witness
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,12 @@ class Choice:
     """What is missing for isolation; empty where it is not."""
 
 
-async def choose(root: Path, *, isolate: bool = True, e2b: E2BSettings | None = None) -> Choice:
+async def choose(
+    root: Path, *, isolate: bool = True, e2b: E2BSettings | None = None, witness: Witness | None = None
+) -> Choice:
     """Proved by a real probe box, not assumed. Without `isolate`, plain processes also where boxes could be had."""
     if e2b is not None:
-        return _cloud(root, e2b)
+        return _cloud(root, e2b, witness)
     agent = claude_binary.find()
     if not isolate:
         return _plain(root, agent, "it was asked for")
@@ -47,12 +49,12 @@ async def choose(root: Path, *, isolate: bool = True, e2b: E2BSettings | None = 
     return Choice(local, local.sockets, isolated=True, words="local boxes (bubblewrap)", ways=local.ways)
 
 
-def _cloud(root: Path, settings: E2BSettings) -> Choice:
+def _cloud(root: Path, settings: E2BSettings, witness: Witness | None) -> Choice:
     from sandbox.e2b.provider import E2BProvider
 
     if find_spec("e2b") is None:
         raise IsolationMissing("E2B's SDK is not installed: pip install 'forgehand[e2b]' brings it.")
-    provider = E2BProvider(replace(settings, instance=_instance(root)))
+    provider = E2BProvider(replace(settings, instance=_instance(root)), witness=witness)
     words = f"sandboxes in E2B's cloud (template {settings.template})"
     return Choice(provider, root / "sockets", isolated=True, words=words, snapshots=provider)
 

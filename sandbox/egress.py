@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.relay import Connection, relay
+from sandbox.runner.forwarder import asked_for
 
 HEAD_BYTES = 8 << 10
 HEAD_SECONDS = 10.0
@@ -133,8 +134,7 @@ class EgressProxy:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, user: int) -> None:
         head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), HEAD_SECONDS)
         try:
-            host, port = _target(head)
-            far = await self._far(host, port, user)
+            far = await self._far(head, user)
         except _Refused as refused:
             writer.write(f"HTTP/1.1 {refused.status}\r\nContent-Type: text/plain\r\n".encode())
             text = f"forgehand: {refused.reason}\n".encode()
@@ -144,14 +144,21 @@ class EgressProxy:
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         await relay((reader, writer), far)
 
-    async def _far(self, host: str, port: int, user: int) -> Connection:
-        name = host.lower().removesuffix(".")
+    async def _far(self, head: bytes, user: int) -> Connection:
         try:
+            host, port = _target(head)
+            name = host.lower().removesuffix(".")
             self._check(name, port, user)
             return await self._reach(await self._addresses(name))
         except _Refused as refused:
-            self.denied.append(Denied(host[:253], port, refused.reason, user, self._clock()))
+            self._note(head, refused.reason, user)
             raise
+
+    def _note(self, head: bytes, reason: str, user: int) -> None:
+        """What names a host, in whatever form it was asked for."""
+        host, port = asked_for(head)
+        if host and port.isdecimal():
+            self.denied.append(Denied(host[:253], int(port[:5]), reason, user, self._clock()))
 
     def _check(self, name: str, port: int, user: int) -> None:
         if self._open.total() > CONNECTIONS or self._open[user] > CONNECTIONS_OF_ONE_USER:

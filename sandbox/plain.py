@@ -68,9 +68,7 @@ class PlainProvider:
     def _overview(self, labels: Mapping[str, str]) -> list[Overview]:
         found: list[Overview] = []
         for folder in (self._settings.root / name for name in self._names() if self._matches(name, labels)):
-            there = list(processes.marked(str(folder)))
-            frozen = bool(there) and all(one.state in processes.STILL for one in there)
-            state = EnvironmentState.PAUSED if frozen else EnvironmentState.RUNNING
+            state = EnvironmentState.PAUSED if processes.are_frozen(str(folder)) else EnvironmentState.RUNNING
             since = (folder / "labels.json").stat().st_mtime
             found.append(Overview(folder.name, "plain", state, _labels(folder) or {}, since))
         return found

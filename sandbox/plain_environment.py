@@ -8,7 +8,6 @@ import contextlib
 import os
 import re
 import shutil
-import signal
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -200,7 +199,7 @@ class PlainEnvironment:
         await asyncio.to_thread(processes.freeze, self._mark)
 
     async def resume(self) -> None:
-        await asyncio.to_thread(processes.send_all, self._mark, signal.SIGCONT)
+        await asyncio.to_thread(processes.thaw, self._mark)
 
     async def metrics(self) -> Metrics:
         before = await asyncio.to_thread(_load, self._mark)

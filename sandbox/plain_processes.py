@@ -10,10 +10,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from sandbox import signals
+
 PROC = Path("/proc")
 MARK = "FORGEHAND_PLAIN"
-STILL = ("T", "t", "D", "Z", "X")
-"""States in which a process that has its SIGSTOP does nothing."""
+MEMORY_SIZE, ENVIRON_END = 20, 48
+"""Places in `/proc/PID/stat`, counted from the one after the name."""
+EXEC_SECONDS = 2.0
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -55,37 +58,46 @@ def marked(mark: str) -> Iterator[Stat]:
         if not entry.name.isdigit():
             continue
         with suppress(OSError):
-            variables = (entry / "environ").read_bytes().split(b"\0")
+            variables = _environ(entry).split(b"\0")
             if any(one == wanted or one.startswith(wanted + b"/") for one in variables):
                 found = stat_of(int(entry.name))
                 if found and found.alive:
                     yield found
 
 
-def send_all(mark: str, sign: int) -> int:
-    """To every process that carries the mark; the number of them."""
-    count = 0
-    for process in marked(mark):
-        with suppress(ProcessLookupError, PermissionError):
-            os.kill(process.pid, sign)
-            count += 1
-    return count
+def _environ(entry: Path) -> bytes:
+    """A process that becomes another program has no variables for a moment: it is looked at again."""
+    deadline = time.monotonic() + EXEC_SECONDS
+    while not (found := (entry / "environ").read_bytes()) and _is_becoming(entry) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return found
 
 
-def freeze(mark: str, seconds: float = 5.0) -> None:
-    """SIGSTOP until none is moving: one that was being forked meanwhile too. Who waits for a child of its vfork (state
-    D) moves no further than to the stop that waits for it."""
-    deadline = time.monotonic() + seconds
-    while any(process.state not in STILL for process in marked(mark)) and time.monotonic() < deadline:
-        send_all(mark, signal.SIGSTOP)
-        time.sleep(0.002)
+def _is_becoming(entry: Path) -> bool:
+    """It has memory, and no place for its variables in it yet."""
+    fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    return fields[MEMORY_SIZE] != "0" and fields[ENVIRON_END] == "0"
+
+
+def freeze(mark: str) -> None:
+    signals.freeze(lambda: [process.pid for process in marked(mark)])
+
+
+def thaw(mark: str) -> None:
+    signals.send((process.pid for process in marked(mark)), signal.SIGCONT)
+
+
+def are_frozen(mark: str) -> bool:
+    """There are some, and they are stopped."""
+    found = list(marked(mark))
+    return bool(found) and all(signals.is_still(process.pid) for process in found)
 
 
 def kill_all(mark: str, seconds: float = 10.0) -> bool:
-    """SIGKILL until none is left; False when some will not go."""
+    """SIGKILL until none is left, the oldest first: who keeps others is not to see them die. False when some stay."""
     deadline = time.monotonic() + seconds
-    while send_all(mark, signal.SIGKILL):
+    while found := sorted(marked(mark), key=lambda process: int(process.started)):
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.005)
+        signals.kill([process.pid for process in found], deadline)
     return True

@@ -244,6 +244,16 @@ class EnvironmentProvider(Protocol):
         ...
 
 
+class Witness(Protocol):
+    """Told of each machine that a provider ends without having been asked to: nobody else would know of it."""
+
+    async def ending(self, environment_id: str, lease: Lease) -> None:
+        """It runs, or did last, and is ended next: not before this returns."""
+        ...
+
+    async def ended(self, environment_id: str, lease: Lease) -> None: ...
+
+
 class Snapshots(Protocol):
     """Disks of environments, kept to start others from; of providers that have such a thing."""
 

@@ -13,6 +13,7 @@ from bot.web.server import tcp_socket
 from sandbox.agents import claude_binary
 from sandbox.e2b.provider import E2BProvider
 from sandbox.e2b.settings import E2BSettings
+from sandbox.primitives import Witness
 from tests.e2b_stand_in import E2BStandIn, Limits
 from tests.world import World
 
@@ -25,9 +26,10 @@ class E2BWorld:
     e2b: E2BStandIn
     settings: E2BSettings
 
-    def provider(self, **changes: object) -> E2BProvider:
+    def provider(self, witness: Witness | None = None, /, **changes: object) -> E2BProvider:
         """Its clock is the cloud's, so that both can be pushed ahead."""
-        return E2BProvider(replace(self.settings, **changes), clock=self.e2b.clock.now)  # type: ignore[arg-type]
+        settings = replace(self.settings, **changes)  # type: ignore[arg-type]
+        return E2BProvider(settings, clock=self.e2b.clock.now, witness=witness)
 
 
 @asynccontextmanager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -123,6 +125,39 @@ async def test_a_yes_for_the_session_is_not_asked_for_again_and_covers_nothing_e
     assert world.repo.file(world.pulls()[0].head, "other.txt") is None
 
 
+def question_comment(world: World) -> Comment | None:
+    return next((one for one in world.replies() if one.body.startswith("<!-- forgehand:ask=")), None)
+
+
+async def test_the_comment_with_the_question_has_the_boxes_and_then_the_answer(world: World) -> None:
+    """That is the one of which people are notified; nobody has to look for another to say yes, or to see who did."""
+    world.model.default(Script([RUN, Wait("on"), Say("Built.")]))
+    async with world.bot():
+        world.say("/claude build")
+        await asked(world)
+        comment = await world.github.changed(lambda: question_comment(world), 20)
+        assert comment.body.count("- [ ]") == 3
+        world.github.user("eve")
+        world.repo.grant("eve", "read")
+        world.github.tick(comment, "Yes, this once", by="eve")
+        await world.github.changed(lambda: "- [x]" not in comment.body, 20)
+        assert "May it do this?" in comment.body, "it is no answer of hers"
+        world.github.tick(comment, "Yes, for this session", by="alice")
+        await world.model.reached("on", timeout=30)
+        await world.github.changed(lambda: "`alice` said yes, for this session" in comment.body, 20)
+        assert "- [" not in comment.body and "May it" not in comment.body and "touch built.txt" in comment.body
+        world.github.edit_comment(comment, comment.body.replace("yes", "no"), by="alice")
+        await world.github.changed(lambda: "`alice` said yes" in comment.body, 20)
+        world.model.release("on")
+        assert await world.outcome() == "pull_request", world.replies()[0].body
+    assert len(world.states()) == 1
+    with closing(sqlite3.connect(world.root / "data" / "state.db")) as db, db:  # as if killed before it was written
+        db.execute("UPDATE questions SET shows = 'open'")
+    world.github.edit_comment(comment, "May it do this?")
+    async with world.bot():
+        await world.github.changed(lambda: "`alice` said yes" in comment.body, 20)
+
+
 async def test_only_people_with_write_access_answer(world: World) -> None:
     world.github.user("eve")
     world.repo.grant("eve", "read")
@@ -147,6 +182,8 @@ async def test_nobody_answers_and_a_later_yes_goes_on(world: World) -> None:
         assert await world.outcome() == "needs_input", world.replies()[0].body
         live = world.replies()[0]
         assert "nobody answered in time" in live.body and question in live.body
+        comment = await world.github.changed(lambda: shows(world, "**No longer open:** nobody answered"), 20)
+        assert "- [" not in comment.body
         assert refs(world.repo.path, "refs/forgehand/"), "what was done is kept"
         world.model.default(Script([RUN, Say("Built.")]))
         world.github.tick(live, "Yes, and go on with it", by="alice")

@@ -22,6 +22,20 @@ DEAR_USD = (100_000 * 2 + 100 * 10) / 1e6
 WRITE = Call("Bash", {"command": "echo half > half.txt", "description": "Write half of it"})
 
 
+NEW = '{"claude-opus-9": {"input": 1, "output": 2, "cache_read": 0.1}}'
+
+
+async def test_a_model_without_a_price_of_ours_costs_what_the_operator_says(world: World) -> None:
+    world.model.default(Script([Say("Looked.", usage=Usage(100_000, 10_000, cache_read_tokens=50_000))]))
+    async with world.bot(FORGEHAND_PRICES=NEW, FORGEHAND_MODEL="claude-opus-9"):
+        world.say("/claude ask what is this?")
+        assert await world.outcome() == "answered"
+    assert {request.body["model"] for request in world.model.requests if request.has_tools} == {"claude-opus-9"}
+    [row] = (await forgehand(world.environment, "spend", "--by", "session", "--json")).json
+    asked = sum(request.has_tools for request in world.model.requests)
+    assert row["cost_usd"] == pytest.approx(asked * (100_000 * 1 + 10_000 * 2 + 50_000 * 0.1) / 1e6)
+
+
 # At the gateway
 
 

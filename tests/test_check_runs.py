@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from pathlib import Path
+
 import pytest
 
+from bot.github.client import GitHubApp
+from bot.live.checks import CheckBoard
+from bot.models import InstallationId, Repo, RepoId, Thread
+from bot.outbound import Outbound, Redactor
+from bot.settings import GitHubSettings, Secret
 from bot.simulation.anthropic import Script, Wait
+from bot.simulation.github import SimulatedGitHub
+from bot.simulation.github.accounts import App
 from bot.simulation.github.faults import Fault
-from bot.simulation.github.state import CheckRun
+from bot.simulation.github.state import CheckRun, Repository
+from bot.store import checks as rows
+from bot.store import sessions
+from bot.store.base import Store
+from bot.store.records import NewTurn
 from tests.ci_world import taken_up
 from tests.test_reviews import CODE, SPAN, ZERO, ours, prompts, pull_of, verdict
 from tests.world import World
@@ -118,3 +133,37 @@ async def test_work_that_was_pushed_is_shown_at_its_commit(world: World) -> None
         assert await world.outcome() == "pull_request"
         check = await concluded(world)
     assert check.conclusion == "success" and check.head_sha == world.pulls()[0].head_sha
+
+
+async def waiting(github: SimulatedGitHub, store: Store, app: App, name: str) -> Repository:
+    """A turn in a repository with an installation of its own, whose check run is to be made."""
+    repo = github.create_repo(name, files={"a.py": "x = 1\n"})
+    installed = github.install(app, repos=[repo])
+    issue = github.open_issue(repo, title="Broken", by=repo.owner)
+    where = Repo(RepoId(repo.id), repo.owner.login, repo.name, True, "main")
+    thread = Thread(where, InstallationId(installed.id), issue.number, is_pull=False)
+    source = f"issue:{name}"
+    new = NewTurn(thread, "run", "fix it", "alice", 11, source, "claude-sonnet-5-5", 5.0, 3600.0)
+    key = await sessions.begin_turn(store, new)
+    assert key is not None
+    await rows.put(store, key, repo.branches()["main"])
+    return repo
+
+
+async def test_an_installation_whose_github_is_slow_holds_up_no_other(tmp_path: Path) -> None:
+    async with SimulatedGitHub.running(tmp_path / "github") as github, contextlib.AsyncExitStack() as stack:
+        app, store = github.create_app(), await Store.open(tmp_path / "state.db")
+        stack.push_async_callback(store.close)
+        slow = await waiting(github, store, app, "octo/calc")
+        other = await waiting(github, store, app, "acme/shop")
+        held = github.faults.add(Fault("POST /repos/octo/calc/check-runs", "hold"))
+        client = GitHubApp(GitHubSettings(github.url, github.api_url, app.id, Secret(app.private_key_pem), (), ()))
+        stack.push_async_callback(client.close)
+        board = asyncio.create_task(CheckBoard(store, Outbound(client, Redactor())).run())
+        await asyncio.wait_for(held.reached.wait(), 10)
+        await github.changed(lambda: bool(other.checks), 4)
+        assert not slow.checks, "it waits still"
+        board.cancel()
+        await asyncio.wait({board}, timeout=10)
+        assert board.cancelled(), "whoever waits for GitHub is ended with it"
+        held.release.set()

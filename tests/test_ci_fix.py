@@ -6,6 +6,8 @@ import asyncio
 import sqlite3
 from contextlib import closing
 
+import pytest
+
 from bot.models import Usage
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script, Wait
 from bot.simulation.anthropic.script import Answer
@@ -32,15 +34,30 @@ async def test_a_red_check_of_our_own_pull_request_is_mended_in_its_session(worl
     assert "Actions: write" in world.replies(pull)[-1].body, "why no flake was looked for"
 
 
-async def test_an_attempt_that_was_planned_first_goes_on_as_one_and_begins_no_round(world: World) -> None:
+@pytest.mark.parametrize("repeated", [False, True])
+async def test_an_attempt_that_was_planned_first_goes_on_as_one_and_begins_no_round(
+    world: World, repeated: bool
+) -> None:
     async with world.bot(Ahead()):
         pull = await pull_of_ours(world)
         config(world, ON + "permission: plan\n")
-        ci(world, pull, {"test": "failure"})
-        assert await world.outcome(on=pull) == "planned", world.replies(pull)[-1].body
-        planned = world.states(pull)[0]
+        turns = 1
+        if repeated:
+            world.model.default(Script([Wait("go"), Say("unreachable")]))
+            ci(world, pull, {"test": "failure"})
+            await world.model.reached("go", 40)
+            world.say("/claude stop ci", on=pull)
+            assert await world.outcome(on=pull) == "stopped", "a plan for them is about them, too"
+            world.model.default(agent())
+            world.say("/claude retry", on=pull)
+            turns = 2
+        else:
+            ci(world, pull, {"test": "failure"})
+        assert await world.outcome(turns, on=pull) == "planned", world.replies(pull)[-1].body
+        assert "FAIL: test_never_below_zero" in prompts(world)[-1].prompt, "a plan needs the evidence, too"
+        planned = world.states(pull)[-1]
         world.say(f"/claude approve {planned['session']}-{planned['turn']}", on=pull)
-        assert await world.outcome(2, on=pull) == "pushed", world.replies(pull)[-1].body
+        assert await world.outcome(turns + 1, on=pull) == "pushed", world.replies(pull)[-1].body
     assert "FAIL: test_never_below_zero" in prompts(world)[-1].prompt, "the evidence"
     with closing(sqlite3.connect(world.root / "data" / "state.db")) as db:
         [(now, then)] = db.execute("SELECT ci_watches.round, ci_attempts.round FROM ci_watches, ci_attempts").fetchall()

@@ -6,15 +6,21 @@ import asyncio
 import base64
 import json
 import os
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
 
 from bot.__main__ import FOREIGN_THREADS
 from bot.cli import spend
 from bot.cli.logs import Telling
+from bot.cli.main import app
 from bot.simulation.anthropic import Call, Say, Script
 from bot.words import replies
 from tests.command_line import ROOT, SECONDS, Ran, forgehand
@@ -50,6 +56,23 @@ async def test_a_look_into_an_empty_home_leaves_it_empty(
     assert ran.code == code and words in ran.text, ran
     assert "Traceback" not in ran.err
     assert list(tmp_path.iterdir()) == []
+
+
+def every_command(command: Any, *words: str) -> Iterator[list[str]]:
+    yield list(words)
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from every_command(inner, *words, name)
+
+
+@pytest.mark.parametrize("words", list(every_command(get_command(app))), ids=" ".join)
+def test_help_says_what_is_taken_and_names_no_kind_of_value(words: list[str]) -> None:
+    """Of a flag nothing is taken; `<int range>`, or a list of choices that is broken in a word, helps nobody."""
+    said = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "80", "TERM": "dumb"})
+    assert said.exit_code == 0 and "Usage: " in said.output
+    options = said.output.partition("─ Options ─")[2].partition("─ Commands ─")[0]
+    assert not re.search(r"<(bool|path|str|int)\b", options), said.output
+    for row in said.output.partition("─ Arguments ─")[2].partition("─ Options ─")[0].splitlines()[1:-2]:
+        assert re.match(r"│ [* ] +[A-Z|]+ +<(str|path)> +\S|│ {20,}", row) and "> [required]" not in row, row
 
 
 async def test_help_and_mistakes_name_the_program_as_people_call_it(tmp_path: Path) -> None:

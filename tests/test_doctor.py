@@ -56,6 +56,18 @@ async def test_each_thing_that_is_wrong_comes_with_what_to_click(world: World) -
     assert all(one["fix"] for one in found.values() if one["level"] != "good")
 
 
+async def test_a_subscriptions_token_works_and_its_terms_are_named(world: World) -> None:
+    world.model.oauth_tokens.append("sk-ant-oat01-of-somebody")
+    async with world.bot() as service:
+        given = {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-of-somebody"}
+        ran, found = await doctor(world, service.url, **given)
+        stored = await forgehand(
+            world.environment, "keys", "set", "CLAUDE_CODE_OAUTH_TOKEN", stdin="sk-ant-oat01-of-somebody"
+        )
+    assert ran.code == 0 and found["model key"]["level"] == "warning"
+    assert "legal-and-compliance" in found["model key"]["fix"] and "legal-and-compliance" in stored.out
+
+
 async def test_github_tells_that_the_secret_differs(world: World) -> None:
     async with world.bot() as service:
         world.app.webhook_secret = "changed at GitHub alone"

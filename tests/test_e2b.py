@@ -331,6 +331,21 @@ async def test_a_pause_closes_the_watch_and_another_follows(world: E2BWorld, pro
                 break
 
 
+async def test_what_a_watch_said_before_a_kill_counts_no_more_after_it(provider: E2BProvider) -> None:
+    """It tells of every change, and so also while the kill is under way."""
+    env = await provider.create("one", SPEC)
+    ticks = f"{env.layout.out}/ticks"
+    names = [f"run-{number}" for number in range(5)]
+    for name in names:
+        await env.launch(name, shell(f"while :; do echo . >> {ticks}; done"))
+    async with aclosing(env.watch(ticks, 0)) as sizes:  # type: ignore[type-var]
+        while await anext(sizes) < 100:
+            pass
+        for name in names:
+            await env.kill(name)
+            assert await env.liveness(name) is Liveness.EXITED
+
+
 async def test_a_kill_that_fails_at_first_is_repeated_until_nothing_is_left(
     world: E2BWorld, provider: E2BProvider
 ) -> None:

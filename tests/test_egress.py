@@ -150,6 +150,28 @@ async def test_anything_else_is_refused(world: World, request_line: bytes, statu
 
 
 @pytest.mark.acceptance("C15")
+@pytest.mark.parametrize(
+    ("request_line", "where"),
+    [
+        (b"GET http://packages.example/simple?x=a:1 HTTP/1.1", [("packages.example", 80)]),
+        (b"POST http://me:word@Evil.example:8080/x HTTP/1.0", [("Evil.example", 8080)]),
+        (b"GET http://[::1]/ HTTP/1.1", [("[::1]", 80)]),
+        (b"CONNECT evil.example:22 HTTP/1.1", [("evil.example", 22)]),
+        (b"CONNECT evil.example:99999999 HTTP/1.1", [("evil.example", 99999)]),
+        (b"GET / HTTP/1.1", []),
+        (b"\x16\x03\x01", []),
+        (b"GET http:///x HTTP/1.1", []),
+    ],
+)
+async def test_what_is_refused_is_noted_whatever_it_was_to_be_reached_by(
+    world: World, request_line: bytes, where: list[tuple[str, int]]
+) -> None:
+    """Package managers that speak http without TLS do not ask for a tunnel."""
+    await world.ask(request_line + b"\r\n\r\n")
+    assert [(one.host, one.port) for one in world.proxy.denied] == where
+
+
+@pytest.mark.acceptance("C15")
 async def test_a_name_with_any_address_of_ours_is_refused_and_logged(world: World) -> None:
     world.names["rebound.example"] = ["1.1.1.1", "169.254.169.254"]
     assert b" 403 " in await world.ask(b"CONNECT rebound.example:443 HTTP/1.1\r\n\r\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,13 +44,24 @@ async def test_stop_also_ends_what_waits_on_the_thread(world: World) -> None:
 async def test_at_the_budget_the_agent_ends_at_once_and_its_work_is_saved(tmp_path: Path) -> None:
     dear = Usage(input_tokens=900_000, output_tokens=1_000)
     async with World.running(tmp_path, FORGEHAND_SESSION_BUDGET="0.5") as world:
-        world.model.default(Script([WRITE, Say("A dear answer.", usage=dear)]))
+        world.model.default(Script([replace(WRITE, text="Half of it first."), Say("A dear answer.", usage=dear)]))
         async with world.bot():
             world.say("/claude fix this")
             assert await world.outcome() == "over_budget", world.replies()[0].body
         assert rescued(world)
         assert "$0.50" in world.replies()[0].body
+        assert "> Half of it first." in world.replies()[0].body, "and what its program says of credit is not its own"
+        assert "Credit balance" not in world.replies()[0].body
         assert len([one for one in world.model.requests if one.has_tools]) == 2
+
+
+async def test_where_its_turns_are_used_up_the_last_that_the_agent_said_is_shown(world: World) -> None:
+    world.model.default(Script([replace(WRITE, text="Half of it first."), Say("Unreachable.")]))
+    async with world.bot():
+        world.say("/claude fix this --turns 1")
+        assert await world.outcome() == "failed", world.replies()[0].body
+    assert rescued(world)
+    assert "> Half of it first." in world.replies()[0].body
 
 
 async def test_out_of_time_the_agent_is_ended_and_its_work_is_saved(tmp_path: Path) -> None:

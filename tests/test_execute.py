@@ -8,10 +8,11 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from tests.environment_world import short_folder
 
 MODEL_KEY = "sk-ant-api03-" + "canary-model-key" * 4
 ROOT = Path(__file__).parents[1]
-FACTS = {"outcome", "branch", "files", "cost_usd", "usage", "seconds", "result", "detail", "isolation"}
+FACTS = {"outcome", "branch", "files", "left_out", "cost_usd", "usage", "seconds", "result", "detail", "isolation"}
 SECONDS = 60.0
 
 
@@ -286,6 +287,19 @@ async def test_an_interrupt_keeps_the_work_and_a_second_one_throws_it_away(desk:
     assert (abandoned.code, abandoned.facts["outcome"]) == (130, "stopped"), abandoned.err
 
 
+async def test_a_token_that_has_ended_is_not_told_as_a_key_that_is_refused(desk: Desk) -> None:
+    desk.model.default(Script([Wait("on"), Call("Bash", {"command": "echo x > x"}), Say("Done.")]))
+    async with desk.started("Do it", "--path", str(repository(desk.home / "shop"))) as process:
+        await desk.model.reached("on", 30)
+        [store] = (desk.data / "execute").glob("*.run/store/state.db")
+        with closing(sqlite3.connect(store, timeout=10)) as db, db:
+            db.execute("UPDATE gateway_tokens SET revoked_at = 1")
+        desk.model.release("on")
+        found = await ended(process)
+    assert found.code == 1 and "no longer accepted here" in found.err + found.out, found.err
+    assert "ANTHROPIC_API_KEY" not in found.err + found.out
+
+
 async def test_policy_holds_what_leaves_the_folder(desk: Desk) -> None:
     folder = repository(desk.home / "shop")
     odd = "; mkdir -p a/git~1; echo x > a/git~1/x"
@@ -297,6 +311,8 @@ async def test_policy_holds_what_leaves_the_folder(desk: Desk) -> None:
     assert (found.code, found.facts["outcome"], found.facts["branch"]) == (1, "refused", None), found.err
     assert "`link`" in found.facts["detail"]
     assert "Not brought home" in found.err and "`a/git~1/x` (its name stands for git's own folder" in found.err
+    [left_out] = found.facts["left_out"]
+    assert left_out["path"] == "a/git~1/x" and left_out["why"].startswith("its name stands for git's own folder")
     assert "workflows" not in found.facts["detail"], "on the person's own machine these are as good as any"
     assert not (folder / "link").is_symlink()
 

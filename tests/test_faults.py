@@ -319,6 +319,19 @@ async def test_a_token_that_the_clock_has_ended_is_not_told_as_the_providers_ref
     assert "no longer accepted here" in told and "provider does not accept" not in told
 
 
+async def test_what_the_gateway_refuses_for_good_is_told_as_what_it_was(world: World) -> None:
+    world.model.default(Script([WRITE, Wait("on"), MORE, Say("Done.")]))
+    async with world.bot():
+        world.say("/claude fix this")
+        await world.model.reached("on", timeout=30)
+        with closing(sqlite3.connect(world.root / "data" / "state.db", timeout=10)) as db, db:
+            db.execute("UPDATE gateway_tokens SET max_requests = requests")
+        world.model.release("on")
+        assert await world.outcome(timeout=30) == "failed"
+    told = world.replies()[0].body
+    assert "the turn had made as many requests as one may" in told and "provider does not accept" not in told
+
+
 def _expiry(world: World) -> float:
     with closing(sqlite3.connect(world.root / "data" / "state.db")) as db:
         return float(db.execute("SELECT expires_at FROM gateway_tokens").fetchone()[0])

@@ -175,7 +175,7 @@ async def test_what_the_egress_proxy_refuses_is_noted(folder: Path) -> None:
         assert await exchange(port, b"CONNECT cut.exam") == b""
     server.close()
     noted = [json.loads(line) for line in (folder / "denied").read_text().splitlines()]
-    assert [(one["host"], one["port"]) for one in noted] == [("bad.example", "443")]
+    assert [(one["host"], one["port"]) for one in noted] == [("bad.example", "443"), ("bad.example", "80")]
 
 
 @pytest.mark.parametrize(

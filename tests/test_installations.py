@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import httpx
 import pytest
 
 from bot import repo_config
@@ -151,6 +152,18 @@ async def test_init_proposes_a_starter_once_and_only_when_asked(world: World, ba
         world.say("/claude init")
         await world.github.changed(lambda: len(world.replies()) == 3, 20)
     assert "already" in world.replies()[2].body and len(world.pulls()) == 1
+
+
+async def test_init_names_the_schema_that_the_service_has_for_editors(world: World, bare: Issue) -> None:
+    place = "https://forgehand.example.org"
+    async with world.bot(FORGEHAND_PUBLIC_URL=place) as service, httpx.AsyncClient() as editor:
+        answer = await editor.get(f"{service.url}/forgehand.schema.json")
+        world.say("/claude init")
+        await world.github.changed(lambda: len(world.replies()) == 1, 20)
+    assert answer.json() == repo_config.schema() and answer.headers["Access-Control-Allow-Origin"] == "*"
+    first, _, rest = (world.repo.file(BRANCH, repo_config.PATH) or b"").partition(b"\n")
+    assert first.decode() == f"# yaml-language-server: $schema={place}/forgehand.schema.json"
+    assert rest == STARTER.read_bytes()
 
 
 async def test_init_leaves_a_branch_of_others_alone(world: World, bare: Issue) -> None:

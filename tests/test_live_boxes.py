@@ -78,7 +78,9 @@ async def test_of_two_boxes_ticked_at_once_the_one_that_is_clear_counts(world: W
     world.model.default(Script([Call("Bash", {"command": "touch built.txt"}), Wait("never"), Say("unreachable")]))
     async with world.bot():
         world.say("/claude build")
-        live = await world.github.changed(lambda: shows(world, "- [ ] **No**"), 30)
+        live = await world.github.changed(
+            lambda: next((one for one in world.replies()[:1] if "**No**" in one.body), None), 30
+        )
         tick_all(world, live)
         assert await world.outcome(timeout=20) == "stopped"
 

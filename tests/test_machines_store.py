@@ -168,6 +168,14 @@ async def test_what_was_missed_is_noted_and_what_was_seen_is_not_noted_again(sto
     assert (await seconds(store), await seconds(store, NEXT)) == (100, 60)
 
 
+async def test_a_twin_that_nobody_saw_end_is_gone_when_the_older_one_is_seen(store: Store, clock: Clock) -> None:
+    await machines.seen(store, FIRST, RUN)
+    await machines.missed(store, FIRST, replace(RUN, run_at=1050.0))
+    clock.now = 1100.0
+    await machines.seen(store, FIRST, RUN)
+    assert await seconds(store) == 100 + 50
+
+
 async def test_a_turn_s_end_is_not_that_of_a_machine_which_is_still_to_be_ended(store: Store, clock: Clock) -> None:
     key = await begun(store)
     row = await environments.take_for_checks(store, key)

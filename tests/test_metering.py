@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from bot.models import SessionId, TurnKey
+from bot.sessions.environments.metering import MachineWitness
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.store import machines, samples
 from bot.store.base import Store
+from sandbox.e2b.provider import INSTANCE, KEY
+from sandbox.errors import EnvironmentGone
+from sandbox.primitives import EnvironmentSpec
 from tests.command_line import forgehand
 from tests.e2b_stand_in import E2BStandIn, Fault
 from tests.e2b_stand_in.usage import CPUS, MEMORY_MB
-from tests.e2b_world import e2b_spine
+from tests.e2b_world import E2BWorld, e2b_spine, e2b_world
+from tests.environment_world import short_folder, small_agent
 from tests.world import World
 
 SECOND_USD = CPUS * 0.01 + MEMORY_MB / 1024 * 0.02
@@ -237,3 +243,60 @@ async def test_a_sandbox_on_this_host_is_sampled_and_costs_nothing(world: World)
     )
     assert "sandbox" not in spent.out
     assert cost.json == []
+
+
+SPEC = EnvironmentSpec({"app": "forgehand"}, public_repository=False)
+KEY_OF_FIRST = "abcd1234-1"
+
+
+@asynccontextmanager
+async def bare_cloud(root: Path) -> AsyncIterator[tuple[E2BWorld, Store]]:
+    """Without a bot: what its provider does by itself."""
+    with short_folder() as folder:
+        async with e2b_world(folder, small_agent(folder)) as world:
+            store = await Store.open(root / "state.db", clock=world.e2b.clock.now)
+            try:
+                yield world, store
+            finally:
+                await store.close()
+
+
+async def machine_seconds(store: Store) -> float:
+    return (await machines.session_cost(store, SessionId("abcd1234"))).seconds
+
+
+async def test_a_twin_that_the_provider_ends_is_counted_until_then(tmp_path: Path) -> None:
+    """A create that was carried out late: what asked for it has another machine by then."""
+    async with bare_cloud(tmp_path) as (world, store):
+        provider = world.provider(MachineWitness(store))
+        env = await provider.create(KEY_OF_FIRST, SPEC)
+        await env.write(f"{env.layout.work}/mine", b"1")
+        await world.e2b.clock.advance(50)
+        marks = {**SPEC.labels, KEY: KEY_OF_FIRST, INSTANCE: "test"}
+        await provider._cloud.create("late", marks, world.settings.network(), "base")
+        await world.e2b.clock.advance(100)
+        assert await machine_seconds(store) == 0
+        await provider.attach(KEY_OF_FIRST)
+        [twin] = [one for one in world.e2b.sandboxes if one.ended_at is not None]
+        await world.e2b.clock.advance(100)
+        assert 100 <= await machine_seconds(store) <= 100 + SLACK_SECONDS
+        [lease] = await provider.leases(KEY_OF_FIRST)
+        assert lease.since < twin.created_at
+        await provider.close()
+
+
+async def test_a_machine_that_came_back_without_its_files_is_counted_until_it_was_ended(tmp_path: Path) -> None:
+    async with bare_cloud(tmp_path) as (world, store):
+        provider = world.provider(MachineWitness(store))
+        env = await provider.create(KEY_OF_FIRST, SPEC)
+        await env.pause()
+        [sandbox] = world.e2b.live
+        (sandbox.folder / "var-lib" / "forgehand" / "marker").unlink()
+        with pytest.raises(EnvironmentGone, match="without its files"):
+            await provider.attach(KEY_OF_FIRST)
+        assert sandbox.ended_at is not None
+        ran = sandbox.ended_at - sandbox.started_at
+        await world.e2b.clock.advance(100)
+        assert ran - 0.1 <= await machine_seconds(store) <= ran + SLACK_SECONDS
+        assert await machine_seconds(store) > 0
+        await provider.close()

@@ -15,7 +15,7 @@ from starlette.types import Message
 
 from bot import checkup
 from bot.models import Step
-from bot.simulation.anthropic import Say, Script
+from bot.simulation.anthropic import Call, Say, Script
 from bot.simulation.github import Fault
 from bot.store import audit
 from bot.store.base import Store
@@ -123,6 +123,26 @@ async def test_readyz_knows_whether_the_log_is_read(world: World) -> None:
             return (await client.get("/readyz")).status_code == 200
 
         await until(ready)
+
+
+FOREIGN = """\
+import os, urllib.request
+for path, method in (("/v1/files", "POST"), ("/v1/messages", "GET"), ("/%2e%2e/v1/files", "POST")):
+    try:
+        urllib.request.urlopen(urllib.request.Request(os.environ["ANTHROPIC_BASE_URL"] + path, method=method))
+    except OSError as error:
+        print(error)
+"""
+
+
+@pytest.mark.acceptance("D14")
+async def test_what_the_gateway_refuses_an_agent_is_counted_by_reason(world: World) -> None:
+    world.model.default(Script([Call("Bash", {"command": f"python3 - <<'E'\n{FOREIGN}E"}), Say("Done.")]))
+    async with served(world) as client:
+        world.say("/claude look")
+        assert await world.outcome() == "no_change"
+        text = (await client.get("/metrics")).text
+    assert figure(text, 'forgehand_gateway_refusals_total{reason="path"}') == 3
 
 
 async def test_webhooks_that_are_refused_are_counted_and_said_once_a_minute(

@@ -177,14 +177,17 @@ async def test_a_lost_answer_is_recognised_also_under_what_others_pushed_since(w
 
 
 @pytest.mark.acceptance("B07")
-@pytest.mark.parametrize("head_goes", [False, True])
-async def test_a_pull_request_that_is_merged_right_after_the_push_has_it(world: World, head_goes: bool) -> None:
+@pytest.mark.parametrize(("head_goes", "heard"), [(False, False), (True, False), (True, True)])
+async def test_a_pull_request_that_is_merged_right_after_the_push_has_it(
+    world: World, head_goes: bool, heard: bool
+) -> None:
     def merged() -> None:
         merge(world, pull)
         if head_goes:
             delete_head(world, pull)
 
-    world.app.events.remove("pull_request")
+    if not heard:
+        world.app.events.remove("pull_request")
     async with world.bot():
         pull = await begun(world)
         theirs = world.github.commit(world.repo, "feature", {"theirs.txt": "2\n"}, by="alice")

@@ -36,6 +36,17 @@ async def test_a_word_at_a_line_is_worked_on_answered_there_and_resolved(world: 
     assert "@@ -0,0 +1,2 @@\n+a = 1\n+b = 2" in prompt
 
 
+async def test_a_word_at_a_line_that_was_taken_away_names_it_so(world: World) -> None:
+    world.model.default(Script([Say("It was in the way.")]))
+    world.github.commit(world.repo, "main", CODE, by="alice")
+    async with world.bot():
+        pull = pull_of(world, {"calc.py": "a = 1\nc = 3\n"})
+        asked = world.github.review_line(pull, ("calc.py", 2), "/claude ask why?", by="alice", side="LEFT")
+        assert await world.outcome(on=pull) == "answered", live(world, pull)
+    [prompt], [said] = prompts(world), ours(world, pull, asked)
+    assert "- D1: line 2 of calc.py as it was before" in prompt and "-b = 2" in prompt and "in the way" in said
+
+
 async def test_all_comments_of_a_review_are_answered_and_what_is_settled_resolved(world: World) -> None:
     words = "Did it.\n\nD1: b is three now.\n\nD2 (open): that is for you to decide.\n\nD3 (done): calc.py does it."
     world.model.default(Script([MEND, Say(words)]))

@@ -6,7 +6,7 @@ import pytest
 
 from bot.simulation.github import gitstore
 from bot.simulation.github.threads import Pull
-from tests.pull_world import CONFIG, does
+from tests.pull_world import CONFIG, does, live, pull_of
 from tests.world import World
 
 TEMPLATE = "<!-- hello -->\n## Description\n\n## Checklist\n\n- [ ] I ran the tests\n- [x] I read the rules\n"
@@ -48,6 +48,26 @@ async def test_pulls_what_stands_out_is_told(world: World) -> None:
         "Links**: `link`",
     ):
         assert line in report, report
+
+
+async def test_pulls_people_are_named_by_the_addresses_of_their_own_github(world: World) -> None:
+    pull = await opened(world)
+    shown = gitstore.git(world.repo.path, "show", "-s", "--format=%ae%n%b", pull.head_sha).decode()
+    alice, bot, host = world.github.user("alice"), world.app.bot, "users.noreply.127.0.0.1"
+    assert shown.startswith(f"{bot.id}+{bot.login}@{host}\n"), shown
+    assert f"Co-authored-by: alice <{alice.id}+alice@{host}>" in shown
+
+
+async def test_pulls_of_a_further_push_what_stands_out_is_told_in_the_comment(world: World) -> None:
+    config = "paths: {sensitive: ['auth/**']}\n"
+    world.github.commit(world.repo, "main", {CONFIG: config}, by="alice")
+    world.model.default(does("mkdir -p auth && echo x > auth/login.py && echo '{}' > package-lock.json"))
+    async with world.bot():
+        pull = pull_of(world)
+        world.say("/claude mind the login", on=pull)
+        assert await world.outcome(on=pull) == "pushed", live(world, pull)
+    told = live(world, pull).partition("**Look closely at:**")[2].partition("**The agent says")[0]
+    assert "`auth/login.py`" in told and "Lock files**: `package-lock.json`" in told, live(world, pull)
 
 
 async def test_pulls_the_template_is_filled_and_its_boxes_are_not_ours_to_tick(world: World) -> None:

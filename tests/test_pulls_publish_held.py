@@ -8,7 +8,7 @@ import time
 import pytest
 
 from bot.simulation.github.state import Protection
-from tests.pull_world import CONFIG, WORKFLOW, WRITE, does, permit
+from tests.pull_world import CONFIG, WORKFLOW, WRITE, begun, does, live, permit, write
 from tests.world import World
 
 
@@ -217,3 +217,23 @@ async def test_pulls_a_held_commit_goes_by_its_own_name_too(world: World) -> Non
         world.say(f"/claude approve {sha}")
         assert await world.outcome(2) == "pull_request", world.replies()[-1].body
     assert world.pulls()[0].head_sha.startswith(sha)
+
+
+@pytest.mark.acceptance("E05")
+async def test_pulls_what_was_saved_is_judged_again_by_the_rules_of_now_and_goes_once_nothing_is_against_it(
+    world: World,
+) -> None:
+    async with world.bot():
+        pull = await begun(world)
+        world.say("/claude stop", on=pull)
+        assert await world.outcome(on=pull) == "stopped", live(world, pull)
+        world.github.commit(world.repo, "main", {CONFIG: "paths: {blocked: [new.txt]}\n"}, by="alice")
+        stands = pull.head_sha
+        world.model.default(write("more.txt", "two"))
+        world.say("/claude go on", on=pull)
+        assert await world.outcome(2, on=pull) == "refused", live(world, pull)
+        assert "`new.txt`: the repository's configuration blocks" in live(world, pull) and pull.head_sha == stands
+        world.model.default(does("rm new.txt && echo 2 > more.txt"))
+        world.say("/claude leave that file alone", on=pull)
+        assert await world.outcome(3, on=pull) == "pushed", live(world, pull)
+    assert world.repo.file("feature", "more.txt") == b"2\n" and world.repo.file("feature", "new.txt") is None

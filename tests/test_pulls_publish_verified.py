@@ -158,9 +158,12 @@ async def test_pulls_plain_files_that_one_way_does_not_sign_go_another_signed_wa
     assert signed.repo.branches().keys() == {"main", pull.head} and not refs(signed.repo.path, "refs/forgehand/")
 
 
-@pytest.mark.parametrize("lost", ["POST *graphql", "POST /repos/*/git/refs"])
-async def test_pulls_a_lost_answer_of_that_way_is_found_again(signed: World, lost: str) -> None:
-    signed.repo.signs = False
+@pytest.mark.parametrize(
+    ("lost", "signs"),
+    [("POST *graphql", False), ("POST */git-receive-pack", False), ("POST /repos/*/git/refs", True)],
+)
+async def test_pulls_a_lost_answer_of_either_way_is_found_again(signed: World, lost: str, signs: bool) -> None:
+    signed.repo.signs = signs
     signed.repo.protections.clear()
     signed.model.default(does("echo x > a.txt"))
     async with signed.bot():
@@ -217,5 +220,28 @@ async def test_pulls_a_strangers_branch_at_the_place_where_ours_would_begin_is_l
         signed.model.release("work")
         assert await signed.outcome() == "pull_request", signed.replies()[0].body
     [pull] = signed.pulls()
+    assert pull.head == f"{name}-1" and signed.repo.branch_sha(name) == stands
+    assert pull.head_sha in signed.repo.verified and not refs(signed.repo.path, "refs/forgehand/")
+
+
+@pytest.mark.acceptance("E02")
+@pytest.mark.parametrize("signs", [True, False])
+async def test_pulls_a_strangers_branch_made_while_we_were_away_is_not_taken_for_ours(
+    signed: World, signs: bool
+) -> None:
+    """Where it stands says nothing: ours would have begun at the same commit."""
+
+    def away(_: faults.Call) -> None:
+        if lost.hits == 1:
+            signed.github.set_branch(signed.repo, f"forgehand/1-{signed.states()[0]['session']}", stands)
+
+    signed.repo.signs, stands = signs, signed.repo.branch_sha("main")
+    signed.repo.protections.clear()
+    signed.model.default(does("echo x > a.txt"))
+    async with signed.bot():
+        lost = signed.github.faults.add(Fault("POST /repos/*/git/commits", "fail", status=502, times=3, on_hit=away))
+        signed.say("/claude fix this")
+        assert await signed.outcome() == "pull_request", signed.replies()[0].body
+    [pull], name = signed.pulls(), f"forgehand/1-{signed.states()[0]['session']}"
     assert pull.head == f"{name}-1" and signed.repo.branch_sha(name) == stands
     assert pull.head_sha in signed.repo.verified and not refs(signed.repo.path, "refs/forgehand/")

@@ -77,8 +77,12 @@ async def test_a_lost_answer_to_an_undo_is_recognised_under_what_others_pushed_s
     assert world.repo.file("feature", "later.txt") == b"3\n"
 
 
-async def test_an_undo_that_had_arrived_is_told_so_though_its_branch_went_with_the_merge(world: World) -> None:
-    world.app.events.remove("pull_request")
+@pytest.mark.parametrize("heard", [False, True])
+async def test_an_undo_that_had_arrived_is_told_so_though_its_branch_went_with_the_merge(
+    world: World, heard: bool
+) -> None:
+    if not heard:  # of the merge, which ends what runs
+        world.app.events.remove("pull_request")
     world.model.default(write("new.txt", "one"))
     async with world.bot():
         pull = pull_of(world)
@@ -96,6 +100,22 @@ async def test_an_undo_that_had_arrived_is_told_so_though_its_branch_went_with_t
         world, pull
     )
     assert world.repo.file("main", "new.txt") is None
+
+
+async def test_a_push_that_had_arrived_is_told_so_though_its_requester_may_push_no_more(world: World) -> None:
+    world.github.user("carol")
+    async with world.bot():
+        pull = await begun(world)
+        cut_off_after_the_push(world, lambda: world.repo.grant("alice", "read"))
+        world.model.release("work")
+        assert await world.outcome(on=pull) == "pushed", live(world, pull)
+        assert f"as `{pull.head_sha[:12]}` while alice had write access" in live(world, pull)
+        world.repo.grant("carol", "write")
+        cut_off_after_the_push(world, lambda: world.repo.grant("carol", "read"))
+        world.say("/claude undo", on=pull, by="carol")
+        assert await world.outcome(2, on=pull) == "pushed", live(world, pull)
+    assert f"as `{pull.head_sha[:12]}` while carol had write access" in live(world, pull)
+    assert world.repo.file("feature", "new.txt") is None
 
 
 @pytest.mark.acceptance("E03")

@@ -8,11 +8,9 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 
-import pytest
-
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github import Fault, gitstore
-from bot.store import audit
+from bot.store import audit, repos
 from bot.store.base import Database, Store
 from bot.store.rows import many
 from tests.test_delivery_log import until
@@ -23,6 +21,7 @@ from tests.world import World
 CANARY = "canary-of-what-was-said"
 WRITE = Call("Bash", {"command": f"echo {CANARY} > half.txt", "description": f"Write {CANARY}"}, f"I see {CANARY}.")
 DAY = 86_400.0
+FORGOTTEN = "repository forgotten"
 
 
 @asynccontextmanager
@@ -44,6 +43,13 @@ async def is_told(world: World, action: str) -> None:
         return bool(await told(world, action))
 
     await until(heard, 60)
+
+
+async def is_due(world: World) -> bool:
+    """It is known that the repository was taken away, and nothing of it runs: the next start, which looks at once,
+    forgets it, if that has not happened yet."""
+    async with reader(world) as store:
+        return bool(await repos.to_purge(store)) or bool(await told(world, FORGOTTEN))
 
 
 async def tables_with(world: World, word: str) -> list[str]:
@@ -74,11 +80,11 @@ async def test_nothing_of_a_removed_repository_stays_but_the_work_that_its_remov
         world.github.uninstall(world.installation)
 
         async def cut() -> bool:
-            return len(list((data / "kept").iterdir())) == 2
+            return len(list((data / "kept").iterdir())) == 2 and await is_due(world)
 
         await until(cut, 30)
     async with world.bot():
-        await is_told(world, "repository forgotten")
+        await is_told(world, FORGOTTEN)
     [left] = (data / "kept").iterdir()
     assert left != old
     for folder in ("transcripts", "turns", "repositories"):
@@ -87,7 +93,6 @@ async def test_nothing_of_a_removed_repository_stays_but_the_work_that_its_remov
     assert await tables_with(world, CANARY) == []
 
 
-@pytest.mark.slow
 async def test_what_was_made_of_a_fork_and_said_at_lines_goes_with_its_repository(world: World) -> None:
     kept = world.root / "data" / "kept"
     world.model.default(Script([WRITE, Say("Done.")]))
@@ -97,9 +102,9 @@ async def test_what_was_made_of_a_fork_and_said_at_lines_goes_with_its_repositor
         assert await world.outcome(on=fork.pull) == "answered", world.replies(fork.pull)[0].body
         assert ".patch" in [one.suffix for one in kept.iterdir()] and "turns" in await tables_with(world, CANARY)
         world.github.uninstall(world.installation)
-        await world.github.idle()
+        await until(partial(is_due, world))
     async with world.bot():
-        await is_told(world, "repository forgotten")
+        await is_told(world, FORGOTTEN)
     assert not list(kept.iterdir()) and await tables_with(world, CANARY) == []
 
 

@@ -80,11 +80,58 @@ async def test_findings_become_one_review_on_the_lines_of_the_diff(world: World)
     assert len(world.repo.branches()) == 2, "nothing was pushed"
 
 
-async def test_an_issue_cannot_be_reviewed(world: World) -> None:
+async def test_what_the_diff_shows_in_part_stands_at_that_part_and_suggests_nothing(world: World) -> None:
+    lines = [f"line_{n} = {n}" for n in range(1, 61)]
+    world.github.commit(world.repo, "main", {"long.py": "\n".join(lines)}, by="alice")
+    lines[29] = "line_30 = 0"
+    span = {**ZERO, "path": "b/long.py", "start_line": 10, "line": 31}
+    world.model.default(reviewer(verdict(span, {**ZERO, "path": "/long.py", "line": 30, "body": "Why zero?"})))
+    async with world.bot():
+        pull = pull_of(world, {"long.py": "\n".join(lines)})
+        world.say("/claude review", on=pull)
+        assert await world.outcome(on=pull) == "reviewed", world.replies(pull)[0].body
+    [review] = ours(world, pull)
+    part, whole = review.comments
+    assert (part.path, part.start_line, part.line) == ("long.py", 27, 31)
+    assert "```suggestion" not in part.body and "return n / 2" in part.body and "lines 10 to 31" in part.body
+    assert (whole.path, whole.start_line, whole.line) == ("long.py", None, 30)
+    assert "```suggestion" in whole.body and "the diff shows no more" not in whole.body
+    assert "Beside the lines" not in review.body
+
+
+async def test_findings_without_room_are_counted_and_told_by_the_next_review(world: World) -> None:
+    found = [{**ELSEWHERE, "line": n, "body": f"{f'Reason{n} ' * 500}about {n}."} for n in range(1, 15)]
+    world.model.default(reviewer(verdict(*found)))
+    async with world.bot():
+        pull = pull_of(world)
+        world.say("/claude review", on=pull)
+        assert await world.outcome(on=pull) == "reviewed", world.replies(pull)[0].body
+        world.say("/claude review once more", on=pull)
+        assert await world.outcome(2, on=pull) == "reviewed", world.replies(pull)[1].body
+    first, second = ours(world, pull)
+    told = [{n for n in range(1, 15) if f"about {n}." in review.body} for review in (first, second)]
+    assert 0 < len(told[0]) < 14 and f"and {14 - len(told[0])} findings for which there is no room" in first.body
+    assert f"no room for {14 - len(told[0])} more" in world.replies(pull)[0].body
+    assert told[1] and not told[0] & told[1], "none twice, and none is lost"
+    assert "Read at `" in first.body and "cut here" not in first.body
+
+
+async def test_on_an_issue_a_review_means_the_pull_request_that_was_opened_for_it(world: World) -> None:
     async with world.bot():
         world.say("/claude review")
         await world.github.changed(lambda: bool(world.replies()), 20)
-    assert "is for pull requests" in world.replies()[0].body and not world.states()
+        assert "is for pull requests" in world.replies()[0].body and not world.states()
+        world.say("/claude fix this")
+        assert await world.outcome() == "pull_request"
+        [pull] = world.pulls()
+        world.model.default(reviewer(verdict(words="comment")))
+        world.say("/claude review mind the numbers")
+        assert await world.outcome(on=pull) == "reviewed", world.replies(pull)[0].body
+    [review], live = ours(world, pull), world.replies(pull)[0].body
+    assert review.commit_id == pull.head_sha and "has nothing to remark" in live, live
+    assert "**Next:** For another look" in live and "findings mended" not in live
+    asked = prompts(world)[-1].prompt
+    assert f"on pull request #{pull.number}" in asked and "mind the numbers" in asked and "changed after" not in asked
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,19 @@ DEAR_USD = 0.91
 WRITE = Call("Bash", {"command": "echo half > half.txt", "description": "Write half of it"})
 
 
+async def test_an_agent_is_told_of_no_budget_but_that_of_its_own_turn(world: World) -> None:
+    """What the session could be raised to is ten times what it has: nobody should plan with it."""
+    world.model.default(Script([WRITE, Say("Done.")]))
+    async with world.bot():
+        world.say("/claude write it")
+        assert await world.outcome() == "pull_request"
+        assert "USD budget" not in str([request.body for request in world.model.requests])
+        world.say("/claude once more --budget 2")
+        assert await world.outcome(2) == "no_change"
+    told = re.findall(r"USD budget: \$[\d.]+/\$([\d.]+);", str([request.body for request in world.model.requests]))
+    assert set(told) == {"2"}
+
+
 # At the gateway
 
 

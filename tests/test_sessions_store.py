@@ -92,7 +92,9 @@ async def test_settling_drops_the_body_and_happens_once(store: Store) -> None:
 async def test_why_finds_the_deliveries_of_a_thread(store: Store) -> None:
     for guid, number in (("a", 5), ("b", 6), ("c", 5)):
         await deliveries.add(store, NewDelivery(DeliveryId(guid), "issues", "s", repo_id=7, number=number))
-    assert [row.guid for row in await deliveries.of_thread(store, 7, 5)] == ["c", "a"]
+        await deliveries.settle(store, DeliveryId(guid), DeliveryState.IGNORED, "an edit")
+    found = await deliveries.unheeded(store, 7, 5, ours="us[bot]", plain="talk")
+    assert [row.guid for row in found] == ["c", "a"]
     assert [row.guid for row in await deliveries.recent(store, limit=2)] == ["c", "b"]
 
 

@@ -10,12 +10,13 @@ import pytest
 
 from bot import verification
 from bot.sessions.checks import outputs
-from bot.simulation.anthropic import Call, ModelRequest, Say, Script
+from bot.simulation.anthropic import Call, ModelRequest, Say, Script, Wait
 from bot.simulation.github.gitstore import refs
 from bot.words import endings
 from tests.command_line import forgehand
 from tests.environment_world import until
 from tests.places import everywhere
+from tests.pull_world import live, pull_of
 from tests.verify_world import CHECK, GIVEN_BACK, Asked, Checked, does, mends, once, writes
 from tests.world import World
 
@@ -176,7 +177,17 @@ async def test_without_room_for_another_environment_the_agents_own_has_to_do_and
     monkeypatch.setattr("bot.sessions.checks.clean_room.ROOM_SECONDS", 0.5)
     async with Checked.running("e2b", tmp_path, FORGEHAND_E2B_SANDBOXES="1") as here:
         async with here.world.bot():
-            one = await here.begin("alone", "checks: ['cat out.txt']\n", once())
+            one = await here.begin(
+                "alone", "checks: ['cat out.txt']\n", Script([writes("right"), Wait("go"), Say("Done.")])
+            )
+            await here.world.model.reached("go", 30)
+            merged = pull_of(here.world)
+            here.configure("checks: [echo one, echo two]\n")
+            here.world.say("/claude resolve", on=merged)
+            assert await here.world.outcome(on=merged) == "pushed", live(here.world, merged)
+            for command in ("one", "two"):  # git alone has merged: there is no agent's
+                assert f"`echo {command}` was not run: {verification.NO_ROOM}" in live(here.world, merged)
+            here.world.model.release("go")
             assert await one.outcome() == "pull_request", one.body
             assert (await one.shown()).conclusion == "neutral", "it passed, but where the agent was"
         [check] = await one.checks()

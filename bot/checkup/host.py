@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bot.checkup.lines import Finding, bad, good, warning
-from bot.errors import BotError
+from bot.errors import BotError, SettingsError
 from bot.sessions.money.prices import Prices, UnknownPrice
-from bot.settings import Settings
+from bot.settings import ModelSettings, Settings
 from bot.store import switches, upkeep
 from bot.store.base import Store
 from sandbox.agents import claude_binary
@@ -26,7 +26,7 @@ VERSION_SECONDS = 20.0
 
 
 async def examine(settings: Settings) -> list[Finding]:
-    found = [*await examine_folder(settings.data_dir), await _price(settings.model.model)]
+    found = [*await examine_folder(settings.data_dir), await _price(settings.model)]
     if settings.e2b is not None:
         return [*found, await _cloud(settings.e2b)]
     return [*found, await _agent(), await _box()]
@@ -125,12 +125,14 @@ async def _cloud(e2b: E2BSettings) -> Finding:
     return good("sandbox", f"E2B accepts the key; {running} of ours run there. The plan is taken to allow {plan}.")
 
 
-async def _price(model: str) -> Finding:
+async def _price(model: ModelSettings) -> Finding:
     try:
-        Prices().of(model)
+        Prices(model.prices).of(model.model)
     except UnknownPrice as unknown:
-        return bad("model", str(unknown), "Set FORGEHAND_MODEL to a model whose price is known.")
-    return good("model", f"The price of {model} is known.")
+        return bad("model", str(unknown), "Or set FORGEHAND_MODEL to a model whose price is known.")
+    except SettingsError as wrong:
+        return bad("model", str(wrong), "Set FORGEHAND_PRICES anew.")
+    return good("model", f"The price of {model.model} is known.")
 
 
 async def _said(*argv: str) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from bot import vault as vaults
 from bot.checkup import app, host
-from bot.checkup.lines import Finding, bad, good
+from bot.checkup.lines import Finding, bad, good, warning
 from bot.errors import BotError
 from bot.github.client import GitHubApp
 from bot.keyring import KeyRing
@@ -49,6 +49,8 @@ async def _key(settings: Settings) -> list[Finding]:
     if found is None:
         return [bad("model key", "There is none.", credentials.NONE)]
     trial = await credential_check.try_out(found, settings.model.upstream, settings.model.model)
+    if trial.works and found.name == vaults.OAUTH_TOKEN:
+        return [warning("model key", trial.words, vaults.TERMS)]
     if trial.works:
         return [good("model key", trial.words)]
     return [bad("model key", trial.words, f"Do what it says. Where the key is to blame: {found.another}")]

@@ -10,7 +10,7 @@ import typer
 from bot import settings
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Config = Annotated[Path | None, typer.Option(help="A file of NAME=value lines; the environment wins.")]
+Config = Annotated[Path | None, typer.Option(metavar="FILE", help="A file of NAME=value lines; the environment wins.")]
 
 
 def database(config: Path | None) -> Path:

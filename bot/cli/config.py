@@ -12,13 +12,16 @@ import typer
 from bot import settings
 from bot.cli import console
 from bot.cli.asked import AsJson, Config
+from bot.cli.shape import App
 from bot.errors import BadRepoConfig
 
-app = typer.Typer(no_args_is_help=True, help="Check a repository's config file; show an account's limits.")
+app = App(help="Check a repository's config file; show an account's limits.")
 
 
 @app.command()
-def check(file: Path, as_json: AsJson = False) -> None:
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="It need not have that name.")], as_json: AsJson = False
+) -> None:
     """Whether FILE can be used as `.github/forgehand.yml`, with the line of each mistake."""
     from bot import repo_config
 
@@ -48,7 +51,7 @@ def schema() -> None:
 
 @app.command()
 def show(
-    account: Annotated[str, typer.Argument(help="The account's name, or the number of its installation.")],
+    account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="Its name, or the number of its installation.")],
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:

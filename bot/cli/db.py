@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from bot.cli import console
 from bot.cli.asked import AsJson, Config, database
+from bot.cli.shape import App
 
-app = typer.Typer(no_args_is_help=True, help="Back the store up, or check it.")
+app = App(help="Back the store up, or check it.")
 
 
 @app.command()
-def backup(target: Path, config: Config = None) -> None:
+def backup(
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="A new file, in a folder that is there.")],
+    config: Config = None,
+) -> None:
     """Write a consistent copy to TARGET, which must not exist. It holds what the store holds: keep it private."""
     console.run(_backup(database(config), target))
     typer.echo(f"The store is copied to {target}.")

@@ -13,13 +13,19 @@ from bot import settings
 from bot.cli import console, delivery_file, service
 from bot.cli.asked import AsJson, Config, database
 from bot.cli.delivery_file import Read
+from bot.cli.shape import App
 
-app = typer.Typer(no_args_is_help=True, help="List webhooks, explain what became of one, replay one.")
-Event = Annotated[str, typer.Option(help="The event of a bare payload, such as issue_comment.")]
+app = App(help="List webhooks, explain what became of one, replay one.")
+Event = Annotated[str, typer.Option(metavar="NAME", help="The event of a bare payload, such as issue_comment.")]
+Limit = Annotated[int, typer.Option(metavar="N", help="How many at most.")]
+IdOrFile = Annotated[
+    str,
+    typer.Argument(metavar="ID|FILE", help="As `deliveries list` shows it; or a payload, bare or as GitHub shows it."),
+]
 
 
 @app.command("list")
-def list_(as_json: AsJson = False, limit: int = 100, config: Config = None) -> None:
+def list_(as_json: AsJson = False, limit: Limit = 100, config: Config = None) -> None:
     """The latest, newest first."""
     rows = console.run(_list(database(config), limit))
     if as_json:
@@ -50,7 +56,7 @@ def _row(delivery: Any) -> dict[str, Any]:
 
 
 @app.command()
-def explain(id_or_file: str, event: Event = "", as_json: AsJson = False, config: Config = None) -> None:
+def explain(id_or_file: IdOrFile, event: Event = "", as_json: AsJson = False, config: Config = None) -> None:
     """Why a delivery was acted upon or not, in the words of `why`; or what would come of one in a file."""
     path, ledger = Path(id_or_file), database(config)
     found = delivery_file.read(path, event) if path.is_file() else None
@@ -91,7 +97,7 @@ async def _get(path: Path, guid: str) -> dict[str, Any] | None:
 
 
 @app.command()
-def replay(id_or_file: str, event: Event = "", as_json: AsJson = False, config: Config = None) -> None:
+def replay(id_or_file: IdOrFile, event: Event = "", as_json: AsJson = False, config: Config = None) -> None:
     """Have a delivery taken up again: one that failed, by its id, or one from a file."""
     path, body = Path(id_or_file), {"guid": id_or_file}
     if path.is_file():

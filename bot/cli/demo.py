@@ -34,11 +34,14 @@ class Scenario(StrEnum):
 
 
 def command(
-    scenario: Annotated[Scenario, typer.Option(help="What is played.")] = Scenario.FIX,
+    scenario: Annotated[
+        Scenario, typer.Option(metavar="NAME", help=f"What is played: {', '.join(Scenario)}.")
+    ] = Scenario.FIX,
     headless: Annotated[bool, typer.Option("--headless", help="Run once without a browser, then end.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object; implies --headless.")] = False,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Where the page listens on 127.0.0.1; 0: any free port.")
+        int,
+        typer.Option(metavar="PORT", min=0, max=65535, help="Where the page is on 127.0.0.1; 0: any free one."),
     ] = 8787,
 ) -> None:
     """Watch a real session on a simulated GitHub: no account, no key, no network."""

@@ -48,8 +48,8 @@ Exit codes:
 
 
 def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
-    prompt: Annotated[str, typer.Argument(help="What is to be done; `-` reads it from stdin.")],
-    path: Annotated[Path, typer.Option(help="The folder: a git repository, a part of one, or none.")] = Path(),
+    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="What is to be done; `-` reads it from stdin.")],
+    path: Annotated[Path, typer.Option(metavar="FOLDER", help="A git repository, a part of one, or none.")] = Path(),
     model: Annotated[str | None, typer.Option(metavar="NAME", help="The model, instead of FORGEHAND_MODEL.")] = None,
     budget: Annotated[str | None, typer.Option(metavar="USD", help="How many dollars it may spend.")] = None,
     timeout: Annotated[str | None, typer.Option(metavar="30m", help="How long it may work.")] = None,

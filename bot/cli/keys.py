@@ -12,6 +12,7 @@ import typer
 from bot import settings
 from bot.cli import console
 from bot.cli.asked import AsJson, Config
+from bot.cli.shape import App
 from bot.cli.vault_access import installation_of, opened
 from bot.errors import UserError
 from bot.settings import Secret
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
     from bot.store.base import Store
     from bot.web.credential_check import Trial
 
-app = typer.Typer(no_args_is_help=True, help="Store, list, rotate and try the keys for the model.")
+app = App(help="Store, list, rotate and try the keys for the model.")
 For = Annotated[
     str | None,
     typer.Option("--installation", metavar="ACCOUNT", help="For this account (or installation number) alone."),
 ]
-Name = Annotated[str, typer.Argument(help="ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN.")]
 
 
 @app.command("set")
@@ -50,7 +51,8 @@ async def _set(config: Path | None, name: str, value: Secret, account: str | Non
         await _note(store, "key stored", f"{name} of {words}" if place else name)
     also = {vaults.API_KEY: model.api_key, vaults.OAUTH_TOKEN: model.oauth_token}.get(name)
     stored = f"{name} is stored for {words} ({vaults.fingerprint(Secret(value.reveal().strip()))})."
-    return f"{stored} The one in the environment wins over it." if also and not place else stored
+    said = [stored, *(["The one in the environment wins over it."] if also and not place else [])]
+    return " ".join([*said, *([vaults.TERMS] if name == vaults.OAUTH_TOKEN else [])])
 
 
 @app.command("list")
@@ -89,7 +91,7 @@ async def _list(config: Path | None) -> list[dict[str, Any]]:
 
 @app.command()
 def remove(
-    name: Annotated[str | None, typer.Argument(help="As in `keys list`.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="As in `keys list`.")] = None,
     installation: For = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Everything, also what cannot be read any more; the service must not run.")

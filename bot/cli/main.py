@@ -23,10 +23,10 @@ from bot.cli import (
     spend,
     switch,
 )
+from bot.cli.shape import App
 
-app = typer.Typer(
+app = App(
     name="forgehand",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Runs Claude Code on GitHub issues and pull requests, on a machine of your own.",

@@ -131,8 +131,3 @@ def tokens(cost: Cost) -> str:
     usage = cost.usage
     count = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
     return f"{count / 1000:.1f}k tokens" if count >= 1000 else f"{count} tokens"
-
-
-def duration(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

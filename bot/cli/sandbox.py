@@ -14,10 +14,11 @@ import typer
 from bot.cli import console, sandbox_logs, sandbox_template
 from bot.cli.asked import AsJson, Config, database
 from bot.cli.sandbox_access import BY_HAND, Access, Row, opened
+from bot.cli.shape import App
 from bot.cli.spend import began, period, shown
 from bot.errors import UserError
 
-app = typer.Typer(no_args_is_help=True, help="List, look into, make and end sandboxes; what they cost.")
+app = App(help="List, look into, make and end sandboxes; what they cost.")
 app.add_typer(sandbox_template.app, name="template")
 app.command("logs")(sandbox_logs.command)
 Id = Annotated[str, typer.Argument(metavar="ID", help="As `sandbox list` shows it.")]

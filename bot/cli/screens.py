@@ -18,6 +18,7 @@ from rich.text import Text
 
 from bot.cli import narration
 from bot.cli.narration import SIGNS, Line, Narrator
+from bot.live.figures import duration
 from bot.live.state import LiveState
 from bot.models import Usage
 from bot.store.spend import Cost
@@ -59,7 +60,7 @@ class PlainScreen:
 
     def spent(self, cost: Cost) -> None:
         if self._state is not None and time.monotonic() - self._wrote > HEARTBEAT_SECONDS:
-            elapsed = narration.duration(time.monotonic() - self._began)
+            elapsed = duration(time.monotonic() - self._began)
             money = narration.money(cost, self._budget_usd)
             self._put(f"… {elapsed}: {narration.now(self._state)} · {money}")
 
@@ -116,7 +117,7 @@ class RichScreen:
         self._cost = cost
 
     def _foot(self) -> RenderableType:
-        elapsed = narration.duration(time.monotonic() - self._began)
+        elapsed = duration(time.monotonic() - self._began)
         working = self._phase == "Working"
         words = narration.now(self._state) if working else self._phase
         now = Table.grid(padding=(0, 1))

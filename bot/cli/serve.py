@@ -11,7 +11,7 @@ from bot import settings
 from bot.cli import console, setup, start
 from bot.cli.asked import Config
 from bot.errors import SettingsError
-from bot.settings import names
+from bot.settings import ModelSettings, names
 
 
 def command(
@@ -32,7 +32,7 @@ async def _serve(config: Path | None, poll: bool) -> None:
         return
     chosen = await start.chosen(values, poll=poll)
     console.require_git()
-    _require_price(chosen.model.model)
+    _require_price(chosen.model)
     from bot import app
 
     stop = console.stop_signals()
@@ -43,11 +43,11 @@ async def _serve(config: Path | None, poll: bool) -> None:
         console.say("Stopping; sessions under way go on when Forgehand is started again.")
 
 
-def _require_price(model: str) -> None:
+def _require_price(model: ModelSettings) -> None:
     """Without it every session would be refused by the gateway."""
     from bot.sessions.money.prices import Prices, UnknownPrice
 
     try:
-        Prices().of(model)
+        Prices(model.prices).of(model.model)
     except UnknownPrice as unknown:
         raise SettingsError(f"FORGEHAND_MODEL: {unknown}") from None

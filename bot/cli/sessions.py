@@ -14,6 +14,7 @@ import typer
 from bot import funds, settings
 from bot.cli import console, service
 from bot.cli.asked import AsJson, Config, database
+from bot.cli.shape import App
 from bot.errors import UserError
 from bot.funds import Terms
 from bot.models import SessionId
@@ -21,7 +22,8 @@ from bot.models import SessionId
 if TYPE_CHECKING:
     from bot.store.sessions import Turn
 
-app = typer.Typer(no_args_is_help=True, help="List, show, read and stop sessions.")
+app = App(help="List, show, read and stop sessions.")
+Id = Annotated[str, typer.Argument(metavar="ID", help="As `sessions list` shows it.")]
 
 
 @app.command("list")
@@ -52,7 +54,7 @@ async def _list(path: Path) -> list[dict[str, Any]]:
 
 
 @app.command()
-def show(session: str, as_json: AsJson = False, config: Config = None) -> None:
+def show(session: Id, as_json: AsJson = False, config: Config = None) -> None:
     """One session with its turns."""
     terms = Terms.of(settings.read_limits(settings.from_environment(config)))
     found = console.run(_show(database(config), SessionId(session), terms))
@@ -89,7 +91,7 @@ async def _show(path: Path, session_id: SessionId, terms: Terms) -> dict[str, An
 
 @app.command()
 def logs(
-    session: str,
+    session: Id,
     checks: Annotated[bool, typer.Option("--checks", help="What the checks printed, instead.")] = False,
     as_json: AsJson = False,
     config: Config = None,
@@ -135,7 +137,7 @@ async def _logs(path: Path, session_id: SessionId, *, as_json: bool) -> None:
 
 
 @app.command()
-def stop(session: str, as_json: AsJson = False, config: Config = None) -> None:
+def stop(session: Id, as_json: AsJson = False, config: Config = None) -> None:
     """End the turn that runs; its work so far is kept."""
     done, answer = console.run(_stop(database(config), SessionId(session)))
     if as_json:
@@ -157,8 +159,8 @@ async def _stop(path: Path, session_id: SessionId) -> tuple[bool, str]:
 
 @app.command()
 def patch(
-    session: str,
-    turn: Annotated[int | None, typer.Option(min=1, help="Which; the last that has one otherwise.")] = None,
+    session: Id,
+    turn: Annotated[int | None, typer.Option(metavar="N", min=1, help="Which; else the last that has one.")] = None,
     config: Config = None,
 ) -> None:
     """Print a turn's work on a fork as a patch for `git am`."""
@@ -176,8 +178,8 @@ async def _patch(path: Path, session_id: SessionId, n: int | None) -> bytes:
 
 @app.command()
 def pull(
-    session: str,
-    path: Annotated[Path, typer.Option(help="Your clone; the working directory otherwise.")] = Path(),
+    session: Id,
+    path: Annotated[Path, typer.Option(metavar="FOLDER", help="Your clone; the working directory otherwise.")] = Path(),
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.cli import narration
+from bot.live.figures import duration
 from bot.models import Outcome
 from bot.workbench.job import DONE, Job, Report
 from sandbox.agents.text import one_line
@@ -29,7 +30,7 @@ class Summary:
 
 
 def text(job: Job, report: Report, *, with_result: bool) -> Summary:
-    spent = f"{narration.duration(report.seconds)} · {narration.money(report.cost, job.budget_usd)}"
+    spent = f"{duration(report.seconds)} · {narration.money(report.cost, job.budget_usd)}"
     parts = [
         report.result.strip() if with_result else "",
         report.detail,

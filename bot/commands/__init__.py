@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable
 
 from bot.commands import spelling
@@ -31,6 +32,7 @@ from bot.commands.kinds import (
 from bot.commands.options import NO_OPTIONS, Options, dollars, shown, take
 from bot.commands.text import before_tail, command_lines
 from bot.errors import CommandError
+from bot.text import characters
 
 
 def parse(body: str, *, word: str = "/claude", app_slug: str = "") -> Command | None:
@@ -47,6 +49,13 @@ def parse(body: str, *, word: str = "/claude", app_slug: str = "") -> Command | 
             "One command for each comment, please; the text may be as long as it needs to be."
         )
     return _read(_Text(body[lines[0].rest :], word))
+
+
+def named(body: str, *, word: str = "/claude", app_slug: str = "") -> bool:
+    """Whether our word stands in it at all, also quoted, in mid-sentence, or spelt so that it is no command."""
+    words = (word, f"@{app_slug}") if app_slug else (word,)
+    seen = characters.plain(unicodedata.normalize("NFKC", body)).casefold()
+    return any(re.search(rf"(?<![\w/@]){re.escape(one.casefold())}(?![\w-])", seen) for one in words)
 
 
 _VERB = re.compile(r"([A-Za-z]+)(?=\s|\Z)[ \t]*")

@@ -30,7 +30,7 @@ FORMS = (
         "words on what to try may stand on the lines below",
     ),
     Form("stop ci", "stop ci", "leaves the checks of the pull request alone, until the next `fix ci`"),
-    Form("status", "status", "says what is going on"),
+    Form("status", "status", "says what runs, what waits in line, and what waits for a yes"),
     Form(
         "approve",
         "approve",

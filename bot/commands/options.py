@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from bot.errors import CommandError
@@ -124,6 +124,12 @@ def read(values: Mapping[str, str | None]) -> Options:
         if value is not None:
             options = _set(options, name, value.strip())
     return options
+
+
+def over(newer: Options, older: Options) -> Options:
+    """The newer ones; what they leave open is as the older ones have it."""
+    said = {name: value for name, value in asdict(newer).items() if value not in (None, False)}
+    return replace(older, **said)
 
 
 def _raised(options: Options, flag: str) -> Options:

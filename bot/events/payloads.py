@@ -55,6 +55,7 @@ class Text(Struct):
     line: int | None = None
     start_line: int | None = None
     original_line: int | None = None
+    side: str | None = None
     diff_hunk: str | None = None
     in_reply_to_id: Id | None = None
 

@@ -23,7 +23,7 @@ from bot.events.remarks import (
     ReviewWanted,
     standing,
 )
-from bot.models import DeliveryId, InstallationId, Origin, Spot, Thread
+from bot.models import LEFT, DeliveryId, InstallationId, Origin, Spot, Thread
 
 MAX_AGE_SECONDS = 4 * 24 * 3600.0
 """GitHub's own log goes back three days: what is older than this is a replay, or nobody waits for it."""
@@ -179,7 +179,8 @@ def _spot(text: payloads.Text | payloads.Subject) -> Spot | None:
     if not isinstance(text, payloads.Text) or text.path is None:
         return None
     line = text.line if text.line is not None else text.original_line  # null once the lines are gone from the diff
-    return Spot(text.in_reply_to_id or text.id, text.path, line, text.start_line, text.diff_hunk or "")
+    older = line is not None and (text.line is None or text.side == LEFT)
+    return Spot(text.in_reply_to_id or text.id, text.path, line, text.start_line, text.diff_hunk or "", older)
 
 
 def _closed_to_us(payload: payloads.OfThread) -> str | None:

@@ -50,8 +50,7 @@ class Push:
         except (GitFailed, GitTimedOut) as error:
             return await self._settle(_told(error))
         if flag == "!":
-            reason = _REASON.search(words)
-            return await self._settle(remote.refusal(reason[1] if reason else words, stderr))
+            return await self._settle(_refusal(words, stderr))
         return self._done(adopted=flag == "=")
 
     def _done(self, *, adopted: bool) -> PushResult:
@@ -91,8 +90,7 @@ class Push:
         argv = [*common, *lease, "--end-of-options", self.access.url, f"{self.commit}:{ref}"]
         io = Io(config={"push.negotiate": "true"} if talk else {})
         result = await run_git(argv, self.git_dir, access=self.access, io=io, timeout=PUSH_SECONDS, accept=(0, 1))
-        flag, words = _report(result, ref)
-        return flag, words, result.stderr
+        return *_report(result, ref), result.stderr
 
     async def _settle(self, otherwise: BotError) -> PushResult:
         """After a failure only the remote knows: done if it stands at our commit, raced if it moved elsewhere."""
@@ -102,6 +100,47 @@ class Push:
         if actual != self.expect:
             raise PushRaced(self.branch, actual)
         raise otherwise
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """A new branch at a commit that the remote has, and a ref of ours at a commit of ours: both or neither, so that the
+    second tells who has made the first."""
+
+    git_dir: Path
+    access: RemoteAccess
+    branch: str
+    at: str
+    mark: str
+    commit: str
+
+    async def run(self) -> None:
+        try:
+            flag, words, stderr = await self._send(names.push_ref(self.branch))
+        except (GitFailed, GitTimedOut) as error:
+            await self._settle(_told(error))
+        else:
+            if flag == "=":  # it was not there when its maker looked: git has nothing to do for it, and no lease to ask
+                raise PushRaced(self.branch, self.at)
+            if flag == "!":
+                await self._settle(_refusal(words, stderr))
+
+    async def _send(self, ref: str) -> tuple[str, str, str]:
+        argv = ["push", "--porcelain", "--atomic", "--no-verify", "--no-signed", "--no-follow-tags"]
+        argv += [f"--force-with-lease={ref}:", "--end-of-options", self.access.url]
+        argv += [f"{self.at}:{ref}", f"{self.commit}:{names.push_ref(self.mark)}"]
+        result = await run_git(argv, self.git_dir, access=self.access, timeout=PUSH_SECONDS, accept=(0, 1))
+        return *_report(result, ref), result.stderr
+
+    async def has_been(self) -> bool:
+        return await remote.branch_sha(self.git_dir, self.access, self.mark) == self.commit
+
+    async def _settle(self, otherwise: BotError) -> None:
+        actual = await remote.branch_sha(self.git_dir, self.access, self.branch)
+        if actual is None:
+            raise otherwise
+        if actual != self.at or not await self.has_been():
+            raise PushRaced(self.branch, actual)
 
 
 async def require_free(git_dir: Path, access: RemoteAccess, branch: str) -> None:
@@ -119,6 +158,11 @@ def _report(result: GitResult, ref: str) -> tuple[str, str]:
         if found == ref:
             return flag, words
     raise GitFailed("push", result.exit_code, result.stderr)
+
+
+def _refusal(words: str, stderr: str) -> PushRefused:
+    reason = _REASON.search(words)
+    return remote.refusal(reason[1] if reason else words, stderr)
 
 
 def _told(error: GitFailed | GitTimedOut) -> BotError:

@@ -15,7 +15,7 @@ from bot.git.commits import Author, Facts
 from bot.git.measure import ImportLimits
 from bot.git.merges import Joined, Made
 from bot.git.pack import Extent, Had, RepositoryPack
-from bot.git.push import Push, PushResult
+from bot.git.push import Beginning, Push, PushResult
 from bot.git.run import run_git
 
 
@@ -106,6 +106,10 @@ class Quarantine:
 
     async def push(self, access: RemoteAccess, commit: str, branch: str, *, expect: str | None) -> PushResult:
         return await Push(self._dir, access, commit, branch, expect).run()
+
+    def beginning(self, access: RemoteAccess, branch: str, at: str, *, mark: str, commit: str) -> Beginning:
+        """Of a branch that is empty still, and has a ref beside it by which it is known to be ours."""
+        return Beginning(self._dir, access, branch, at, mark, commit)
 
     async def require_free(self, access: RemoteAccess, branch: str) -> None:
         """PushRefused where a branch of the remote is in the way of that name on some system."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from bot.errors import GitHubRefused, NotFound
 from bot.github import wire
@@ -39,6 +39,7 @@ class GitHubApp:
         self._on_secret = on_secret
         self._on_retired = on_retired
         self._api = Api(settings.api_url, repeat_after)
+        self._noreply_host = f"users.noreply.{urlsplit(settings.url).hostname}"
         self.attachments = Attachments(settings.url)
         self.job_logs = JobLogs(settings.api_url)
         self._signer = Signer(settings.app_id, settings.private_key, clock)
@@ -51,7 +52,7 @@ class GitHubApp:
         async with self._asking:
             if self._identity is None:
                 app = await self._app()
-                self._identity = app.identity(await self._bot(app.slug))
+                self._identity = app.identity(await self._bot(app.slug), self._noreply_host)
             return self._identity
 
     async def _app(self) -> wire.App:

@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 
+from bot.discussions import place
 from bot.errors import GitHubRefused
 from bot.github import wire
 from bot.github.api import GRAPHQL, Answer, Call
 from bot.github.reads import FULL, PAGE, Caller, base, carries
 from bot.github.types import Comment, Purpose
-from bot.models import Repo, Spot
+from bot.models import LEFT, Repo, Spot
 
 
 class _OnLine(wire.CommentJson):
@@ -21,15 +22,16 @@ class _OnLine(wire.CommentJson):
     line: int | None = None
     original_line: int | None = None
     start_line: int | None = None
+    side: str | None = None
     diff_hunk: str = ""
     in_reply_to_id: int | None = None
     pull_request_review_id: int | None = None
 
     def placed(self) -> Comment:
         line = self.line or self.original_line
-        where = f"line {line} of {self.path}" if line else self.path
-        spot = Spot(self.in_reply_to_id or self.id, self.path, line, self.start_line, self.diff_hunk)
-        kind, review = f"comment on {where}", self.pull_request_review_id
+        older = line is not None and (self.line is None or self.side == LEFT)
+        spot = Spot(self.in_reply_to_id or self.id, self.path, line, self.start_line, self.diff_hunk, older)
+        kind, review = f"comment on {place(spot)}", self.pull_request_review_id
         return replace(self.comment(), kind=kind, spot=spot, review_id=review)
 
 

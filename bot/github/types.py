@@ -37,11 +37,13 @@ class AppIdentity:
     owner: str
     bot_login: str
     bot_id: int
+    noreply_host: str
+    """Behind addresses by which this GitHub, and no other, knows its accounts."""
 
     @property
     def bot_email(self) -> str:
         """The address by which GitHub links a commit to the bot."""
-        return f"{self.bot_id}+{self.bot_login}@users.noreply.github.com"
+        return f"{self.bot_id}+{self.bot_login}@{self.noreply_host}"
 
 
 @dataclass(frozen=True)

@@ -55,9 +55,9 @@ class App(msgspec.Struct):
     def registration(self) -> Registration:
         return Registration(self.slug, self.html_url, self.permissions, frozenset(self.events))
 
-    def identity(self, bot: User) -> AppIdentity:
+    def identity(self, bot: User, noreply_host: str) -> AppIdentity:
         owner = self.owner or Owner()
-        return AppIdentity(self.id, self.slug, self.name, owner.login or owner.slug, bot.login, bot.id)
+        return AppIdentity(self.id, self.slug, self.name, owner.login or owner.slug, bot.login, bot.id, noreply_host)
 
 
 class HookJson(msgspec.Struct):

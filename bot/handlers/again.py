@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bot.commands import options
 from bot.commands.kinds import Continue, Retry
 from bot.commands.options import NO_OPTIONS
 from bot.events.remarks import Remark
@@ -29,7 +30,8 @@ async def retry(command: Retry, remark: Remark, desk: Desk) -> Noted:
         return await desk.refuse(remark, replies.nothing_to_repeat(desk.settings.command))
     if last.state is not TurnState.DONE:
         return await desk.refuse(remark, replies.still_under_way(desk.settings.command))
-    wish = Wish(last.asked_as, last.prompt, command.options, approval=last.approval)
+    said = options.over(command.options, start.set_for(last))
+    wish = Wish(last.asked_as, last.prompt, said, approval=last.approval)
     return await start.begin(start.anew(last, wish), remark, desk)
 
 
@@ -46,7 +48,8 @@ async def go_on(command: Continue, remark: Remark, desk: Desk) -> Noted:
     prompt = command.prompt or (GO_ON if last else "")
     same = last is not None and not command.prompt and _was_cut_short(last, remark)
     kind = last.asked_as if last is not None and same else "run"
-    return await start.begin(Wish(kind, prompt, command.options, command.extra_usd), remark, desk)
+    said = command.options if last is None else start.of_same_model(last, command.options)
+    return await start.begin(Wish(kind, prompt, said, command.extra_usd), remark, desk)
 
 
 async def _needs_money_alone(last: Turn, remark: Remark, desk: Desk) -> bool:

@@ -49,7 +49,7 @@ async def handle(command: Approve | Deny, remark: Remark, desk: Desk) -> Noted:
     turn = await sessions.turn(desk.store, approval.key)
     desk.poke(turn.key)
     await desk.show_anew(turn.key)
-    if isinstance(command, Approve) and (wish := await _follows(command, approval, turn, desk)):
+    if isinstance(command, Approve) and (wish := _follows(command, approval, turn)):
         return await _begin(wish, command, remark, desk)
     if words := _words(command):
         await _pass_on(words, command, remark, desk)
@@ -83,7 +83,7 @@ async def _answer(command: Approve | Deny, approval: Approval, remark: Remark, d
     if isinstance(command, Deny):
         return Answer(Standing.DENIED, login, source, over=over)
     turn = await sessions.turn(desk.store, approval.key)
-    follows = start.new_turn(await _going_on(command, approval, turn, desk), remark, desk)
+    follows = start.new_turn(_going_on(command, approval, turn), remark, desk)
     return Answer(Standing.APPROVED, login, source, Scope(command.scope), over, begins=follows)
 
 
@@ -91,7 +91,7 @@ def _words(command: Approve | Deny) -> str:
     return command.words if isinstance(command, Approve) else command.reason
 
 
-async def _follows(command: Approve, approval: Approval, turn: Turn, desk: Desk) -> Wish | None:
+def _follows(command: Approve, approval: Approval, turn: Turn) -> Wish | None:
     """What a yes begins; nothing where the agent still waits for it."""
     if approval.kind is Kind.PUSH:
         return Wish("release", on_approvals.let_go(approval.id), NO_OPTIONS, approval=approval.id)
@@ -99,21 +99,19 @@ async def _follows(command: Approve, approval: Approval, turn: Turn, desk: Desk)
         return Wish("adopt", f"make the work on {approval.sha} a branch here", NO_OPTIONS, approval=approval.id)
     if approval.kind is Kind.PLAN:
         prompt = carry_out(turn.prompt, command.words or str(approval.matter.get("plan", "")))
-        return start.anew(turn, Wish(await _kind(turn, desk), prompt, NO_OPTIONS, approval=approval.id))
-    return await _going_on(command, approval, turn, desk) if approval.late else None
+        return start.anew(turn, Wish(_kind(turn), prompt, NO_OPTIONS, approval=approval.id))
+    return _going_on(command, approval, turn) if approval.late else None
 
 
-async def _going_on(command: Approve, approval: Approval, turn: Turn, desk: Desk) -> Wish:
+def _going_on(command: Approve, approval: Approval, turn: Turn) -> Wish:
     """What a yes is worth where the agent has ended, perhaps in the very moment in which it was given."""
     prompt = go_on_with(str(approval.matter.get("shown", "")), command.words)
-    return start.anew(turn, Wish(await _kind(turn, desk), prompt, NO_OPTIONS, approval=approval.id))
+    return start.anew(turn, Wish(_kind(turn), prompt, NO_OPTIONS, approval=approval.id))
 
 
-async def _kind(turn: Turn, desk: Desk) -> str:
+def _kind(turn: Turn) -> str:
     """A merge goes on as one: it has two parents. An attempt at checks, too: its push is no news to begin a round."""
-    if turn.asked_as in ("resolve", ci.KIND):
-        return turn.asked_as
-    return ci.KIND if await ci.attempt(desk.store, turn.source) else "run"
+    return turn.asked_as if turn.asked_as in ("resolve", ci.KIND) else "run"
 
 
 async def _begin(wish: Wish, command: Approve, remark: Remark, desk: Desk) -> Noted:

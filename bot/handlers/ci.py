@@ -46,7 +46,7 @@ async def asked(command: FixCi, remark: Remark, desk: Desk) -> Noted:
     if pull.head_repo_id != thread.repo.id:
         return await desk.refuse(remark, on_forks.no_ci(desk.settings.command))
     latest = await sessions.latest(desk.store, thread)
-    if latest is not None and latest.kind == ci.KIND and latest.state is not TurnState.DONE:
+    if latest is not None and latest.asked_as == ci.KIND and latest.state is not TurnState.DONE:
         return await _beside(command, remark, desk)
     await ci.ask(desk.store, thread, pull.head_sha, _wish(command, remark, number))
     await desk.react(remark, "eyes")

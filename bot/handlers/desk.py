@@ -7,18 +7,20 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bot import commands
 from bot.errors import GitHubRefused
 from bot.events import remarks
 from bot.events.remarks import Remark
 from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
-from bot.handlers.verdicts import Noted, refused
+from bot.handlers.verdicts import Noted, ignored, refused
 from bot.live.board import LiveBoard
 from bot.models import Thread, TurnKey, TurnState
 from bot.outbound import Outbound
 from bot.settings import Settings
 from bot.store import comments, sessions
 from bot.store.base import Store
+from bot.words import replies
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,15 @@ class Desk:
         """What is answered is also what `why` will say."""
         await self.reply(remark, sentence)
         return refused(sentence)
+
+    async def without_command(self, remark: Remark, plain: str = replies.NO_COMMAND) -> Noted:
+        """`plain` where nobody has meant one: what people say to each other, and all that bots say."""
+        meant = not remark.is_bot and await self.names_us(remark)
+        return ignored(replies.no_command_but_named(self.settings.command) if meant else plain)
+
+    async def names_us(self, remark: Remark) -> bool:
+        slug = (await self.github.identity()).slug
+        return commands.named(remark.body, word=self.settings.command, app_slug=slug)
 
     async def react(self, remark: Remark, reaction: str) -> None:
         """To the comment, or to the thread whose own text it is; a review as a whole takes none."""

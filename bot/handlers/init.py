@@ -55,12 +55,18 @@ async def _push(remark: Remark, desk: Desk) -> None:
     reading = await remote_access(desk, remark.thread, Purpose.READ_REPOSITORY)
     base = await desk.cache.fetch(repo.id, reading, f"refs/heads/{repo.default_branch}")
     async with desk.cache.quarantine(repo.id) as quarantine:
-        tree = await quarantine.with_file(base, repo_config.PATH, STARTER.read_bytes())
+        tree = await quarantine.with_file(base, repo_config.PATH, starter(desk.settings.public_url))
         message = desk.outbound.text(TextKind.COMMIT, f"Add a starter config for Forgehand\n\n{_asked(remark)}")
         author = Author(bot.bot_login, bot.bot_email)
         commit = await quarantine.commit(tree, [base], message, author, int(remark.created_at))
         writing = await remote_access(desk, remark.thread, Purpose.PUSH)
         await quarantine.push(writing, commit, BRANCH, expect=None)
+
+
+def starter(public_url: str | None) -> bytes:
+    """Where others can reach us, editors learn what may stand in the file."""
+    modeline = f"# yaml-language-server: $schema={public_url}{repo_config.SCHEMA_AT}\n" if public_url else ""
+    return modeline.encode() + STARTER.read_bytes()
 
 
 def _asked(remark: Remark) -> str:

@@ -86,7 +86,7 @@ async def _without_words(remark: Remark, desk: Desk) -> Noted:
             await forks.pushed(remark, desk)
             return await review_triggers.wanted(remark, desk)
         case _:
-            return ignored("there is no command in it")
+            return await desk.without_command(remark)
 
 
 async def _turn_away(remark: Remark, decision: Decision, desk: Desk) -> Noted:

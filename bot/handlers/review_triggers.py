@@ -13,6 +13,7 @@ from bot.models import Outcome, TurnState
 from bot.repo_config import Triggers
 from bot.store import sessions
 from bot.store.sessions import Turn
+from bot.words import replies
 
 
 async def wanted(event: ReviewWanted, desk: Desk) -> Noted:
@@ -45,7 +46,7 @@ async def opened(event: PullOpened, desk: Desk) -> Noted:
     if config is None:
         return refused(problem)
     if not config.triggers.review_opened:
-        return ignored("there is no command in it")
+        return await desk.without_command(event, replies.opening_starts_nothing())
     pull = await desk.github.installation(event.thread.installation).pull(event.thread.repo, event.thread.number)
     if pull.draft:
         return ignored("it is a draft: it is reviewed once it is ready")

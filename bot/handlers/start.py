@@ -45,8 +45,19 @@ class Wish:
 
 def anew(turn: Turn, wish: Wish) -> Wish:
     """With what the turn was asked for where it stood: the wish carries it further, or repeats it."""
-    options = replace(wish.options, new_branch=wish.options.new_branch or turn.new_branch)
+    said = of_same_model(turn, wish.options)
+    options = replace(said, new_branch=said.new_branch or turn.new_branch)
     return replace(wish, options=options, discussions=tuple(turn.discussions or ()))
+
+
+def set_for(turn: Turn) -> Options:
+    """What its person said."""
+    return turn.options or NO_OPTIONS
+
+
+def of_same_model(turn: Turn, options: Options) -> Options:
+    """What goes on, goes on with the model that somebody chose for it. All else was said of that turn alone."""
+    return replace(options, model=options.model or set_for(turn).model)
 
 
 async def handle(command: Run | Ask | Plan, remark: Remark, desk: Desk) -> Noted:
@@ -128,6 +139,7 @@ def new_turn(wish: Wish, remark: Remark, desk: Desk) -> NewTurn:
         discussions=wish.discussions,
         head_sha=wish.head_sha,
         new_branch=options.new_branch,
+        options=options,
         delivery=remark.origin.delivery,
     )
 

@@ -24,7 +24,7 @@ async def handle(remark: Remark, desk: Desk) -> Noted:
 async def stop_all(session: SessionId, login: str, desk: Desk, *, kind: str | None = None) -> int:
     """Whatever of the session runs, waits or is kept, or only turns of a kind; how many turns that were."""
     found = await sessions.turns_of(desk.store, session)
-    turns = [one for one in found if _can_be_stopped(one) and kind in (None, one.kind)]
+    turns = [one for one in found if _can_be_stopped(one) and kind in (None, one.asked_as)]
     for turn in reversed(turns):  # what waits first: it must not begin when the running one ends
         if await sessions.cancel_queued(desk.store, turn.key, endings.stopped_by(login)):
             desk.board.touch(turn.key, final=True)

@@ -13,6 +13,7 @@ from bot.handlers.verdicts import Noted, ignored, refused
 from bot.models import Thread, TurnState
 from bot.repo_config import RepoConfig
 from bot.store import choices, sessions
+from bot.words import replies
 
 WORK = Wish("run", "", NO_OPTIONS)
 """The thread itself says what is to be done."""
@@ -39,7 +40,7 @@ async def opened(event: IssueOpened, desk: Desk) -> Noted:
     if config is None:
         return refused(problem)
     if not config.triggers.issue_opened:
-        return ignored("there is no command in it")
+        return await desk.without_command(event, replies.opening_starts_nothing())
     if not (decision := await permission.judge(event, desk)).allowed:
         return refused(decision.reason)
     return await start.begin(WORK, event, desk)

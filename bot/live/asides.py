@@ -42,6 +42,8 @@ def blocked(hosts: Sequence[dict[str, Any]]) -> str:
     text = f"**Blocked by the network:** {named}{more}."
     if any(one["host"] not in NEVER and one["port"] == 443 for one in hosts):
         text += f" To allow a host, add it to `egress:` in {_CONFIG} on the default branch."
+    if any(one["port"] != 443 for one in hosts):
+        text += " Nothing but https (port 443) can be opened."
     return text
 
 

@@ -16,14 +16,16 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from bot.errors import BotError, GitHubRefused, NotFound, TransientError
+from bot.live import render
 from bot.live.boxes import Box
 from bot.live.due import Due, DueList, Weight
 from bot.live.folds import Folds
 from bot.live.page import Page, Rendered
 from bot.live.purse import Purse
+from bot.live.questions import Questions
 from bot.models import InstallationId, Thread, TurnKey, TurnState
 from bot.outbound import Outbound
-from bot.store import comments, sessions
+from bot.store import comments, questions, sessions
 from bot.store.base import Store
 from bot.store.comments import LiveComment
 
@@ -56,6 +58,7 @@ class LiveBoard:
         self._page = page
         self._clock = clock
         self._purse = purse
+        self._questions = Questions(store, outbound, purse, page.command)
         self._due: dict[InstallationId, DueList] = {}
         self._threads: dict[TurnKey, Thread] = {}
         self._writers: dict[InstallationId, asyncio.Task[None]] = {}
@@ -69,6 +72,8 @@ class LiveBoard:
         """Whatever a former process (or a former time, when we were not let in) left unsaid is said now."""
         for comment in await comments.unsettled(self._store):
             await self._touch(comment.key, Weight.FINAL)
+        for key in await questions.unsettled(self._store):
+            await self._touch(key, Weight.PRESSING)
 
     async def stop(self) -> None:
         self._due.clear()
@@ -99,6 +104,11 @@ class LiveBoard:
         """What may be ticked in its comment now."""
         session = await sessions.session(self._store, key.session)
         return await self._page.boxes(await sessions.turn(self._store, key), session)
+
+    async def line(self, key: TurnKey) -> tuple[int, str] | None:
+        """The place of a turn that waits, and what it waits for, as its comment says it."""
+        view = await self._page.view(key)
+        return (view.place.number, render.waiting(view)) if view.place is not None else None
 
     async def _make(self, key: TurnKey) -> LiveComment:
         async with self._posting[key]:
@@ -184,6 +194,7 @@ class LiveBoard:
         entry = due.take(key)
         try:
             await self._edit(due, key, entry, crowded=crowded)
+            await self._questions.bring_up(key, await self._thread(key))
         except TransientError as error:
             due.put_back(key, entry)
             with contextlib.suppress(TransientError):  # of the store: GitHub will say it again

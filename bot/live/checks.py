@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 
 from bot.errors import BotError, TransientError
 from bot.live import check_words
+from bot.models import InstallationId
 from bot.outbound import Outbound
 from bot.store import checks, sessions
 from bot.store.base import Store
@@ -20,21 +23,48 @@ PAUSE_SECONDS = 2.0
 
 
 class CheckBoard:
+    """One writer an installation, as for the comments: a slow GitHub of one holds up no other."""
+
     def __init__(self, store: Store, outbound: Outbound) -> None:
         self._store = store
         self._outbound = outbound
+        self._writers: dict[InstallationId, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
-        """Until cancelled. One that cannot be told must not silence the others."""
-        while True:
-            pause = LOOK_SECONDS
+        """Until cancelled."""
+        try:
+            while True:
+                pause = await self._look()
+                await asyncio.sleep(pause)
+        finally:
+            for writer in self._writers.values():
+                writer.cancel()
+            await asyncio.gather(*self._writers.values(), return_exceptions=True)
+
+    async def _look(self) -> float:
+        """How long to leave the store alone afterwards."""
+        self._writers = {one: writer for one, writer in self._writers.items() if not writer.done()}
+        due: defaultdict[InstallationId, list[Check]] = defaultdict(list)
+        try:
+            for check in await checks.due(self._store):
+                due[check.installation_id].append(check)
+        except Exception:  # of the store
+            log.exception("check runs cannot be looked at")
+            return PAUSE_SECONDS
+        for installation in due.keys() - self._writers.keys():
+            self._writers[installation] = asyncio.create_task(self._write(due[installation]))
+        return LOOK_SECONDS
+
+    async def _write(self, due: Sequence[Check]) -> None:
+        """One that cannot be told must not silence the others."""
+        pause = 0.0
+        for check in due:
             try:
-                for check in await checks.due(self._store):
-                    pause = max(pause, await self._one(check))
-            except Exception:  # of the store
-                log.exception("check runs cannot be looked at")
-                pause = PAUSE_SECONDS
-            await asyncio.sleep(pause)
+                pause = max(pause, await self._one(check))
+            except Exception:  # a bug, or the store's
+                log.exception("a check run cannot be told", extra={"turn": check.key.workflow_id})
+                pause = max(pause, PAUSE_SECONDS)
+        await asyncio.sleep(pause)
 
     async def _one(self, check: Check) -> float:
         """How long to leave GitHub alone afterwards."""

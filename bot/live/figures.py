@@ -1,4 +1,4 @@
-"""Times, counts and short texts as the live comment writes them."""
+"""Times, counts and short texts as people read them, in the live comment and elsewhere."""
 
 from __future__ import annotations
 

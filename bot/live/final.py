@@ -105,6 +105,8 @@ def _next(view: View, outcome: Outcome) -> str:
     instead = outcomes.checks_failed(view.command) if _checks_failed(view, outcome) else ""
     if view.turn.fork is not None and view.turn.kind == "run":
         instead = on_forks.what_next(outcome, view.command) or instead
+    if outcome is Outcome.REVIEWED and view.turn.review is not None and not view.turn.review["comments"]:
+        instead = outcomes.after_a_clean_review(view.command)
     if outcome is Outcome.NEEDS_INPUT and view.boxes:
         instead = outcomes.tick_or_say(view.command)
     return f"**Next:** {instead or outcomes.what_next(outcome, view.command, view.means)}"

@@ -106,7 +106,7 @@ class Page:
     ) -> None:
         self._store = store
         self._folds = folds
-        self._command = command
+        self.command = command
         self._limits = limits
         self._public_url = public_url
         self._clock = clock
@@ -132,7 +132,7 @@ class Page:
             paused=await switches.paused_at(self._store) is not None,
             files=list(turn.files_changed or ()),
             verified=list(turn.verified or ()),
-            command=self._command,
+            command=self.command,
             now=self._clock(),
             asks=[one for one in _open(asked) if one.kind is not Kind.FORK],  # no agent waits for that
             asked=asked,

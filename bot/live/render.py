@@ -14,12 +14,14 @@ from bot.words import endings, on_approvals
 if TYPE_CHECKING:
     from bot.live.page import View
     from bot.live.state import LiveState, ToolUse
+    from bot.store.approvals import Approval
 
 ROOM = 60_000
 """The rest of GitHub's 65,536 is for what making the whole harmless may add."""
 MOST_SAID = 700
 MOST_TODO = 20
 DONE_BEFORE = 3
+MOST_ASKS = 5
 SILENT_SECONDS = 60.0
 TODO_SIGNS = {"completed": "✅", "in_progress": "▶️", "pending": "▫️"}
 
@@ -52,10 +54,9 @@ def _running(view: View) -> list[tuple[str, int]]:
     return [
         (_headline(view), 0),
         (sections.request(view), 0),
-        (_waiting(view), 0),
+        (waiting(view), 0),
         (sections.heard(view.state), 2),
         (_asks(view), 0),
-        (boxes.rendered(view.boxes, view.command) if view.asks else "", 0),
         (sections.checks(view), 3),
         (_todo(view.state), 3),
         (_now(view), 0),
@@ -83,7 +84,7 @@ def _headline(view: View) -> str:
     return f"### {sign} {words} · step {turn.step.number} of {len(Step)} · {elapsed}"
 
 
-def _waiting(view: View) -> str:
+def waiting(view: View) -> str:
     """What a turn in the line waits for; how long only where ended turns tell."""
     if (place := view.place) is None:
         return ""
@@ -101,9 +102,22 @@ def _waiting(view: View) -> str:
 
 
 def _asks(view: View) -> str:
-    """What the agent waits for; how to answer stands in the boxes."""
-    questions = [one for one in view.asks if "shown" in one.matter]
-    return "\n\n".join(on_approvals.question(str(one.matter["shown"])) for one in questions)
+    """What the agent waits for, each with the boxes that answer it: of several nobody must guess which is which."""
+    parts, of_none = [], [box for box in view.boxes if not any(_answers(box, one) for one in view.asks)]
+    for one in view.asks[:MOST_ASKS]:
+        own = [box for box in view.boxes if _answers(box, one)]
+        question = on_approvals.question(str(one.matter["shown"])) if "shown" in one.matter else ""
+        parts += [question, boxes.rendered(own, view.command)]
+    if (more := len(view.asks) - MOST_ASKS) > 0:
+        parts.append(on_approvals.more_questions(more))
+    if not parts:
+        return ""
+    *before, last = parts
+    return "\n\n".join([*filter(None, before), "\n".join(filter(None, (last, boxes.rendered(of_none, view.command))))])
+
+
+def _answers(box: boxes.Box, one: Approval) -> bool:
+    return one.id in box.command.split()
 
 
 def _todo(state: LiveState) -> str:

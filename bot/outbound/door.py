@@ -19,6 +19,7 @@ from bot.outbound import neutralise, truncate
 from bot.outbound.pace import Pace
 from bot.outbound.redact import Redactor
 from bot.outbound.signing import SignedCommits
+from bot.text import characters
 
 T = TypeVar("T")
 LOOK_AFTER_SECONDS = (0.5, 2.0, 4.0)  # a new comment may take a moment to be listed
@@ -59,7 +60,7 @@ class Outbound:
 
     def text(self, kind: TextKind, text: str, *, closes: int | None = None) -> str:
         """Redacted, made harmless, cut to GitHub's limit. `closes`: the one issue that it may close."""
-        clean = self._redactor.redact(text)
+        clean = self._redactor.redact(characters.shown(text))  # what nobody sees would hide a secret until it is gone
         if kind is TextKind.TITLE:
             return truncate.title(neutralise.whole_plain(clean[:COMMIT_LIMIT]))
         if kind is TextKind.COMMIT:

@@ -123,8 +123,9 @@ class Stream:
 
 
 def _after_space(text: str, limit: int) -> int:
+    """A comment that may be one by which a word was split is part of the word."""
     at = limit
-    while at > 0 and not text[at - 1].isspace():
+    while at > 0 and not (text[at - 1].isspace() and text[max(0, at - 5) : at] != "<!-- "):
         at -= 1
     return at
 

@@ -6,18 +6,23 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bot.outbound.scrub import SPLIT
+
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "num": "#", "commat": "@", "colon": ":"}
 _NAMED |= {"period": ".", "lowbar": "_", "plus": "+", "sol": "/", "equals": "=", "excl": "!", "dollar": "$"}
+_NAMED |= {"nbsp": "\xa0"}
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 _ESCAPE = re.compile(
     r"%([0-9A-Fa-f]{2})"
     r"|\\(?:u\{?0{0,4}([0-9A-Fa-f]{4})\}?|x([0-9A-Fa-f]{2})|([\\/\"'nrtbf]))"
     r"|&(?:#0{0,7}([0-9]{1,7});|#[xX]0{0,7}([0-9A-Fa-f]{1,6});|([a-z]{2,8});)"
+    rf"|({SPLIT})"
 )
-_LEADS = "%\\&"
 _SPACE = re.compile(r"\s")
 _WORD = re.compile(r"\S+")
-UNFINISHED = re.compile(r"(?:%[0-9A-Fa-f]?|\\(?:u\{?[0-9A-Fa-f]*|x[0-9A-Fa-f]?)?|&#?[0-9A-Za-z]*)\Z")
+UNFINISHED = re.compile(
+    r"(?:%[0-9A-Fa-f]?|\\(?:u\{?[0-9A-Fa-f]*|x[0-9A-Fa-f]?)?|&#?[0-9A-Za-z]*|<(?:!(?:-(?:-(?: -{0,2})?)?)?)?)\Z"
+)
 """An escape that the end of the text cuts off."""
 
 
@@ -37,10 +42,11 @@ class View:
 def views(text: str) -> list[View]:
     """As written; escapes decoded; and all of it without white space, as wrapped base64 or hex is read.
 
-    Each kind of escape also by itself: a value may hold what looks like one of another kind, which stays as it is."""
-    kinds = [lead for lead in _LEADS if lead in text]
-    alone = kinds if len(kinds) > 1 else []
-    decoded = (_decoded(text, leads) for leads in ("".join(kinds), *alone))
+    Each kind of escape also by itself: a value may hold what looks like one of another kind, which stays as it is. By
+    `SPLIT` and entities texts are made harmless, inside of a value too."""
+    split = "<" if SPLIT in text else ""
+    kinds = [leads for leads in ("%", "\\", f"&{split}", split) if leads and leads[0] in text]
+    decoded = (_decoded(text, leads) for leads in dict.fromkeys(("".join(dict.fromkeys("".join(kinds))), *kinds)))
     found = [View(text, range(len(text)), range(1, len(text) + 1)), *(view for view in decoded if view is not None)]
     return found + [dense for one in found if (dense := _dense(one)) is not None]
 
@@ -55,8 +61,8 @@ def _decoded(text: str, leads: str) -> View | None:
         char = _character(match) if match[0][0] in leads else None
         if char is not None:
             parts += (text[at : match.start()], char)
-            starts += range(at, match.start() + 1)
-            ends += (*range(at + 1, match.start() + 1), match.end())
+            starts += range(at, match.start() + len(char))
+            ends += (*range(at + 1, match.start() + 1), *[match.end()] * len(char))
             at = match.end()
     if not parts:
         return None
@@ -66,7 +72,9 @@ def _decoded(text: str, leads: str) -> View | None:
 
 
 def _character(match: re.Match[str]) -> str | None:
-    percent, unicode, byte, simple, decimal, hexadecimal, name = match.groups()
+    percent, unicode, byte, simple, decimal, hexadecimal, name, split = match.groups()
+    if split is not None:
+        return ""
     if name is not None:
         return _NAMED.get(name)
     if simple is not None:

@@ -13,6 +13,8 @@ from bot.repo_config.values import KEYS, NAMED, READERS, Wrong, covered
 from bot.repo_config.yaml import Entry, read_entries
 
 PATH = ".github/forgehand.yml"
+SCHEMA_AT = "/forgehand.schema.json"
+"""Where the service has the schema for editors."""
 
 
 @dataclass(frozen=True)

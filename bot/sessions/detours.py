@@ -14,8 +14,9 @@ _SAVED_BY = {Step.WORK: Step.COLLECT, Step.COLLECT: Step.COLLECT, Step.VERIFY: S
 
 
 def is_to_stop(turn: Turn) -> bool:
-    """Somebody asked, and it is not too late: nothing was said of its end, nothing was pushed to its branch."""
-    return bool(turn.stop_requested) and turn.outcome is None and turn.commit_sha is None
+    """Somebody asked, and it is not too late: nothing was said of its end, and no push has begun. One whose answer was
+    lost may have arrived, which is found out by going on with it."""
+    return bool(turn.stop_requested) and turn.outcome is None and turn.push_began is None
 
 
 def stopped(turn: Turn) -> Move:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bot.errors import NotFound, UserError
 from bot.git.access import RemoteAccess
 from bot.git.errors import RefMissing, RepositoryEmpty
-from bot.github.types import Purpose
+from bot.github.types import Pull, Purpose
 from bot.models import Fork, Outcome, RepoId
 from bot.sessions.remote import remote_access
 from bot.sessions.services import Services
@@ -40,7 +40,7 @@ async def pin(services: Services, turn: Turn, base: str) -> Start:
     branch = await _branch_to_go_on_with(services, turn, session, earlier)
     tip = await _fetched(services, session, access, branch) if branch else None
     if branch and tip is None:
-        if _is_on_pull(turn, session):
+        if is_on_pull(turn, session):
             raise UserError(endings.branch_missing(branch))
         await _let_go(services, session)
     base_tip = await _fetched(services, session, access, base)
@@ -55,13 +55,13 @@ async def _branch_to_go_on_with(
     services: Services, turn: Turn, session: Session, earlier: Iterable[Turn]
 ) -> str | None:
     """The session's, while its pull request is open or has yet to be opened; else a new one is made."""
-    if turn.new_branch and not _is_on_pull(turn, session):
+    if turn.new_branch and not is_on_pull(turn, session):
         await _let_go(services, session)
         return None
     if session.pull_number is None:
         pushed = any(one.commit_sha is not None and one.rescue_ref is None for one in earlier)
         return session.branch if pushed else None
-    if _is_on_pull(turn, session) or await _is_open(services, session):
+    if is_on_pull(turn, session) or await open_pull(services, session) is not None:
         return session.branch
     await _let_go(services, session)
     return None
@@ -88,20 +88,21 @@ async def pin_pull(services: Services, turn: Turn) -> tuple[str, Start]:
     return pull.base_branch, Start(sha, sha, base_tip, ref, fork)
 
 
-def _is_on_pull(turn: Turn, session: Session) -> bool:
+def is_on_pull(turn: Turn, session: Session) -> bool:
     """Asked on the pull request itself: its branch is meant and no other."""
     return session.is_pull or turn.number != session.number
 
 
-async def _is_open(services: Services, session: Session) -> bool:
-    assert session.pull_number is not None
+async def open_pull(services: Services, session: Session) -> Pull | None:
+    """The session's own, while it can still be gone on with."""
+    if session.pull_number is None:
+        return None
+    reads = services.github.installation(session.installation_id)
     try:
-        pull = await services.github.installation(session.installation_id).pull(
-            session.thread.repo, session.pull_number
-        )
+        pull = await reads.pull(session.thread.repo, session.pull_number)
     except NotFound:
-        return False
-    return pull.state == "open"
+        return None
+    return pull if pull.state == "open" else None
 
 
 async def _let_go(services: Services, session: Session) -> None:

@@ -6,12 +6,12 @@ import base64
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from bot.errors import SettingsError
-from bot.settings import app_key, dotenv, e2b
+from bot.settings import app_key, dotenv, e2b, prices
 from bot.settings.reader import LOOPBACK, Reader, Secret
 from sandbox.e2b.settings import E2BSettings
 
@@ -65,6 +65,8 @@ class ModelSettings:
     upstream: str
     api_key: Secret | None
     oauth_token: Secret | None
+    prices: prices.Given = field(default_factory=dict)
+    """Of models whose price we do not know, or know otherwise."""
 
 
 @dataclass(frozen=True)
@@ -210,6 +212,7 @@ def read_model(values: Mapping[str, str]) -> ModelSettings:
         upstream=reader.url("ANTHROPIC_BASE_URL", e2b.PROVIDER),
         api_key=reader.header("ANTHROPIC_API_KEY"),
         oauth_token=reader.header("CLAUDE_CODE_OAUTH_TOKEN"),
+        prices=prices.read(reader.text(prices.SETTING, "")),
     )
 
 

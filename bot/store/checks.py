@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.models import SessionId, TurnKey, TurnState
+from bot.models import InstallationId, SessionId, TurnKey, TurnState
 from bot.store.base import Store
 from bot.store.records import Record
 from bot.store.rows import Database, many, run
@@ -21,6 +21,7 @@ class Check(Record):
     sha: str
     wanted: str
     """What it has to tell: a state of the turn, or that the turn has gone on to another commit."""
+    installation_id: InstallationId
 
     @property
     def key(self) -> TurnKey:
@@ -31,9 +32,11 @@ async def due(store: Store) -> list[Check]:
     """Those that do not tell yet how their turn stands; given up after many refusals."""
     sql = """
     SELECT * FROM (
-        SELECT checks.session_id, checks.turn, checks.sha, checks.told,
+        SELECT checks.session_id, checks.turn, checks.sha, checks.told, repos.installation_id,
                CASE WHEN checks.moved = 1 THEN 'moved' ELSE turns.state END AS wanted
         FROM checks JOIN turns ON turns.session_id = checks.session_id AND turns.n = checks.turn
+        JOIN sessions ON sessions.id = checks.session_id JOIN threads ON threads.id = sessions.thread_id
+        JOIN repos ON repos.id = threads.repo_id
         WHERE checks.final = 0 AND checks.tries < :most
     ) AS found WHERE told IS NULL OR told <> wanted
     """

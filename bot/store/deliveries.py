@@ -133,13 +133,18 @@ async def recent(store: Store, limit: int = 100) -> list[Delivery]:
     return [Delivery.of({**row, "body": None}) for row in rows]
 
 
-async def of_thread(store: Store, repo_id: int, number: int, limit: int = 10) -> list[Delivery]:
-    """The newest of an issue or pull request first: what `why` explains."""
+async def unheeded(
+    store: Store, repo_id: int, number: int, *, ours: str, plain: str, limit: int = 10
+) -> list[Delivery]:
+    """The newest first of an issue or pull request that nothing came of: what `why` explains. Left out are those that
+    our own bot has caused, of which a long turn brings hundreds, and those whose reason is `plain`: talk of others."""
     sql = """
-    SELECT * FROM deliveries WHERE repo_id = :repo_id AND number = :number ORDER BY received_at DESC, guid LIMIT :limit
+    SELECT * FROM deliveries WHERE repo_id = :repo_id AND number = :number
+      AND state IN ('ignored', 'refused', 'failed') AND COALESCE(sender, '') <> :ours AND COALESCE(reason, '') <> :plain
+    ORDER BY received_at DESC, guid LIMIT :limit
     """
-    rows = await store.read(lambda db: many(db, sql, repo_id=repo_id, number=number, limit=limit))
-    return [Delivery.of(row) for row in rows]
+    about = {"repo_id": repo_id, "number": number, "ours": ours, "plain": plain, "limit": limit}
+    return [Delivery.of(row) for row in await store.read(lambda db: many(db, sql, **about))]
 
 
 async def settle(

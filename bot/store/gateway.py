@@ -36,6 +36,8 @@ class Grant:
     concurrency: int
     expires_at: float
     revoked: bool
+    refused: str | None = None
+    """Why a request with it was last refused for good."""
 
     @property
     def installation(self) -> InstallationId:
@@ -150,6 +152,18 @@ async def extend(store: Store, key: TurnKey, until: float) -> None:
     await store.write(lambda db: run(db, sql, until=until, session=key.session, turn=key.n))
 
 
+async def note_refusal(store: Store, token_sha256: str, reason: str) -> None:
+    sql = "UPDATE gateway_tokens SET refused = :reason WHERE token_sha256 = :sha"
+    await store.write(lambda db: run(db, sql, reason=reason, sha=token_sha256))
+
+
+async def last_refusal(store: Store, key: TurnKey) -> str | None:
+    """Why the newest of the turn's tokens that was refused for good was."""
+    sql = f"SELECT refused FROM gateway_tokens WHERE {_TURN} AND refused IS NOT NULL ORDER BY created_at DESC LIMIT 1"  # noqa: S608 - constant
+    row = await store.read(lambda db: one(db, sql, session=key.session, turn=key.n))
+    return None if row is None else str(row["refused"])
+
+
 async def grant(store: Store, token_sha256: str) -> Grant | None:
     return await store.read(lambda db: _grant(db, token_sha256))
 
@@ -203,6 +217,7 @@ def _grant(db: Database, token_sha256: str) -> Grant | None:
         concurrency=row["concurrency"],
         expires_at=row["expires_at"],
         revoked=row["revoked_at"] is not None,
+        refused=row["refused"],
     )
 
 

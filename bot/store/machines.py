@@ -23,6 +23,7 @@ _SUMS = f"""
 COALESCE(SUM({SECONDS}), 0) AS seconds, COALESCE(SUM({SECONDS} * cpus), 0) AS vcpu_seconds,
 COALESCE(SUM({SECONDS} * memory_gib), 0) AS gib_seconds, COALESCE(SUM({USD}), 0) AS usd
 """
+_SAME_RUN = "environment_id = :id AND run_at BETWEEN :least AND :most"
 _DAY = "CAST(began_at AS BIGINT) / 86400"
 _GROUPS: Mapping[str, tuple[str, str]] = {
     "day": (f"{_DAY} AS day, COUNT(DISTINCT session_id) AS sessions", _DAY),
@@ -65,11 +66,8 @@ async def missed(store: Store, key: TurnKey, found: Run) -> None:
     """It ran (or runs still) in an environment of this turn, and may have been seen by nobody: then it is noted now."""
 
     def work(db: Database) -> None:
-        sql = (
-            "SELECT 1 AS known FROM machine_runs WHERE environment_id = :id AND run_at BETWEEN :least AND :most LIMIT 1"
-        )
-        least, most = found.run_at - SAME_SECONDS, found.run_at + SAME_SECONDS
-        if one(db, sql, id=found.environment_id, least=least, most=most) is None:
+        sql = f"SELECT 1 AS known FROM machine_runs WHERE {_SAME_RUN} LIMIT 1"  # noqa: S608 - a constant
+        if one(db, sql, **_same_run(found.environment_id, found.run_at)) is None:
             _put(db, key, found, found.run_at, store.now())
 
     await store.write(work)
@@ -91,6 +89,13 @@ async def end_of(store: Store, environment_id: str) -> None:
     sql = f"UPDATE machine_runs SET ended_at = {_END} WHERE environment_id = :id AND ended_at IS NULL"  # noqa: S608
     now = store.now()
     await store.write(lambda db: run(db, sql, id=environment_id, now=now))
+
+
+async def end_of_run(store: Store, environment_id: str, run_at: float) -> None:
+    """Of several machines for one environment, this one does not run any more."""
+    sql = f"UPDATE machine_runs SET ended_at = {_END} WHERE {_SAME_RUN} AND ended_at IS NULL"  # noqa: S608
+    where, now = _same_run(environment_id, run_at), store.now()
+    await store.write(lambda db: run(db, sql, now=now, **where))
 
 
 async def environment_cost(store: Store, environment_id: str) -> MachineCost:
@@ -119,6 +124,10 @@ async def summed(store: Store, by: str, since: float) -> list[dict[str, Any]]:
     return [dict(row) for row in await store.read(lambda db: many(db, sql, since=since, now=now))]
 
 
+def _same_run(environment_id: str, run_at: float) -> dict[str, Any]:
+    return {"id": environment_id, "least": run_at - SAME_SECONDS, "most": run_at + SAME_SECONDS}
+
+
 def _seen(db: Database, key: TurnKey, found: Run, now: float) -> None:
     _end_others(db, key, found, now)
     _put(db, key, found, _counts_from(db, key, found), now)
@@ -138,15 +147,17 @@ def _put(db: Database, key: TurnKey, found: Run, began_at: float, now: float) ->
 
 
 def _end_others(db: Database, key: TurnKey, found: Run, now: float) -> None:
-    """Another run tells when an earlier one was over at the latest; in the same run, this turn follows on another."""
+    """Another run tells when an earlier one was over at the latest; that one which began later is not there any more,
+    since this one is; in the same run, this turn follows on another."""
     sql = """
     UPDATE machine_runs SET ended_at = CASE WHEN ends_by < :at THEN ends_by ELSE :at END
     WHERE environment_id = :environment AND ended_at IS NULL
     """
-    other_run = f"{sql} AND run_at <> :run_at"
+    earlier_run, twin = f"{sql} AND run_at < :run_at", f"{sql} AND run_at > :run_at"
     other_turn = f"{sql} AND run_at = :run_at AND (session_id <> :session OR turn <> :n)"
     where = {"environment": found.environment_id, "run_at": found.run_at}
-    run(db, other_run, at=found.run_at, **where)
+    run(db, earlier_run, at=found.run_at, **where)
+    run(db, twin, at=now, **where)
     run(db, other_turn, session=key.session, n=key.n, at=now, **where)
 
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
+from bot.commands.options import NO_OPTIONS, Options
 from bot.funds import Raise
 from bot.models import (
     ON_PUSH,
@@ -30,7 +31,7 @@ R = TypeVar("R", bound="Record")
 _JSON = {
     *("files_changed", "verified", "step_times", "notes", "ignored", "blocked", "spot", "matter", "request", "review"),
     "moved_to",
-    *("conflicts", "discussions", "left_out", "asked", "reruns", "failing", "fork"),
+    *("conflicts", "discussions", "left_out", "asked", "reruns", "failing", "fork", "options"),
 }
 _FLAGS = {
     *("resumed", "untrusted", "prepared", "private", "is_pull", "final", "remade", "reacted", "told_refused", "late"),
@@ -101,6 +102,8 @@ class Turn(Record):
     outcome: Outcome | None
     detail: str | None
     kind: str
+    asked_as: str
+    """Its kind when it was asked for: where the repository wants a plan first, it begins as one."""
     prompt: str
     requester: str
     requester_id: int
@@ -190,11 +193,8 @@ class Turn(Record):
     """Paths that git could not merge."""
     discussions: tuple[Spot, ...] | None
     """Where in the diff it is to answer, in the order in which the agent knows them."""
-
-    @property
-    def asked_as(self) -> str:
-        """Its kind, also where the repository wanted a plan first of what is more than work: a merge."""
-        return "resolve" if self.kind == "plan" and self.merged_sha is not None else self.kind
+    options: Options | None
+    """What was set for it, where anything was."""
 
     @property
     def key(self) -> TurnKey:
@@ -238,6 +238,8 @@ class NewTurn:
     head_sha: str | None = None
     """The commit at which a check run shows the turn."""
     new_branch: bool = False
+    options: Options = NO_OPTIONS
+    """As they were said; what comes of them stands above."""
     discussions: tuple[Spot, ...] = ()
     delivery: DeliveryId | None = None
     """Settled as acted upon in the same transaction."""

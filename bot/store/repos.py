@@ -69,6 +69,7 @@ _FORGOTTEN = (
     "DELETE FROM events" + _OWN,  # noqa: S608 - constants
     _WORDS + _OWN,
     "DELETE FROM messages" + _OWN,  # noqa: S608 - constants
+    "DELETE FROM questions" + _OWN,  # noqa: S608 - constants
     "DELETE FROM approvals" + _OWN,  # noqa: S608 - constants
     "DELETE FROM samples" + _OWN,  # noqa: S608 - constants
     "DELETE FROM findings WHERE repo_id = :repo_id",

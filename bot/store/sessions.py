@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from bot.commands.options import NO_OPTIONS
 from bot.errors import StoreError
 from bot.models import RepoId, SessionId, Thread, TurnKey
 from bot.store import budgets, checks, ci, deliveries, threads
@@ -75,13 +76,13 @@ WHERE sessions.thread_id = :thread_id ORDER BY sessions.created_at DESC, session
 """
 
 _INSERT_TURN = """
-INSERT INTO turns (session_id, n, state, step, kind, prompt, requester, requester_id, number, source, source_comment,
-                   asked_at, thread_sha256, model, budget_usd, timeout_seconds, base, max_turns, approval, spot,
-                   new_branch, discussions, created_at, in_repo)
-VALUES (:session_id, :n, 'queued', 'prepare', :kind, :prompt, :requester, :requester_id, :number, :source,
+INSERT INTO turns (session_id, n, state, step, kind, asked_as, prompt, requester, requester_id, number, source,
+                   source_comment, asked_at, thread_sha256, model, budget_usd, timeout_seconds, base, max_turns,
+                   approval, spot, new_branch, discussions, created_at, in_repo, options)
+VALUES (:session_id, :n, 'queued', 'prepare', :kind, :kind, :prompt, :requester, :requester_id, :number, :source,
         :source_comment, :asked_at, :thread_sha256,
         :model, :budget_usd, :timeout_seconds, :base, :max_turns, :approval, :spot, :new_branch,
-        :discussions, :created_at, :in_repo)
+        :discussions, :created_at, :in_repo, :options)
 """
 
 _TURN_COLUMNS = (
@@ -172,6 +173,7 @@ def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
     values["new_branch"] = int(new.new_branch)
     values["discussions"] = msgspec.json.encode(new.discussions).decode() if new.discussions else None
     values["in_repo"] = new.thread.repo.id
+    values["options"] = msgspec.json.encode(new.options).decode() if new.options != NO_OPTIONS else None
     values["spot"] = msgspec.json.encode(new.spot).decode() if new.spot else None
     run(db, _INSERT_TURN, session_id=key.session, n=key.n, number=new.thread.number, created_at=at, **values)
     intent = "INSERT INTO comments (session_id, turn, updated_at) VALUES (:session_id, :turn, :at)"

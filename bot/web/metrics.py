@@ -41,6 +41,8 @@ class Metrics:
     def __init__(self, store: Store) -> None:
         self.sandboxes: Callable[[], Awaitable[int | None]] | None = None
         """How many are alive, once that can be asked."""
+        self.refused: Mapping[str, int] = {}
+        """Requests that the gateway refused, by reason; it counts on."""
         self._store = store
         self._registry = CollectorRegistry()
         self._after = store.now()
@@ -88,7 +90,7 @@ class Metrics:
     async def _moment(self) -> Collector:
         alive = await self.sandboxes() if self.sandboxes else None
         paused = await switches.paused_at(self._store) is not None
-        return _Moment(await figures.read(self._store), self._store.now(), alive, paused)
+        return _Moment(await figures.read(self._store), self._store.now(), alive, paused, dict(self.refused))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +99,7 @@ class _Moment(Collector):
     now: float
     sandboxes: int | None
     paused: bool
+    refused: Mapping[str, int]
 
     def collect(self) -> Iterable[Metric]:
         found = self.found
@@ -105,6 +108,7 @@ class _Moment(Collector):
         yield _by("forgehand_deliveries", "Webhooks in the ledger.", "state", found.deliveries)
         yield _by("forgehand_installations", "Installations of the App.", "state", found.installations)
         yield _by("forgehand_model_requests", "By how they ended.", "status", found.model_requests, total=True)
+        yield _by("forgehand_gateway_refusals", "Requests not forwarded.", "reason", self.refused, total=True)
         yield _by("forgehand_tokens", "As the gateway counted them.", "kind", found.tokens, total=True)
         yield CounterMetricFamily("forgehand_spend_usd", "Dollars spent at the model.", found.usd)
         yield CounterMetricFamily("forgehand_comment_edits", "Edits of live comments.", found.edits)

@@ -126,6 +126,18 @@ def token_ended() -> str:
     )
 
 
+def gateway_refused(reason: str) -> str:
+    known = {
+        "credential": "there is no credential for the model. The operator has been told in the log",
+        "feature": "the agent asked for a part of the provider's API that is not open to it",
+        "model": "the agent asked for another model than the one of this turn",
+        "price": "the price of the model is not known here, so its cost could not be kept within the budget",
+        "requests": "the turn had made as many requests as one may",
+    }
+    why = known.get(reason, f"a request of the agent's was not in order ({shown(reason, 40)})")
+    return f"The agent was refused here, on the host, before the model's provider was asked: {why}."
+
+
 def provider_out_of_credit() -> str:
     return "The account at the model's provider is out of credit. The operator has been told in the log."
 

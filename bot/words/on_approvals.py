@@ -8,18 +8,24 @@ from bot.commands.options import shown
 from bot.words.quoting import person
 
 
-def question(asked: str, answers: Sequence[str] = ()) -> str:
+def question(asked: str) -> str:
     """What the agent wants to do; `asked` is markdown that cannot act."""
-    head = "**May it do this?** The agent waits for ten minutes at most; then it is a no."
-    return "\n\n".join(part for part in (head, asked, "\n".join(f"- {one}" for one in answers)) if part)
+    return f"**May it do this?** The agent waits for ten minutes at most; then it is a no.\n\n{asked}"
 
 
-def ways_to_answer(approval_id: str, command: str) -> list[str]:
-    return [
-        f"`{command} approve {approval_id}`: yes, this once",
-        f"`{command} approve {approval_id} session`: yes, and the same again in this session",
-        f"`{command} deny {approval_id}`: no",
-    ]
+def more_questions(count: int) -> str:
+    return f"And {count} more, each in a comment of its own."
+
+
+def question_over(state: str, by: str | None, scope: str, asked: str) -> str:
+    """In the place of the question, once it is none any more; what was asked stays, as what it was answered for."""
+    if by is None:
+        head = "**No longer open:** nobody answered while the agent waited. My comment on that turn tells what follows."
+    elif state == "approved":
+        head = f"**Answered:** {person(by)} said yes{', for this session' if scope == 'session' else ', this once'}."
+    else:
+        head = f"**Answered:** {person(by)} said no."
+    return f"{head}\n\n{asked}"
 
 
 def hosts_asked(hosts: Sequence[str]) -> str:
@@ -61,6 +67,11 @@ def asked_since(ids: Sequence[str], word: str, command: str) -> str:
         f"What waits for an answer here, {named}, was asked after that was written, so I did not take it for one. "
         f"`{command} {word} {ids[-1]}` answers it by its name."
     )
+
+
+def waits_for_a_word(name: str, command: str) -> str:
+    """In the answer to `status`."""
+    return f"A yes or no is waited for: `{command} approve {name}` or `{command} deny {name}`."
 
 
 def several_ticked(labels: Sequence[str]) -> str:

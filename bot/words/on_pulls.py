@@ -57,6 +57,15 @@ def merged_the_wrong_base(number: int, was: str, now: str) -> str:
     )
 
 
+def another_base(number: int, asked: str, base: str, *, beside: bool) -> str:
+    """`beside`: on the issue it is for there can be another one."""
+    begins = ", or begin another one beside it with `--new-branch`" if beside else ""
+    return (
+        f"Nothing was begun, since {shown(asked, 200)} cannot be the base here: the work is part of the pull request "
+        f"#{number}, which is to be merged into {shown(base, 200)}. Ask again without `--base`{begins}."
+    )
+
+
 def stands_beside(n: int, branch: str, number: int | None) -> str:
     where = f"the pull request #{number}" if number else f"the branch {shown(branch, 200)}"
     return f"What turn {n} pushed stands by itself in {where}: close that, and nothing of it is left."

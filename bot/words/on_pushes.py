@@ -30,6 +30,13 @@ _ADVICE = {
 """By the kind of a refusal: what its readers can do."""
 
 
+def there_already(branch: str, sha: str, login: str) -> str:
+    return (
+        f"This was pushed to the branch `{branch}` as `{sha[:12]}` while {login} had write access to this repository, "
+        "and stays there. They no longer have it, so nothing more was done."
+    )
+
+
 def held(paths: Sequence[str], sha: str, patch: str, days: int, *, cut: bool) -> str:
     """`patch` is what the held files bring."""
     rest = "\n\n(Shortened: look at the rest in the bundle named below before you say yes.)" if cut else ""
@@ -73,6 +80,11 @@ def refused(words: str, kind: str) -> str:
     """The remote's words, and what can be done; it is not tried again."""
     advice = _ADVICE.get(_SIGNATURES if _SIGNED.search(words) else kind, "")
     return endings.push_refused(words) + (f"\n\n{advice}" if advice else "")
+
+
+def look_closely(report: Sequence[str]) -> str:
+    """Of a push to a pull request that is open already: its text is not ours to change."""
+    return "**Look closely at:**\n\n" + "\n".join(f"- {line}" for line in report) if report else ""
 
 
 def labels_missing(labels: Sequence[str]) -> str:

@@ -11,6 +11,8 @@ from bot.findings import Finding, Verdict
 from bot.words.quoting import code
 
 MOST_BELOW = 60
+BELOW_CHARS = 36_000
+"""Of all of these, so that what stands around them has its place too."""
 MOST_LISTED = 100
 _HEADLINES = {
     Verdict.COMMENT: "🔎 Reviewed",
@@ -43,7 +45,9 @@ class Account:
     summary: str
     on_lines: int
     below: Sequence[Finding]
-    """Findings that cannot stand on a line of the diff."""
+    """Findings that cannot stand on a line of the diff, as many as there is room for."""
+    unsaid: int
+    """How many more there were."""
     left_out: int
     repeated: int
     resolved: Sequence[Known]
@@ -77,6 +81,10 @@ def on_line(finding: Finding, name: str, inert: Inert, *, suggests: bool = True)
     return "\n\n".join(parts)
 
 
+def beyond_the_diff(finding: Finding) -> str:
+    return f"<sub>It is about {_lines(finding)}, of which the diff shows no more.</sub>"
+
+
 def suggestion(finding: Finding) -> str | None:
     """As it must stand in the comment for a click to apply it."""
     return None if finding.suggestion is None else code(finding.suggestion, "suggestion")
@@ -86,7 +94,7 @@ def summary(account: Account, inert: Inert) -> str:
     parts = [
         f"### {_HEADLINES[account.verdict]}",
         inert(account.summary),
-        _below(account.below, inert),
+        _below(account, inert),
         _earlier(account),
         _unread(account),
         _foot(account),
@@ -102,12 +110,13 @@ def listed(said: Sequence[Known]) -> str:
 
 def in_short(account: Account, url: str) -> str:
     """For the live comment."""
-    on_lines = _count(account.on_lines, "comment on a line", "comments on lines")
-    counts = [on_lines] if account.on_lines or not (account.below or account.resolved or account.repeated) else []
+    counts = [_count(account.on_lines, "comment on a line", "comments on lines")] if account.on_lines else []
     counts += [f"{len(account.below)} more in its summary"] if account.below else []
+    counts += [f"no room for {account.unsaid} more"] if account.unsaid else []
     counts += [f"{len(account.resolved)} earlier resolved"] if account.resolved else []
     counts += [f"{account.repeated} said before and not repeated"] if account.repeated else []
-    return f"{_HEADLINES[account.verdict].removeprefix('🔎 ')}: [the review]({url}) has {', '.join(counts)}."
+    found = ", ".join(counts) or "nothing to remark"
+    return f"{_HEADLINES[account.verdict].removeprefix('🔎 ')}: [the review]({url}) has {found}."
 
 
 def let_go() -> str:
@@ -121,17 +130,33 @@ def _said(finding: Finding, inert: Inert) -> str:
     return f"{head}{inert(finding.body)}"
 
 
-def _below(findings: Sequence[Finding], inert: Inert) -> str:
-    if not findings:
+def room_for(findings: Sequence[Finding], inert: Inert) -> int:
+    """How many of them, from the first, the summary has room for."""
+    left = BELOW_CHARS
+    for number, one in enumerate(findings[:MOST_BELOW]):
+        left -= len(_row(one, inert)) + 2
+        if left < 0:
+            return number
+    return min(len(findings), MOST_BELOW)
+
+
+def _below(account: Account, inert: Inert) -> str:
+    if not account.below:
         return ""
-    rows = ["**Beside the lines of this diff:**"]
-    for one in findings[:MOST_BELOW]:
-        lines = f"lines {one.start_line} to {one.line}" if one.start_line else f"line {one.line}"
-        rows.append(f"#### {shown(one.path, 200)}, {lines}\n\n{_said(one, inert)}")
-        rows += [code(one.suggestion, "text")] if one.suggestion is not None else []
-    if len(findings) > MOST_BELOW:
-        rows.append(f"… and {len(findings) - MOST_BELOW} more.")
+    rows = ["**Beside the lines of this diff:**", *(_row(one, inert) for one in account.below)]
+    if account.unsaid:
+        more = _count(account.unsaid, "finding", "findings")
+        rows.append(f"… and {more} for which there is no room here: another review tells them once these are mended.")
     return "\n\n".join(rows)
+
+
+def _row(one: Finding, inert: Inert) -> str:
+    words = f"#### {shown(one.path, 200)}, {_lines(one)}\n\n{_said(one, inert)}"
+    return words if one.suggestion is None else f"{words}\n\n{code(one.suggestion, 'text')}"
+
+
+def _lines(one: Finding) -> str:
+    return f"lines {one.start_line} to {one.line}" if one.start_line else f"line {one.line}"
 
 
 def _earlier(account: Account) -> str:

@@ -82,6 +82,11 @@ def checks_failed(command: str) -> str:
     return f"Not all checks passed, see above. To have that mended, comment `{command} mend the failing checks`."
 
 
+def after_a_clean_review(command: str) -> str:
+    """Which has found nothing (more) to mend."""
+    return f"For another look, at something in particular, comment `{command} review …` and say what."
+
+
 def tick_or_say(command: str) -> str:
     """Where a question waits that has boxes."""
     return f"Tick an answer below, or comment `{command} …` with what to do instead: it goes on from here."

@@ -60,11 +60,51 @@ def config_pull_body(path: str, login: str, number: int) -> str:
     )
 
 
-def status(state: TurnState, step: str, elapsed: str, cost_usd: float, money: Funds) -> str:
-    session = f"The session has spent ${money.spent_usd:.2f} of ${money.limit_usd:.2f}."
+def status(state: TurnState, step: str, elapsed: str, cost_usd: float, money: Funds, *, beside: str = "") -> str:
+    """`beside`: what it waits for, and what waits behind it."""
     if state is TurnState.QUEUED:
-        return f"Queued for {elapsed}; nothing spent on it yet. {session}"
-    return f"Running for {elapsed}, now {step}; ${cost_usd:.2f} spent on it so far. {session}"
+        return _stands(f"Queued for {elapsed}; nothing spent on it yet.", beside, money)
+    return _stands(f"Running for {elapsed}, now {step}; ${cost_usd:.2f} spent on it so far.", beside, money)
+
+
+def at_rest(ending: str, money: Funds, *, beside: str = "") -> str:
+    """To `status` where no turn is under way; `ending` is the headline of the last one."""
+    return _stands(f"{nothing_runs()} How the last turn ended: **{ending}**.", beside, money)
+
+
+def _stands(words: str, beside: str, money: Funds) -> str:
+    session = f"The session has spent ${money.spent_usd:.2f} of ${money.limit_usd:.2f}."
+    return " ".join(filter(None, (words, beside, session)))
+
+
+def in_line(place: str) -> str:
+    return f"It is {place} in line."
+
+
+def wait_behind(count: int) -> str:
+    if count == 0:
+        return ""
+    return "One more turn waits behind it." if count == 1 else f"{count} more turns wait behind it."
+
+
+NO_COMMAND = "there is no command in it"
+"""Of what people say to each other: the ledger has it, `why` does not repeat it."""
+
+
+def no_command_but_named(command: str) -> str:
+    """Where somebody seems to have meant one."""
+    return (
+        f"it names `{command}`, but not as a command: that stands at the start of a line, spelt exactly so, outside "
+        "quotes, code and comments"
+    )
+
+
+def edit_with_command(command: str) -> str:
+    return f"an edited comment starts nothing: write `{command}` in a new one"
+
+
+def opening_starts_nothing() -> str:
+    return f"{NO_COMMAND}, and the config of the repository begins nothing here"
 
 
 def why(lines: Sequence[str]) -> str:

@@ -40,10 +40,11 @@ class Bench:
         self._began = time.monotonic()
         self._isolation = "none"
         self._said = ""
+        self._left_out: tuple[str, ...] = ()
 
     async def execute(self) -> Report:
         """Raises a UserError (or another error of ours) when there is nothing to run or nothing to run it in."""
-        Prices().of(self._job.model)
+        Prices(self._means.model.prices).of(self._job.model)
         _check_prompt(self._job.prompt)
         self._audience.phase("Looking at the folder")
         found = await folders.look(self._job.path)
@@ -100,6 +101,7 @@ class Bench:
         self._audience.phase("Collecting the work")
         try:
             collected = await there.environment.collect(TURN, taken.base)
+            self._left_out = collected.left_out
             if collected.left_out:
                 self._audience.note(words.not_taken(collected.left_out))
             return verdict, await _fetched(there, collected, scratch / "work.bundle")
@@ -142,6 +144,7 @@ class Bench:
             seconds=time.monotonic() - self._began,
             isolation=self._isolation,
             landed=landed,
+            left_out=self._left_out,
         )
 
 

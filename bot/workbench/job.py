@@ -11,6 +11,7 @@ from bot.live.state import LiveState
 from bot.models import Outcome, SessionId, TurnKey, Usage
 from bot.settings import ModelSettings
 from bot.store.spend import Cost
+from bot.workbench import words
 from sandbox.agents.events import AgentEvent
 
 DONE = "done"
@@ -91,6 +92,8 @@ class Report:
     cost: Cost = field(default_factory=lambda: Cost(0.0, Usage()))
     isolation: str = "none"
     landed: Landed = field(default_factory=Landed)
+    left_out: tuple[str, ...] = ()
+    """Of the work, what git did not take."""
 
     @property
     def exit_code(self) -> int:
@@ -103,6 +106,7 @@ class Report:
             "outcome": str(self.outcome),
             "branch": self.landed.branch,
             "files": list(self.landed.files),
+            "left_out": [{"path": path, "why": why} for path, why in words.not_taken_with_reasons(self.left_out)],
             "cost_usd": round(self.cost.usd, 6),
             "usage": {name: getattr(usage, name) for name in Usage.__dataclass_fields__},
             "seconds": round(self.seconds, 3),

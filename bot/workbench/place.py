@@ -13,6 +13,7 @@ from pathlib import Path
 from bot.errors import SettingsError, UserError
 from bot.git import pack
 from bot.git.errors import MirrorLost
+from bot.sessions.money.prices import Prices
 from bot.store.base import Store
 from bot.web.credentials import from_settings
 from bot.web.gateway import Gateway
@@ -54,7 +55,8 @@ async def opened(
         if not choice.isolated:
             audience.note(words.no_isolation(), alarm=True)
         await _remove_leftovers(choice.provider)
-        gateway = Gateway(store, from_settings(means.model), means.model.upstream)
+        table = Prices(means.model.prices)
+        gateway = Gateway(store, from_settings(means.model), means.model.upstream, table=table)
         stack.push_async_callback(gateway.close)
         egress = await _sockets(stack, choice, gateway, means)
         spec = EnvironmentSpec(LABELS, public_repository=False, lifetime_seconds=job.timeout_seconds + SPARE_SECONDS)

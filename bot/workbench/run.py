@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from bot.live.state import LiveState
 from bot.models import InstallationId
+from bot.sessions import refusals
 from bot.sessions.money import budget
 from bot.sessions.money.budget import Decision, Ledger
 from bot.sessions.verdict import Verdict, judge
@@ -131,6 +132,7 @@ class Run:
         found = judge(terms, status, self.state, exhausted=exhausted)
         if found.error == "out_of_credit":
             return Verdict(found.outcome, words.provider_out_of_credit(), found.error)
+        found = await refusals.told_apart(self._store, job.key, found)
         if found.error and found.error.startswith("provider_"):
             return Verdict(found.outcome, words.provider_refused(found.error.removeprefix("provider_")), found.error)
         if status.error and found.error == "no_result":

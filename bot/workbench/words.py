@@ -82,8 +82,12 @@ def left_out(names: Sequence[str]) -> str:
     return f"Left out, as they are repositories of their own: {named}."
 
 
+def not_taken_with_reasons(paths: Iterable[str]) -> list[tuple[str, str]]:
+    return [(path, names.alias_fault(path) or endings.UNREADABLE) for path in paths]
+
+
 def not_taken(paths: Sequence[str]) -> str:
-    rows = [f"{shown(path, 120)} ({names.alias_fault(path) or endings.UNREADABLE})" for path in paths[:10]]
+    rows = [f"{shown(path, 120)} ({why})" for path, why in not_taken_with_reasons(paths[:10])]
     more = f"; and {len(paths) - 10} more" if len(paths) > 10 else ""
     return f"Not brought home, as git does not take it: {'; '.join(rows)}{more}."
 

@@ -24,7 +24,8 @@ class AgentRun:
     agent_session_id: str
     resume: bool
     max_turns: int | None
-    budget_usd: float
+    budget_usd: float | None
+    """Its program stops there by its own estimate, and tells the agent so; None where somebody else counts."""
     timeout_seconds: float
     instructions: str
     """Rules of the repository's base branch; empty for none."""

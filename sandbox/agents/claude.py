@@ -40,7 +40,9 @@ class Claude:
         flags += ["--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]
         flags += ["--setting-sources", "", "--strict-mcp-config", "--settings", json.dumps(SETTINGS)]
         flags += ["--permission-prompt-tool", "stdio", "--permission-mode", PERMISSION_MODES[run.permission]]
-        flags += ["--model", _plain(run.model), "--max-budget-usd", f"{max(run.budget_usd, LEAST_BUDGET_USD):.4f}"]
+        flags += ["--model", _plain(run.model)]
+        if run.budget_usd is not None:
+            flags += ["--max-budget-usd", f"{max(run.budget_usd, LEAST_BUDGET_USD):.4f}"]
         flags += ["--system-prompt-snapshot", "off"]  # a resumed session must not keep the old rules
         flags += ["--resume" if run.resume else "--session-id", _plain(run.agent_session_id)]
         if run.max_turns is not None:

@@ -8,6 +8,7 @@ import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +64,8 @@ class E2BEnvironment:
         self._ends = ends
         self._watches: set[Watch] = set()
         self._running: tuple[float, frozenset[str]] = (0.0, frozenset())
+        self._over: frozenset[str] = frozenset()
+        """What was ended by us: words of a watch that are still on their way here do not bring it back to life."""
         self._exposures = Exposures(line, settings)
 
     @property
@@ -130,8 +133,8 @@ class E2BEnvironment:
         return Liveness((await self._line.call("liveness", name=check_name(name)))["state"])
 
     async def kill(self, name: str) -> None:
-        self._running = (0.0, frozenset())
         await self._line.call("kill", seconds=KILL_SECONDS, name=check_name(name))
+        self._forget({name})
 
     async def read(self, path: str, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
         parts: list[bytes] = []
@@ -199,8 +202,9 @@ class E2BEnvironment:
         return await self._cloud.left(self._line.sandbox_id)
 
     async def still(self) -> None:
-        self._running = (0.0, frozenset())
+        _, running = self._running
         await self._line.call("still", seconds=KILL_SECONDS)
+        self._forget(running)
 
     async def pause(self) -> None:
         """No stream may be open across it: a reader that came out of a pause half dead would hold up all others."""
@@ -246,7 +250,11 @@ class E2BEnvironment:
         await self._line.close()
 
     def _heard(self, names: frozenset[str]) -> None:
-        self._running = (time.monotonic(), names)
+        self._running = (time.monotonic(), names - self._over)
+
+    def _forget(self, ended: AbstractSet[str]) -> None:
+        self._over |= ended
+        self._running = (0.0, frozenset())
 
     def _forwarded(self, argv: Sequence[str]) -> list[str]:
         url = self._settings.gateway_url

@@ -21,7 +21,7 @@ from sandbox.e2b.slots import Slots
 from sandbox.e2b.tunnels import Tunnels
 from sandbox.e2b.versions import check_agent
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError, SnapshotGone
-from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Lease, Overview
+from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Lease, Overview, Witness
 
 if TYPE_CHECKING:
     from e2b import AsyncSandbox
@@ -39,9 +39,12 @@ SOURCES = {places.RUNNER: Path(__file__).parents[1] / "runner", places.HANDS: Pa
 class E2BProvider:
     """One bot's sandboxes in one account."""
 
-    def __init__(self, settings: E2BSettings, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, settings: E2BSettings, *, clock: Callable[[], float] = time.monotonic, witness: Witness | None = None
+    ) -> None:
         self._settings = settings
         self._clock = clock
+        self._witness = witness
         self._cloud = Cloud(settings)
         self._slots = Slots(settings.sandboxes, settings.creations_per_second, self._running)
         self._locks: dict[str, asyncio.Lock] = {}
@@ -79,6 +82,7 @@ class E2BProvider:
         self._slots.hold(environment_id)
         woken = await line.call("wake", key=environment_id, end=chosen.state == "paused", seconds=60.0)
         if not woken["marked"]:
+            await self._end_unasked(environment_id, await self._listed(environment_id))
             await self._end(environment_id)
             raise EnvironmentGone(f"the environment {environment_id} came back from a pause without its files")
         await self._tunnels.open(environment_id, line, anew=chosen.state == "paused")
@@ -185,10 +189,17 @@ class E2BProvider:
                 if one.state == "running" and await self._is_furnished(key, one):
                     chosen = one
                     break
-            for one in listed:
-                if one is not chosen:
-                    await self._cloud.kill(one.id)
+            await self._end_unasked(key, [one for one in listed if one is not chosen])
         return chosen
+
+    async def _end_unasked(self, key: str, listed: list[Listed]) -> None:
+        for one in listed:
+            lease = one.lease(self._settings)
+            if self._witness is not None:
+                await self._witness.ending(key, lease)
+            await self._cloud.kill(one.id)
+            if self._witness is not None:
+                await self._witness.ended(key, lease)
 
     async def _is_furnished(self, key: str, one: Listed) -> bool:
         try:

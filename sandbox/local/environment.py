@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import re
-import signal
 import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -163,10 +162,10 @@ class LocalEnvironment:
             raise EnvironmentBusy(f"processes of {self._id} could not be killed")
 
     async def pause(self) -> None:
-        await self._in_thread(lambda: members.freeze(self._folders.home, signal.SIGSTOP))
+        await self._in_thread(lambda: members.freeze(self._folders.home))
 
     async def resume(self) -> None:
-        await self._in_thread(lambda: members.freeze(self._folders.home, signal.SIGCONT))
+        await self._in_thread(lambda: members.thaw(self._folders.home))
 
     async def metrics(self) -> Metrics:
         if self._cpu is None:

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from sandbox.errors import EnvironmentBusy, NotThere, SandboxError
 from sandbox.local import box as boxes
 from sandbox.local.box import Box, Limits
-from sandbox.local.members import namespace_of, wait_dead
+from sandbox.local.members import namespace_of
 from sandbox.primitives import ExecResult
+from sandbox.signals import wait_dead
 
 OUTPUT_CAP = 1 << 20
 READY_SECONDS = 30.0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from sandbox import signals
 from sandbox.local import folders as at
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -24,7 +24,6 @@ class Member:
     """The first process of its box: its death ends the box."""
     cpu_seconds: float
     memory_bytes: int
-    is_stopped: bool = False
 
 
 def members(home: Path) -> list[Member]:
@@ -50,7 +49,7 @@ def _members(identity: tuple[int, int]) -> Iterator[Member]:
 def _describe(pid: int) -> Member:
     fields = stat_fields(pid)
     cpu = (int(fields[11]) + int(fields[12])) / _TICKS
-    return Member(pid, _namespace_pid(pid) == 1, cpu, int(fields[21]) * _PAGE, is_stopped=fields[0] == "T")
+    return Member(pid, _namespace_pid(pid) == 1, cpu, int(fields[21]) * _PAGE)
 
 
 def stat_fields(pid: int) -> list[str]:
@@ -70,22 +69,22 @@ def _namespace_pid(pid: int) -> int:
     return 0
 
 
-def send(pids: Iterable[int], number: signal.Signals) -> None:
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            os.kill(pid, number)
+def freeze(home: Path) -> None:
+    signals.freeze(lambda: _commands(home))
 
 
-def freeze(home: Path, number: signal.Signals) -> None:
-    """Stop or continue all of them, twice: what was forked during the first round is met in the second."""
-    for _ in range(2):
-        send((member.pid for member in members(home) if not member.is_init), number)
+def thaw(home: Path) -> None:
+    signals.send(_commands(home), signal.SIGCONT)
 
 
 def are_frozen(home: Path) -> bool:
     """There are some, and they are stopped."""
-    found = [member for member in members(home) if not member.is_init]
-    return bool(found) and all(member.is_stopped for member in found)
+    found = _commands(home)
+    return bool(found) and all(signals.is_still(pid) for pid in found)
+
+
+def _commands(home: Path) -> list[int]:
+    return [member.pid for member in members(home) if not member.is_init]
 
 
 def kill_all(home: Path, seconds: float) -> bool:
@@ -94,21 +93,5 @@ def kill_all(home: Path, seconds: float) -> bool:
     while found := members(home):
         if time.monotonic() > deadline:
             return False
-        with contextlib.ExitStack() as stack:
-            watched = []
-            for member in found:
-                with contextlib.suppress(OSError):
-                    descriptor = os.pidfd_open(member.pid)
-                    stack.callback(os.close, descriptor)
-                    watched.append(descriptor)
-            send((member.pid for member in sorted(found, key=lambda one: not one.is_init)), signal.SIGKILL)
-            for descriptor in watched:
-                wait_dead(descriptor, deadline - time.monotonic())
+        signals.kill([member.pid for member in sorted(found, key=lambda one: not one.is_init)], deadline)
     return True
-
-
-def wait_dead(pidfd: int, seconds: float) -> bool:
-    """A pidfd becomes readable at death, also for a zombie that nobody waits for."""
-    poller = select.poll()
-    poller.register(pidfd, select.POLLIN)
-    return bool(poller.poll(max(0, int(seconds * 1000))))

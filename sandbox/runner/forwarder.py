@@ -133,14 +133,24 @@ async def overhear(
     far[1].write(asked)
     answer = await far[0].read(BLOCK)
     near[1].write(answer)
-    if answer.startswith(b"HTTP/1.1 403 ") and asked.startswith(b"CONNECT "):
-        host, _, port = asked.split(b" ")[1].decode("latin-1").rpartition(":")
-        note(denied, host, port)
+    if answer.startswith((b"HTTP/1.1 403 ", b"HTTP/1.1 405 ")):
+        note(denied, *asked_for(asked))
+
+
+def asked_for(head: bytes) -> tuple[str, str]:
+    """Host and port that a proxy is to reach: for a tunnel, or for a page named by its whole address, without TLS."""
+    method, _, rest = head.split(b"\r\n")[0].decode("latin-1").partition(" ")
+    target = rest.split(" ")[0]
+    if method != "CONNECT":
+        target = target.partition("://")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
+        target += "" if target.rpartition(":")[2].isdecimal() else ":80"
+    host, _, port = target.rpartition(":")
+    return host, port
 
 
 def note(path: str | None, host: str, port: str) -> None:
     """For whoever asks what was blocked; a log that grew large is left as it is."""
-    if path is None:
+    if path is None or not host:
         return
     with contextlib.suppress(OSError):
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK

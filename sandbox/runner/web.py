@@ -163,17 +163,17 @@ async def _answers(far: asyncio.StreamReader, near: asyncio.StreamWriter) -> Non
 
 async def listen_egress(allowed: frozenset[str], denied: str | None) -> asyncio.Server:
     """CONNECT to allowed hosts on port 443: the same that the firewall around us lets through, but with words."""
-    from .forwarder import note, relay
+    from .forwarder import asked_for, note, relay
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), HEAD_SECONDS)
-            method, _, rest = head.split(b"\r\n")[0].decode("latin-1").partition(" ")
-            host, _, port = rest.split(" ")[0].rpartition(":")
+            tunnel = head.startswith(b"CONNECT ")
+            host, port = asked_for(head)
             name = host.lower().rstrip(".")
-            if method != "CONNECT" or port != "443" or not _is_listed(name, allowed):
-                note(denied, host if method == "CONNECT" else rest.split(" ")[0], port)
-                await _refuse(writer, "403 Forbidden", REASON if method == "CONNECT" else "use https")
+            if not tunnel or port != "443" or not _is_listed(name, allowed):
+                note(denied, host, port)
+                await _refuse(writer, "403 Forbidden", REASON if tunnel else "use https")
                 return
             far = await asyncio.wait_for(asyncio.open_connection(name, 443), CONNECT_SECONDS)
         except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, asyncio.TimeoutError):  # noqa: UP041

@@ -46,6 +46,7 @@ ACCOUNT = Account(
     summary=FOUND.summary,
     on_lines=2,
     below=[AWAY],
+    unsaid=0,
     left_out=1,
     repeated=1,
     resolved=[SAID],

@@ -13,6 +13,7 @@ from playwright.async_api import Browser, async_playwright
 from bot import publications
 from bot.git.changes import Change
 from bot.live import boxes, render
+from bot.live import questions as live_questions
 from bot.live.line import Place
 from bot.live.page import View
 from bot.models import Outcome, Step, TurnState
@@ -173,6 +174,19 @@ def _ended(outcome: Outcome) -> View:
     )
 
 
+def questions() -> dict[str, str]:
+    """The comments beside the live one in which the agent's questions are put."""
+    asking = _among_people()["working-asking"].asks[0]
+    said = replace(asking, state=Standing.APPROVED, answered_by="bob", scope=Scope.SESSION)
+    found = {
+        "open": asking,
+        "yes": said,
+        "no": replace(said, state=Standing.DENIED),
+        "over": replace(asking, state=Standing.EXPIRED),
+    }
+    return {f"question-{name}": live_questions.body(one, "/claude") for name, one in found.items()}
+
+
 def pulls() -> dict[str, str]:
     """Texts of pull requests, by name."""
     report = lines(
@@ -238,7 +252,9 @@ def pages() -> dict[str, str]:
         name: bare.format(css=CSS.read_text(), body=html.replace("<details>", "<details open>"))
         for name, html in pull_snapshots.forms().items()
     }
-    return {name: page(one) for name, one in (forms() | pulls() | pull_snapshots.views()).items()} | beside
+    return {
+        name: page(one) for name, one in (forms() | questions() | pulls() | pull_snapshots.views()).items()
+    } | beside
 
 
 async def taken(browser: Browser, out: Path) -> None:

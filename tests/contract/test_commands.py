@@ -127,6 +127,19 @@ async def test_kill_takes_the_tree_and_only_that(env: EnvironmentPrimitives) -> 
     await env.kill("never-launched")
 
 
+async def test_kill_takes_what_is_becoming_another_program(env: EnvironmentPrimitives) -> None:
+    ticks = f"{env.layout.out}/ticks"
+    again = f"echo . >> {ticks}; exec /bin/sh {env.layout.work}/again"
+    await env.write(f"{env.layout.work}/again", again.encode())
+    await env.launch("run", shell(f"/bin/sh {env.layout.work}/again &" * 24 + "wait"))
+    await until_size(env, ticks, 100)
+    await env.kill("run")
+    left = await env.stat(ticks)
+    assert await env.liveness("run") is Liveness.EXITED
+    await env.exec(["sleep", "0.05"])
+    assert await env.stat(ticks) == left
+
+
 async def test_names_are_checked(env: EnvironmentPrimitives) -> None:
     for name in ("", "../x", "A", "a/b", "a b", "-x", "a" * 200):
         with pytest.raises(SandboxError):

@@ -123,6 +123,19 @@ async def test_an_overview_tells_who_is_paused_and_wakes_nobody(provider: Enviro
     assert await provider.overview({"session": "other"}) == []
 
 
+async def test_who_was_busy_has_stopped_when_the_pause_is_over(provider: EnvironmentProvider) -> None:
+    """More than there are processors: many of them are told to stop while they wait for one."""
+    env = await provider.create("one", SPEC)
+    crowd = "while :; do :; done &" * 12
+    await env.launch("run", shell(f"{crowd} echo up > {env.layout.out}/up; wait"))
+    await until_size(env, f"{env.layout.out}/up", 3)
+    for _ in range(3):
+        await env.pause()
+        assert [one.state for one in await provider.overview({})] == [EnvironmentState.PAUSED]
+        await env.resume()
+        assert [one.state for one in await provider.overview({})] == [EnvironmentState.RUNNING]
+
+
 async def test_a_lease_is_told_while_what_is_paid_for_runs(
     provider: EnvironmentProvider, env: EnvironmentPrimitives
 ) -> None:

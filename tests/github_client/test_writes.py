@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import html
+import re
+import urllib.parse
 from collections.abc import Awaitable, Callable
 
 import pytest
 
 from bot.errors import GitHubUnavailable, NotFound
 from bot.github.types import CheckOutput
-from bot.outbound import TextKind
+from bot.outbound import TextKind, neutralise
 from bot.simulation.github.faults import Fault
 from tests.github_client.bench import BODY, CREATE_COMMENT, MARKER, Bench
 
@@ -129,6 +132,22 @@ async def test_changes_are_made_one_at_a_time(bench: Bench) -> None:
     hold.release.set()
     await asyncio.gather(first, second)
     assert bench.sent("POST /repos") == 2
+
+
+@pytest.mark.acceptance("D11")
+@pytest.mark.parametrize("made", [neutralise.inert, neutralise.block, neutralise.plain, str])
+@pytest.mark.parametrize("value", ["hook-1$x@team#42/!pw", "5;#6kTa6$2/n6Y_8", "a@b;#1%41<pass>", "key=!r+[x](z)#9"])
+async def test_what_makes_a_text_harmless_lets_no_secret_through(
+    bench: Bench, value: str, made: Callable[[str], str]
+) -> None:
+    """A sign that is put between its letters, or one that is taken out there, and nobody sees on the page."""
+    bench.redactor.register(value)
+    forms = (value, "\u200b".join(value), "\u2060".join(value), f"{value[:8]}\n{value[8:]}")
+    for number, form in enumerate(forms):
+        await bench.outbound.comment(bench.thread, f"so {made(f'a {form} b')} it is", f"{MARKER}{number}")
+        shown = html.unescape(re.sub("<!--.*?-->", "", bench.comments[-1]))
+        assert "[redacted]" in shown
+        assert value not in "".join(shown.split()) and value not in urllib.parse.unquote(shown)
 
 
 async def test_the_delivery_log(bench: Bench) -> None:

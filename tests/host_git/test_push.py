@@ -91,6 +91,24 @@ async def test_a_push_that_did_not_arrive_may_be_repeated(
     assert not (await quarantine.push(bench.access, work, "forgehand/1-a", expect=None)).adopted
 
 
+@pytest.mark.acceptance("C02")
+async def test_a_branch_that_is_only_begun_is_known_by_what_is_made_with_it_or_neither_is(
+    bench: Bench, base: str, quarantine: Quarantine, work: str
+) -> None:
+    other = bench.commit({"other": "x"})
+    bench.publish(f"{base}:refs/heads/theirs", f"{other}:refs/heads/moved")
+    for name, stands in (("theirs", base), ("moved", other)):
+        with pytest.raises(PushRaced) as raced:
+            await quarantine.beginning(bench.access, name, base, mark=f"refs/forgehand/{name}", commit=work).run()
+        assert raced.value.actual == stands
+    assert await quarantine.remote_sha(bench.access, "refs/forgehand/moved") is None
+    ours = quarantine.beginning(bench.access, "ours", base, mark="refs/forgehand/ours", commit=work)
+    assert not await ours.has_been()
+    bench.remote.lose = 1
+    await ours.run()
+    assert await ours.has_been() and bench.remote_heads()["ours"] == base
+
+
 @pytest.mark.acceptance("E02")
 async def test_a_branch_of_somebody_else_is_left_alone(
     bench: Bench, base: str, quarantine: Quarantine, work: str

@@ -80,6 +80,7 @@ def test_what_is_not_given_is_left_out() -> None:
     argv = Claude().argv(run, LAYOUT)
     assert value(argv, "--resume") == "a-b-c"
     assert value(argv, "--max-budget-usd") == "0.0100"
+    assert "--max-budget-usd" not in Claude().argv(replace(run, budget_usd=None), LAYOUT)
     for flag in ("--session-id", "--max-turns", "--append-system-prompt-file", "--json-schema", "--allowedTools"):
         assert flag not in argv
 

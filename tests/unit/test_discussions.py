@@ -50,8 +50,11 @@ def test_it_is_settled_by_the_change_or_by_the_agents_word(
 def test_a_discussion_is_counted_once_and_named_by_its_place() -> None:
     again, other = Spot(7, "calc.py", 9, None, ""), Spot(8, "b.py", 4, 2, "")
     assert distinct([SPOT, again, other]) == [SPOT, other]
-    assert [place(one) for one in (SPOT, other, Spot(9, "c.py", None, None, ""))] == [
+    assert [
+        place(one) for one in (SPOT, other, Spot(9, "c.py", None, None, ""), Spot(9, "d.py", 2, None, "", older=True))
+    ] == [
         "line 3 of calc.py",
         "lines 2 to 4 of b.py",
         "c.py",
+        "line 2 of d.py as it was before",
     ]

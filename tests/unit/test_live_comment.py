@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.cli import screens, summary
 from bot.funds import Funds
-from bot.live import render
+from bot.live import boxes, figures, render
 from bot.live.line import Place
 from bot.live.page import View
 from bot.live.state import LiveState
@@ -20,6 +21,7 @@ from bot.outbound import neutralise
 from bot.store.approvals import Approval, Kind, Scope, Standing
 from bot.store.records import Session
 from bot.store.spend import Cost
+from bot.web.pages import wording
 from bot.words import outcomes
 from sandbox.agents.events import (
     AgentEvent,
@@ -83,6 +85,24 @@ def view(live: LiveState | None = None, place: Place | None = None, **turn: Any)
 
 def done(outcome: Outcome, **turn: Any) -> str:
     return render.comment(view(**{"state": TurnState.DONE, "outcome": outcome, **turn}))
+
+
+def test_each_of_several_questions_stands_over_its_own_boxes() -> None:
+    def asked(n: int) -> Approval:
+        return Approval(
+            f"abcd1234-1-{n}", view().session.id, 1, Kind.TOOL, Standing.OPEN, f"r{n}", {"shown": f"touch {n}"}, 1000.0,
+            1600.0, Scope.ONCE, None, None, None, late=False,
+        )  # fmt: skip
+
+    both = (asked(1), asked(2))
+    offered = [box for one in both for box in boxes.to_answer(one.id, plan=False)]
+    text = render.comment(replace(view(), asks=both, boxes=(*offered, boxes.STOP)))
+    first, second = text.split("touch 1")[1].split("touch 2")
+    assert first.count("- [ ]") == 3 and first.count("abcd1234-1-1") == 3
+    assert second.count("- [ ]") == 4 and second.count("abcd1234-1-2") == 3
+    many = [replace(asked(n), matter={"shown": "x" * 4000}) for n in range(40)]
+    text = render.comment(replace(view(), asks=many, boxes=(boxes.STOP,)))
+    assert "And 35 more, each in a comment of its own.\n- [ ] **Stop**" in text and len(text) < 60_000
 
 
 def test_a_waiting_turn_says_its_place() -> None:
@@ -227,6 +247,8 @@ def test_blocked_hosts_are_named_with_the_way_to_allow_them() -> None:
     hosts = ({"host": "a.example", "port": 443, "count": 3}, {"host": "b.example", "port": 22, "count": 1})
     text = done(Outcome.NO_CHANGE, blocked=hosts)
     assert "**Blocked by the network:** `a.example` ×3, `b.example:22` ×1. To allow a host, add it to `egress:`" in text
+    assert text.count("Nothing but https (port 443) can be opened.") == 1
+    assert "Nothing but https" not in done(Outcome.NO_CHANGE, blocked=hosts[:1])
     never = ({"host": "github.com", "port": 443, "count": 1},)
     assert "`egress:`" not in done(Outcome.NO_CHANGE, blocked=never)
     assert "Blocked" not in done(Outcome.NO_CHANGE)
@@ -278,3 +300,20 @@ def test_a_stop_that_came_too_late_is_answered_in_the_last_form() -> None:
     assert "alice asked to stop when the agent had ended" in done(Outcome.PULL_REQUEST, stop_requested="alice")
     assert "asked to stop when" not in done(Outcome.PULL_REQUEST, stop_requested="(locked)")
     assert "asked to stop when" not in done(Outcome.STOPPED, stop_requested="alice")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (-1, "0 s"),
+        (59.9, "59 s"),
+        (60, "1 min 0 s"),
+        (3599.9, "59 min 59 s"),
+        (3661, "1 h 1 min"),
+        (90000, "25 h 0 min"),
+    ],
+)
+def test_seconds_have_one_form_in_words(seconds: float, words: str) -> None:
+    assert figures.duration(seconds) == words
+    for other in (wording, screens, summary):
+        assert vars(other)["duration"] is figures.duration, f"{other.__name__} has one of its own"

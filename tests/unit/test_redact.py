@@ -37,6 +37,7 @@ ENCODINGS: dict[str, Callable[[str], str]] = {
     "html all": lambda value: "".join(f"&#{ord(char)};" for char in value),
     "html hex": lambda value: "".join(f"&#x{ord(char):X};" for char in value),
     "reversed": lambda value: value[::-1],
+    "split": lambda value: "<!-- -->".join(value[at : at + 3] for at in range(0, len(value), 3)),
 }
 
 

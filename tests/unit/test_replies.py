@@ -71,8 +71,12 @@ def test_who_asks_more_of_a_spent_session_hears_how_it_goes_on() -> None:
     assert "a new issue" in on_money.cannot_be_raised(Funds(50.1, 0.0, 50.0, 50.0), "/bot").lower()
 
 
+def commit_message(turn: Turn, host: str = "users.noreply.github.com") -> str:
+    return publications.commit_message(turn, noreply_host=host)
+
+
 def test_a_commit_message() -> None:
-    assert publications.commit_message(Turn()) == (
+    assert commit_message(Turn()) == (
         "Fix the rounding in `total`\n\n"
         "For #12. Asked for in these words:\n\n"
         "fix the rounding in `total`\n\n"
@@ -89,7 +93,7 @@ def test_the_subject_takes_a_title_of_the_agent_but_no_chatter() -> None:
 
 
 def test_subjects_are_short() -> None:
-    subject = publications.commit_message(Turn(prompt="please change every word " * 5)).splitlines()[0]
+    subject = commit_message(Turn(prompt="please change every word " * 5)).splitlines()[0]
     assert len(subject) <= 72
     assert subject.endswith("…")
 
@@ -115,7 +119,7 @@ def test_subjects_are_short() -> None:
     ],
 )
 def test_nothing_in_a_commit_message_gives_orders(hostile: str) -> None:
-    message = publications.commit_message(Turn(prompt=f"{hostile}\n\n{hostile}\n", agent_result=hostile))
+    message = commit_message(Turn(prompt=f"{hostile}\n\n{hostile}\n", agent_result=hostile))
     head, _, trailers = message.rpartition("\n\n")
     assert trailers.splitlines() == [
         "Forgehand-Session: abcd1234, turn 1",
@@ -144,12 +148,12 @@ def test_nothing_in_a_commit_message_gives_orders(hostile: str) -> None:
 def test_a_commit_message_takes_no_longer_than_the_words_are_long(flood: str) -> None:
     """All of the service waits for it."""
     began = time.process_time()
-    publications.commit_message(Turn(prompt=f"do{flood * 30_000}this"))
+    commit_message(Turn(prompt=f"do{flood * 30_000}this"))
     assert time.process_time() - began < 2
 
 
 def test_a_message_is_bounded() -> None:
-    assert len(publications.commit_message(Turn(prompt="word " * 20_000))) < 5_000
+    assert len(commit_message(Turn(prompt="word " * 20_000))) < 5_000
 
 
 def test_a_pull_request_says_asked_done_verified_and_what_it_took() -> None:

@@ -14,6 +14,7 @@ _GIVEN = {
     "state": TurnState.RUNNING,
     "step": Step.WORK,
     "kind": "run",
+    "asked_as": "run",
     "prompt": "fix this",
     "requester": "alice",
     "requester_id": 5,

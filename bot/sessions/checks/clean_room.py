@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from bot import verification
 from bot.git.pack import Had, RepositoryPack
 from bot.git.quarantine import Quarantine
 from bot.sessions import environments
@@ -35,6 +36,11 @@ END_SECONDS = 5.0
 class NotToBeHad(Exception):
     """There is no room for another environment, its provider refused, or the commit cannot be checked out in it."""
 
+    def __init__(self, why: str, error: BaseException) -> None:
+        super().__init__(f"{why}: {error}")
+        self.why = why
+        """For people; the error's own words are for the log."""
+
 
 @asynccontextmanager
 async def opened(
@@ -50,7 +56,7 @@ async def opened(
         except (EnvironmentGone, EnvironmentBusy, KeyRefused):
             raise
         except SandboxError as error:
-            raise NotToBeHad(str(error)) from error
+            raise NotToBeHad(verification.NOT_FURNISHED, error) from error
         yield environment
     finally:
         await leave(services, turn)
@@ -87,8 +93,10 @@ async def _created(services: Services, turn: Turn, snapshot: Snapshot | None) ->
             primitives = await environments.created(services, row, spec, snapshot)
     except KeyRefused:
         raise
-    except (TimeoutError, SandboxError) as error:
-        raise NotToBeHad(str(error) or "no room") from error
+    except TimeoutError as error:
+        raise NotToBeHad(verification.NO_ROOM, error) from error
+    except SandboxError as error:
+        raise NotToBeHad(verification.NOT_MADE, error) from error
     await services.ways.open(row.id, None if spec.egress is None else frozenset(spec.egress))
     await metering.look(services.store, turn.key, primitives)
     return primitives

@@ -32,7 +32,10 @@ async def back(services: Services, turn: Turn, checks: Sequence[Check]) -> To | 
     if not failing or not await _may(services, now):
         return None
     try:  # what is home now is what an environment that is lost goes on from
-        await asyncio.to_thread(shutil.copyfile, keeping.collected(services, turn), checkpoints.path(services, turn))
+        if turn.tree_sha is not None:
+            await asyncio.to_thread(
+                shutil.copyfile, keeping.collected(services, turn), checkpoints.path(services, turn)
+            )
     except OSError as error:
         log.warning("what failed stays as it is", extra={"turn": turn.key.workflow_id, "error": error.strerror})
         return None

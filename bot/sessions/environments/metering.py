@@ -38,10 +38,26 @@ async def look(store: Store, key: TurnKey, environment: EnvironmentPrimitives, *
 async def catch_up(services: Services, environment_id: str) -> None:
     """Before it is woken or ended, after which nobody could tell any more: what ran there while nobody looked, since
     whoever made it died (or was refused) before the first look. Raises: what cannot be asked is not ended unseen."""
-    if (key := await rows.turn_of(services.store, environment_id)) is None:
-        return
     for lease in await services.environments.leases(environment_id):
-        await machines.missed(services.store, key, _run(environment_id, lease, 0.0))
+        await _note(services.store, environment_id, lease)
+
+
+class MachineWitness:
+    """Of machines that a provider ends by itself: twins, and what came back from a pause without its files."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def ending(self, environment_id: str, lease: Lease) -> None:
+        await _note(self._store, environment_id, lease)
+
+    async def ended(self, environment_id: str, lease: Lease) -> None:
+        await machines.end_of_run(self._store, environment_id, lease.since)
+
+
+async def _note(store: Store, environment_id: str, lease: Lease) -> None:
+    if (key := await rows.turn_of(store, environment_id)) is not None:
+        await machines.missed(store, key, _run(environment_id, lease, 0.0))
 
 
 def _run(environment_id: str, lease: Lease, within: float) -> machines.Run:

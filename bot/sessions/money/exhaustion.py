@@ -68,14 +68,15 @@ async def of_session(services: Services, session: SessionId) -> Funds:
     return funds.of(await budgets.account(services.store, session), Terms.of(services.settings.limits))
 
 
-async def for_the_agent(services: Services, turn: Turn) -> float:
-    """What its program may spend by its own estimate. Where the gateway meters, that only stops what has gone astray:
-    what the session may still be raised to must not end a run for which somebody adds money."""
-    own = turn.budget_usd or float("inf")
-    session = await of_session(services, turn.key.session)
+async def for_the_agent(services: Services, turn: Turn) -> float | None:
+    """What its program may spend by its own estimate, of which it keeps the agent told. Where the gateway meters it is
+    the turn's own budget alone: what the session has left must not end a run for which somebody adds money, and what
+    it may be raised to is not the agent's to plan with."""
     e2b = services.settings.e2b
-    metered = e2b is None or e2b.unmetered is None
-    return min(own, session.most_usd - session.spent_usd if metered else session.left_usd)
+    if e2b is None or e2b.unmetered is None:
+        return turn.budget_usd or None
+    session = await of_session(services, turn.key.session)
+    return min(turn.budget_usd or float("inf"), session.left_usd)
 
 
 async def _left(services: Services, turn: Turn, own: float) -> float:

@@ -20,7 +20,7 @@ class UnknownPrice(UserError):
 
     def __init__(self, model: str) -> None:
         shown = re.sub(r"[^A-Za-z0-9._:\[\]@/-]", "?", model)[:80]
-        super().__init__(f"The price of the model `{shown}` is not known, so it is not used.")
+        super().__init__(f"The price of the model `{shown}` is not known, so it is not used: see FORGEHAND_PRICES.")
 
 
 @dataclass(frozen=True)
@@ -131,10 +131,9 @@ def cost(price: Price, used: Consumption) -> float:
 def _override(model: str, values: Mapping[str, float]) -> Price:
     known = set(Rates.__dataclass_fields__)
     if not {"input", "output"} <= set(values) <= known:
-        raise SettingsError(
-            f"The price of {model} needs `input` and `output`, and may have {', '.join(sorted(known))}."
-        )
+        more = ", ".join(sorted(known - {"input", "output"}))
+        raise SettingsError(f"FORGEHAND_PRICES: that of {model} needs `input` and `output`, and may have {more}.")
     if not all(0 <= float(value) < float("inf") for value in values.values()):
-        raise SettingsError(f"The price of {model} must be made of numbers that are not negative.")
+        raise SettingsError(f"FORGEHAND_PRICES: that of {model} must be made of numbers that are not negative.")
     base = _rates(float(values["input"]), float(values["output"]), float(values["input"]))
     return Price(replace(base, **{name: float(value) for name, value in values.items()}))

@@ -16,14 +16,18 @@ from bot.store.sessions import Turn
 async def commit(services: Services, turn: Turn, quarantine: Quarantine, tree: str) -> str:
     """One turn, one commit by the App; the same work gives the same commit, so a repetition pushes nothing new."""
     assert turn.base_sha is not None
+    if turn.tree_sha is None:  # it is there: as it was saved
+        return turn.base_sha
     # What the host joined is never pushed: the merge takes its place, with its two parents.
     parents = [turn.base_sha] if turn.merged_sha is None else await quarantine.parents(turn.base_sha)
-    return await made(services, turn, quarantine, tree, parents, _message(turn))
+    return await made(services, turn, quarantine, tree, parents, await _message(services, turn))
 
 
 async def on_top(work: Work, tree: str, parent: str) -> str:
     """The same on another commit than it was made for."""
-    return await made(work.services, work.turn, work.quarantine, tree, [parent], _message(work.turn))
+    return await made(
+        work.services, work.turn, work.quarantine, tree, [parent], await _message(work.services, work.turn)
+    )
 
 
 async def made(
@@ -36,7 +40,8 @@ async def made(
     return await quarantine.commit(tree, parents, message, author, int(turn.created_at))
 
 
-def _message(turn: Turn) -> str:
+async def _message(services: Services, turn: Turn) -> str:
+    host = (await services.github.identity()).noreply_host
     if turn.merged_sha is not None and turn.base is not None:
-        return publications.merge_message(turn, turn.base, turn.conflicts or ())
-    return publications.commit_message(turn)
+        return publications.merge_message(turn, turn.base, turn.conflicts or (), noreply_host=host)
+    return publications.commit_message(turn, noreply_host=host)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bot import repo_config
 from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused
@@ -15,13 +17,13 @@ from bot.sessions.publishing import handing_over, judging, saving
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import remote_access
 from bot.store import sessions
-from bot.words import endings, on_forks, quoting
+from bot.words import endings, on_forks, on_pushes, quoting
 
 
 async def publish(work: Work, tree: str) -> Move:
     services, turn = work.services, work.turn
-    held = (await judging.judge(work, tree)).held or await judging.not_allowed(work)
-    if held is not None:
+    judged = await judging.judge(work, tree)
+    if (held := judged.held or await judging.not_allowed(work)) is not None:
         return await saving.keep(work, End(turn.outcome or Outcome.REFUSED, turn.detail or held))
     if turn.outcome is not None:
         return await saving.keep(work, End(turn.outcome, turn.detail or ""))
@@ -30,7 +32,7 @@ async def publish(work: Work, tree: str) -> Move:
     pull = await services.github.installation(work.session.installation_id).pull(work.session.thread.repo, turn.number)
     if pull.state != "open":
         return await saving.keep(work, End(Outcome.STOPPED, endings.stopped_by(endings.CLOSED)))
-    pushed, why_not = await _pushed(work, pull)
+    pushed, why_not = await _pushed(replace(work, report=judged.report), pull)
     return pushed or await handing_over.hand_over(work, pull, why_not)
 
 
@@ -53,7 +55,8 @@ async def _pushed(work: Work, pull: Pull) -> tuple[Move | None, str]:
     except (PushRefused, GitHubRefused) as error:
         words = error.words if isinstance(error, PushRefused) else error.message
         return None, on_forks.push_refused(quoting.fenced(services.outbound.text(TextKind.COMMENT, words)))
-    return End(Outcome.PUSHED, on_forks.pushed(turn.fork, work.commit), {"commit_sha": work.commit}), ""
+    told = (on_forks.pushed(turn.fork, work.commit), on_pushes.look_closely(work.report))
+    return End(Outcome.PUSHED, "\n\n".join(filter(None, told)), {"commit_sha": work.commit}), ""
 
 
 async def _home(work: Work, pull: Pull) -> Thread | None:

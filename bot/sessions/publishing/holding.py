@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from bot.models import Outcome
 from bot.sessions.moves import End, Move
 from bot.sessions.publishing import saving
+from bot.sessions.publishing.judging import Judged
 from bot.sessions.publishing.work import Work
 from bot.store import approvals, sessions
 from bot.store.approvals import Kind, Question
@@ -18,9 +17,10 @@ MOST_SHOWN = 5_000
 """Bytes of the held files' patch: what is longer is looked at in the bundle."""
 
 
-async def workflows(work: Work, paths: Sequence[str]) -> Move:
+async def workflows(work: Work, judged: Judged) -> Move:
     """Held by our own policy: it shows what a yes lets go."""
-    whole = await work.quarantine.patch(f"{work.commit}^", f"{work.commit}^{{tree}}", MOST_SHOWN + 1, paths=paths)
+    paths = judged.allowable
+    whole = await work.quarantine.patch(judged.over, f"{work.commit}^{{tree}}", MOST_SHOWN + 1, paths=paths)
     text = characters.spelled_out(whole.decode("utf-8", "replace"))
     return await _offered(work, on_pushes.held(paths, work.commit, text, DAYS, cut=len(whole) > MOST_SHOWN))
 

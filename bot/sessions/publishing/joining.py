@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bot.git.merges import Joined
 from bot.git.quarantine import Quarantine
 from bot.models import RepoId
@@ -16,9 +18,12 @@ MERGED = 2
 
 
 async def tree(services: Services, turn: Turn, quarantine: Quarantine) -> str:
-    """What came home. Of a merge whose files needed no change, nothing did: then it is as the host has joined it."""
+    """What came home. Of a merge whose files needed no change, nothing did: then it is as the host has joined it; of
+    saved work that was whole, nothing did either."""
     assert turn.base_sha is not None
-    joined = await _joined(services, turn, quarantine)
+    if turn.tree_sha is None:
+        return (await quarantine.facts(turn.base_sha)).tree
+    joined = await _begun_with(services, turn, quarantine)
     if joined is not None and turn.tree_sha == joined.tree:
         return joined.tree
     return await quarantine.admit(keeping.collected(services, turn), base=turn.base_sha)
@@ -26,7 +31,7 @@ async def tree(services: Services, turn: Turn, quarantine: Quarantine) -> str:
 
 async def unsolved(work: Work, tree: str) -> str | None:
     """The sentence that names the files in which marks of a conflict are left, or None."""
-    joined = await _joined(work.services, work.turn, work.quarantine)
+    joined = await _begun_with(work.services, work.turn, work.quarantine)
     left = await work.quarantine.marked(tree, joined) if joined else []
     return on_pulls.conflicts_left(left) if left else None
 
@@ -37,9 +42,13 @@ def told(turn: Turn) -> str:
     return on_pulls.merged_in(turn.base, turn.merged_sha, len(turn.conflicts or ()))
 
 
-async def _joined(services: Services, turn: Turn, quarantine: Quarantine) -> Joined | None:
-    """Made again, which gives the same. Also of a merge that an earlier turn was cut short in, and that was saved."""
+async def _begun_with(services: Services, turn: Turn, quarantine: Quarantine) -> Joined | None:
+    """Also of a merge that an earlier turn was cut short in, and that was saved."""
     if turn.base_sha in (None, turn.tip_sha):
         return None
-    parents = await quarantine.parents(turn.base_sha)
+    return await joined(services, turn, await quarantine.parents(turn.base_sha))
+
+
+async def joined(services: Services, turn: Turn, parents: Sequence[str]) -> Joined | None:
+    """What git makes of a merge of these, which is the same each time; None where they are not two."""
     return await services.cache.join(RepoId(turn.repo_id), *parents) if len(parents) == MERGED else None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bot import repo_config
+from bot.git.changes import Change
 from bot.publish import policy, report, secrets_scan
 from bot.publish.policy import Hold
+from bot.sessions.publishing import joining, saving
 from bot.sessions.publishing.work import Work
 from bot.sessions.reading import trust
 from bot.words import endings
@@ -19,24 +22,58 @@ class Judged:
     allowable: tuple[str, ...] = ()
     """The paths that are held where a person's yes would be enough: nothing else speaks against the commit."""
     report: tuple[str, ...] = ()
+    over: str = ""
+    """The commit that was there without it."""
 
 
 async def judge(work: Work, tree: str) -> Judged:
-    config = repo_config.load(work.turn.config)
-    assert work.turn.base_sha is not None
-    changes = await work.quarantine.changes(work.turn.base_sha, tree)
+    """All that the branch would newly get: work of earlier turns that was saved beside it goes along, and the rules
+    may have changed since."""
+    config, along = repo_config.load(work.turn.config), await _going_along(work)
+    over = await _over(work, along)
+    changes = await work.quarantine.changes(over, tree)
     paths = await work.quarantine.paths(tree)
     verdict = policy.check(changes, blocked=config.paths.blocked, workflows_approved=work.let_go, existing=paths)
     if any(item.kind is not Hold.WORKFLOW for item in verdict.held):
         return Judged(endings.held((item.path, item.why) for item in verdict.held))
-    found = await secrets_scan.paths_with_secrets(work.quarantine, changes, work.services.redactor)
+    contents = [*changes, *await _below(work, along)]
+    found = await secrets_scan.paths_with_secrets(work.quarantine, contents, work.services.redactor)
     if found:
         return Judged(endings.secret_in_work(found))
     if verdict.held:
         held = endings.held((item.path, item.why) for item in verdict.held)
-        return Judged(held, tuple(item.path for item in verdict.held))
+        return Judged(held, tuple(item.path for item in verdict.held), over=over)
     by = work.turn.requester if work.let_go else None
     return Judged(None, report=report.lines(changes, sensitive=config.paths.sensitive, let_go_by=by))
+
+
+async def _going_along(work: Work) -> list[str]:
+    """Commits of turns that were cut short, right below the work and not on its branch; newest first."""
+    saved, tip, found = await saving.saved(work.services.store, work.session.id), work.turn.tip_sha, list[str]()
+    at = work.turn.base_sha
+    while at in saved and not (tip is not None and await work.quarantine.continues(tip, at)):
+        found.append(at)
+        at = next(iter(await work.quarantine.parents(at)), None)
+    return found
+
+
+async def _over(work: Work, along: Sequence[str]) -> str:
+    """What the repository itself has; below a merge, what git alone makes of its sides."""
+    assert work.turn.base_sha is not None
+    if not along:
+        return work.turn.base_sha
+    parents = await work.quarantine.parents(along[-1])
+    merge = await joining.joined(work.services, work.turn, parents)
+    return parents[0] if merge is None else merge.commit
+
+
+async def _below(work: Work, along: Sequence[str]) -> list[Change]:
+    """What each of them changed, though a later one may have taken it away: the branch's history would hold it."""
+    found = list[Change]()
+    for at, commit in enumerate(along):
+        below = await _over(work, along[: at + 1])
+        found += await work.quarantine.changes(below, (await work.quarantine.facts(commit)).tree)
+    return found
 
 
 async def not_allowed(work: Work) -> str | None:

@@ -6,12 +6,16 @@ nothing else, from exactly the place where the branch is to stand, and looked fo
 
 from __future__ import annotations
 
+import hashlib
+
 from bot.errors import GitHubRefused
 from bot.git.changes import ABSENT, Change
 from bot.git.commits import Facts
 from bot.git.errors import PushRefused, Refusal
+from bot.git.push import Beginning
 from bot.github.types import FileChanges, MadeCommit, Purpose
 from bot.sessions.publishing.work import Work
+from bot.sessions.remote import remote_access
 from bot.words import on_pushes
 
 PLAIN = ("100644", ABSENT)
@@ -24,25 +28,55 @@ async def commit(work: Work, branch: str, purpose: Purpose, facts: Facts) -> str
     changes = await _carried(work, facts)
     if changes is None:
         return None
-    [parent] = facts.parents
-    thread, commits = work.session.thread, work.services.outbound.commits
     made = await found(work, branch, facts)
     if made is None:
-        new = work.turn.tip_sha is None and await stands(work, branch) is None
-        if new:
-            await commits.set_branch(thread, purpose, branch, parent, new=True)
-        try:
-            files = await _files(work, changes)
-            await commits.commit_on_branch(thread, purpose, branch, parent, message=facts.message, files=files)
-        except GitHubRefused:
-            if await found(work, branch, facts) is None:
-                if new and await stands(work, branch) == parent:
-                    await commits.drop(thread, f"refs/heads/{branch}")
-                raise
+        await _committed(work, branch, purpose, facts, changes)
         made = await found(work, branch, facts)
+    await drop(work, mark(work, branch))
     if made is None or not made.verified:
         raise PushRefused(Refusal.UNVERIFIED, on_pushes.not_signed(made.reason if made else "unknown"))
     return made.sha
+
+
+async def _committed(work: Work, branch: str, purpose: Purpose, facts: Facts, changes: list[Change]) -> None:
+    [parent] = facts.parents
+    thread, commits = work.session.thread, work.services.outbound.commits
+    new = work.turn.tip_sha is None and await stands(work, branch) is None
+    if new:
+        await (await _beginning(work, branch, purpose, facts)).run()
+    try:
+        files = await _files(work, changes)
+        await commits.commit_on_branch(thread, purpose, branch, parent, message=facts.message, files=files)
+    except GitHubRefused:
+        if await found(work, branch, facts) is None:
+            if new and await stands(work, branch) == parent:
+                await commits.drop(thread, f"refs/heads/{branch}")
+            await drop(work, mark(work, branch))
+            raise
+
+
+def mark(work: Work, branch: str) -> str:
+    """Beside a branch that we have made and that holds nothing of ours yet: another's would look the same."""
+    name = hashlib.sha256(branch.encode()).hexdigest()[:8]
+    return f"refs/forgehand/signing/{work.turn.key.session}-{work.turn.key.n}-{name}"
+
+
+async def is_begun(work: Work, branch: str, purpose: Purpose, facts: Facts) -> bool:
+    """Whether it was us who made the branch, where it has nothing on it yet."""
+    return await (await _beginning(work, branch, purpose, facts)).has_been()
+
+
+async def drop(work: Work, ref: str) -> None:
+    try:
+        await work.services.outbound.commits.drop(work.session.thread, ref)
+    except GitHubRefused:  # it is no branch, and does no harm where it is
+        return
+
+
+async def _beginning(work: Work, branch: str, purpose: Purpose, facts: Facts) -> Beginning:
+    access = await remote_access(work.services, work.session.thread, purpose)
+    [parent] = facts.parents
+    return work.quarantine.beginning(access, branch, parent, mark=mark(work, branch), commit=work.commit)
 
 
 async def found(work: Work, branch: str, facts: Facts) -> MadeCommit | None:

@@ -23,7 +23,7 @@ from bot.sessions.publishing import (
 )
 from bot.sessions.publishing.work import Work
 from bot.store import sessions
-from bot.words import endings, on_pulls
+from bot.words import endings, on_pulls, on_pushes
 
 
 async def publish(work: Work) -> Move:
@@ -41,6 +41,17 @@ async def publish(work: Work) -> Move:
         return await saving.rescue(work, End(Outcome.REFUSED, endings.branch_moved(raced.branch)))
     except GitHubRefused as error:
         return await refusals.unreachable(work, error)
+
+
+async def arrived(work: Work) -> End | None:
+    """What an earlier try of this turn has pushed: it is told, though its requester could not push it now."""
+    turn, branch = work.turn, work.turn.branch or work.session.branch
+    at = await replaying.head(work, branch) if branch and turn.push_began is not None else None
+    found = await replaying.landed(work, at) if at is not None else None
+    if branch is None or found is None:
+        return None
+    done = replace(work, landed=found[1])
+    return End(Outcome.PUSHED, on_pushes.there_already(branch, found[1], turn.requester), done.columns)
 
 
 async def _published(work: Work, words: str) -> Move:
@@ -63,7 +74,7 @@ async def _pushed(work: Work, branch: str, sha: str, words: str) -> Move:
     if work.session.pull_number is None:
         return await opening.open_pull(work, branch)
     await dressing.make_ready(work)
-    return End(Outcome.PUSHED, words, work.columns)
+    return End(Outcome.PUSHED, _together(words, on_pushes.look_closely(work.report)), work.columns)
 
 
 async def _push(work: Work, branch: str) -> tuple[str, str]:

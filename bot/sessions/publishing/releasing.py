@@ -75,8 +75,10 @@ async def release(services: Services, turn: Turn, session: Session) -> Move:
         tree = await quarantine.readmit(bundle, str(approval.matter["commit"]))
         work = Work(services, turn, session, quarantine, str(approval.matter["commit"]), done_by=done_by)
         judged = await judging.judge(work, tree)
-        held_back = judged.held or await judging.not_allowed(work)
-        if held_back is not None:
+        forbidden = await judging.not_allowed(work)
+        if forbidden is not None and (there := await pushing.arrived(work)) is not None:
+            return there
+        if (held_back := judged.held or forbidden) is not None:
             return await saving.keep(work, End(Outcome.REFUSED, held_back))
         return await pushing.publish(replace(work, report=judged.report))
 

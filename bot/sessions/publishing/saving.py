@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused
+from bot.git.quarantine import Quarantine
 from bot.github.types import Purpose
 from bot.live.saving import rescue_ref
 from bot.models import SessionId
@@ -13,6 +14,7 @@ from bot.sessions.publishing.work import Work
 from bot.sessions.remote import follow_move, remote_access
 from bot.store import sessions, signed
 from bot.store.base import Store
+from bot.store.sessions import Turn
 
 
 async def rescue(work: Work, end: End) -> Move:
@@ -36,6 +38,24 @@ async def saved(store: Store, session: SessionId) -> set[str]:
     ours = {one.commit_sha for one in turns if one.rescue_ref is not None and one.commit_sha is not None}
     made = await signed.made(store, session)
     return ours | {name for name, commit in made.items() if commit in ours}
+
+
+async def begun_with(store: Store, turn: Turn) -> Turn | None:
+    """The turn whose saved work this one goes on from, where none of that is on its branch."""
+    if turn.base_sha in (None, turn.tip_sha):
+        return None
+    earlier = [one for one in await sessions.turns_of(store, turn.key.session) if one.n < turn.n]
+    names = await signed.made(store, turn.key.session)
+    at = names.get(str(turn.base_sha), turn.base_sha)
+    return next((one for one in reversed(earlier) if one.rescue_ref is not None and one.commit_sha == at), None)
+
+
+async def below(store: Store, session: SessionId, quarantine: Quarantine, commit: str) -> str | None:
+    """The commit that was there without this one, and without those below it that were saved and went along."""
+    ours, at = await saved(store, session), next(iter(await quarantine.parents(commit)), None)
+    while at in ours:
+        at = next(iter(await quarantine.parents(str(at))), None)
+    return at
 
 
 async def keep(work: Work, end: End) -> Move:

@@ -31,9 +31,10 @@ async def land(work: Work, branch: str, purpose: Purpose) -> str:
         if known is None or await on_branch.stands(work, branch) != known:
             known = await _moved(work, branch, purpose)
     except (PushRefused, PushRaced):
-        await _drop(work)
+        for ref in (_temporary(work), on_branch.mark(work, branch)):
+            await on_branch.drop(work, ref)
         raise
-    await _drop(work)
+    await on_branch.drop(work, _temporary(work))
     return known
 
 
@@ -64,7 +65,7 @@ async def _moved(work: Work, branch: str, purpose: Purpose) -> str:
 async def _begun(work: Work, branch: str, purpose: Purpose, facts: Facts, actual: str | None) -> str:
     """The branch stands elsewhere: by an earlier try of the way that commits on it directly, or by somebody else."""
     half = work.turn.tip_sha is None and (actual,) == facts.parents
-    if half and not await _is_under_way(work, purpose):  # it is somebody else's, made at the same place
+    if half and not await on_branch.is_begun(work, branch, purpose, facts):  # somebody else's, made at the same place
         raise PushRaced(branch, actual)
     if not half and await on_branch.found(work, branch, facts) is None:
         raise PushRaced(branch, actual)
@@ -73,11 +74,6 @@ async def _begun(work: Work, branch: str, purpose: Purpose, facts: Facts, actual
         raise PushRaced(branch, actual)
     await signed.put(work.services.store, work.session.id, work.commit, made)
     return made
-
-
-async def _is_under_way(work: Work, purpose: Purpose) -> bool:
-    access = await remote_access(work.services, work.session.thread, purpose)
-    return await work.quarantine.remote_sha(access, _temporary(work)) == work.commit
 
 
 async def _set(work: Work, branch: str, sha: str, purpose: Purpose) -> None:
@@ -125,10 +121,3 @@ async def _made(work: Work, purpose: Purpose, facts: Facts, parents: Sequence[st
     if not made.verified:
         raise NotSigned(Refusal.UNVERIFIED, on_pushes.not_signed(made.reason))
     return made
-
-
-async def _drop(work: Work) -> None:
-    try:
-        await work.services.outbound.commits.drop(work.session.thread, _temporary(work))
-    except GitHubRefused:  # it is no branch, and does no harm where it is
-        return

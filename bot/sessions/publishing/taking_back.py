@@ -10,7 +10,17 @@ from bot.github.types import Purpose
 from bot.models import Outcome, TurnKey
 from bot.outbound import TextKind
 from bot.sessions.moves import End, Move
-from bot.sessions.publishing import committing, holding, judging, landing, refusals, replaying, saving, standing
+from bot.sessions.publishing import (
+    committing,
+    holding,
+    judging,
+    landing,
+    pushing,
+    refusals,
+    replaying,
+    saving,
+    standing,
+)
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import remote_access
 from bot.sessions.services import Services
@@ -27,7 +37,7 @@ async def take_back(services: Services, turn: Turn, session: Session) -> Move:
     async with services.cache.quarantine(session.repo_id) as quarantine:
         if not await _is_there(services, session, quarantine, turn.tip_sha, undone.commit_sha):
             return End(Outcome.REFUSED, endings.no_longer_on(session.branch, undone.n))
-        before = await _before(services, session, quarantine, undone.commit_sha)
+        before = await saving.below(services.store, session.id, quarantine, undone.commit_sha)
         tree = await quarantine.reverted(undone.commit_sha, before, turn.tip_sha) if before else None
         if tree is None:
             return End(Outcome.REFUSED, endings.does_not_revert(session.branch, undone.n))
@@ -35,9 +45,9 @@ async def take_back(services: Services, turn: Turn, session: Session) -> Move:
         commit = await committing.made(services, turn, quarantine, tree, [turn.tip_sha], words)
         work = Work(services, turn, session, quarantine, commit)
         if (forbidden := await judging.not_allowed(work)) is not None:
-            return End(Outcome.REFUSED, forbidden)
-        if paths := (await judging.judge(work, tree)).allowable:
-            return await holding.workflows(work, paths)
+            return await pushing.arrived(work) or End(Outcome.REFUSED, forbidden)
+        if (judged := await judging.judge(work, tree)).allowable:
+            return await holding.workflows(work, judged)
         return await _push_back(work, session.branch, endings.taken_back(undone.n, undone.commit_sha))
 
 
@@ -52,17 +62,6 @@ async def _is_there(services: Services, session: Session, quarantine: Quarantine
         return False
     await quarantine.look_again()
     return await quarantine.continues(tip, commit)
-
-
-async def _before(services: Services, session: Session, quarantine: Quarantine, commit: str) -> str | None:
-    """Where the branch stood before that push: commits of turns that were cut short went along with it."""
-    saved = await saving.saved(services.store, session.id)
-    at: str | None = commit
-    while at is not None:
-        at = next(iter(await quarantine.parents(at)), None)
-        if at not in saved:
-            return at
-    return None
 
 
 async def _push_back(work: Work, branch: str, words: str) -> Move:

@@ -19,7 +19,7 @@ class Work:
     quarantine: Quarantine
     commit: str
     report: tuple[str, ...] = ()
-    """What the pull request should tell of the change."""
+    """What people should be told of the change, in the pull request or, where that is there, beside the push."""
     done_by: Turn | None = None
     """The earlier turn whose agent did it, where this one only lets it go."""
     landed: str | None = None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from bot import diffs
 from bot.diffs import FileDiff
@@ -34,6 +34,12 @@ class Placed:
     place: int
     finding: Finding
     code_sha256: str
+    shown: tuple[int, int] | None = None
+    """Those of its lines, first and last, at which it can stand."""
+
+    @property
+    def is_whole(self) -> bool:
+        return self.shown == (self.finding.first, self.finding.line)
 
     def said(self, turn: Turn, comment_id: int | None) -> Said:
         one = self.finding
@@ -66,25 +72,34 @@ async def sort(services: Services, turn: Turn, pull: Pull, review: Review) -> So
     known = await findings.still_open(services.store, turn.repo_id, turn.number)
     before = [one for one in known if (one.session_id, one.turn) != (turn.key.session, turn.key.n)]
     code = _Code(services, turn)
+    there = await shown(services, turn, pull)
     new: list[Placed] = []
     again: set[str] = set()
     repeated = 0
-    for place, one in enumerate(review.comments, 1):
+    for place, found in enumerate(review.comments, 1):
+        one = replace(found, path=_path(found.path, there))
         digest = await code.digest(one.path, one.first, one.line)
         same = [each.id for each in before if _is_same(each, one, digest)]
         again |= set(same)
         repeated += bool(same)
         if not same:
-            new.append(Placed(findings.name(turn.key, place), place, one, digest))
-    there = await shown(services, turn, pull)
-    on_lines = [one for one in new if _is_shown(one.finding, there)][:MOST_ON_LINES]
+            new.append(Placed(findings.name(turn.key, place), place, one, digest, _shown(one, there)))
+    on_lines = [one for one in new if one.shown is not None][:MOST_ON_LINES]
     resolved = [one for one in before if one.id not in again and await _is_mended(one, review, code)]
     below = [one for one in new if one not in on_lines]
     return Sorted(tuple(on_lines), tuple(below), repeated, tuple(resolved))
 
 
-def _is_shown(one: Finding, there: dict[str, FileDiff]) -> bool:
-    return one.path in there and there[one.path].shows(one.first, one.line)
+def _shown(one: Finding, there: dict[str, FileDiff]) -> tuple[int, int] | None:
+    return there[one.path].shown_of(one.first, one.line) if one.path in there else None
+
+
+def _path(given: str, there: Collection[str]) -> str:
+    """Of a file of the diff also where it is named as diffs name it, or from the root."""
+    if given in there:
+        return given
+    bare = given.lstrip("/")
+    return next((one for one in (bare, re.sub(r"^[ab]/", "", bare)) if one in there), given)
 
 
 async def shown(services: Services, turn: Turn, pull: Pull) -> dict[str, FileDiff]:

@@ -71,7 +71,7 @@ async def _is_superseded(services: Services, turn: Turn) -> bool:
 async def _prepared(services: Services, turn: Turn, thread: Thread, pull: Pull) -> _Work:
     assert turn.review is not None and turn.base_sha is not None
     review = findings.load(turn.review)
-    found = await earlier.sort(services, turn, pull, review)
+    found, unsaid = _with_room(await earlier.sort(services, turn, pull, review))
     config = repo_config.load(turn.config).review
     notes = turn.notes or ()
     own = pull.author.id == (await services.github.identity()).bot_id
@@ -91,6 +91,7 @@ async def _prepared(services: Services, turn: Turn, thread: Thread, pull: Pull) 
         summary=review.summary,
         on_lines=len(found.on_lines),
         below=[one.finding for one in found.below],
+        unsaid=unsaid,
         left_out=review.left_out,
         repeated=found.repeated,
         resolved=found.resolved,
@@ -111,12 +112,19 @@ async def _prepared(services: Services, turn: Turn, thread: Thread, pull: Pull) 
     )
 
 
+def _with_room(found: Sorted) -> tuple[Sorted, int]:
+    """What is not shown has not been said: a later review may say it."""
+    most = on_reviews.room_for([one.finding for one in found.below], neutralise.inert)
+    return replace(found, below=found.below[:most]), len(found.below) - most
+
+
 def _all_below(work: _Work) -> _Work:
     """Nothing at lines: where there is no place for that."""
-    found = work.found
-    below = sorted((*found.on_lines, *found.below), key=lambda one: one.name)
-    account = replace(work.account, on_lines=0, below=[one.finding for one in below])
-    return replace(work, found=replace(found, on_lines=(), below=tuple(below)), account=account)
+    all_of_them = sorted((*work.found.on_lines, *work.found.below), key=lambda one: one.place)
+    found, unsaid = _with_room(replace(work.found, on_lines=(), below=tuple(all_of_them)))
+    below = [one.finding for one in found.below]
+    account = replace(work.account, on_lines=0, below=below, unsaid=work.account.unsaid + unsaid)
+    return replace(work, found=found, account=account)
 
 
 def _summary(work: _Work) -> str:
@@ -146,13 +154,16 @@ async def _send(work: _Work, sha: str | None) -> int:
 
 
 def _comment(services: Services, placed: Placed) -> LineComment:
-    """With a suggestion only as long as it leaves as it was given: one that was changed would apply as nonsense."""
-    one = placed.finding
-    body = on_reviews.on_line(one, placed.name, neutralise.inert)
+    """With a suggestion only as long as it leaves as it was given, at all of its lines: one that was changed, or that
+    takes the place of other lines, would apply as nonsense."""
+    one, (first, last) = placed.finding, placed.shown or (placed.finding.first, placed.finding.line)
+    body = on_reviews.on_line(one, placed.name, neutralise.inert, suggests=placed.is_whole)
     suggestion = on_reviews.suggestion(one)
     if suggestion is not None and suggestion not in services.outbound.text(TextKind.COMMENT, body):
         body = on_reviews.on_line(one, placed.name, neutralise.inert, suggests=False)
-    return LineComment(one.path, one.line, one.start_line, body)
+    if not placed.is_whole:
+        body += f"\n\n{on_reviews.beyond_the_diff(one)}"
+    return LineComment(one.path, last, first if first < last else None, body)
 
 
 async def _remember(work: _Work, review_id: int) -> None:

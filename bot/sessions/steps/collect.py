@@ -11,6 +11,7 @@ from bot.models import Outcome, Step
 from bot.sessions import environments, keeping
 from bot.sessions.memory import transcripts
 from bot.sessions.moves import End, Move, To
+from bot.sessions.publishing import saving
 from bot.sessions.rights import READ_ONLY
 from bot.sessions.services import Services
 from bot.sessions.talk import plans
@@ -49,7 +50,7 @@ async def _collect(services: Services, turn: Turn, environment: ExecutionEnviron
         move = await admit(services, turn, bundle)
     else:
         bundle.unlink(missing_ok=True)  # of an earlier run that this one has undone
-        move = _unchanged(turn)
+        move = await _unchanged(services, turn)
     return replace(move, columns={**move.columns, **left_out})
 
 
@@ -64,7 +65,7 @@ async def admit(services: Services, turn: Turn, bundle: Path) -> Move:
     except BundleRefused as error:
         return End(Outcome.REFUSED, endings.work_refused(str(error)))
     if not changes:
-        return _unchanged(turn)
+        return await _unchanged(services, turn)
     files = [
         {
             "path": change.path.encode("utf-8", "replace").decode(),
@@ -82,9 +83,15 @@ def _read(turn: Turn) -> Move:
     return To(Step.PUBLISH) if turn.review is not None else End(Outcome.FAILED, endings.no_review())
 
 
-def _unchanged(turn: Turn) -> Move:
-    """A merge is something to push even where no file of it was touched: it may be right as the host has joined it."""
-    return To(Step.VERIFY) if turn.merged_sha is not None and turn.outcome is None else _nothing_to_push(turn)
+async def _unchanged(services: Services, turn: Turn) -> Move:
+    """A merge is something to push even where no file of it was touched: it may be right as the host has joined it.
+    So is work that was saved: an agent that goes on with it may find it whole."""
+    if turn.outcome is not None:
+        return _nothing_to_push(turn)
+    if turn.merged_sha is not None:
+        return To(Step.VERIFY)
+    begun = await saving.begun_with(services.store, turn)
+    return To(Step.VERIFY, {**NOTHING, "files_changed": begun.files_changed}) if begun else _nothing_to_push(turn)
 
 
 def _nothing_to_push(turn: Turn) -> Move:

@@ -9,7 +9,7 @@ from bot.errors import UserError
 from bot.github.types import Pull
 from bot.models import Outcome, Step, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions import configuring, openness, pinning, reading
+from bot.sessions import basing, configuring, openness, pinning, reading
 from bot.sessions.money import exhaustion
 from bot.sessions.moves import End, Move, To
 from bot.sessions.pinning import Start
@@ -108,15 +108,15 @@ async def _start(services: Services, turn: Turn, session: Session, config: RepoC
     """What the work is to be merged into, and the commits that it starts from."""
     if turn.kind == "review":
         return await pinning.pin_pull(services, turn)
-    base = turn.base or config.base or session.default_branch
-    reads = services.github.installation(session.installation_id)
-    if turn.number != session.number or session.is_pull:
+    if pinning.is_on_pull(turn, session):
+        reads = services.github.installation(session.installation_id)
         pull = await reads.pull(session.thread.repo, turn.number)
+        basing.require_that_of(pull, turn)
         if pull.head_repo_id != session.repo_id:
             return await forks.pin(services, turn)
-        base = await _on_pull(services, turn, session.thread, pull) or base
-    elif turn.kind == "resolve" and session.pull_number is not None:
-        base = (await reads.pull(session.thread.repo, session.pull_number)).base_branch
+        base = await _on_pull(services, turn, session.thread, pull)
+    else:
+        base = await basing.of_issue(services, turn, session, config)
     return base, await pinning.pin(services, turn, base)
 
 
@@ -126,11 +126,16 @@ def _kind(turn: Turn, config: RepoConfig) -> str:
 
 
 def _limits(turn: Turn, config: RepoConfig) -> dict[str, object]:
-    """The repository may only narrow what the operator allows."""
-    return {} if config.timeout is None else {"timeout_seconds": min(turn.timeout_seconds, config.timeout)}
+    """The repository may only narrow what the operator allows; which model works is its choice, unless a person's."""
+    found: dict[str, object] = {}
+    if config.timeout is not None:
+        found["timeout_seconds"] = min(turn.timeout_seconds, config.timeout)
+    if config.model is not None and (turn.options is None or turn.options.model is None):
+        found["model"] = config.model
+    return found
 
 
-async def _on_pull(services: Services, turn: Turn, home: Thread, pull: Pull) -> str | None:
+async def _on_pull(services: Services, turn: Turn, home: Thread, pull: Pull) -> str:
     """On a pull request the work goes to its own branch: learn which, and what it is to be merged into."""
     session = await sessions.session(services.store, turn.key.session)
     reads = services.github.installation(home.installation)

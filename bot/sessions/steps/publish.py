@@ -63,7 +63,9 @@ async def _decide(work: Work, tree: str) -> Move:
     judged, forbidden = await judging.judge(work, tree), await judging.not_allowed(work)
     merged = turn.merged_sha is not None  # a merge is made anew for a later push: there is nothing to let go as it is
     if judged.allowable and forbidden is None and turn.outcome is None and not merged:
-        return await holding.workflows(work, judged.allowable)
+        return await holding.workflows(work, judged)
+    if forbidden is not None and (there := await pushing.arrived(work)) is not None:
+        return there
     if (held := judged.held or forbidden) is not None:
         return await saving.keep(work, End(turn.outcome or Outcome.REFUSED, turn.detail or held))
     if turn.outcome is not None:

@@ -12,7 +12,7 @@ from bot.sessions.checks import clean_room, mending
 from bot.sessions.checks.checking import Checking
 from bot.sessions.checks.clean_room import NotToBeHad
 from bot.sessions.moves import Move, To
-from bot.sessions.publishing import committing, joining
+from bot.sessions.publishing import committing, joining, saving
 from bot.sessions.rights import READ_ONLY
 from bot.sessions.services import Services
 from bot.store.sessions import Turn
@@ -36,6 +36,7 @@ async def run(services: Services, turn: Turn) -> Move:
 
 
 async def _checked(services: Services, turn: Turn) -> list[Check]:
+    why, declared = verification.LOST, repo_config.load(turn.config).checks
     for _ in range(MOST_LOST):
         try:
             return await _where_no_agent_was(services, turn)
@@ -43,12 +44,15 @@ async def _checked(services: Services, turn: Turn) -> list[Check]:
             log.warning("an environment vanished", extra={"turn": turn.key.workflow_id, "error": str(error)})
         except NotToBeHad as error:
             log.warning("no fresh environment", extra={"turn": turn.key.workflow_id, "error": str(error)})
+            why = error.why
             break
+    if turn.work_started_at is None:  # git alone has merged: there was no agent in whose environment they could run
+        return verification.not_run(declared, why)
     try:
         return await _where_the_agent_was(services, turn)
     except EnvironmentGone as error:  # the work is at home, and is no worse for that
         log.warning("no environment is left for checks", extra={"turn": turn.key.workflow_id, "error": str(error)})
-        return verification.not_run(repo_config.load(turn.config).checks, verification.NO_PLACE)
+        return verification.not_run(declared, verification.NO_PLACE)
 
 
 async def _where_no_agent_was(services: Services, turn: Turn) -> list[Check]:
@@ -70,6 +74,8 @@ async def _compared(checking: Checking, quarantine: Quarantine, setup: tuple[str
     services, turn = checking.services, checking.turn
     before = turn.tip_sha if turn.merged_sha else turn.base_sha  # a merge begins at marks of conflicts
     assert before is not None
+    if await saving.begun_with(services.store, turn) is not None:  # that is part of the work
+        before = await saving.below(services.store, turn.key.session, quarantine, before) or before
     try:
         async with clean_room.opened(services, turn, quarantine, before) as environment:
             await checking.compare(environment, setup)
@@ -81,8 +87,6 @@ async def _compared(checking: Checking, quarantine: Quarantine, setup: tuple[str
 
 async def _where_the_agent_was(services: Services, turn: Turn) -> list[Check]:
     """And the work still lies, with whatever else the agent has left: so it is called, and nothing is compared."""
-    if turn.work_started_at is None:  # git alone has merged: there was no agent
-        return []
     environment = await environments.attach(services, turn)
     checking = Checking(services, turn, Where.AGENT, "")
     await checking.run(environment, repo_config.load(turn.config).checks)

@@ -10,7 +10,7 @@ from bot import findings, prompt
 from bot.errors import TransientError
 from bot.live.state import LiveState
 from bot.models import Outcome, Step
-from bot.sessions import checkpoints, environments, losses, rights
+from bot.sessions import checkpoints, environments, losses, refusals, rights
 from bot.sessions.beside import keep_up, spare_the_disk
 from bot.sessions.environments import metering
 from bot.sessions.memory import forgetting
@@ -20,7 +20,7 @@ from bot.sessions.reading import briefing, shelf
 from bot.sessions.services import Services
 from bot.sessions.talk import asks, mail, plans
 from bot.sessions.verdict import Verdict, has_no_credit, judge
-from bot.store import events, gateway, sessions, spend
+from bot.store import events, gateway, sessions
 from bot.store.sessions import Turn
 from bot.words import endings
 from sandbox.agents.base import AgentRun
@@ -60,8 +60,7 @@ async def run(services: Services, turn: Turn) -> Move:
         return await forgetting.begin_anew(services, turn)
     spent = await exhaustion.found(services, turn, refused=has_no_credit(state))
     verdict = judge(turn, status, state, exhausted=spent is not None)
-    if verdict.error == "provider_401" and not await spend.was_refused(services.store, turn.key):
-        verdict = Verdict(Outcome.FAILED, endings.token_ended(), "token_ended")
+    verdict = await refusals.told_apart(services.store, turn.key, verdict)
     if not readable and not turn.stop_requested:
         verdict = Verdict(Outcome.KILLED, endings.wrote_too_much(), "flood")
     if verdict.outcome is Outcome.FAILED and (question := await asks.unanswered(services, turn)):
@@ -72,7 +71,7 @@ async def run(services: Services, turn: Turn) -> Move:
     return To(
         Step.COLLECT,
         {
-            "agent_result": _last_words(turn, state),
+            "agent_result": _last_words(turn, state, verdict),
             "agent_error": verdict.error,
             "exit_code": status.exit_code,
             "review": _review(turn, state),
@@ -81,8 +80,11 @@ async def run(services: Services, turn: Turn) -> Move:
     )
 
 
-def _last_words(turn: Turn, state: LiveState) -> str:
-    words = state.ended.text if state.ended else state.said
+def _last_words(turn: Turn, state: LiveState, verdict: Verdict) -> str:
+    """Its own, where its program has ended it without a word, or with one that at a limit of ours would mislead."""
+    ended = state.ended
+    mute = ended is None or not ended.text.strip() or (verdict.outcome is Outcome.OVER_BUDGET and not ended.ok)
+    words = state.said if ended is None or mute else ended.text
     if turn.kind == "review" and (review := findings.read(state.ended.structured if state.ended else None)):
         return review.summary
     return plans.bounded(words) if turn.kind == "plan" else words

@@ -10,13 +10,14 @@ from typing import Any
 from bot import repo_config
 from bot.commands.options import shown
 from bot.errors import GitHubRefused
+from bot.live import questions as live_questions
 from bot.sessions.rights import WORK
 from bot.sessions.services import Services
-from bot.store import approvals, sessions
+from bot.store import approvals, questions, sessions
 from bot.store.approvals import Answer, Approval, Kind, Question, Scope, Standing
 from bot.store.sessions import Turn
 from bot.text import characters
-from bot.words import endings, on_approvals, quoting
+from bot.words import endings, quoting
 from sandbox.agents.events import Asked
 from sandbox.execution import ExecutionEnvironment
 
@@ -115,13 +116,14 @@ async def _granted(services: Services, turn: Turn, mine: Approval) -> Approval |
 async def _put_to_people(services: Services, turn: Turn, approval: Approval) -> None:
     """A comment of its own, since the edit of one notifies nobody; found again by its marker."""
     thread = (await sessions.session(services.store, turn.key.session)).thread
-    marker = f"<!-- forgehand:ask={approval.id} -->"
-    answers = on_approvals.ways_to_answer(approval.id, services.settings.command)
-    words = on_approvals.question(str(approval.matter["shown"]), answers)
+    body = live_questions.body(approval, services.settings.command)
     try:
-        await services.outbound.comment(replace(thread, number=turn.number), f"{marker}\n{words}", marker)
+        comment_id = await services.outbound.comment(
+            replace(thread, number=turn.number), body, live_questions.marker(approval.id)
+        )
     except GitHubRefused:  # a locked thread: the live comment shows the question too, and the time runs
         return
+    await questions.made(services.store, turn.key, approval.id, comment_id, approval.state)
     services.board.touch(turn.key)
 
 

@@ -119,22 +119,24 @@ class Threads(World):
         self.actions.submit_review(review)
         return review
 
-    def review_line(self, pull: Pull, place: tuple[str, int], body: str, *, by: Who) -> ReviewComment:
-        """A single comment at a line of the new side: to GitHub a review without words of its own."""
-        now, words = self.state.clock(), self._at_line(pull, place, body)
+    def review_line(
+        self, pull: Pull, place: tuple[str, int], body: str, *, by: Who, side: str = "RIGHT"
+    ) -> ReviewComment:
+        """A single comment at a line: to GitHub a review without words of its own."""
+        now, words = self.state.clock(), self._at_line(pull, place, body, side)
         review = Review(self.state.new_id(), pull, self.person(by), "COMMENTED", "", pull.head_sha, now, [words])
         self.actions.submit_review(review)
         return words
 
-    def _at_line(self, pull: Pull, place: tuple[str, int], body: str) -> ReviewComment:
+    def _at_line(self, pull: Pull, place: tuple[str, int], body: str, side: str = "RIGHT") -> ReviewComment:
         path, line = place
         repo, now = pull.issue.repo, self.state.clock()
         files = pull_payloads.changed_files(self.state, repo, pull.base_sha, pull.head_sha)
         patch = next((str(each.get("patch", "")) for each in files if each["filename"] == path), "")
-        if ("RIGHT", line) not in pull_payloads.commentable(patch):
+        if (side, line) not in pull_payloads.commentable(patch):
             raise LookupError(f"the diff does not show line {line} of {path}")
-        hunk = pull_payloads.hunk_at(patch, "RIGHT", line)
-        return ReviewComment(self.state.new_id(), path, body, line, "RIGHT", None, now, hunk)
+        hunk = pull_payloads.hunk_at(patch, side, line)
+        return ReviewComment(self.state.new_id(), path, body, line, side, None, now, hunk)
 
     def answer_review(self, to: ReviewComment, pull: Pull, body: str, *, by: Who) -> ReviewComment:
         found = self.state.review_comment(pull.issue.repo, to.id)

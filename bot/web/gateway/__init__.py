@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
 
-from bot.errors import BotError
+from bot.errors import BotError, TransientError
 from bot.models import InstallationId
 from bot.sessions.money import budget
 from bot.sessions.money.budget import Estimate
@@ -49,6 +49,8 @@ PREFIXES = ("/gateway/anthropic", "/anthropic")
 PATHS = {prefix + path: path for prefix in PREFIXES for path in (MESSAGES, COUNT_TOKENS)}
 QUERY = re.compile(rb"[A-Za-z0-9_=&.-]{0,200}")
 COMPLAINT_SECONDS = 600.0
+ENDING = (401, 403)
+"""At which the agent's client ends."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ class Gateway:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
             return
+        caller: Caller | None = None
         try:
             caller = await self._caller(scope)
             with self._room.place(caller.sha256) as take:
@@ -115,6 +118,7 @@ class Gateway:
                 presence = Presence(receive, send, lambda: self._is_live(caller), self._tuning.check_seconds)
                 await presence.during(self._serve(caller, order, scope, receive, presence.send))
         except Refusal as refusal:
+            await self._note(caller, refusal)
             await self._refuse(refusal, scope, receive, send)
         except ClientDisconnect:
             return
@@ -124,9 +128,13 @@ class Gateway:
         token = hop_headers.token(scope["headers"])
         sha256 = rows.digest(token)
         granted = await rows.grant(self._store, sha256)
-        if granted is None or not granted.is_live(self._clock()):
-            raise Refusal(401, "unknown" if granted is None else "ended", "invalid x-api-key")
-        return Caller(path, token, sha256, granted)
+        if granted is None:
+            raise Refusal(401, "unknown", "invalid x-api-key")
+        caller = Caller(path, token, sha256, granted)
+        if not granted.is_live(self._clock()):
+            await self._note(caller, ended := Refusal(401, "ended", "invalid x-api-key"))
+            raise ended
+        return caller
 
     async def _is_live(self, caller: Caller) -> bool:
         granted = await rows.grant(self._store, caller.sha256)
@@ -160,6 +168,7 @@ class Gateway:
             else:
                 await self._answer(caller, order, scope, receive, send)
         except Refusal as refusal:
+            await self._note(caller, refusal)
             await self._refuse(refusal, scope, receive, send)
 
     async def _count(self, caller: Caller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
@@ -181,6 +190,15 @@ class Gateway:
         finally:
             self._complain_of(caller, exchange)
             await self._money.settle(allowance.claim.id, exchange.settlement())
+
+    async def _note(self, caller: Caller | None, refusal: Refusal) -> None:
+        """What ends a run is told to people, who else would hear of the provider: the client cannot tell us apart."""
+        if caller is None or refusal.status not in ENDING or caller.grant.refused == refusal.reason:
+            return
+        try:
+            await rows.note_refusal(self._store, caller.sha256, refusal.reason)
+        except TransientError as error:
+            log.warning("a refusal was not noted", extra={"reason": refusal.reason, "error": str(error)})
 
     async def _refuse(self, refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
         self.refusals[refusal.reason] += 1

@@ -37,11 +37,28 @@ class Head:
     headers: dict[str, str]
 
 
+class Landing:
+    """Where bytes arrive, for all connections of one loop: what comes is parsed before anything else is read."""
+
+    def __init__(self) -> None:
+        self._view = memoryview(bytearray(MOST_BYTES))
+
+    def room(self, sizehint: int) -> memoryview:
+        """Over TLS for all that is there: at the end of a connection asyncio reads once and drops the rest. And a view,
+        since it writes each further record into a slice, which of a bytearray is a copy."""
+        if sizehint > len(self._view):
+            self._view = memoryview(bytearray(sizehint))
+        return self._view
+
+    def come(self, size: int) -> memoryview:
+        return self._view[:size]
+
+
 class Connection(asyncio.BufferedProtocol):
     """For one exchange after the other: `send`, `head`, then `next` until it gives nothing."""
 
-    def __init__(self) -> None:
-        self._buffer = bytearray(MOST_BYTES)
+    def __init__(self, landing: Landing) -> None:
+        self._landing = landing
         self._moved = asyncio.Event()
         """Something came, or the connection was lost."""
         self._writable = asyncio.Event()
@@ -124,16 +141,12 @@ class Connection(asyncio.BufferedProtocol):
         self._tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Over TLS room for all that is there: at the end of a connection asyncio reads once and drops the rest. And a
-        view, since it writes each further record into a slice, which of a bytearray is a copy."""
-        if sizehint > len(self._buffer):
-            self._buffer = bytearray(sizehint)
-        return memoryview(self._buffer)
+        return self._landing.room(sizehint)
 
     def buffer_updated(self, size: int) -> None:
         self._beside += size
         try:
-            self._parser.feed_data(memoryview(self._buffer)[:size])
+            self._parser.feed_data(self._landing.come(size))
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._fail(f"what came is no answer ({type(error).__name__})")
         if self._beside > MOST_BESIDE_BYTES:

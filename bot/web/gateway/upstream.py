@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from bot.web.gateway import connection
-from bot.web.gateway.connection import Broken, Connection, Head
+from bot.web.gateway.connection import Broken, Connection, Head, Landing
 
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 600.0
@@ -60,6 +60,7 @@ class Upstream:
         self._host, self._port = parts.hostname or "", parts.port or (443 if self._tls else 80)
         self._name, self._path = parts.netloc.removesuffix(":"), parts.path
         self._read_seconds = read_seconds
+        self._landing = Landing()
         self._room = asyncio.Semaphore(MAX_CONNECTIONS)
         self._kept: list[tuple[float, Connection]] = []
         """With when each came free, the oldest first."""
@@ -98,7 +99,11 @@ class Upstream:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 _, line = await loop.create_connection(
-                    Connection, self._host, self._port, ssl=_tls() if self._tls else None, happy_eyeballs_delay=0.25
+                    lambda: Connection(self._landing),
+                    self._host,
+                    self._port,
+                    ssl=_tls() if self._tls else None,
+                    happy_eyeballs_delay=0.25,
                 )
         except ssl.SSLCertVerificationError as error:
             raise Unreachable(f"its certificate is refused: {error.verify_message}") from None

@@ -20,7 +20,7 @@ from bot.settings import Secret, Settings
 from bot.store import audit, choices, credentials, spending, threads
 from bot.store.spend import Payers
 from bot.store.threads import InstallationRow, InstallationState
-from bot.vault import NAMES, Vault
+from bot.vault import NAMES, TERMS, Vault
 from bot.web import credential_check
 from bot.web.pages import account_form, drawing
 from bot.web.pages.account_form import NOTHING, Entered, WrongFields
@@ -140,6 +140,7 @@ class InstallationPages:
             account=row.account,
             keys=keys,
             names=NAMES,
+            terms=TERMS,
             default="the operator's is used",
             limits=account_form.limit_fields(self._settings.limits, own, spent, entered),
             triggers=account_form.trigger_fields(own, entered),

@@ -10,6 +10,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from bot import verification
+from bot.live.figures import duration
 from bot.models import Outcome, Step, TurnState
 from bot.web.pages.prose import prose
 from bot.words import endings, outcomes
@@ -27,14 +28,6 @@ def moment(at: float) -> str:
 
 def iso(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def duration(seconds: float) -> str:
-    whole = max(0, round(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
 
 
 def usd(amount: float) -> str:

@@ -1,0 +1,38 @@
+"""The form of every group and command: in its help, a flag names no value, as it takes none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Command(TyperCommand):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _plain(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _plain(super().get_params(ctx))
+
+
+class App(typer.Typer):
+    """As typer's; its commands have our form without saying so."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(cls=Group, no_args_is_help=True, **settings)
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[F], F]:
+        return super().command(name, **{"cls": Command, **settings})
+
+
+def _plain(params: list[Any]) -> list[Any]:
+    for one in params:
+        if getattr(one, "is_flag", False) and one.metavar is None:
+            one.metavar = ""  # typer's own word is <bool>
+    return params
