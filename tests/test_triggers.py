@@ -152,3 +152,14 @@ async def test_our_own_review_words_start_nothing(world: World) -> None:
         world.say("/claude status", on=pull)
         await world.github.changed(lambda: bool(world.replies(pull)), 20)
     assert len(world.replies(pull)) == 1 and not world.states(pull)
+
+
+async def test_a_config_that_ends_otherwise_is_named_and_not_passed_over(world: World) -> None:
+    world.github.commit(world.repo, "main", {".github/forgehand.yaml": "permission: plan\nbudget: 1\n"}, by="alice")
+    async with world.bot():
+        world.say("/claude fix this")
+        await world.outcome()
+        issue = world.github.open_issue(world.repo, title="Broken", body="It is.", by="alice")
+        await noted(world, "rename it to `.github/forgehand.yml`", issue)
+    assert "`.github/forgehand.yaml` is not read: rename it to `.github/forgehand.yml`" in world.replies()[0].body
+    assert not world.model.requests

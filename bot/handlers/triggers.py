@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bot import account_settings, repo_config
 from bot.commands.options import NO_OPTIONS
 from bot.errors import BadRepoConfig
 from bot.events.remarks import IssueOpened, Labeled
@@ -12,7 +11,8 @@ from bot.handlers.start import Wish
 from bot.handlers.verdicts import Noted, ignored, refused
 from bot.models import Thread, TurnState
 from bot.repo_config import RepoConfig
-from bot.store import choices, sessions
+from bot.sessions import configuring
+from bot.store import sessions
 from bot.words import replies
 
 WORK = Wish("run", "", NO_OPTIONS)
@@ -49,10 +49,7 @@ async def opened(event: IssueOpened, desk: Desk) -> Noted:
 async def config_of(thread: Thread, desk: Desk) -> tuple[RepoConfig | None, str]:
     """That of the default branch, or what is wrong with it; without a file there, as the account's owner has set it."""
     reads = desk.github.installation(thread.installation)
-    raw = await reads.file(thread.repo, repo_config.PATH, thread.repo.default_branch)
-    if raw is None:
-        return account_settings.config_without_file(await choices.of(desk.store, thread.installation)), ""
     try:
-        return repo_config.parse(raw), ""
+        return await configuring.of(reads, thread.repo, desk.store), ""
     except BadRepoConfig as error:
         return None, str(error)

@@ -13,6 +13,7 @@ from bot.repo_config.values import KEYS, NAMED, READERS, Wrong, covered
 from bot.repo_config.yaml import Entry, read_entries
 
 PATH = ".github/forgehand.yml"
+MISNAMED = ".github/forgehand.yaml"
 SCHEMA_AT = "/forgehand.schema.json"
 """Where the service has the schema for editors."""
 
@@ -113,6 +114,11 @@ def parse(text: str | bytes | None) -> RepoConfig:
         more = f"\n- and {len(problems) - 10} more" if len(problems) > 10 else ""
         raise BadRepoConfig(f"`{PATH}` cannot be used as it is:\n\n{listed}{more}")
     return config
+
+
+def misnamed() -> BadRepoConfig:
+    """Whoever wrote it believes that it counts."""
+    return BadRepoConfig(f"`{MISNAMED}` is not read: rename it to `{PATH}`, so that what it says counts.")
 
 
 def keep_from(config: RepoConfig, hosts: Iterable[str]) -> None:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from bot import account_settings, repo_config
+from bot.github.client import Installation
+from bot.models import Repo
 from bot.repo_config import RepoConfig
 from bot.sessions.services import Services
 from bot.store import choices
+from bot.store.base import Store
 from bot.store.sessions import Session
 
 
 async def read(services: Services, session: Session) -> RepoConfig:
+    return await of(services.github.installation(session.installation_id), session.thread.repo, services.store)
+
+
+async def of(reads: Installation, repo: Repo, store: Store) -> RepoConfig:
     """Where the repository has no file of its own, what its account has chosen."""
-    repo = session.thread.repo
-    raw = await services.github.installation(session.installation_id).file(repo, repo_config.PATH, repo.default_branch)
-    if raw is not None:
+    if (raw := await reads.file(repo, repo_config.PATH, repo.default_branch)) is not None:
         return repo_config.parse(raw)
-    return account_settings.config_without_file(await choices.of(services.store, session.installation_id))
+    if await reads.file(repo, repo_config.MISNAMED, repo.default_branch) is not None:
+        raise repo_config.misnamed()
+    return account_settings.config_without_file(await choices.of(store, reads.id))
