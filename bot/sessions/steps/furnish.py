@@ -13,7 +13,7 @@ from bot import repo_config
 from bot.errors import TransientError, UserError
 from bot.git.pack import Had, RepositoryPack
 from bot.models import Step
-from bot.sessions import checkpoints, environments, losses
+from bot.sessions import checkpoints, environments, keeping, losses
 from bot.sessions.environments import growing, warmth
 from bot.sessions.memory import transcripts
 from bot.sessions.money import exhaustion
@@ -93,7 +93,7 @@ async def _saved(services: Services, turn: Turn) -> Path | None:
     if turn.resumptions:
         lost = checkpoints.path(services, turn)
         return lost if lost.is_file() else None
-    return await forks.earlier_work(services, turn)
+    return await keeping.left_before(services, turn)
 
 
 async def _grow(place: _Place, snapshot: Snapshot) -> bool:
