@@ -14,6 +14,23 @@ from tests import work_under_way
 from tests.work_under_way import WRITE, rescued
 from tests.world import World
 
+KNOWN = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiIxMjM0NSJ9.c2lnbmF0dXJlLXBhcnQ"
+
+
+async def test_a_secret_that_has_long_been_in_the_repository_holds_no_change_of_its_file(world: World) -> None:
+    files = {"test_auth.py": f"TOKEN = '{KNOWN}'\n", "moved.py": f"TOKEN = '{KNOWN}'\n"}
+    world.github.commit(world.repo, "main", files, by="alice", message="Tests")
+    new = "ghp_" + "A1b2C3d4E5" * 4
+    first = Call("Bash", {"command": "echo 'x = 1' >> test_auth.py; mkdir of; mv moved.py of/"})
+    world.model.default(Script([first, Say("Done.")]))
+    async with world.bot():
+        world.say("/claude fix this")
+        assert await world.outcome() == "pull_request", world.replies()[0].body
+        world.model.default(Script([Call("Bash", {"command": f"echo {new} >> test_auth.py"}), Say("Done.")]))
+        world.say("/claude more")
+        assert await world.outcome(2) == "refused"
+    assert "looks like a secret: `test_auth.py`" in world.replies()[1].body
+
 
 @pytest.mark.acceptance("B15")
 async def test_stop_ends_the_agent_and_saves_its_work(world: World) -> None:

@@ -27,10 +27,16 @@ class Change:
     binary: bool = False
     target: str | None = None
     """Where a symbolic link points."""
+    old_sha: str = ""
+    """Of what stood there before."""
 
     @property
     def is_deleted(self) -> bool:
         return self.status == "D"
+
+    @property
+    def had_blob(self) -> bool:
+        return self.old_mode not in (GITLINK, ABSENT)
 
     @property
     def has_blob(self) -> bool:
@@ -44,6 +50,7 @@ class RawChange:
     old_mode: str
     new_mode: str
     sha: str
+    old_sha: str
 
 
 def parse(output: bytes) -> tuple[list[RawChange], Mapping[str, tuple[int, int, bool]]]:
@@ -61,8 +68,8 @@ def parse(output: bytes) -> tuple[list[RawChange], Mapping[str, tuple[int, int, 
 
 
 def _raw(entry: bytes, fields: Iterator[bytes]) -> RawChange:
-    old_mode, new_mode, _, sha, status = entry[1:].decode("ascii").split(" ")
-    return RawChange(decode(next(fields)), status[0], old_mode, new_mode, sha)
+    old_mode, new_mode, old_sha, sha, status = entry[1:].decode("ascii").split(" ")
+    return RawChange(decode(next(fields)), status[0], old_mode, new_mode, sha, old_sha)
 
 
 def _count(text: bytes) -> int:

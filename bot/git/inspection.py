@@ -63,7 +63,7 @@ def _change(entry: RawChange, counted: tuple[int, int, bool], sizes: dict[str, i
     added, removed, binary = counted
     return Change(
         entry.path, entry.status, entry.old_mode, entry.new_mode, entry.sha,
-        size=size, added=added, removed=removed, binary=binary, target=target,
+        size=size, added=added, removed=removed, binary=binary, target=target, old_sha=entry.old_sha,
     )  # fmt: skip
 
 
