@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 import pytest
 
@@ -38,7 +39,16 @@ async def test_what_begins_and_ends_is_told_to_who_may_see_it(world: World, monk
         await mallory.send("/sign-out")
         last = await _until(his, "")
         assert (last.name, last.data) == ("gone", "You are not signed in any more."), "and of hers he heard nothing"
-    assert open_to_her.is_closed, "an open page does not hold up the end of the service"
+
+
+async def test_an_open_page_is_told_to_come_back_when_the_service_ends(world: World) -> None:
+    async with AsyncExitStack() as bot:
+        service = await bot.enter_async_context(world.bot())
+        async with visitor(world, service.url, "alice") as alice, alice.client.stream("GET", "/events") as page:
+            heard = hear(page)
+            await anext(heard)
+            await bot.aclose()
+            assert [one async for one in heard] == [], "ended, not cut off"
 
 
 async def test_a_stream_is_for_who_is_signed_in_and_of_a_list_that_there_is(world: World) -> None:

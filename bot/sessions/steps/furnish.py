@@ -16,6 +16,8 @@ from bot.models import Step
 from bot.sessions import checkpoints, environments, keeping, losses
 from bot.sessions.environments import growing, warmth
 from bot.sessions.memory import transcripts
+from bot.sessions.money import exhaustion
+from bot.sessions.money.prices import Prices
 from bot.sessions.moves import Move, To
 from bot.sessions.pulls import forks
 from bot.sessions.reading import recalling
@@ -46,6 +48,8 @@ class _Place:
 
 
 async def run(services: Services, turn: Turn) -> Move:
+    if exhaustion.is_metered(services):  # the gateway would refuse each request, when all has been made
+        Prices(services.settings.model.prices).of(turn.model)
     try:
         return await _furnished(services, turn)
     except EnvironmentGone as error:
