@@ -50,12 +50,12 @@ async def test_what_was_saved_goes_on_and_is_repeated_on_the_base_it_was_begun_o
         world.say("/claude stop")
         assert await world.outcome() == "stopped", said(world)
         world.model.release("work")
-        world.model.default(Script([Say("I cannot.")]))
+        world.model.default(Script([Say("It is all there.")]))
         world.say("/claude retry")
-        assert await world.outcome(2) == "no_change", said(world)
+        assert await world.outcome(2) == "pull_request", said(world)
         world.model.default(write("more.txt", "more"))
         world.say("/claude now write more of it")
-        assert await world.outcome(3) == "pull_request", said(world)
+        assert await world.outcome(3) == "pushed", said(world)
     [pull] = world.pulls()
     assert pull.base == "release" and world.repo.file(pull.head, "new.txt") == b"one\n"
     assert asked_models(world) == [OPUS, OPUS, SONNET]
