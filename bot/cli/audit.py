@@ -15,7 +15,7 @@ from bot.cli.asked import AsJson, Config, database
 if TYPE_CHECKING:
     from bot.store.audit import Entry
 
-Limit = Annotated[int, typer.Option(min=1, max=100_000, help="So many of the latest.")]
+Limit = Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="So many of the latest.")]
 
 
 def command(limit: Limit = 100, as_json: AsJson = False, config: Config = None) -> None:
