@@ -70,9 +70,18 @@ _ANSWER_EACH = (
 )
 
 
+_PLAN = "Carry out this plan, which was approved:"
+
+
 def carry_out(request: str, plan: str) -> str:
     """The request of a turn that begins with a yes to its plan."""
-    return f"{request.strip()}\n\nCarry out this plan, which was approved:\n\n{plan.strip()}".strip()
+    return f"{request.strip()}\n\n{_PLAN}\n\n{plan.strip()}".strip()
+
+
+def in_brief(request: str) -> str:
+    """Without the plan, which stands in the comment that was answered."""
+    asked, found, _ = request.partition(_PLAN)
+    return f"{asked.rstrip()} (by the plan that was approved)".strip() if found else request
 
 
 def go_on_with(shown: str, words: str) -> str:

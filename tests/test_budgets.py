@@ -36,6 +36,15 @@ async def test_a_model_without_a_price_of_ours_costs_what_the_operator_says(worl
     assert row["cost_usd"] == pytest.approx(asked * (100_000 * 1 + 10_000 * 2 + 50_000 * 0.1) / 1e6)
 
 
+async def test_a_model_whose_price_nobody_knows_is_refused_before_anything_is_made_for_it(world: World) -> None:
+    async with world.bot():
+        world.say("/claude fix this --model glm-4.6")
+        assert await world.outcome() == "failed"
+    told = world.replies()[0].body
+    assert "The price of the model `glm-4.6` is not known" in told and "FORGEHAND_PRICES" in told
+    assert "The agent" not in told, "none was begun"
+
+
 # At the gateway
 
 

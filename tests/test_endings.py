@@ -81,7 +81,18 @@ async def test_a_refused_key_ends_the_turn_at_once_with_a_neutral_sentence(world
         world.say("/claude fix this")
         assert await world.outcome(timeout=30) == "failed"
     assert "provider does not accept" in world.replies()[0].body
+    assert "API key" not in world.replies()[0].body, "what its program advises is not for people here"
     assert len(world.model.requests) < 4
+
+
+async def test_what_the_agents_program_says_of_an_error_is_not_taken_for_the_agents_words(world: World) -> None:
+    world.model.default(Script([replace(WRITE, text="Half of it first."), Fail(404), Say("unreachable")]))
+    async with world.bot():
+        world.say("/claude fix this")
+        assert await world.outcome() == "failed"
+    ours, _, theirs = world.replies()[0].body.partition("**The agent says:**")
+    assert "Its program says: `There's an issue with the selected model" in ours
+    assert theirs.startswith("\n\n> Half of it first.\n")
 
 
 @pytest.mark.acceptance("B04")

@@ -6,17 +6,22 @@ import asyncio
 import time
 from pathlib import Path
 
+from bot import settings
+from bot.sessions.environments import strays
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.threads import Comment
 from bot.store import environments
 from bot.store.base import Store
+from sandbox.choice import choose
 from sandbox.local import members
+from sandbox.primitives import EnvironmentSpec
 from tests.e2b_stand_in import Fault
 from tests.places import Place, everywhere
 from tests.test_endurance import issues
 
 SETUP = "setup:\n  - mkdir -p __pycache__ && echo was-set-up >> __pycache__/made\n"
 BUILD = Call("Bash", {"command": "mkdir -p __pycache__; echo built >> __pycache__/made; echo '# 1' >> shop.py"})
+STRAY = "zzzzzzzz-1"
 LOOK = Call("Bash", {"command": "cat __pycache__/made; git status --porcelain; echo '# 2' >> shop.py"})
 DAEMON = Call("Bash", {"command": "setsid -f sleep 3600 >/dev/null 2>&1 </dev/null; echo '# 1' >> shop.py"})
 
@@ -35,6 +40,20 @@ class Life(Place):
         """So many are left, at rest (or not)."""
         async with asyncio.timeout(20):
             while len(self.there()) != there or self.at_rest() is running:
+                await asyncio.sleep(0.05)
+
+    async def stray(self) -> None:
+        """One more that nobody needs, and to which a sweep comes last."""
+        chosen = settings.read(self.world.environment)
+        choice = await choose(self.world.environments, e2b=chosen.e2b)
+        try:
+            await choice.provider.create(STRAY, EnvironmentSpec(strays.LABEL, public_repository=True))
+        finally:
+            await choice.provider.close()
+
+    async def swept(self) -> None:
+        async with asyncio.timeout(20):
+            while STRAY in self.there():
                 await asyncio.sleep(0.05)
 
     async def rows(self, count: int) -> None:
@@ -91,11 +110,13 @@ async def test_nothing_runs_on_in_a_kept_one_and_it_ends_in_time(kind: str, tmp_
         async with one.world.bot(clock):
             assert await one.turn(1, DAEMON) == "pull_request"
             await one.until(1)
+        kept = one.there()
+        await one.stray()
         calls = len(one.e2b.calls) if one.e2b else 0
         clock.seconds = 29 * 60
         async with one.world.bot(clock):
-            await one.world.github.idle()
-            assert len(one.there()) == 1
+            await one.swept()
+            assert one.there() == kept
         clock.seconds = 31 * 60
         async with one.world.bot(clock):
             await one.until(0)

@@ -194,7 +194,7 @@ async def test_metrics_tell_of_a_session_and_name_nobody(world: World) -> None:
     assert figure(text, "forgehand_spend_usd_total") > 0
     assert figure(text, 'forgehand_tokens_total{kind="input"}') > 0
     assert figure(text, 'forgehand_model_requests_total{status="2xx"}') >= 2
-    assert figure(text, "forgehand_sandboxes") >= 0
+    assert figure(text, "forgehand_sandboxes") == 1, "the one that is kept"
     assert figure(text, 'forgehand_log_records_total{level="error"}') == 0
     assert figure(text, 'forgehand_deliveries{state="acted"}') >= 1
     names = ("alice", "octo", "shop", world.states()[0]["session"])

@@ -46,6 +46,7 @@ async def test_a_plan_is_carried_out_after_a_yes_in_the_same_session(world: Worl
         world.model.default(Script([WRITE, Say("Done as planned.")]))
         world.say("/claude approve")
         assert await world.outcome(2) == "pull_request", world.replies()[-1].body
+    assert "> **alice**: mending the discount (by the plan that was approved)\n" in world.replies()[-1].body
     assert world.states()[1]["session"] == world.states()[0]["session"]
     assert "Carry out this plan" in asked(world)[-1].prompt or "Carry out this plan" in str(asked(world)[-1].body)
     assert str(asked(world)[-1].body["messages"]).count("mending the discount") >= 2, "the agent remembers its planning"

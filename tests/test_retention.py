@@ -10,6 +10,7 @@ from functools import partial
 
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github import Fault, gitstore
+from bot.simulation.github.threads import Issue
 from bot.store import audit, repos
 from bot.store.base import Database, Store
 from bot.store.rows import many
@@ -21,7 +22,7 @@ from tests.world import World
 CANARY = "canary-of-what-was-said"
 WRITE = Call("Bash", {"command": f"echo {CANARY} > half.txt", "description": f"Write {CANARY}"}, f"I see {CANARY}.")
 DAY = 86_400.0
-FORGOTTEN = "repository forgotten"
+FORGOTTEN, EXPIRED = "repository forgotten", "rescue ref expired"
 
 
 @asynccontextmanager
@@ -113,14 +114,20 @@ def rescues(world: World) -> list[str]:
     return out.decode().split()
 
 
-async def stopped(world: World) -> str:
+async def is_gone(world: World, ref: str) -> bool:
+    """And on record as gone."""
+    return ref not in rescues(world) and len(await told(world, EXPIRED)) == 2
+
+
+async def stopped(world: World, on: Issue | None = None) -> str:
     """The ref under which the work of a run that was stopped is saved."""
-    world.model.default(Script([WRITE, Wait("never"), Say("unreachable")]))
-    world.say("/claude write it")
-    await world.model.reached("never", timeout=30)
-    world.say("/claude stop")
-    assert await world.outcome() == "stopped"
-    [ref] = rescues(world)
+    before, wait = rescues(world), Wait("never" if on is None else "ever")
+    world.model.default(Script([WRITE, wait, Say("unreachable")]))
+    world.say("/claude write it", on=on)
+    await world.model.reached(wait.name, timeout=30)
+    world.say("/claude stop", on=on)
+    assert await world.outcome(on=on) == "stopped"
+    [ref] = [one for one in rescues(world) if one not in before]
     return ref
 
 
@@ -134,18 +141,21 @@ async def test_rescued_work_expires_on_the_day_that_its_comment_names(world: Wor
         ref = await stopped(world)
         day = datetime.fromtimestamp(time.time() + 7 * DAY, UTC).strftime("%Y-%m-%d")
         assert f"is saved until {day} as `{ref}`" in world.replies()[0].body
+    other = world.github.open_issue(world.repo, title="Another", body="", by="alice")
+    async with world.bot(clock, FORGEHAND_RESCUE_DAYS="1"):
+        await stopped(world, other)
     skipped[0] = 6.9 * DAY
     async with world.bot(clock, FORGEHAND_RESCUE_DAYS="1"):  # what was promised holds
-        await world.github.idle()
-        assert ref in rescues(world)
+        await is_told(world, EXPIRED)
+        assert rescues(world) == [ref]
     skipped[0] = 7.1 * DAY
     lost = world.github.faults.add(Fault("POST *git-receive-pack", "lose", times=1))
     async with world.bot(clock) as service, visitor(world, service.url, "alice") as alice:
-        await is_told(world, "rescue ref expired")
+        await until(partial(is_gone, world, ref))
         page = await alice.get(f"/sessions/{world.states()[0]['session']}")
         assert f"was kept at <code>{ref}</code>" in page.text and "is kept at" not in page.text
-    assert lost.hits and ref not in rescues(world)
-    assert await told(world, "rescue ref expired") == ["removed"]
+    assert lost.hits and not rescues(world)
+    assert await told(world, EXPIRED) == ["removed", "removed"]
 
 
 async def test_a_rescue_ref_that_somebody_has_moved_is_left(world: World) -> None:
@@ -160,6 +170,6 @@ async def test_a_rescue_ref_that_somebody_has_moved_is_left(world: World) -> Non
     gitstore.git(world.repo.path, "update-ref", ref, str(theirs))
     skipped[0] = 31 * DAY
     async with world.bot(clock):
-        await is_told(world, "rescue ref expired")
+        await is_told(world, EXPIRED)
     assert gitstore.ref(world.repo.path, ref) == theirs
-    assert "was left" in (await told(world, "rescue ref expired"))[0]
+    assert "was left" in (await told(world, EXPIRED))[0]

@@ -32,6 +32,11 @@ async def test_the_last_push_is_taken_back_by_a_new_commit_once(world: World) ->
         after = world.repo.branch_sha(pull.head)
         assert after != first and world.repo.file(pull.head, "a.txt") is None
         assert len(world.model.requests) == requests, "no model is asked"
+        assert "claude" in world.replies()[0].body.split("<sub>")[-1]
+        assert "claude" not in world.replies()[-1].body.split("<sub>")[-1] and "tokens" not in world.replies()[-1].body
+        world.say("/claude retry")
+        await world.github.changed(lambda: "would take back the push before" in world.replies()[-1].body, 20)
+        assert len(world.states()) == 2, "which nobody has asked for"
         world.say("/claude undo")
         assert await world.outcome(3) == "refused"
         assert "could be taken back" in world.replies()[-1].body

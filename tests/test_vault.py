@@ -317,6 +317,8 @@ async def test_an_installation_that_is_gone_takes_its_keys_with_it(world: World)
         stored = await forgehand(
             world.environment, "keys", "set", API_KEY, "--installation", account, stdin="key-of-their-own"
         )
+        tried = await forgehand(world.environment, "keys", "test", "--installation", account)
+        assert f"`forgehand keys set {API_KEY} --installation {world.installation.id}`" in tried.err, tried.err
         assert stored.code == 0 and account in stored.out, stored.text
         listed = await forgehand(world.environment, "keys", "list", "--json")
         assert [(row["name"], row["for"]) for row in listed.json] == [(API_KEY, account)]

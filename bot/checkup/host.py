@@ -129,7 +129,9 @@ async def _price(model: ModelSettings) -> Finding:
     try:
         Prices(model.prices).of(model.model)
     except UnknownPrice as unknown:
-        return bad("model", str(unknown), "Or set FORGEHAND_MODEL to a model whose price is known.")
+        return bad(
+            "model", str(unknown), "Set FORGEHAND_MODEL to a model whose price is known, or set FORGEHAND_PRICES."
+        )
     except SettingsError as wrong:
         return bad("model", str(wrong), "Set FORGEHAND_PRICES anew.")
     return good("model", f"The price of {model.model} is known.")

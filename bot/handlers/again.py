@@ -30,6 +30,8 @@ async def retry(command: Retry, remark: Remark, desk: Desk) -> Noted:
         return await desk.refuse(remark, replies.nothing_to_repeat(desk.settings.command))
     if last.state is not TurnState.DONE:
         return await desk.refuse(remark, replies.still_under_way(desk.settings.command))
+    if last.kind == "undo" and last.outcome is Outcome.PUSHED:  # once more it would be another push that is taken back
+        return await desk.refuse(remark, replies.undone_already(desk.settings.command))
     said = options.over(command.options, start.set_for(last))
     wish = Wish(last.asked_as, last.prompt, said, approval=last.approval)
     return await start.begin(start.anew(last, wish), remark, desk)

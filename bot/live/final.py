@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from bot import verification
 from bot.live import asides, asked, boxes, money, saving, sections
 from bot.live.figures import duration, tokens
-from bot.models import Outcome, TurnState
+from bot.models import Outcome, TurnState, Usage
 from bot.outbound import neutralise, truncate
 from bot.words import endings, on_forks, outcomes
 
@@ -124,6 +124,11 @@ def _work_fails(view: View, outcome: Outcome) -> bool:
 def _meter(view: View) -> str:
     turn = view.turn
     took = duration((turn.finished_at or view.now) - turn.created_at)
-    spent = f"{money.spent(view)} · {tokens(view.cost.usage)} tokens"
+    model = f" · {tokens(view.cost.usage)} tokens · {sections.model(view)}" if _has_asked(view) else ""
     where = sections.page_link(view, f"session {turn.key.session}, turn {turn.key.n}")
-    return f"<sub>{took} · {spent} · {sections.model(view)} · {where}{sections.pinned(view)}</sub>"
+    return f"<sub>{took} · {money.spent(view)}{model} · {where}{sections.pinned(view)}</sub>"
+
+
+def _has_asked(view: View) -> bool:
+    """No model is named as one that worked where none was asked: an undo, a merge by git, an end at the start."""
+    return view.cost.usage != Usage() or bool(view.state.model)

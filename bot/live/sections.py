@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bot import repo_config, verification
+from bot import prompt, repo_config, verification
 from bot.commands.options import shown
 from bot.live import asides
 from bot.live.figures import clock, line, quoted, size
@@ -26,7 +26,7 @@ Changed = tuple[str, int | None, int | None]
 
 def request(view: View) -> str:
     """The request in one line."""
-    who, words = neutralise.inert(view.turn.requester), line(view.turn.prompt, 200)
+    who, words = neutralise.inert(view.turn.requester), line(prompt.in_brief(view.turn.prompt), 200)
     return f"> **{who}**: {words or '(no further words)'}"
 
 

@@ -72,6 +72,11 @@ class LiveState:
         """The tool that runs now: the latest that has not returned."""
         return next((tool for tool in reversed(self.tools) if tool.ok is None), None)
 
+    @property
+    def last_words(self) -> str:
+        """The agent's own: those of a failed end are its program's."""
+        return self.ended.text if self.ended is not None and self.ended.ok and self.ended.text else self.said
+
     def apply(self, event: AgentEvent, at: float) -> None:
         self.pulse_at = at
         if not isinstance(event, Retrying):

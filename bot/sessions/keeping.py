@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from bot.models import Outcome
+from bot.sessions.rights import READ_ONLY, WORK
 from bot.sessions.services import Services
-from bot.store import sessions
+from bot.store import approvals, sessions
+from bot.store.approvals import Kind
 from bot.store.sessions import Turn
 
 
@@ -25,6 +28,29 @@ def path(services: Services, turn: Turn) -> Path:
 def patch(services: Services, turn: Turn) -> Path:
     """The same as something that people can apply."""
     return path(services, turn).with_suffix(".patch")
+
+
+async def left_before(services: Services, turn: Turn) -> Path | None:
+    """What the last turn on the same commit has left: it could not be pushed, so this one goes on from there. Not what
+    waits for a yes of its own, or was turned down."""
+    if turn.kind in READ_ONLY:
+        return None
+    turns = await sessions.turns_of(services.store, turn.key.session)
+    last = next((one for one in reversed(turns) if one.n < turn.n and _has_work(one)), None)
+    if last is None or last.kept is None or last.fork != turn.fork:
+        return None
+    if (last.base_sha, last.number) != (turn.base_sha, turn.number):
+        return None
+    if any(one.kind is Kind.PUSH for one in await approvals.of_turn(services.store, last.key)):
+        return None
+    return path(services, last) if await asyncio.to_thread(path(services, last).is_file) else None
+
+
+def _has_work(turn: Turn) -> bool:
+    """Or has seen to it that there is none any more."""
+    if turn.outcome is Outcome.NO_CHANGE and turn.kind in WORK:
+        return True
+    return turn.kept is not None or turn.rescue_ref is not None or turn.commit_sha is not None
 
 
 async def keep_unpublished(services: Services, turn: Turn) -> None:

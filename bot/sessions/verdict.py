@@ -60,7 +60,7 @@ def _unfinished(status: RunStatus, state: LiveState) -> Verdict:
     if has_no_credit(state):
         return Verdict(Outcome.FAILED, endings.provider_out_of_credit(), "out_of_credit")
     if state.ended is not None:
-        return Verdict(Outcome.FAILED, endings.agent_failed(state.ended.reason), state.ended.reason)
+        return Verdict(Outcome.FAILED, endings.agent_failed(state.ended.reason, state.ended.text), state.ended.reason)
     if status.state is RunState.LOST or status.exit_code in KILLED_CODES:
         return Verdict(Outcome.KILLED, endings.agent_killed(), "killed")
     return Verdict(Outcome.FAILED, endings.agent_left_no_result(status.exit_code), "no_result")

@@ -26,13 +26,16 @@ class Found:
     credential: Credential
     name: str
     source: str
+    installation: InstallationId = OPERATOR
+    """Whose it is."""
 
     @property
     def another(self) -> str:
         """How to have another one used: what is stored does not come before what is set."""
         if self.source == ENVIRONMENT:
             return f"Set another {self.name} and start Forgehand anew: it wins over a stored one."
-        return f"Store another with `forgehand keys set {self.name}`."
+        place = "" if self.installation == OPERATOR else f" --installation {self.installation}"
+        return f"Store another with `forgehand keys set {self.name}{place}`."
 
 
 def from_settings(model: ModelSettings) -> Callable[[InstallationId], Awaitable[Credential]]:
@@ -63,7 +66,7 @@ async def find(vault: Vault, model: ModelSettings, installation: InstallationId)
                 return own[name]
             if (row := stored.get((name, place))) is not None:
                 where = "the vault" if place == OPERATOR else f"the vault of installation {place}"
-                return Found(Credential(vault.read(row), name == OAUTH_TOKEN), name, where)
+                return Found(Credential(vault.read(row), name == OAUTH_TOKEN), name, where, place)
     return None
 
 

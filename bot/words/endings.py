@@ -101,12 +101,14 @@ def filled_the_disk() -> str:
     return "The agent was ended because the disk of its host was running full."
 
 
-def agent_failed(reason: str) -> str:
+def agent_failed(reason: str, said: str) -> str:
+    """`said`: by its program, at the end."""
     known = {
         "max_turns": "The agent used up the number of steps it may take.",
         "api_error": "The model's provider answered with an error again and again.",
     }
-    return known.get(reason, f"The agent ended early ({shown(reason, 80)}).")
+    sentence = known.get(reason, f"The agent ended early ({shown(reason, 80)}).")
+    return f"{sentence} Its program says: {shown(said, 200)}." if said.strip() else sentence
 
 
 def agent_left_no_result(exit_code: int | None) -> str:

@@ -149,6 +149,13 @@ def still_under_way(command: str) -> str:
     return f"The last turn has not ended yet. `{command} stop` ends it; then it can be run again."
 
 
+def undone_already(command: str) -> str:
+    return (
+        "The last turn took a push back, and that is done. Run again it would take back the push before that one: "
+        f"`{command} undo` does so."
+    )
+
+
 def nothing_to_undo() -> str:
     return "Nothing was pushed from this thread that could be taken back."
 

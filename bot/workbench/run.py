@@ -75,9 +75,7 @@ class Run:
 
     @property
     def said(self) -> str:
-        """The agent's last words; those of a failed end are its program's, not its own."""
-        ended = self.state.ended
-        return ended.text if ended is not None and ended.ok and ended.text else self.state.said
+        return self.state.last_words
 
     async def _start(self, snapshot: Snapshot) -> None:
         job = self._job

@@ -62,6 +62,7 @@ class Machine:
         self._process: asyncio.subprocess.Process | None = None
         self._init = 0
         self.down = asyncio.Event()
+        self.frozen = asyncio.Event()
         self.link: Link
 
     async def boot(self) -> None:
@@ -111,11 +112,13 @@ class Machine:
         One in state D comes back no further than to the stop that waits for it: it may wait for a child of its vfork
         that is stopped already, and so for ever.
         """
+        self.frozen.set()
         while moving := [pid for pid in self.pids() if _state(pid) not in "DTtZX"]:
             _signal(moving, signal.SIGSTOP)
             await asyncio.sleep(0.001)
 
     def thaw(self) -> None:
+        self.frozen.clear()
         _signal(self.pids()[::-1], signal.SIGCONT)
 
     async def kill(self) -> None:

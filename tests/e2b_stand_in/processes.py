@@ -7,7 +7,7 @@ import base64
 import contextlib
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,10 +144,8 @@ class Processes:
         self._live[process.pid] = process
         timer = None
         if process.order.timeout is not None:
-            timer = self._clock.at(self._clock.now() + process.order.timeout, lambda: self.send_signal(process, 9))
-        task = asyncio.ensure_future(self._see_off(process, timer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+            timer = self._clock.at(self._clock.now() + process.order.timeout, lambda: self._overdue(process))
+        self._begin(self._see_off(process, timer))
 
     def find(self, selector: dict[str, Any]) -> Process:
         """The live one; the last started of a tag."""
@@ -177,6 +175,19 @@ class Processes:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _overdue(self, process: Process) -> None:
+        """A machine that is frozen, also meanwhile, hears of it when it runs again: nobody waits for that."""
+        killed = self._begin(self.send_signal(process, signal.SIGKILL))
+        frozen = asyncio.ensure_future(self._machine.frozen.wait())
+        await asyncio.wait({killed, frozen}, return_when=asyncio.FIRST_COMPLETED)
+        frozen.cancel()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _see_off(self, process: Process, timer: Timer | None) -> None:
         try:

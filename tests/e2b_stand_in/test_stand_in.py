@@ -226,6 +226,20 @@ async def test_pause_freezes_and_resume_goes_on(e2b: E2BStandIn, box: AsyncSandb
     assert await box.is_running()
 
 
+async def test_a_time_that_is_up_meanwhile_is_up_when_it_goes_on(e2b: E2BStandIn, box: AsyncSandbox) -> None:
+    handle = await box.commands.run("exec sleep 61", background=True, timeout=30)
+    await handle.disconnect()
+    await box.pause()
+    async with asyncio.timeout(10):
+        await e2b.clock.advance(31)
+    await box.connect(timeout=60)
+
+    async def ended() -> bool:
+        return await box.commands.list() == []
+
+    await until(ended)
+
+
 async def test_a_pause_of_the_disk_only_loses_the_processes(e2b: E2BStandIn, box: AsyncSandbox) -> None:
     await box.files.write("kept", "still here")
     handle = await box.commands.run("sleep 60", background=True, timeout=0)

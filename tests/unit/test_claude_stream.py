@@ -94,7 +94,7 @@ def test_a_whole_run() -> None:
         ("Edit", "cartlib/pricing.py"),
         ("Bash", "python -m pytest -q 2>&1 | tail -n 5 && git diff --stat"),
     ]
-    assert all(back.ok for back in only(events, ToolReturned))
+    assert [back.ok for back in only(events, ToolReturned)] == [True] * 5
     (ended,) = only(events, Ended)
     assert (ended.ok, ended.reason, ended.turns) == (True, "completed", 6)
     assert ended.text.startswith("Fixed. `total()` treated")

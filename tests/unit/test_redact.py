@@ -85,6 +85,12 @@ def test_wrapped_base64_and_spaced_hex() -> None:
         "e2b_" + "0123abcd" * 5,
         "AKIA" + "ABCD" * 4,
         "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiIxMjM0NSJ9.c2lnbmF0dXJlLXBhcnQ",
+        "sk_live_" + "a1B2" * 6,
+        "hf_" + "aBcD" * 9,
+        "pypi-AgEIcHlwaS5vcmc" + "a-B_" * 12,
+        "ya29." + "a-B_1" * 10,
+        "dop_v1_" + "0a1b" * 16,
+        "SG." + "a-B_" * 5 + "." + "a-B_1" * 8,
         PEM.strip(),
     ],
 )
@@ -95,6 +101,8 @@ def test_tokens_that_nobody_registered(token: str) -> None:
 
 def test_userinfo_of_a_url() -> None:
     assert Redactor().redact("https://x-access-token:abc@github.com/o/r") == f"https://{REDACTED}@github.com/o/r"
+    public = "https://0123456789abcdef0123456789abcdef@o1.ingest.example/42"
+    assert Redactor().redact(public) == public, "a name alone may be one that is meant to be public"
 
 
 def test_an_unfinished_key_is_redacted() -> None:

@@ -68,12 +68,16 @@ async def of_session(services: Services, session: SessionId) -> Funds:
     return funds.of(await budgets.account(services.store, session), Terms.of(services.settings.limits))
 
 
+def is_metered(services: Services) -> bool:
+    e2b = services.settings.e2b
+    return e2b is None or e2b.unmetered is None
+
+
 async def for_the_agent(services: Services, turn: Turn) -> float | None:
     """What its program may spend by its own estimate, of which it keeps the agent told. Where the gateway meters it is
     the turn's own budget alone: what the session has left must not end a run for which somebody adds money, and what
     it may be raised to is not the agent's to plan with."""
-    e2b = services.settings.e2b
-    if e2b is None or e2b.unmetered is None:
+    if is_metered(services):
         return turn.budget_usd or None
     session = await of_session(services, turn.key.session)
     return min(turn.budget_usd or float("inf"), session.left_usd)

@@ -20,7 +20,10 @@ class UnknownPrice(UserError):
 
     def __init__(self, model: str) -> None:
         shown = re.sub(r"[^A-Za-z0-9._:\[\]@/-]", "?", model)[:80]
-        super().__init__(f"The price of the model `{shown}` is not known, so it is not used: see FORGEHAND_PRICES.")
+        super().__init__(
+            f"The price of the model `{shown}` is not known, so it is not used. Name another, or have its price set in "
+            "FORGEHAND_PRICES."
+        )
 
 
 @dataclass(frozen=True)

@@ -39,9 +39,9 @@ async def gather(attachments: Attachments, texts: Sequence[tuple[str, str]]) -> 
                 lost += not await _take(album, attachments, where, url)
     except TimeoutError:
         lost = len(own[:MOST]) - len(album.pictures)
-    _tell(album, lost, "that could not be fetched, or that are too large or no PNG, JPEG, GIF or WebP")
+    _tell(album, lost, "that could not be fetched, or that {are} too large or no PNG, JPEG, GIF or WebP")
     _tell(album, len(own) - len(own[:MOST]), f"beyond the first {MOST}")
-    _tell(album, len(found) - len(own), "that lie on other hosts than GitHub's")
+    _tell(album, len(found) - len(own), "that {lie} on other hosts than GitHub's")
     return album
 
 
@@ -68,5 +68,7 @@ async def _take(album: Album, attachments: Attachments, where: str, url: str) ->
 
 
 def _tell(album: Album, count: int, why: str) -> None:
-    if count:
-        album.notes.append(f"{count} image{'' if count == 1 else 's'} {why}")
+    if count == 1:
+        album.notes.append(f"1 image {why.format(are='is', lie='lies')}")
+    elif count:
+        album.notes.append(f"{count} images {why.format(are='are', lie='lie')}")

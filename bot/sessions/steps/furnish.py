@@ -13,9 +13,11 @@ from bot import repo_config
 from bot.errors import TransientError, UserError
 from bot.git.pack import Had, RepositoryPack
 from bot.models import Step
-from bot.sessions import checkpoints, environments, losses
+from bot.sessions import checkpoints, environments, keeping, losses
 from bot.sessions.environments import growing, warmth
 from bot.sessions.memory import transcripts
+from bot.sessions.money import exhaustion
+from bot.sessions.money.prices import Prices
 from bot.sessions.moves import Move, To
 from bot.sessions.pulls import forks
 from bot.sessions.reading import recalling
@@ -46,6 +48,8 @@ class _Place:
 
 
 async def run(services: Services, turn: Turn) -> Move:
+    if exhaustion.is_metered(services):  # the gateway would refuse each request, when all has been made
+        Prices(services.settings.model.prices).of(turn.model)
     try:
         return await _furnished(services, turn)
     except EnvironmentGone as error:
@@ -89,7 +93,7 @@ async def _saved(services: Services, turn: Turn) -> Path | None:
     if turn.resumptions:
         lost = checkpoints.path(services, turn)
         return lost if lost.is_file() else None
-    return await forks.earlier_work(services, turn)
+    return await keeping.left_before(services, turn)
 
 
 async def _grow(place: _Place, snapshot: Snapshot) -> bool:

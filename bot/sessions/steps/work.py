@@ -71,7 +71,7 @@ async def run(services: Services, turn: Turn) -> Move:
     return To(
         Step.COLLECT,
         {
-            "agent_result": _last_words(turn, state, verdict),
+            "agent_result": _last_words(turn, state),
             "agent_error": verdict.error,
             "exit_code": status.exit_code,
             "review": _review(turn, state),
@@ -80,11 +80,8 @@ async def run(services: Services, turn: Turn) -> Move:
     )
 
 
-def _last_words(turn: Turn, state: LiveState, verdict: Verdict) -> str:
-    """Its own, where its program has ended it without a word, or with one that at a limit of ours would mislead."""
-    ended = state.ended
-    mute = ended is None or not ended.text.strip() or (verdict.outcome is Outcome.OVER_BUDGET and not ended.ok)
-    words = state.said if ended is None or mute else ended.text
+def _last_words(turn: Turn, state: LiveState) -> str:
+    words = state.last_words
     if turn.kind == "review" and (review := findings.read(state.ended.structured if state.ended else None)):
         return review.summary
     return plans.bounded(words) if turn.kind == "plan" else words
