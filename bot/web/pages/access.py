@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable
 
 from bot.errors import GitHubRefused, NotAllowed, NotFound, TransientError
@@ -13,6 +13,8 @@ from bot.models import InstallationId, Permission, Repo, RepoId
 from bot.web.pages.visitors import Visitor
 
 HOLDS_SECONDS = 60.0
+EACH_SECONDS, LONGEST_SECONDS = 3.6, 1800.0
+"""Where many people watch, an answer about each holds longer: all of them together ask a thousand times an hour."""
 HIDES_SECONDS = 600.0
 """How long a list passes over what was not to be seen: whoever reloads it must not use up GitHub's allowance."""
 MOST_REMEMBERED = 50_000
@@ -24,6 +26,8 @@ NO_MEMBERS = (
 )
 
 Place = tuple[Repo, InstallationId]
+Where = tuple[str, int]
+"""A repository or an account, by number."""
 
 
 class Access:
@@ -32,15 +36,15 @@ class Access:
     def __init__(self, github: GitHubApp, clock: Callable[[], float] = time.monotonic) -> None:
         self._github = github
         self._clock = clock
-        self._known: dict[tuple[int, str, int], tuple[float, Permission]] = {}
-        self._asking: dict[tuple[int, str, int], asyncio.Lock] = {}
+        self._known: defaultdict[Where, dict[int, tuple[float, Permission]]] = defaultdict(dict)
+        self._asking: dict[tuple[int, Where], asyncio.Lock] = {}
         self._room = asyncio.Semaphore(AT_ONCE)
         self._doubts: Counter[int | None] = Counter()
 
     async def permission(self, visitor: Visitor, place: Place, *, fresh: bool = False) -> Permission:
         """`fresh`: asked now, for whoever is about to change something."""
-        key = (visitor.id, "repo", place[0].id)
-        return await self._remembered(key, lambda: self._ask(visitor, place), fresh=fresh)
+        where = ("repo", place[0].id)
+        return await self._remembered(visitor.id, where, lambda: self._ask(visitor, place), fresh=fresh)
 
     async def may_read(self, visitor: Visitor, place: Place) -> bool:
         return await self.permission(visitor, place) is not Permission.NONE
@@ -56,14 +60,14 @@ class Access:
         oldest = self._clock() - HIDES_SECONDS
         return {
             RepoId(number)
-            for (person, kind, number), (at, found) in self._known.items()
-            if person == visitor.id and kind == "repo" and at >= oldest and not reaches(found)
+            for (kind, number), answers in self._known.items()
+            if kind == "repo" and (known := answers.get(visitor.id)) and known[0] >= oldest and not reaches(known[1])
         }
 
     async def is_admin(self, visitor: Visitor, installation: InstallationId, *, fresh: bool = False) -> bool:
         """Of the account: the person itself, or an owner of the organisation. NotAllowed where it cannot be known."""
-        key = (visitor.id, "account", installation)
-        found = await self._remembered(key, lambda: self._ask_account(visitor, installation), fresh=fresh)
+        where, ask = ("account", installation), lambda: self._ask_account(visitor, installation)
+        found = await self._remembered(visitor.id, where, ask, fresh=fresh)
         return found is Permission.ADMIN
 
     def doubt(self, person: int | None) -> None:
@@ -71,33 +75,43 @@ class Access:
         if len(self._doubts) >= MOST_REMEMBERED:
             self._doubts, person = Counter({None: self._doubts.total()}), None
         self._doubts[person] += 1
-        self._known = {key: known for key, known in self._known.items() if person not in (None, key[0])}
+        for where in list(self._known):
+            if person is None:
+                del self._known[where]
+            else:
+                self._known[where].pop(person, None)
 
     def doubts(self, person: int) -> int:
         """A number that another one follows once something about the person is in doubt."""
         return self._doubts[None] + self._doubts[person]
 
     async def _remembered(
-        self, key: tuple[int, str, int], ask: Callable[[], Awaitable[Permission]], *, fresh: bool
+        self, person: int, where: Where, ask: Callable[[], Awaitable[Permission]], *, fresh: bool
     ) -> Permission:
         began = self._clock()
-        async with self._asking.setdefault(key, asyncio.Lock()):
-            known = self._known.get(key)
-            if known is not None and (known[0] >= began if fresh else 0 <= self._clock() - known[0] < HOLDS_SECONDS):
+        async with self._asking.setdefault((person, where), asyncio.Lock()):
+            known = self._known[where].get(person)
+            if known is not None and (known[0] >= began if fresh else self._holds(known[0], where)):
                 return known[1]
-            self._known.pop(key, None)
-            self._forget_old()
+            self._known[where].pop(person, None)
+            self._forget_old(where)
             for _ in range(TRIES):
-                asked_at, doubts = self._clock(), self.doubts(key[0])
+                asked_at, doubts = self._clock(), self.doubts(person)
                 async with self._room:
                     answer = await ask()
-                if doubts == self.doubts(key[0]):  # an answer from before the doubt is none
-                    self._known[key] = (asked_at, answer)
+                if doubts == self.doubts(person):  # an answer from before the doubt is none
+                    self._known[where][person] = (asked_at, answer)
                     return answer
             raise TransientError("What somebody may see changes while it is asked.")
 
-    def _forget_old(self) -> None:
-        if len(self._known) >= MOST_REMEMBERED:
+    def _holds(self, asked_at: float, where: Where) -> bool:
+        many = len(self._known[where]) * EACH_SECONDS
+        return 0 <= self._clock() - asked_at < max(HOLDS_SECONDS, min(many, LONGEST_SECONDS))
+
+    def _forget_old(self, where: Where) -> None:
+        oldest = self._clock() - LONGEST_SECONDS
+        self._known[where] = {person: known for person, known in self._known[where].items() if known[0] >= oldest}
+        if sum(map(len, self._known.values())) >= MOST_REMEMBERED:
             self._known.clear()
         if len(self._asking) >= MOST_REMEMBERED:
             self._asking = {key: lock for key, lock in self._asking.items() if lock.locked()}
