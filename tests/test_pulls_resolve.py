@@ -9,7 +9,7 @@ import pytest
 
 from bot.models import Usage
 from bot.simulation.anthropic import Call, Say, Script, Wait
-from bot.simulation.github.gitstore import entries, write_commit, write_tree
+from bot.simulation.github.gitstore import entries, write_commit, write_object, write_tree
 from bot.simulation.github.threads import Pull
 from tests.pull_world import CONFIG, live, loses_the_push, parents, pull_of, write
 from tests.work_under_way import rescued
@@ -18,6 +18,9 @@ from tests.world import World
 LOOK = Call("Bash", {"command": "cat calc.py; git status --short; git log --format=%s -3", "description": "Look"})
 UNSOLVE = Call("Bash", {"command": "printf '<<<<<<< mine\\n' > calc.py", "description": "Unsolve"})
 SOLVE = Call("Bash", {"command": "printf 'a = 1 + 2\\n' > calc.py", "description": "Solve it"})
+
+
+Entry = tuple[str, str]
 
 
 def conflicting(world: World) -> Pull:
@@ -107,6 +110,51 @@ async def test_a_file_that_one_side_deleted_may_stay_as_it_is(world: World) -> N
     assert world.repo.file("feature", "calc.py") == b"a = 1\n"
     [first] = [one for one in world.model.requests if one.has_tools][:1]
     assert "modify/delete" in first.prompt
+
+
+def _fork_in_the_road(world: World, ours: dict[str, Entry], theirs: dict[str, Entry]) -> Pull:
+    """Both sides put these in the place of what they began with."""
+    pull = pull_of(world, {"mine.txt": "mine\n"})
+    for branch, new in (("feature", ours), ("main", theirs)):
+        at = world.repo.branch_sha(branch) or ""
+        kept = {name: entry for name, entry in entries(world.repo.path, at).items() if name not in ("fd", "fd/x")}
+        tree = write_tree(world.repo.path, {**kept, **new})
+        made = write_commit(world.repo.path, tree, [at], "Mine", who="alice", when=time.time())
+        world.github.set_branch(world.repo, branch, made)
+    return pull
+
+
+def _blob(world: World, content: bytes) -> Entry:
+    return "100644", write_object(world.repo.path, "blob", content)
+
+
+async def test_what_cannot_be_marked_and_was_left_is_named_with_the_side_that_it_is_from(world: World) -> None:
+    world.model.default(Script([SOLVE, Say("The picture is yours to choose.")]))
+    world.github.commit(world.repo, "main", {"calc.py": "a = 0\n"}, by="alice")
+    async with world.bot():
+        mine = {"calc.py": _blob(world, b"a = 1\n"), "logo.png": _blob(world, b"\0mine"), "sub": ("160000", "1" * 40)}
+        its = {"calc.py": _blob(world, b"a = 2\n"), "logo.png": _blob(world, b"\0its"), "sub": ("160000", "2" * 40)}
+        pull = _fork_in_the_road(world, mine, its)
+        world.say("/claude resolve", on=pull)
+        assert await world.outcome(on=pull) == "pushed", live(world, pull)
+    assert "3 files were in conflict and the agent solved that" in live(world, pull)
+    assert "with nothing of `main`: `logo.png`, `sub`." in live(world, pull)
+    assert world.repo.file("feature", "logo.png") == b"\0mine"
+
+
+async def test_a_name_that_git_made_up_for_what_was_in_the_way_is_not_pushed(world: World) -> None:
+    world.model.default(Script([Say("Done.")]))
+    async with world.bot():
+        pull = _fork_in_the_road(world, {"fd": _blob(world, b"a file\n")}, {"fd/x": _blob(world, b"in a folder\n")})
+        tip = pull.head_sha
+        world.say("/claude resolve", on=pull)
+        assert await world.outcome(on=pull) == "refused", live(world, pull)
+        assert f"`fd~{tip}`" in live(world, pull)
+        move = f"git mv -k fd~{tip} fd.txt; mv -n fd~{tip} fd.txt; ls"
+        world.model.default(Script([Call("Bash", {"command": move, "description": "Move"}), Say("Moved.")]))
+        world.say("/claude give it another name", on=pull)
+        assert await world.outcome(2, on=pull) == "pushed", world.replies(pull)[-1].body
+    assert world.repo.file("feature", "fd.txt") == b"a file\n" and world.repo.file("feature", "fd/x") is not None
 
 
 async def test_without_a_conflict_no_model_is_asked(world: World) -> None:
