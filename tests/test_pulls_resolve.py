@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from bot.models import Usage
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.gitstore import entries, write_commit, write_object, write_tree
 from bot.simulation.github.threads import Pull
-from tests.pull_world import CONFIG, live, loses_the_push, parents, pull_of, write
+from tests.pull_world import CONFIG, WORKFLOW, live, loses_the_push, parents, permit, pull_of, write
 from tests.work_under_way import rescued
 from tests.world import World
 
@@ -199,6 +200,40 @@ async def test_setup_that_stumbles_over_the_marks_does_not_end_it(world: World) 
         pull = conflicting(world)
         world.say("/claude resolve", on=pull)
         assert await world.outcome(on=pull) == "pushed", live(world, pull)
+
+
+@pytest.mark.acceptance("E05")
+async def test_a_conflict_in_a_workflow_file_waits_for_a_yes_and_goes_as_the_merge_that_it_is(world: World) -> None:
+    solve = f"printf 'on: [push, pull_request]\\n' > {WORKFLOW}"
+    world.model.default(Script([Call("Bash", {"command": solve, "description": "Solve it"}), Say("On both.")]))
+    world.github.commit(world.repo, "main", {WORKFLOW: "on: x\n"}, by="alice")
+    permit(world)
+    async with world.bot():
+        pull = pull_of(world, {WORKFLOW: "on: push\n"})
+        tip = pull.head_sha
+        base = world.github.commit(world.repo, "main", {WORKFLOW: "on: pull_request\n"}, by="alice")
+        world.say("/claude resolve", on=pull)
+        assert await world.outcome(on=pull) == "refused", live(world, pull)
+        held = live(world, pull)
+        assert "-on: push\n+on: [push, pull_request]" in held and "<<<<<<<" not in held and pull.head_sha == tip
+        [mirror] = (world.root / "data").rglob("*.git")
+        shutil.rmtree(mirror)
+        world.say("/claude approve", on=pull)
+        assert await world.outcome(2, on=pull) == "pushed", world.replies(pull)[-1].body
+    assert parents(world, pull.head_sha) == [tip, base]
+    assert world.repo.file("feature", WORKFLOW) == b"on: [push, pull_request]\n"
+    assert "1 file was in conflict and the agent solved that" in world.replies(pull)[-1].body
+
+
+async def test_a_workflow_file_in_which_marks_are_left_is_not_on_offer(world: World) -> None:
+    world.model.default(Script([Call("Bash", {"command": f"echo >> {WORKFLOW}", "description": "Write"}), Say("No.")]))
+    world.github.commit(world.repo, "main", {WORKFLOW: "on: x\n"}, by="alice")
+    async with world.bot():
+        pull = pull_of(world, {WORKFLOW: "on: push\n"})
+        world.github.commit(world.repo, "main", {WORKFLOW: "on: pull_request\n"}, by="alice")
+        world.say("/claude resolve", on=pull)
+        assert await world.outcome(on=pull) == "refused", live(world, pull)
+    assert "marks of conflicts are left" in live(world, pull) and "approve" not in live(world, pull)
 
 
 async def test_on_an_issue_it_means_the_pull_request_that_was_opened_for_it(world: World) -> None:
