@@ -212,6 +212,53 @@ async def test_checks_that_never_end_are_not_waited_for_for_ever(world: World) -
         assert await world.outcome(on=pull) == "pushed", world.replies(pull)[-1].body
 
 
+async def test_a_second_run_that_never_ends_is_not_called_a_flake(world: World) -> None:
+    world.installation.permissions["actions"] = "write"
+    clock = Ahead()
+    async with world.bot(clock):
+        pull = await pull_of_ours(world)
+        run = ci(world, pull, {"test": "failure"})
+        await world.github.changed(lambda: run.attempt == 2, 40)
+        clock.seconds += 31 * 60
+        words = (await said(world, pull, "have not ended")).body
+        assert "`test`" in words and "/claude fix ci" in words
+        await unwatched(world)
+        assert not any("a flake" in one.body for one in world.replies(pull)) and world.states(pull) == []
+        world.github.finish_job(run, "test", "success")
+        assert "`test`" in (await said(world, pull, "a flake")).body, "told once it has ended after all"
+
+
+async def test_who_asks_is_told_of_checks_that_never_ended_were_cancelled_or_never_began(world: World) -> None:
+    clock = Ahead()
+    async with world.bot(clock):
+        pull = await pull_of_ours(world, "")
+        world.say("/claude fix ci", on=pull)
+        await said(world, pull, "No check has reported")
+        run = ci(world, pull, {"test": "cancelled", "hangs": None})
+        world.say("/claude fix ci", on=pull)
+        await said(world, pull, "under way")
+        clock.seconds += 31 * 60
+        assert "`hangs`" in (await said(world, pull, "have not ended")).body
+        world.github.finish_job(run, "hangs", "success")
+        world.say("/claude fix ci", on=pull)
+        assert "`test (cancelled)`" in (await said(world, pull, "Neither passed nor failed")).body
+    assert not any(one.body.endswith("so there is nothing to fix.") for one in world.replies(pull))
+
+
+async def test_of_two_workflows_with_a_job_of_one_name_only_that_is_left_alone_which_is_red_on_the_base(
+    world: World,
+) -> None:
+    async with world.bot(Ahead()):
+        pull = await pull_of_ours(world)
+        world.github.run_workflow(world.repo, pull.base_sha, {"build": "failure"}, name="Docs")
+        world.github.run_workflow(world.repo, pull.base_sha, {"build": "success"}, name="CI")
+        world.github.run_workflow(world.repo, pull.head_sha, {"build": "failure"}, name="Docs")
+        await said(world, pull, "red on the base branch too")
+        ci(world, pull, {"build": "failure"})
+        assert await world.outcome(on=pull) == "pushed", world.replies(pull)[-1].body
+    assert "FAIL: test_never_below_zero" in prompts(world)[-1].prompt
+
+
 async def test_a_person_can_switch_it_off_and_on_for_a_pull_request(world: World) -> None:
     world.github.user("eve")
     world.repo.grant("eve", "read")

@@ -96,7 +96,7 @@ async def test_what_the_diff_shows_in_part_stands_at_that_part_and_suggests_noth
     assert "```suggestion" not in part.body and "return n / 2" in part.body and "lines 10 to 31" in part.body
     assert (whole.path, whole.start_line, whole.line) == ("long.py", None, 30)
     assert "```suggestion" in whole.body and "the diff shows no more" not in whole.body
-    assert "Outside the lines" not in review.body
+    assert "could not be put at a line" not in review.body
 
 
 async def test_findings_without_room_are_counted_and_told_by_the_next_review(world: World) -> None:

@@ -15,6 +15,8 @@ from bot.models import Repo
 
 FAILED = ("failure", "timed_out", "startup_failure")
 """Conclusions that somebody has to mend; who cancelled a check, or has to act upon it, knows."""
+UNDECIDED = ("cancelled", "action_required", "stale")
+"""Conclusions that say neither that it passed nor that it failed."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class WorkflowRun:
     suite: int
     attempt: int
     status: str
+    workflow: int = 0
+    """The file that it is a run of, by number."""
 
     @property
     def ended(self) -> bool:
@@ -128,9 +132,10 @@ class _WorkflowRun(msgspec.Struct):
     status: str | None = None
     check_suite_id: int = 0
     run_attempt: int = 1
+    workflow_id: int = 0
 
     def run(self) -> WorkflowRun:
-        return WorkflowRun(self.id, self.check_suite_id, self.run_attempt, self.status or "")
+        return WorkflowRun(self.id, self.check_suite_id, self.run_attempt, self.status or "", self.workflow_id)
 
 
 class _WorkflowRuns(msgspec.Struct):

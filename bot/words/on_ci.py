@@ -72,9 +72,26 @@ def goes_on() -> str:
     return "I look at the failed checks again, and fix what is still red."
 
 
-def nothing_red(sha: str, *, without_statuses: bool = False) -> str:
+def nothing_red(sha: str, undecided: Sequence[tuple[str, str]] = (), *, without_statuses: bool = False) -> str:
+    """`undecided`: by name and conclusion."""
     unread = f" Not looked at: {STATUSES_NOT_ALLOWED}." if without_statuses else ""
-    return f"No check of `{sha[:12]}` has failed, so there is nothing to fix.{unread}"
+    neither = named([f"{name} ({how.replace('_', ' ')})" for name, how in undecided], MOST_NAMED, 100)
+    told = f" Neither passed nor failed: {neither}." if undecided else ""
+    return f"No check of `{sha[:12]}` has failed, so there is nothing to fix.{told}{unread}"
+
+
+def no_checks(sha: str, command: str) -> str:
+    return (
+        f"No check has reported on `{sha[:12]}` so far, so there is nothing to fix. Once one is red: "
+        f"`{command} fix ci`."
+    )
+
+
+def never_ended(sha: str, names: Sequence[str], command: str) -> str:
+    return (
+        f"I have waited half an hour for these checks of `{sha[:12]}`, which have not ended: {listed(names)}. I wait "
+        f"no longer; there is nothing else for me to fix. Once one of them is red: `{command} fix ci`."
+    )
 
 
 def red_below(sha: str, names: Sequence[str]) -> str:

@@ -85,12 +85,24 @@ def nothing_to_resolve(base: str, sha: str) -> str:
     return f"Nothing to resolve: this branch already has all of {shown(base, 200)} (`{sha[:12]}`)."
 
 
-def merged_in(base: str, sha: str, conflicts: int) -> str:
-    what = f"{shown(base, 200)} (`{sha[:12]}`) was merged in"
-    if not conflicts:
-        return f"{what} without a conflict, so no agent was needed."
-    files = "1 file was" if conflicts == 1 else f"{conflicts} files were"
-    return f"{what}; {files} in conflict, and the agent resolved that."
+def merged_in(base: str, sha: str) -> str:
+    return f"{_merged_in(base, sha)} without a conflict, so no agent was needed."
+
+
+def solved(base: str, sha: str, conflicts: int, ours: Sequence[str], theirs: Sequence[str]) -> str:
+    """`ours` and `theirs` stand as they were on one side: that may be meant so, or overlooked."""
+    many = f"{conflicts} {'file was' if conflicts == 1 else 'files were'} in conflict"
+    by = "" if len(ours) + len(theirs) >= conflicts else " and the agent solved that"
+    told = [f"{_merged_in(base, sha)}; {many}{by}."]
+    if ours:
+        told.append(f"As in the pull request before, with nothing of {shown(base, 200)}: {named(ours, MOST_NAMED)}.")
+    if theirs:
+        told.append(f"As in {shown(base, 200)}, with nothing of the pull request: {named(theirs, MOST_NAMED)}.")
+    return " ".join(told)
+
+
+def _merged_in(base: str, sha: str) -> str:
+    return f"{shown(base, 200)} (`{sha[:12]}`) was merged in"
 
 
 def conflicts_left(paths: Sequence[str]) -> str:

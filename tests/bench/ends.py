@@ -28,7 +28,7 @@ PATIENCE_SECONDS = 600.0
 
 def _held(request: ModelRequest) -> Say:
     found = re.search(r"on issue #(\d+)", request.prompt)
-    return Say("All is well.", hold=f"issue {found[1] if found else 0}")
+    return Say("It is fine.", hold=f"issue {found[1] if found else 0}")
 
 
 async def measure(world: World, count: int) -> list[tuple[float, float]]:
