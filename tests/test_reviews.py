@@ -80,6 +80,18 @@ async def test_findings_become_one_review_on_the_lines_of_the_diff(world: World)
     assert len(world.repo.branches()) == 2, "nothing was pushed"
 
 
+async def test_findings_stand_at_their_lines_also_where_the_base_is_far_ahead(world: World) -> None:
+    world.model.default(reviewer(verdict(ZERO)))
+    async with world.bot():
+        pull = pull_of(world)
+        for n in range(55):  # more than are fetched at once
+            world.github.commit(world.repo, "main", {"news.txt": f"{n}\n"}, by="alice")
+        world.say("/claude review", on=pull)
+        assert await world.outcome(on=pull) == "reviewed", world.replies(pull)[0].body
+    [review] = ours(world, pull)
+    assert [one.line for one in review.comments] == [2], review.body
+
+
 async def test_what_the_diff_shows_in_part_stands_at_that_part_and_suggests_nothing(world: World) -> None:
     lines = [f"line_{n} = {n}" for n in range(1, 61)]
     world.github.commit(world.repo, "main", {"long.py": "\n".join(lines)}, by="alice")
@@ -196,7 +208,7 @@ async def test_a_second_review_looks_at_what_changed_and_repeats_nothing(world: 
         assert await world.outcome(2, on=pull) == "reviewed", world.replies(pull)[1].body
     first, second = ours(world, pull)
     assert [one.path for one in second.comments] == ["more.py"]
-    assert "1 finding said before" in second.body and "resolved: line 2 of `calc.py`" in second.body
+    assert "not repeated here: 1 finding" in second.body and "resolved: line 2 of `calc.py`" in second.body
     assert (first.state, second.state) == ("DISMISSED", "COMMENTED"), "it no longer holds the merge"
     zero, span = first.comments
     assert zero.resolved_by is world.app.bot and span.resolved_by is None
