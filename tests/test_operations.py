@@ -94,6 +94,23 @@ async def test_pause_with_stop_ends_what_runs_and_keeps_what_waits(world: World)
         assert await world.outcome(2) is not None
 
 
+async def test_a_turn_is_run_again_from_the_terminal_in_the_name_of_who_asked(world: World) -> None:
+    world.model.default(Script([Say("Nothing to do.")]))
+    async with served(world):
+        world.say("/claude fix this")
+        assert await world.outcome() == "no_change"
+        session = str(world.states()[0]["session"])
+        world.repo.grant("alice", "read")
+        refused = await forgehand(world.environment, "sessions", "retry", session)
+        assert refused.code == 1 and "write access" in refused.err and len(world.states()) == 1
+        world.repo.grant("alice", "write")
+        assert (await forgehand(world.environment, "sessions", "retry", session, "--json")).json["begun"]
+        assert await world.outcome(2) == "no_change"
+        assert (await forgehand(world.environment, "sessions", "retry", "aaaaaaaa")).code == 1
+        told = (await forgehand(world.environment, "audit", "--json")).json
+    assert ("operator", "retry", session) in [(one["actor"], one["action"], one["subject"]) for one in told]
+
+
 async def test_a_command_says_so_when_nobody_answers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     from bot.cli import service
 

@@ -1,4 +1,4 @@
-"""`forgehand sessions …`: what the store knows of sessions, and a way to stop one."""
+"""`forgehand sessions …`: what the store knows of sessions, and ways to stop one and to run it again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bot.models import SessionId
 if TYPE_CHECKING:
     from bot.store.sessions import Turn
 
-app = App(help="List, show, read and stop sessions.")
+app = App(help="List, show, read, stop and repeat sessions.")
 Id = Annotated[str, typer.Argument(metavar="ID", help="As `sessions list` shows it.")]
 
 
@@ -139,22 +139,33 @@ async def _logs(path: Path, session_id: SessionId, *, as_json: bool) -> None:
 @app.command()
 def stop(session: Id, as_json: AsJson = False, config: Config = None) -> None:
     """End the turn that runs; its work so far is kept."""
-    done, answer = console.run(_stop(database(config), SessionId(session)))
+    done, answer = console.run(_ask("stop", database(config), SessionId(session)))
+    _tell(answer, done=done, facts={"stopped": done, "message": answer}, as_json=as_json)
+
+
+@app.command()
+def retry(session: Id, as_json: AsJson = False, config: Config = None) -> None:
+    """Run its last turn again, in the name of who asked for it: they must have write access still."""
+    done, answer = console.run(_ask("retry", database(config), SessionId(session)))
+    _tell(answer, done=done, facts={"begun": done, "message": answer}, as_json=as_json)
+
+
+def _tell(answer: str, *, done: bool, facts: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        console.print_json({"stopped": done, "message": answer})
+        console.print_json(facts)
     elif done:
         typer.echo(answer)
     if not done:
         console.fail(answer)
 
 
-async def _stop(path: Path, session_id: SessionId) -> tuple[bool, str]:
+async def _ask(kind: str, path: Path, session_id: SessionId) -> tuple[bool, str]:
     from bot.store import sessions
     from bot.store.base import Store
 
     async with Store.reading(path) as store:
         await sessions.session(store, session_id)  # one that is not there needs no service to say so
-    return await service.ask(path, "stop", {"session": session_id})
+    return await service.ask(path, kind, {"session": session_id})
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`stop` and `retry` as buttons of a session's page: what the comments of those words do, by the person who pressed."""
+"""`stop` and `retry` without a comment, for a session's page and the operator: what the comments of those words do."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from bot.store import audit, sessions
 from bot.store.deliveries import DeliveryState
 from bot.store.sessions import Session, Turn
 from bot.words import replies
+
+STILL_UNDER_WAY = "It is still under way."
+ASKED_FOR = "Another turn has been asked for."
 
 
 @dataclass(frozen=True)
@@ -38,16 +41,32 @@ async def press_stop(session: Session, person: Person, desk: Desk) -> str:
 
 
 async def press_retry(session: Session, person: Person, desk: Desk) -> str:
+    if not await _again(session, person, desk):
+        return STILL_UNDER_WAY
+    await audit.add(desk.store, person.login, "retry on the page", session.id)
+    return ASKED_FOR
+
+
+async def retry_for_operator(session: Session, desk: Desk) -> str:
+    """In the name of who asked for the last turn, who must have write access still: operators have no say at GitHub."""
+    last = await _last(session, desk)
+    if not await _again(session, Person(last.requester_id, last.requester), desk):
+        raise NotAllowed(STILL_UNDER_WAY)
+    await audit.add(desk.store, "operator", "retry", session.id)
+    return ASKED_FOR
+
+
+async def _again(session: Session, person: Person, desk: Desk) -> bool:
+    """False while the last turn is under way; NotAllowed for who may not, or where it cannot be."""
     remark = await _remark("retry", session, person, desk)
     await _require(remark, desk)
     if (await _last(session, desk)).state is not TurnState.DONE:
-        return "It is still under way."
+        return False
     remark = replace(remark, thread_sha256=await desk.standing(remark.thread))
     noted = await again.retry(Retry(), remark, desk)
     if noted.state is DeliveryState.REFUSED:
         raise NotAllowed(noted.reason or "That cannot be done now.")
-    await audit.add(desk.store, person.login, "retry on the page", session.id)
-    return "Another turn has been asked for."
+    return True
 
 
 async def _require(remark: PressedOnPage, desk: Desk) -> None:
