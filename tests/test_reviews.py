@@ -239,6 +239,19 @@ async def test_lines_that_github_does_not_take_go_into_the_summary(world: World)
     assert not review.comments and "divides by zero" in review.body
 
 
+async def test_a_line_of_a_file_of_which_github_shows_nothing_costs_the_others_none_of_theirs(world: World) -> None:
+    large = {**ZERO, "path": "large.py", "line": 7, "body": "Generated, and not needed."}
+    world.model.default(reviewer(verdict(large, ZERO)))
+    async with world.bot():
+        pull = pull_of(world, {"calc.py": CODE, "large.py": "a = 1\n" * 20_001})
+        world.say("/claude review", on=pull)
+        assert await world.outcome(on=pull) == "reviewed", world.replies(pull)[0].body
+    [review] = ours(world, pull)
+    assert [(one.path, one.line) for one in review.comments] == [("calc.py", 2)] and review.state == "CHANGES_REQUESTED"
+    assert "`large.py`, line 7" in review.body and "divides by zero" not in review.body
+    assert "1 comment on a line, 1 more in its summary" in world.replies(pull)[0].body
+
+
 @pytest.mark.acceptance("B07")
 async def test_a_head_that_was_rewritten_meanwhile_is_named_and_the_pinned_commit_is_what_was_read(
     world: World,
