@@ -1,4 +1,4 @@
-"""`forgehand sessions …`: what the store knows of sessions, and a way to stop one."""
+"""`forgehand sessions …`: what the store knows of sessions, and ways to stop or repeat one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bot.models import SessionId
 if TYPE_CHECKING:
     from bot.store.sessions import Turn
 
-app = App(help="List, show, read and stop sessions.")
+app = App(help="List, show, read, stop and repeat sessions.")
 Id = Annotated[str, typer.Argument(metavar="ID", help="As `sessions list` shows it.")]
 
 
@@ -139,22 +139,33 @@ async def _logs(path: Path, session_id: SessionId, *, as_json: bool) -> None:
 @app.command()
 def stop(session: Id, as_json: AsJson = False, config: Config = None) -> None:
     """End the turn that runs; its work so far is kept."""
-    done, answer = console.run(_stop(database(config), SessionId(session)))
+    _have("stop", "stopped", session, as_json, config)
+
+
+@app.command()
+def retry(session: Id, as_json: AsJson = False, config: Config = None) -> None:
+    """Run the last turn again, in the name of who asked for it: they must still have write access."""
+    _have("retry", "asked_for", session, as_json, config)
+
+
+def _have(kind: str, name: str, session: str, as_json: bool, config: Path | None) -> None:
+    """What the running service does, and how that is called in JSON."""
+    done, answer = console.run(_asked(database(config), kind, SessionId(session)))
     if as_json:
-        console.print_json({"stopped": done, "message": answer})
+        console.print_json({name: done, "message": answer})
     elif done:
         typer.echo(answer)
     if not done:
         console.fail(answer)
 
 
-async def _stop(path: Path, session_id: SessionId) -> tuple[bool, str]:
+async def _asked(path: Path, kind: str, session_id: SessionId) -> tuple[bool, str]:
     from bot.store import sessions
     from bot.store.base import Store
 
     async with Store.reading(path) as store:
         await sessions.session(store, session_id)  # one that is not there needs no service to say so
-    return await service.ask(path, "stop", {"session": session_id})
+    return await service.ask(path, kind, {"session": session_id})
 
 
 @app.command()

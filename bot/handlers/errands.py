@@ -7,10 +7,11 @@ import logging
 
 import msgspec
 
-from bot.handlers import expiry, stop, switch
+from bot.errors import BotError
+from bot.handlers import buttons, expiry, stop, switch
 from bot.handlers.desk import Desk
 from bot.models import SessionId
-from bot.store import deliveries, gateway, requests
+from bot.store import deliveries, gateway, requests, sessions
 from bot.store.deliveries import NewDelivery
 from bot.store.requests import Request
 
@@ -48,6 +49,8 @@ class Errands:
         done, words = False, f"`{request.kind}` is not known to the running service: it may be of another version."
         if request.kind == "stop":
             done, words = await self._stop(SessionId(request.body.get("session", "")))
+        elif request.kind == "retry":
+            done, words = await self._retry(SessionId(request.body.get("session", "")))
         elif request.kind in ("pause", "resume"):
             done, words = True, await switch.throw(self._desk, request.kind, stop="stop" in request.body)
         elif request.kind == "replay":
@@ -69,3 +72,9 @@ class Errands:
         if not await stop.stop_all(session_id, "the operator", self._desk):
             return False, f"Nothing runs in session {session_id or '(none)'}."
         return True, f"Session {session_id} is being stopped; its work so far is kept."
+
+    async def _retry(self, session_id: SessionId) -> tuple[bool, str]:
+        try:
+            return await buttons.retry_as_operator(await sessions.session(self._desk.store, session_id), self._desk)
+        except BotError as error:  # asked once: whoever waits for the answer asks again
+            return False, str(error)
