@@ -218,11 +218,16 @@ async def workflow_run(caller: Caller, repo: Repo, run_id: int) -> WorkflowRun:
 
 
 async def jobs(caller: Caller, repo: Repo, runs: Sequence[WorkflowRun]) -> list[Job]:
-    """The last attempt at each, of all these runs."""
+    """The last attempt at each, of all these runs; a matrix alone may have hundreds."""
     found: list[Job] = []
     for run in runs:
-        call = Call("GET", f"{base(repo)}/actions/runs/{run.id}/jobs", {"filter": "latest", "per_page": PAGE})
-        found += [one.job() for one in (await caller.call(call, Purpose.ACTIONS, repo.id)).decode(_Jobs).jobs]
+        for page in range(1, MAX_PAGES + 1):
+            params: dict[str, str | int] = {"filter": "latest", "per_page": PAGE, "page": page}
+            call = Call("GET", f"{base(repo)}/actions/runs/{run.id}/jobs", params)
+            listed = (await caller.call(call, Purpose.ACTIONS, repo.id)).decode(_Jobs).jobs
+            found += [one.job() for one in listed]
+            if len(listed) < PAGE:
+                break
     return found
 
 

@@ -88,6 +88,7 @@ def wait_behind(count: int) -> str:
 
 
 NO_COMMAND = "there is no command in it"
+OWN_EDIT = "it is our own edit"
 """Of what people say to each other: the ledger has it, `why` does not repeat it."""
 
 
