@@ -51,7 +51,8 @@ def _headline(view: View, outcome: Outcome) -> str:
     pull = view.turn.pull_number or view.session.pull_number
     if outcome not in (Outcome.PULL_REQUEST, Outcome.PUSHED):
         pull = None
-    words = f"{outcomes.headline(outcome)}{f' #{pull}' if pull else ''}"
+    of = " of" if outcome is Outcome.PUSHED else ""
+    words = f"{outcomes.headline(outcome)}{f'{of} #{pull}' if pull else ''}"
     return f"### {outcomes.with_failing_checks(words) if _work_fails(view, outcome) else words}"
 
 
