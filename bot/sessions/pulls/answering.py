@@ -13,7 +13,7 @@ from bot.github import reviews
 from bot.models import Outcome, Spot, Thread
 from bot.outbound import neutralise
 from bot.sessions.services import Services
-from bot.store import messages, sessions
+from bot.store import findings, messages, sessions
 from bot.store.sessions import Session, Turn
 from bot.words import on_forks, outcomes
 
@@ -37,6 +37,7 @@ async def in_diff(services: Services, turn: Turn) -> None:
         if turn.outcome is Outcome.PUSHED and discussions.is_settled(spot, answer, _changed(turn)):
             settled.append(spot.comment_id)
     await resolve(services, thread, settled)
+    await findings.answered(services.store, thread.repo.id, settled)
 
 
 async def number_of(services: Services, turn: Turn, spot: Spot) -> int:
