@@ -53,6 +53,7 @@ async def test_each_thing_that_is_wrong_comes_with_what_to_click(world: World) -
     assert f"suspended on {world.repo.owner.login}" in found["installed"]["words"]
     assert f"/settings/installations/{world.installation.id}" in found["installed"]["fix"]
     assert "Set another ANTHROPIC_API_KEY" in found["model key"]["fix"], "a stored one would not be used"
+    assert "Set another" not in found["model key"]["words"], "said once"
     assert all(one["fix"] for one in found.values() if one["level"] != "good")
 
 

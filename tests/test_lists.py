@@ -14,6 +14,7 @@ from bot.simulation.anthropic import Say, Script
 from bot.store import lists
 from bot.store.base import Store
 from bot.store.lists import Mark, Wanted
+from bot.words import replies
 from tests.visitor import Visitor, visitor
 from tests.world import World
 
@@ -120,6 +121,24 @@ async def test_a_stranger_learns_not_even_how_many_there_are(world: World, other
 
 async def shown(who: Visitor, path: str) -> str:
     return re.sub(r'name="csrf" value="[^"]*"', "", (await who.get(path)).text)
+
+
+async def test_own_edits_are_in_the_ledger_where_somebody_asks_for_them(world: World) -> None:
+    """A turn edits its comment hundreds of times: what was refused would stand pages below."""
+    world.model.default(Script([Say("Done.")]))
+    async with world.bot() as service, visitor(world, service.url, "alice") as alice:
+        world.say("/claude fix this")
+        await world.outcome()
+
+        async def told() -> bool:
+            return replies.OWN_EDIT in (await alice.get("/deliveries?state=ignored")).text
+
+        async with asyncio.timeout(30):
+            while not await told():
+                await world.github.changed(lambda: True, 1)
+        plain = (await alice.get("/deliveries")).text
+        assert replies.OWN_EDIT not in plain and "session " in plain
+        assert replies.OWN_EDIT in (await alice.get("/deliveries?person=forgehand%5Bbot%5D")).text
 
 
 @pytest.mark.slow

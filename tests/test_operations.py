@@ -15,7 +15,7 @@ from starlette.types import Message
 
 from bot import checkup
 from bot.models import Step
-from bot.simulation.anthropic import Call, Say, Script
+from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github import Fault
 from bot.store import audit
 from bot.store.base import Store
@@ -94,21 +94,26 @@ async def test_pause_with_stop_ends_what_runs_and_keeps_what_waits(world: World)
         assert await world.outcome(2) is not None
 
 
-async def test_a_turn_is_run_again_from_the_terminal_in_the_name_of_who_asked(world: World) -> None:
-    world.model.default(Script([Say("Nothing to do.")]))
-    async with served(world):
+async def test_the_operator_repeats_a_turn_in_the_name_of_who_asked_for_it(world: World) -> None:
+    world.model.default(Script([Wait("stuck"), Say("Done.")]))
+    async with world.bot():
         world.say("/claude fix this")
-        assert await world.outcome() == "no_change"
+        await world.model.reached("stuck", timeout=30)
         session = str(world.states()[0]["session"])
+        early = await forgehand(world.environment, "sessions", "retry", session)
+        assert early.code == 1 and early.err.strip() == "It is still under way."
+        world.model.release("stuck")
+        assert await world.outcome() == "no_change"
+        world.model.default(Script([Say("Still nothing.")]))
+        asked = await forgehand(world.environment, "sessions", "retry", session, "--json")
+        assert asked.json == {"asked_for": True, "message": "Another turn has been asked for."}
+        assert await world.outcome(2) == "no_change"
         world.repo.grant("alice", "read")
         refused = await forgehand(world.environment, "sessions", "retry", session)
-        assert refused.code == 1 and "write access" in refused.err and len(world.states()) == 1
-        world.repo.grant("alice", "write")
-        assert (await forgehand(world.environment, "sessions", "retry", session, "--json")).json["begun"]
-        assert await world.outcome(2) == "no_change"
-        assert (await forgehand(world.environment, "sessions", "retry", "aaaaaaaa")).code == 1
-        told = (await forgehand(world.environment, "audit", "--json")).json
-    assert ("operator", "retry", session) in [(one["actor"], one["action"], one["subject"]) for one in told]
+        assert refused.code == 1 and "write access" in refused.err, refused
+    assert len(world.states()) == 2
+    told = [one for one in (await forgehand(world.environment, "audit")).out.splitlines() if "retry" in one]
+    assert len(told) == 1 and f"operator  retry on the command line: {session} (for alice)" in told[0]
 
 
 async def test_a_command_says_so_when_nobody_answers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

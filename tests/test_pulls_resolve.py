@@ -83,7 +83,7 @@ async def test_marks_that_are_left_are_refused_with_their_files(world: World) ->
         world.say("/claude resolve", on=pull)
         assert await world.outcome(on=pull) == "refused", live(world, pull)
     assert world.repo.branch_sha("feature") == tip and len(rescued(world)) == 1
-    assert "marks of conflicts are left in `calc.py`" in live(world, pull)
+    assert "still conflict markers in `calc.py`" in live(world, pull)
 
 
 async def test_an_agent_that_changes_nothing_leaves_the_marks(world: World) -> None:
@@ -166,7 +166,7 @@ async def test_without_a_conflict_no_model_is_asked(world: World) -> None:
         world.say("/claude resolve", on=pull)
         assert await world.outcome(on=pull) == "pushed", live(world, pull)
         assert parents(world, pull.head_sha) == [tip, base] and not world.model.requests
-        assert "without a conflict, so no agent and no model was asked" in live(world, pull)
+        assert "without a conflict, so no agent was needed" in live(world, pull)
         assert f"on a clean checkout of {pull.head_sha[:12]} in a fresh environment" in live(world, pull)
         assert "✓ `test ! -e bad.txt`" in live(world, pull)
         world.say("/claude resolve", on=pull)
@@ -233,7 +233,7 @@ async def test_a_workflow_file_in_which_marks_are_left_is_not_on_offer(world: Wo
         world.github.commit(world.repo, "main", {WORKFLOW: "on: pull_request\n"}, by="alice")
         world.say("/claude resolve", on=pull)
         assert await world.outcome(on=pull) == "refused", live(world, pull)
-    assert "marks of conflicts are left" in live(world, pull) and "approve" not in live(world, pull)
+    assert "still conflict markers in" in live(world, pull) and "approve" not in live(world, pull)
 
 
 async def test_on_an_issue_it_means_the_pull_request_that_was_opened_for_it(world: World) -> None:
@@ -280,7 +280,7 @@ async def test_what_was_saved_of_a_merge_is_not_pushed_with_marks_by_the_next_tu
         world.model.default(Script([UNSOLVE, Say("Done.")]))
         world.say("/claude go on", on=pull)
         assert await world.outcome(3, on=pull) == "refused", live(world, pull)
-        assert "marks of conflicts are left in `calc.py`" in live(world, pull)
+        assert "still conflict markers in `calc.py`" in live(world, pull)
         world.model.default(Script([SOLVE, Say("Done.")]))
         world.say("/claude go on", on=pull)
         assert await world.outcome(4, on=pull) == "pushed", live(world, pull)

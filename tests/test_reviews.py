@@ -141,7 +141,7 @@ async def test_on_an_issue_a_review_means_the_pull_request_that_was_opened_for_i
         assert await world.outcome(on=pull) == "reviewed", world.replies(pull)[0].body
     [review], live = ours(world, pull), world.replies(pull)[0].body
     assert review.commit_id == pull.head_sha and "has nothing to remark" in live, live
-    assert "**Next:** For another look" in live and "findings mended" not in live
+    assert "**Next:** For another look" in live and "findings fixed" not in live
     asked = prompts(world)[-1].prompt
     assert f"on pull request #{pull.number}" in asked and "mind the numbers" in asked and "changed after" not in asked
 

@@ -193,7 +193,7 @@ async def test_without_room_for_another_environment_the_agents_own_has_to_do_and
         [check] = await one.checks()
         assert (check.where, check.exit_code) == ("agent", 0)
         for body in (one.body, one.pull.body or ""):
-            assert "Run in the agent's own environment (a fresh one was not to be had" in body
+            assert "Run in the agent's own environment (no fresh one was available" in body
         assert not verification.all_passed((await one.turn()).verified)
         await here.nothing_left()
 

@@ -53,7 +53,9 @@ async def _key(settings: Settings) -> list[Finding]:
         return [warning("model key", trial.words, vaults.TERMS)]
     if trial.works:
         return [good("model key", trial.words)]
-    return [bad("model key", trial.words, f"Do what it says. Where the key is to blame: {found.another}")]
+    words = trial.words.replace(f" {found.another}", "")  # what to do is said once
+    to_blame = "" if words != trial.words else "Do what it says. Where the key is to blame: "
+    return [bad("model key", words, f"{to_blame}{found.another}")]
 
 
 async def _credential(settings: Settings) -> credentials.Found | None:

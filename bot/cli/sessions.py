@@ -1,4 +1,4 @@
-"""`forgehand sessions …`: what the store knows of sessions, and ways to stop one and to run it again."""
+"""`forgehand sessions …`: what the store knows of sessions, and ways to stop or repeat one."""
 
 from __future__ import annotations
 
@@ -139,27 +139,27 @@ async def _logs(path: Path, session_id: SessionId, *, as_json: bool) -> None:
 @app.command()
 def stop(session: Id, as_json: AsJson = False, config: Config = None) -> None:
     """End the turn that runs; its work so far is kept."""
-    done, answer = console.run(_ask("stop", database(config), SessionId(session)))
-    _tell(answer, done=done, facts={"stopped": done, "message": answer}, as_json=as_json)
+    _have("stop", "stopped", session, as_json, config)
 
 
 @app.command()
 def retry(session: Id, as_json: AsJson = False, config: Config = None) -> None:
-    """Run its last turn again, in the name of who asked for it: they must have write access still."""
-    done, answer = console.run(_ask("retry", database(config), SessionId(session)))
-    _tell(answer, done=done, facts={"begun": done, "message": answer}, as_json=as_json)
+    """Run the last turn again, in the name of who asked for it: they must still have write access."""
+    _have("retry", "asked_for", session, as_json, config)
 
 
-def _tell(answer: str, *, done: bool, facts: dict[str, Any], as_json: bool) -> None:
+def _have(kind: str, name: str, session: str, as_json: bool, config: Path | None) -> None:
+    """What the running service does, and how that is called in JSON."""
+    done, answer = console.run(_asked(database(config), kind, SessionId(session)))
     if as_json:
-        console.print_json(facts)
+        console.print_json({name: done, "message": answer})
     elif done:
         typer.echo(answer)
     if not done:
         console.fail(answer)
 
 
-async def _ask(kind: str, path: Path, session_id: SessionId) -> tuple[bool, str]:
+async def _asked(path: Path, kind: str, session_id: SessionId) -> tuple[bool, str]:
     from bot.store import sessions
     from bot.store.base import Store
 

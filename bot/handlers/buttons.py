@@ -1,4 +1,4 @@
-"""`stop` and `retry` without a comment, for a session's page and the operator: what the comments of those words do."""
+"""`stop` and `retry` as buttons of a session's page, and the operator's `retry`: what comments of those words do."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from bot.store import audit, sessions
 from bot.store.deliveries import DeliveryState
 from bot.store.sessions import Session, Turn
 from bot.words import replies
-
-STILL_UNDER_WAY = "It is still under way."
-ASKED_FOR = "Another turn has been asked for."
 
 
 @dataclass(frozen=True)
@@ -41,32 +38,33 @@ async def press_stop(session: Session, person: Person, desk: Desk) -> str:
 
 
 async def press_retry(session: Session, person: Person, desk: Desk) -> str:
-    if not await _again(session, person, desk):
-        return STILL_UNDER_WAY
-    await audit.add(desk.store, person.login, "retry on the page", session.id)
-    return ASKED_FOR
+    begun, words = await _again(session, person, desk)
+    if begun:
+        await audit.add(desk.store, person.login, "retry on the page", session.id)
+    return words
 
 
-async def retry_for_operator(session: Session, desk: Desk) -> str:
-    """In the name of who asked for the last turn, who must have write access still: operators have no say at GitHub."""
+async def retry_as_operator(session: Session, desk: Desk) -> tuple[bool, str]:
+    """In the name of who asked for the last turn, who must still have write access: the operator has none here."""
     last = await _last(session, desk)
-    if not await _again(session, Person(last.requester_id, last.requester), desk):
-        raise NotAllowed(STILL_UNDER_WAY)
-    await audit.add(desk.store, "operator", "retry", session.id)
-    return ASKED_FOR
+    person = Person(last.requester_id, last.requester)
+    begun, words = await _again(session, person, desk)
+    if begun:
+        await audit.add(desk.store, "operator", "retry on the command line", session.id, f"for {person.login}")
+    return begun, words
 
 
-async def _again(session: Session, person: Person, desk: Desk) -> bool:
-    """False while the last turn is under way; NotAllowed for who may not, or where it cannot be."""
+async def _again(session: Session, person: Person, desk: Desk) -> tuple[bool, str]:
+    """Whether another turn was asked for, in words."""
     remark = await _remark("retry", session, person, desk)
     await _require(remark, desk)
     if (await _last(session, desk)).state is not TurnState.DONE:
-        return False
+        return False, "It is still under way."
     remark = replace(remark, thread_sha256=await desk.standing(remark.thread))
     noted = await again.retry(Retry(), remark, desk)
     if noted.state is DeliveryState.REFUSED:
         raise NotAllowed(noted.reason or "That cannot be done now.")
-    return True
+    return True, "Another turn has been asked for."
 
 
 async def _require(remark: PressedOnPage, desk: Desk) -> None:

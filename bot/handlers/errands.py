@@ -75,7 +75,6 @@ class Errands:
 
     async def _retry(self, session_id: SessionId) -> tuple[bool, str]:
         try:
-            session = await sessions.session(self._desk.store, session_id)
-            return True, await buttons.retry_for_operator(session, self._desk)
-        except BotError as error:
+            return await buttons.retry_as_operator(await sessions.session(self._desk.store, session_id), self._desk)
+        except BotError as error:  # asked once: whoever waits for the answer asks again
             return False, str(error)

@@ -26,7 +26,7 @@ async def edited(remark: CommentEdited, desk: Desk) -> Noted:
         return await _of_others(remark, replies.edit_with_command(desk.settings.command), desk)
     sender = remark.origin.sender
     if sender.id == (await desk.github.identity()).bot_id:
-        return ignored("it is our own edit")
+        return ignored(replies.OWN_EDIT)
     if not sender.is_human and comment.restored >= MOST_RESTORED:
         return ignored("bots have changed our comment again and again, so it is left as it is")
     await _spoilt(comment, desk, by_bot=not sender.is_human)

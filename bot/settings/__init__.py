@@ -139,7 +139,10 @@ class Settings:
         return self.model.api_key, self.model.oauth_token, self.metrics_token, self.github.client_secret
 
 
-_MAKE_A_KEY = "Make one with: python3 -c 'import os,base64;print(base64.b64encode(os.urandom(32)).decode())'"
+_MAKE_A_KEY = (
+    "Where Forgehand has run before, set the one that it had. Else make one: "
+    "python3 -c 'import os,base64;print(base64.b64encode(os.urandom(32)).decode())'"
+)
 
 
 def read_secret_keys(values: Mapping[str, str]) -> tuple[Secret, ...]:

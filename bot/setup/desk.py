@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from bot.checkup import Level
@@ -17,9 +19,11 @@ from bot.errors import BotError, UserError
 from bot.registration import Registered
 from bot.setup.bench import Bench, host
 from bot.setup.door import Door
-from bot.web.pages import Pages, forms, origin, static_routes
+from bot.web.pages import COMMON, Pages, forms, origin, static_routes
 
 Fields = Mapping[str, str]
+NOTHING: Fields = MappingProxyType({})
+EMPTY = {"name": "Forgehand", "organisation": "", "app_id": "", "client_id": ""}
 Act = Callable[[Request, Fields], Awaitable[Response]]
 
 
@@ -30,6 +34,7 @@ class SetUpDesk:
         self._bench = bench
         self._on_app = on_app
         self._pages = Pages()
+        self._looking = asyncio.Lock()
 
     def routes(self) -> list[BaseRoute]:
         return [
@@ -41,6 +46,7 @@ class SetUpDesk:
             Route("/setup/existing", self._form(self._existing), methods=["POST"]),
             Route("/setup/key", self._form(self._key), methods=["POST"]),
             Route("/setup/check", self._check),
+            Route("/setup/findings", self._findings),
             Route("/setup/finish", self._form(self._finish), methods=["POST"]),
             *static_routes(),
         ]
@@ -72,6 +78,7 @@ class SetUpDesk:
         async def answer(request: Request) -> Response:
             if not self._door.is_open_to(request):
                 return self._door_page(request, status=403)
+            fields: dict[str, str] = {}
             try:
                 fields = await forms.read(request)
                 if not self._door.is_ours(request, fields.pop("csrf", "")):
@@ -79,7 +86,7 @@ class SetUpDesk:
                 return await act(request, fields)
             except BotError as error:
                 pasting = request.url.path.endswith("/existing")
-                return await self._page(request, wrong=str(error), pasting=pasting, status=422)
+                return await self._page(request, wrong=str(error), pasting=pasting, status=422, typed=fields)
 
         return answer
 
@@ -116,7 +123,7 @@ class SetUpDesk:
             words = f"GitHub did not give the App away: {error} If it was made, delete it there and begin again."
             return self._said(words, bad=True)
         self._on_app(app)
-        return self._said(f"GitHub has made {app.slug}, and what belongs to it is stored.")
+        return self._said(f"GitHub has made {app.slug}, and what belongs to it is stored.", install=_install(app))
 
     async def _existing(self, request: Request, fields: Fields) -> Response:
         app = await self._bench.adopt(fields)
@@ -130,11 +137,26 @@ class SetUpDesk:
         if not self._door.is_open_to(request):
             return self._door_page(request, status=403)
         try:
-            findings = await self._bench.check()
+            found = await self._looked()
         except BotError as error:
             return await self._page(request, wrong=str(error), status=422)
-        bad = sum(one.level is not Level.GOOD for one in findings)
-        return self._pages.render("setup_check.html", title="Does it all work?", findings=findings, bad=bad)
+        return self._pages.render("setup_check.html", title="Does it all work?", **found)
+
+    async def _findings(self, request: Request) -> Response:
+        """For the page's own script, which looks without being asked."""
+        if not self._door.is_open_to(request):
+            return PlainTextResponse("This page is open no longer.\n", 403, COMMON)
+        try:
+            found = await self._looked()
+        except BotError as error:
+            return PlainTextResponse(f"{error}\n", 422, COMMON)
+        return HTMLResponse(self._pages.fragment("setup_findings.html", **found), headers=COMMON)
+
+    async def _looked(self) -> dict[str, Any]:
+        """One check-up at a time: each makes a sandbox."""
+        async with self._looking:
+            findings = await self._bench.check()
+        return {"findings": findings, "amiss": sum(one.level is not Level.GOOD for one in findings)}
 
     async def _finish(self, request: Request, fields: Fields) -> Response:
         if await self._bench.app() is None:
@@ -151,8 +173,16 @@ class SetUpDesk:
         return page
 
     async def _page(
-        self, request: Request, *, wrong: str = "", said: str = "", pasting: bool = False, status: int = 200
+        self,
+        request: Request,
+        *,
+        wrong: str = "",
+        said: str = "",
+        pasting: bool = False,
+        status: int = 200,
+        typed: Fields = NOTHING,
     ) -> Response:
+        """`typed`: what a form held that could not be used; all but secrets is there again."""
         app = await self._bench.app()
         return self._pages.render(
             "setup.html",
@@ -162,15 +192,14 @@ class SetUpDesk:
             said=said,
             pasting=pasting,
             app=app,
-            install_url=f"{app.page_url}/installations/new" if app else "",
+            install_url=_install(app) if app else "",
             permissions=manifests.read().permissions,
-            name="Forgehand",
-            public_url=self._bench.public_url,
+            typed={**EMPTY, "public_url": self._bench.public_url, **typed},
             key=await self._bench.key(),
             csrf=self._door.csrf(self._door.visit(request)),
         )
 
-    def _said(self, words: str, *, bad: bool = False, going_on: bool = True) -> Response:
+    def _said(self, words: str, *, bad: bool = False, going_on: bool = True, install: str = "") -> Response:
         return self._pages.render(
             "setup_said.html",
             status=400 if bad else 200,
@@ -178,4 +207,9 @@ class SetUpDesk:
             words=words,
             mood="bad" if bad else "good",
             next="/setup" if going_on else "",
+            install_url=install,
         )
+
+
+def _install(app: Registered) -> str:
+    return f"{app.page_url}/installations/new"

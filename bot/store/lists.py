@@ -30,6 +30,8 @@ class Wanted:
     after: Mark | None = None
     hidden: Collection[RepoId] = ()
     """Repositories that are passed over."""
+    without: str = ""
+    """Of deliveries: a reason whose rows nobody has asked for."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,8 @@ async def delivered(store: Store, wanted: Wanted, limit: int) -> list[Delivered]
     parts = [_DELIVERIES, *_common(wanted, _IN_DELIVERIES)]
     if wanted.state:
         parts.append("AND deliveries.state = :state")
+    if wanted.without:
+        parts.append("AND COALESCE(deliveries.reason, '') <> :without")
     sql = f"{' '.join(parts)} ORDER BY deliveries.received_at DESC, deliveries.guid DESC LIMIT :limit"
     return [Delivered.of(row) for row in await store.read(lambda db: many(db, sql, **_values(wanted), limit=limit))]
 
@@ -133,6 +137,11 @@ def _common(wanted: Wanted, places: tuple[str, str, str, str]) -> list[str]:
 
 
 def _values(wanted: Wanted) -> Mapping[str, Any]:
-    given = {"repo": wanted.repo, "person": wanted.person.lower(), "state": wanted.state}
+    given = {
+        "repo": wanted.repo,
+        "person": wanted.person.lower(),
+        "state": wanted.state,
+        "without": wanted.without,
+    }
     values: dict[str, Any] = {name: value for name, value in given.items() if value}
     return {**values, "at": wanted.after.at, "id": wanted.after.id} if wanted.after else values

@@ -136,7 +136,7 @@ def open_still(many: int, command: str) -> str:
 
 
 def let_go() -> str:
-    return "A newer review of mine does not ask for changes any more."
+    return "A newer review of mine no longer asks for changes."
 
 
 def _said(finding: Finding, inert: Inert) -> str:
@@ -162,7 +162,7 @@ def _below(account: Account, inert: Inert) -> str:
     rows = ["**Findings that could not be put at a line of the diff:**", *(_row(one, inert) for one in account.below)]
     if account.unsaid:
         more = _count(account.unsaid, "finding", "findings")
-        rows.append(f"… and {more} for which there is no room here: another review tells them once these are mended.")
+        rows.append(f"… and {more} for which there is no room here: another review reports them once these are fixed.")
     return "\n\n".join(rows)
 
 
@@ -195,7 +195,7 @@ def _unread(account: Account) -> str:
 def _foot(account: Account) -> str:
     words = [f"Read at `{account.commit[:12]}` against {shown(account.base, 200)}."]
     if account.base_now is not None:
-        words.append(f"It is to be merged into {shown(account.base_now, 200)} by now, with which I did not compare it.")
+        words.append(f"Its base is {shown(account.base_now, 200)} by now, with which I did not compare it.")
     if account.moved_to is not None:
         words.append(f"The head has moved to `{account.moved_to[:12]}` meanwhile, which this does not cover.")
     if account.verdict is Verdict.APPROVE and not account.approves:

@@ -52,10 +52,11 @@ async def test_from_the_token_to_a_check_up(world: World, page: Page) -> None:
         await expect(page.get_by_role("status")).to_contain_text("GitHub has made smithy")
         await page.get_by_role("link", name="Go on").click()
         await expect(page.get_by_text("smithy (id")).to_be_visible()
-        await page.get_by_role("link", name="Install it").click()
-        await page.get_by_role("button", name="Install").click()
-        await expect(page.get_by_role("heading")).to_contain_text("was installed")
-        await page.goto(f"{setup.url}/setup")
+        async with page.expect_popup() as opened:
+            await page.get_by_role("link", name="Install it").click()
+        at_github = await opened.value
+        await at_github.get_by_role("button", name="Install").click()
+        await expect(at_github.get_by_role("heading")).to_contain_text("was installed")
         await page.get_by_role("link", name="Check everything").click(timeout=CHECK_MS)
         await expect(page.get_by_role("status")).to_contain_text("All is as it should be", timeout=CHECK_MS)
         await page.get_by_role("link", name="Back").click()
@@ -100,3 +101,28 @@ async def test_every_field_has_a_name_and_the_keyboard_reaches_all(world: World,
             await page.keyboard.press("Tab")
             reached.add(await page.evaluate("document.activeElement.id || document.activeElement.textContent.trim()"))
         assert {"name", "organisation", "public_url", "Go on to GitHub", "api_key"} <= reached
+
+
+async def test_the_page_looks_by_itself_whether_all_works_and_again_when_somebody_comes_back(world: World) -> None:
+    async with setting_up.serving(without_app(world)) as setup, async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        page = await browser.new_page()
+        await page.goto(f"{setup.url}/setup")
+        await page.get_by_label("Token").fill(setup.token)
+        await page.keyboard.press("Enter")
+        await page.get_by_text("Use an App that exists already").click()
+        await page.get_by_label("App ID").fill(str(world.app.id))
+        await page.get_by_label("Private key").fill("no key")
+        store = page.locator("form", has=page.get_by_label("App ID")).get_by_role("button", name="Store it")
+        await store.click()
+        await expect(page.get_by_role("alert")).to_contain_text("no private key")
+        await expect(page.get_by_label("App ID")).to_have_value(str(world.app.id))
+        await expect(page.get_by_label("Private key")).to_have_value("")
+        await page.get_by_label("Private key").fill(world.app.private_key_pem)
+        await store.click()
+        found = page.locator("#findings")
+        await expect(found.locator("li.bad")).to_contain_text("keeps no log of deliveries", timeout=CHECK_MS)
+        world.app.webhook_url = NOWHERE
+        await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        await expect(found.get_by_role("status")).to_contain_text("All is as it should be", timeout=CHECK_MS)
+        await browser.close()

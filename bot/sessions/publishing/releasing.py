@@ -25,7 +25,8 @@ async def prepare(services: Services, turn: Turn) -> Move:
     """Straight to the push, with what the turn that is let go has found out."""
     session = await sessions.session(services.store, turn.key.session)
     approval = await _approval(services, turn)
-    if approval.state is not Standing.APPROVED or (approval.answered_at or 0.0) > approval.expires_at:
+    until = approval.expires_at + approvals.ARRIVES_WITHIN_SECONDS
+    if approval.state is not Standing.APPROVED or (approval.answered_at or 0.0) > until:
         return End(Outcome.REFUSED, on_pushes.too_late())
     if session.branch != approval.matter["branch"] or not await _is_open(services, session):
         return End(Outcome.REFUSED, on_pushes.outdated())

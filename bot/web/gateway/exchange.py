@@ -42,7 +42,7 @@ class Order:
     price: Price
     estimate: Estimate
     hidden: tuple[str, ...]
-    """Values that no answer may carry."""
+    """Values that no error may show."""
 
 
 class Exchange:
@@ -147,10 +147,10 @@ class Exchange:
     async def _error(self, answer: Answer) -> Response:
         headers = hop_headers.returned(answer.headers)
         body = await answer.whole(MAX_ERROR_BYTES)
-        if answer.status < 400 or body is None or not body.lstrip().startswith(b"{"):
+        known = 400 <= answer.status < 600
+        if not known or body is None or not body.lstrip().startswith(b"{"):
             self._complete = answer.status >= 300
-            status = answer.status if answer.status >= 400 else 502
-            return errors.error_response(status, STRANGE, headers)
+            return errors.error_response(answer.status if known else 502, STRANGE, headers)
         self._complete = True
         if answer.status in (401, 403):
             self.complaint = "the model's provider refuses the credential", f"it answered {answer.status}"

@@ -161,9 +161,10 @@ class InstallationPages:
     async def _spend(self, request: Request, visitor: Visitor) -> Response:
         row, store = await self._row(request, visitor), self._gate.store
         since = (store.now() // 86400 - SPEND_DAYS + 1) * 86400
-        parts = []
+        parts, total = [], 0.0
         for by, name in PARTS.items():
             rows = [_named(one, by) for one in await spending.summed(store, by, since, row.id)]
+            total = sum(usd for _, usd in rows)
             parts.append({"name": name, "bars": drawing.bars(rows if by == "day" else rows[:MOST_BARS])})
         return self._gate.pages.render(
             "spend.html",
@@ -172,6 +173,7 @@ class InstallationPages:
             id=row.id,
             account=row.account,
             days=SPEND_DAYS,
+            total=total,
             parts=parts,
         )
 

@@ -21,6 +21,7 @@ from bot.store.deliveries import DeliveryState
 from bot.store.lists import Mark, Wanted
 from bot.web.pages.gate import Gate
 from bot.web.pages.visitors import Visitor
+from bot.words import replies
 
 PAGE = 50
 MOST_ROUNDS = 6
@@ -134,7 +135,9 @@ class ListPages:
         wanted = await self._wanted(filters, list(DeliveryState))
         rows: list[lists.Delivered] = []
         more = False
+        thinned = not filters.state and not filters.person  # a long turn edits its comment hundreds of times
         if wanted:
+            wanted = replace(wanted, without=replies.OWN_EDIT if thinned else "")
             rows, more = await self._visible(visitor, lists.delivered, wanted, _may_write)
         return self._gate.pages.render(
             "deliveries.html",
@@ -143,6 +146,7 @@ class ListPages:
             rows=rows,
             states=list(DeliveryState),
             filters=filters,
+            thinned=thinned,
             first=filters.address("/deliveries"),
             older=filters.address("/deliveries", rows[-1].mark) if more else "",
         )

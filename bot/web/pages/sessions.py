@@ -79,7 +79,7 @@ class SessionPages:
             visitor=visitor,
             session=session,
             thread_url=f"{settings.github.url}/{thread.repo.full_name}/{kind}/{thread.number}",
-            thread_name=f"{thread.repo.full_name}#{thread.number}",
+            thread_kind="Pull request" if thread.is_pull else "Issue",
             view=watched.overview,
             overview_html=watched.drawn,
             chapters=watched.chapters(),

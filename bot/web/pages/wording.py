@@ -16,6 +16,7 @@ from bot.web.pages.prose import prose
 from bot.words import endings, outcomes
 
 _TICKED = re.compile("`([^`]{1,200})`")
+_ADDRESS = re.compile(r"https?://(?!your-host|forgehand\.invalid)[\w.:/~%-]*[\w/]")
 
 
 def clock(at: float) -> str:
@@ -53,6 +54,11 @@ def ticked(text: str) -> Markup:
     return Markup(_TICKED.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped the line before
 
 
+def linked(text: Markup) -> Markup:
+    """Addresses in what is escaped already, to click; those of an example lead nowhere."""
+    return Markup(_ADDRESS.sub(r'<a href="\g<0>" target="_blank" rel="noopener noreferrer">\g<0></a>', text))  # noqa: S704
+
+
 def verified_where(checks: list[verification.Check]) -> str:
     ran = any(one.was_run for one in checks)
     return f"Verified by Forgehand, {verification.where(checks)}" if ran else verification.NOT_RUN
@@ -66,6 +72,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "usd": usd,
     "short": short,
     "ticked": ticked,
+    "linked": linked,
     "prose": prose,
     "capitalize_first": lambda text: text[:1].upper() + text[1:],
     "standing": lambda one: standing(one.state, one.outcome),

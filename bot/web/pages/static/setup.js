@@ -1,0 +1,33 @@
+// Looks by itself whether all works: when the page opens, and when somebody comes back to it while something is amiss.
+"use strict";
+
+const findings = document.getElementById("findings");
+let looking = false;
+
+function say(words) {
+  const line = document.createElement("p");
+  line.textContent = words;
+  findings.replaceChildren(line);
+}
+
+async function look() {
+  if (looking || findings.querySelector("p.good")) return;
+  looking = true;
+  if (!findings.firstElementChild) say("Looking whether all works; it takes up to a minute …");
+  findings.setAttribute("aria-busy", "true");
+  try {
+    const answer = await fetch("/setup/findings");
+    const text = await answer.text();
+    if (answer.ok) findings.innerHTML = text;  // the server has escaped it, as in the page itself
+    else say(text);
+  } catch {
+    say("Forgehand does not answer. Does `forgehand setup` still run in the terminal?");
+  }
+  findings.setAttribute("aria-busy", "false");
+  looking = false;
+}
+
+if (findings) {
+  look();
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
+}
