@@ -109,7 +109,7 @@ async def running(
         doors = [*health.routes(), *_gateway_door(settings.e2b, gateway), *schema_routes(), *site.routes()]
         server = await stack.enter_async_context(_edge(settings, store, doors, wakes.set, health.metrics.webhook))
         e2b = await _reachable(stack, settings.e2b, gateway)
-        choice = await choose(settings.data_dir / "environments", e2b=e2b, witness=MachineWitness(store))
+        choice = await _chosen(settings, store, e2b)
         stack.push_async_callback(choice.provider.close)
         if settings.e2b is None:
             await _open_sockets(stack, settings, gateway, choice)
@@ -165,6 +165,14 @@ async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: Ga
     listener = tcp_socket("127.0.0.1", 0)
     await stack.enter_async_context(Server(gateway, listener))
     return replace(e2b, gateway_address=listener.getsockname()[:2])
+
+
+async def _chosen(settings: Settings, store: Store, e2b: E2BSettings | None) -> Choice:
+    rooms, witness = settings.data_dir / "environments", MachineWitness(store)
+    choice = await choose(rooms, e2b=e2b, witness=witness, newest_in=settings.newest_agent)
+    if choice.not_newest:
+        log.warning("Claude Code could not be updated", extra={"error": choice.not_newest})
+    return choice
 
 
 async def _open_sockets(stack: AsyncExitStack, settings: Settings, gateway: Gateway, choice: Choice) -> None:

@@ -41,6 +41,11 @@ def parse(patch: str) -> list[FileDiff]:
     return [_file(lines) for lines in _split(patch)]
 
 
+def of_file(path: str, patch: str) -> FileDiff:
+    """From the hunks alone, as GitHub tells them."""
+    return FileDiff(patch, (path,), path, tuple(_hunks(patch.split("\n"))))
+
+
 def _split(patch: str) -> Iterator[list[str]]:
     """By file. A line inside a hunk never begins another one, whatever stands in it."""
     part: list[str] = []

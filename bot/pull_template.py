@@ -6,10 +6,11 @@ Its headings are looked through for what they ask; whatever is not ours to say, 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 PLACES = tuple(
-    f"{folder}pull_request_template.{kind}" for folder in (".github/", "", "docs/") for kind in ("md", "txt")
+    f"{folder}pull_request_template{ending}" for folder in (".github/", "", "docs/") for ending in (".md", ".txt", "")
 )
 """Where GitHub looks for it, whatever the case of the letters."""
 MAX_TEMPLATE = 20_000
@@ -22,6 +23,12 @@ _ASKS = {
     "link": re.compile(r"issue|ticket|relate|fixes|closes|resolves|reference", re.IGNORECASE),
     "verified": re.compile(r"\btest|verif|how .*(?:checked|validated)", re.IGNORECASE),
 }
+_REFERENCE = re.compile(
+    r"[-*>\s]*(?:fix(?:es|ed)?|close[sd]?|resolve[sd]?|relates? to|issue|ref(?:s|erences)?)\b[\s:*]*"
+    r"#[\s(\[<{]*(?:(?:issue|ticket|number|id|nr|no|x+|n+|_+|\.{3})[\s_.-]*)*[\s)\]>}*.]*",
+    re.IGNORECASE,
+)
+"""A line that waits for the number of an issue and has none, such as `Fixes # (issue)`."""
 _NOT_OURS = re.compile(r"\btype\b|checklist|screenshot|breaking|before (?:you|submit)|risk|deploy|todo", re.IGNORECASE)
 
 
@@ -60,8 +67,20 @@ def fill(template: str, ours: dict[str, str]) -> Filled:
                 taken[what] = section
                 break
     said = {id(section): ours[what] for what, section in taken.items()}
+    links = _link(sections, None if "link" in taken else ours["link"])
     parts = [section.text(said.get(id(section), "")) for section in sections]
-    return Filled(_balanced("\n\n".join(part for part in parts if part)), frozenset(taken))
+    return Filled(_balanced("\n\n".join(part for part in parts if part)), frozenset(taken) | links)
+
+
+def _link(sections: Sequence[_Section], link: str | None) -> frozenset[str]:
+    """Lines that wait for an issue's number get our link, once: none of them is left dangling."""
+    given = False
+    for section in sections:
+        found = [at for at, line in enumerate(section.lines) if _REFERENCE.fullmatch(line)]
+        for at in found:
+            section.lines[at] = link if link is not None and not given else ""
+            given = True
+    return frozenset({"link"} if given and link is not None else ())
 
 
 def _plain(template: str) -> str:

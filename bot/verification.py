@@ -13,7 +13,7 @@ from bot.commands.options import shown
 MOST_CHECKS = 30
 MOST_TAILS = 5
 MOST_TAIL = 2_000
-NOTHING = "Nothing was run by Forgehand itself: `.github/forgehand.yml` names no `checks`."
+NOTHING = "Nothing: `.github/forgehand.yml` names no `checks` to run."
 NOT_RUN = "None of the repository's `checks` was run by Forgehand on this commit."
 NO_TIME = "no time was left"
 NO_PLACE = "the environments for it were lost one after the other, and the agent's too"
@@ -110,7 +110,7 @@ def words(
     lines = [_line(one) for one in checks[:MOST_CHECKS]]
     if rest := checks[MOST_CHECKS:]:
         lines.append(f"- and {len(rest)} more, {sum(not one.passed for one in rest)} of them failed")
-    again = "\n\nSome failed at first: the agent was given what they printed, once, and went on." if mended else ""
+    again = "\n\nSome failed at first: the agent was given their output, once, to fix them." if mended else ""
     tails = [_tail(one, block) for one in checks if not one.passed and one.tail.strip()]
     head = f"{_place(checks)}\n\n" + "\n".join(lines)
     return "\n\n".join([head + again, *tails[:MOST_TAILS]])
@@ -122,7 +122,7 @@ def _place(checks: Sequence[Check]) -> str:
 
 def where(checks: Sequence[Check]) -> str:
     if any(one.where == Where.AGENT for one in checks):
-        return "in the agent's own environment (a fresh one was not to be had, so what it left there may count)"
+        return "in the agent's own environment (no fresh one was available, so what the agent left there may matter)"
     sha = next((one.sha for one in checks if one.sha), "")
     return f"on a clean checkout{f' of {sha[:12]}' if sha else ''} in a fresh environment"
 

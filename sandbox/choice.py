@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from sandbox.agents import claude_binary
+from sandbox.agents import claude_binary, claude_update
+from sandbox.agents.claude_update import Newest
 from sandbox.e2b.settings import E2BSettings
 from sandbox.errors import IsolationMissing
 from sandbox.local.provider import LocalProvider
@@ -29,15 +30,30 @@ class Choice:
     """Where there are such things."""
     why: str = ""
     """What is missing for isolation; empty where it is not."""
+    not_newest: str = ""
+    """Why the agent's program could not be brought up to date, where it should have been."""
 
 
 async def choose(
-    root: Path, *, isolate: bool = True, e2b: E2BSettings | None = None, witness: Witness | None = None
+    root: Path,
+    *,
+    isolate: bool = True,
+    e2b: E2BSettings | None = None,
+    witness: Witness | None = None,
+    newest_in: Path | None = None,
 ) -> Choice:
-    """Proved by a real probe box, not assumed. Without `isolate`, plain processes also where boxes could be had."""
+    """Proved by a real probe box, not assumed. Without `isolate`, plain processes also where boxes could be had.
+
+    `newest_in`: where the newest agent program is kept, which is looked for first; None: the tested one is used."""
     if e2b is not None:
         return _cloud(root, e2b, witness)
-    agent = claude_binary.find()
+    tested = claude_binary.find()
+    agent = await claude_update.newest(newest_in, tested) if newest_in is not None else Newest(tested)
+    choice = await _here(root, agent.program, isolate=isolate)
+    return replace(choice, not_newest=agent.failure)
+
+
+async def _here(root: Path, agent: Path, *, isolate: bool) -> Choice:
     if not isolate:
         return _plain(root, agent, "it was asked for")
     local = LocalProvider(root, agent)

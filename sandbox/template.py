@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from e2b.template.main import TemplateBuilder
 
 CLAUDE_CODE = "2.1.326"
+LATEST = "latest"
+"""In the place of a version: the newest at the time of the build."""
 NODE = "24-bookworm"
 PACKAGES = ["git", "ripgrep", "python3", "ca-certificates", "curl", "procps", "build-essential"]
 CPUS = 2
@@ -35,14 +37,14 @@ def definition(claude: str = CLAUDE_CODE) -> TemplateBuilder:
     from e2b import Template
 
     check_version(claude)
+    is_latest = claude == LATEST
+    base = Template().from_node_image(NODE).set_user("root").apt_install(PACKAGES, no_install_recommends=True)
+    if is_latest:  # the layer of the build before has the newest of that day
+        base = base.skip_cache()
     return (
-        Template()
-        .from_node_image(NODE)
-        .set_user("root")
-        .apt_install(PACKAGES, no_install_recommends=True)
-        .npm_install(f"@anthropic-ai/claude-code@{claude}", g=True)
+        base.npm_install(f"@anthropic-ai/claude-code@{claude}", g=True)
         .run_cmd(f'test -x {AGENT} || ln -s "$(command -v claude)" {AGENT}')
-        .run_cmd(f"{AGENT} --version | grep -F {claude}")
+        .run_cmd(f"{AGENT} --version{'' if is_latest else f' | grep -F {claude}'}")
         .run_cmd("mkdir -p /work")
         .run_cmd(SHUT)
         .set_user("user")
@@ -51,6 +53,8 @@ def definition(claude: str = CLAUDE_CODE) -> TemplateBuilder:
 
 
 def check_version(claude: str) -> None:
+    if claude == LATEST:  # each sandbox looks whether it is new enough
+        return
     parts = claude.split(".")
     if len(parts) != 3 or not all(part.isdigit() for part in parts):
         raise SandboxError(f"{claude!r} is not a version of Claude Code such as {CLAUDE_CODE}")

@@ -141,11 +141,11 @@ async def test_the_comment_with_the_question_has_the_boxes_and_then_the_answer(w
         world.repo.grant("eve", "read")
         world.github.tick(comment, "Yes, this once", by="eve")
         await world.github.changed(lambda: "- [x]" not in comment.body, 20)
-        assert "May it do this?" in comment.body, "it is no answer of hers"
+        assert "May the agent do this?" in comment.body, "it is no answer of hers"
         world.github.tick(comment, "Yes, for this session", by="alice")
         await world.model.reached("on", timeout=30)
         await world.github.changed(lambda: "`alice` said yes, for this session" in comment.body, 20)
-        assert "- [" not in comment.body and "May it" not in comment.body and "touch built.txt" in comment.body
+        assert "- [" not in comment.body and "May the" not in comment.body and "touch built.txt" in comment.body
         world.github.edit_comment(comment, comment.body.replace("yes", "no"), by="alice")
         await world.github.changed(lambda: "`alice` said yes" in comment.body, 20)
         world.model.release("on")
@@ -153,7 +153,7 @@ async def test_the_comment_with_the_question_has_the_boxes_and_then_the_answer(w
     assert len(world.states()) == 1
     with closing(sqlite3.connect(world.root / "data" / "state.db")) as db, db:  # as if killed before it was written
         db.execute("UPDATE questions SET shows = 'open'")
-    world.github.edit_comment(comment, "May it do this?")
+    world.github.edit_comment(comment, "May the agent do this?")
     async with world.bot():
         await world.github.changed(lambda: "`alice` said yes" in comment.body, 20)
 
@@ -202,8 +202,8 @@ async def test_hosts_that_were_blocked_are_asked_about_and_a_yes_opens_them_to_t
         world.say(f"/claude approve {await asked(world)} session")
         assert await world.outcome() == "no_change", world.replies()[0].body
         assert "files.example.invalid 403" in results(world)
-        live = await world.github.changed(lambda: shows(world, "To reach these hosts: `files.example.invalid`"), 20)
-        assert "github.com" not in live.body.split("To reach these hosts")[1].split("\n")[0], "which no yes opens"
+        live = await world.github.changed(lambda: shows(world, "Access to these hosts: `files.example.invalid`"), 20)
+        assert "github.com" not in live.body.split("Access to these hosts")[1].split("\n")[0], "which no yes opens"
         world.github.tick(live, "Yes, and go on with it", by="alice")
         assert await world.outcome(2) == "no_change", world.replies()[-1].body
         assert "files.example.invalid 502" in results(world), "let through; there is no such name"

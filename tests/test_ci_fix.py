@@ -69,7 +69,7 @@ async def test_what_is_red_on_the_base_too_is_left_alone_and_named(world: World)
         pull = await pull_of_ours(world)
         world.github.run_workflow(world.repo, pull.base_sha, {"lint": "failure", "test": "success"})
         ci(world, pull, {"lint": "failure", "test": "success"})
-        assert "`lint`" in (await said(world, pull, "Red on the base too")).body
+        assert "`lint`" in (await said(world, pull, "red on the base branch too")).body
         assert world.states(pull) == []
         world.github.run_workflow(world.repo, pull.head_sha, {"extra": "failure"}, name="More")
         assert await world.outcome(on=pull) == "pushed", world.replies(pull)[-1].body
@@ -129,14 +129,14 @@ async def test_it_is_done_on_request_where_the_trigger_is_off_and_followed_to_th
         run = ci(world, pull, {"test": "failure", "slow": None})
         await taken_up(world, "we did not push")
         world.say("/claude fix ci\nand keep the tests", on=pull)
-        await said(world, pull, "still under way")
+        await said(world, pull, "still running")
         assert world.states(pull) == []
         world.github.finish_job(run, "slow", "success")
         assert await world.outcome(on=pull) == "pushed", world.replies(pull)[-1].body
         ci(world, pull, {"test": "failure"})
         assert await world.outcome(2, on=pull) == "pushed", "what was asked for is followed"
         ci(world, pull, {"test": "success"})
-        await said(world, pull, "there is none to mend")
+        await said(world, pull, "so there is nothing to fix")
     assert "and keep the tests" in prompts(world)[0].prompt
 
 
@@ -212,6 +212,53 @@ async def test_checks_that_never_end_are_not_waited_for_for_ever(world: World) -
         assert await world.outcome(on=pull) == "pushed", world.replies(pull)[-1].body
 
 
+async def test_a_second_run_that_never_ends_is_not_called_a_flake(world: World) -> None:
+    world.installation.permissions["actions"] = "write"
+    clock = Ahead()
+    async with world.bot(clock):
+        pull = await pull_of_ours(world)
+        run = ci(world, pull, {"test": "failure"})
+        await world.github.changed(lambda: run.attempt == 2, 40)
+        clock.seconds += 31 * 60
+        words = (await said(world, pull, "have not ended")).body
+        assert "`test`" in words and "/claude fix ci" in words
+        await unwatched(world)
+        assert not any("a flake" in one.body for one in world.replies(pull)) and world.states(pull) == []
+        world.github.finish_job(run, "test", "success")
+        assert "`test`" in (await said(world, pull, "a flake")).body, "told once it has ended after all"
+
+
+async def test_who_asks_is_told_of_checks_that_never_ended_were_cancelled_or_never_began(world: World) -> None:
+    clock = Ahead()
+    async with world.bot(clock):
+        pull = await pull_of_ours(world, "")
+        world.say("/claude fix ci", on=pull)
+        await said(world, pull, "No check has reported")
+        run = ci(world, pull, {"test": "cancelled", "hangs": None})
+        world.say("/claude fix ci", on=pull)
+        await said(world, pull, "under way")
+        clock.seconds += 31 * 60
+        assert "`hangs`" in (await said(world, pull, "have not ended")).body
+        world.github.finish_job(run, "hangs", "success")
+        world.say("/claude fix ci", on=pull)
+        assert "`test (cancelled)`" in (await said(world, pull, "Neither passed nor failed")).body
+    assert not any(one.body.endswith("so there is nothing to fix.") for one in world.replies(pull))
+
+
+async def test_of_two_workflows_with_a_job_of_one_name_only_that_is_left_alone_which_is_red_on_the_base(
+    world: World,
+) -> None:
+    async with world.bot(Ahead()):
+        pull = await pull_of_ours(world)
+        world.github.run_workflow(world.repo, pull.base_sha, {"build": "failure"}, name="Docs")
+        world.github.run_workflow(world.repo, pull.base_sha, {"build": "success"}, name="CI")
+        world.github.run_workflow(world.repo, pull.head_sha, {"build": "failure"}, name="Docs")
+        await said(world, pull, "red on the base branch too")
+        ci(world, pull, {"build": "failure"})
+        assert await world.outcome(on=pull) == "pushed", world.replies(pull)[-1].body
+    assert "FAIL: test_never_below_zero" in prompts(world)[-1].prompt
+
+
 async def test_a_person_can_switch_it_off_and_on_for_a_pull_request(world: World) -> None:
     world.github.user("eve")
     world.repo.grant("eve", "read")
@@ -259,8 +306,8 @@ async def test_checks_for_which_there_was_no_money_go_on_once_it_is_added(world:
         pull = await pull_of_ours(world, script=Script([write, Say("Dear.", usage=Usage(450_000, 100))]))
     async with world.bot(Ahead(), FORGEHAND_SESSION_BUDGET="0.5"):
         ci(world, pull, {"test": "failure"})
-        told = (await said(world, pull, "so nothing was begun")).body
-        assert "To go on with 3 dollars more, comment `/claude continue +3`" in told
+        told = (await said(world, pull, "so nothing was started")).body
+        assert "To continue with 3 dollars more, comment `/claude continue +3`" in told
         await unwatched(world)
         world.model.default(agent())
         world.say("/claude continue +3", on=pull)

@@ -30,6 +30,17 @@ async def test_of_fifty_megabytes_the_end_is_read(world: World) -> None:
     assert "only its end was read" in asked and "only its end was read" in world.replies(pull)[-1].body
 
 
+async def test_of_a_matrix_with_more_jobs_than_a_page_the_one_that_failed_is_read(world: World) -> None:
+    async with world.bot(Ahead()):
+        pull = await pull_of_ours(world)
+        ends: dict[str, str | None] = {f"test (3.11, {n})": "success" for n in range(1, 106)}
+        ci(world, pull, {**ends, "test (3.11, 103)": "failure", "test (3.11, 104)": "cancelled"})
+        assert await world.outcome(on=pull) == "pushed", world.replies(pull)[-1].body
+    asked = prompts(world)[-1].prompt
+    assert "FAIL: test_never_below_zero" in asked and "failing step: Run tests" in asked
+    assert asked.count("DATA: what the check test") == 1, "the others have not failed"
+
+
 @pytest.mark.parametrize("lost", ["permission", "log"])
 async def test_without_logs_the_annotations_serve_and_what_is_missing_is_named(world: World, lost: str) -> None:
     if lost == "permission":

@@ -23,7 +23,7 @@ async def test_red_statuses_are_mended_like_checks_and_those_of_the_base_are_lef
         for context, state in (("ci/lint", "failure"), ("ci/old", "success"), ("ci/slow", "pending")):
             world.github.status(world.repo, pull.head_sha, context, state, by="jenkins")
         world.say("/claude fix ci", on=pull)
-        await said(world, pull, "still under way")
+        await said(world, pull, "still running")
         assert world.states(pull) == []
         world.github.status(world.repo, pull.head_sha, "ci/slow", "success", by="jenkins")
         assert await world.outcome(on=pull) == "pushed", world.replies(pull)[-1].body

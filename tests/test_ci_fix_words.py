@@ -26,7 +26,7 @@ async def test_nobody_is_told_to_wait_for_checks_that_have_ended(world: World) -
         world.say("/claude fix ci", on=pull)
         assert await world.outcome(on=pull) == "pushed", world.replies(pull)[-1].body
     assert "Actions: write" in world.replies(pull)[-1].body
-    assert not [one.body for one in world.replies(pull) if "still under way" in one.body]
+    assert not [one.body for one in world.replies(pull) if "still running" in one.body]
 
 
 async def test_words_while_checks_are_mended_are_passed_on_and_late_checks_are_no_news(world: World) -> None:
@@ -46,7 +46,7 @@ async def test_words_while_checks_are_mended_are_passed_on_and_late_checks_are_n
         await unwatched(world)
     assert heard(world, "mind the rounding") == 1 and len(world.states(pull)) == 1
     words = "\n".join(one.body for one in world.replies(pull))
-    assert "at these checks already" not in words and "still under way" not in words
+    assert "working on these checks already" not in words and "still running" not in words
 
 
 async def test_who_has_asked_is_told_that_the_checks_cannot_be_read(world: World) -> None:
@@ -54,7 +54,7 @@ async def test_who_has_asked_is_told_that_the_checks_cannot_be_read(world: World
     async with world.bot(Ahead()):
         pull = pull_of(world)
         world.say("/claude fix ci", on=pull)
-        assert "could not look at the checks" in (await said(world, pull, "/claude fix ci")).body
+        assert "could not read the checks" in (await said(world, pull, "/claude fix ci")).body
         await unwatched(world)
     assert world.states(pull) == []
 
@@ -64,7 +64,7 @@ async def test_who_has_asked_is_told_that_the_pull_request_was_closed_meanwhile(
         pull = pull_of(world)
         ci(world, pull, {"test": "failure", "slow": None})
         world.say("/claude fix ci", on=pull)
-        await said(world, pull, "still under way")
+        await said(world, pull, "still running")
         world.github.close(pull, by="alice")
         await said(world, pull, "is no longer open")
         await unwatched(world)

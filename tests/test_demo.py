@@ -66,7 +66,7 @@ async def test_a_review_at_its_lines_and_one_more_after_the_push_that_mends_one(
         "```suggestion" in one.body for one in first.comments
     )
     assert [one.resolved_by for one in first.comments] == [None, story.app.bot]
-    assert not second.comments and "resolved: line 14" in second.body and "1 finding said before" in second.body
+    assert not second.comments and "resolved: line 14" in second.body and "not repeated here: 1 finding" in second.body
     [check] = [one for one in story.repo.checks.values() if one.head_sha == first.commit_id]
     assert len(check.output["annotations"]) == 2
 

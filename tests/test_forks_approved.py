@@ -36,11 +36,11 @@ async def test_a_yes_that_names_the_commit_makes_a_branch_and_a_pull_request_of_
         fork = await mended(world)
         before, session = refs(world), world.states(fork.pull)[0]["session"]
         world.say("/claude approve", on=fork.pull)
-        await said(world, fork, f"only by its name: `/claude approve {fork.sha[:12]}`")
+        await said(world, fork, f"approved by its commit: `/claude approve {fork.sha[:12]}`")
         world.say(f"/claude approve {fork.sha[:7]}", on=fork.pull)
         await said(world, fork, "at least twelve of its letters")
         world.say(f"/claude approve {'0' * 40}", on=fork.pull)
-        await said(world, fork, "No work on the commit")
+        await said(world, fork, "waiting for a yes to commit")
         world.say(f"/claude approve {fork.sha}", by="mallory", on=fork.pull)
         await said(world, fork, "I only follow people who have write access")
         assert refs(world) == before and len(world.states(fork.pull)) == 1
@@ -74,9 +74,9 @@ async def test_a_push_to_the_fork_makes_the_yes_void(world: World) -> None:
         await said(world, fork, "No longer open")
         assert "/claude approve" not in world.replies(fork.pull)[0].body
         world.say(f"/claude approve {old}", on=fork.pull)
-        await said(world, fork, f"its branch holds `{fork.sha[:12]}` now")
+        await said(world, fork, f"its branch is at `{fork.sha[:12]}` now")
         world.say(f"/claude approve {fork.sha}", on=fork.pull)
-        await said(world, fork, "No work on the commit")
+        await said(world, fork, "waiting for a yes to commit")
         assert refs(world) == before and len(world.states(fork.pull)) == 1
 
 
@@ -93,7 +93,7 @@ async def test_a_push_to_the_fork_between_the_yes_and_its_turn_is_seen(world: Wo
         world.github.commit(fork.repo, "feature", {"evil.py": "x = 1\n"}, by="mallory")
         world.model.release("go")
         assert await world.outcome(2, on=fork.pull) == "refused", world.replies(fork.pull)[-1].body
-        assert "counts for nothing any more" in world.replies(fork.pull)[-1].body
+        assert "no longer counts" in world.replies(fork.pull)[-1].body
         assert refs(world) == before
 
 

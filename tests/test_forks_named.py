@@ -18,7 +18,7 @@ async def test_the_approval_s_own_name_is_no_yes_to_a_fork_s_code_and_no_work(wo
         before, session = refs(world), world.states(fork.pull)[0]["session"]
         asked = len(world.model.requests)
         world.say(f"/claude approve {session}-1-fork", on=fork.pull)
-        await said(world, fork, f"only by its name: `/claude approve {fork.sha[:12]}`")
+        await said(world, fork, f"approved by its commit: `/claude approve {fork.sha[:12]}`")
         assert refs(world) == before and len(world.states(fork.pull)) == 1
         assert len(world.model.requests) == asked, "no agent is given what was meant as a yes"
 
@@ -36,7 +36,7 @@ async def test_a_yes_after_its_time_counts_for_nothing_though_nobody_has_swept_y
         fork = await mended(world)
         before = refs(world)
         with closing(sqlite3.connect(world.root / "data" / "state.db", timeout=10)) as db, db:
-            db.execute("UPDATE approvals SET expires_at = asked_at")
+            db.execute("UPDATE approvals SET expires_at = asked_at - 5")
         world.say(f"/claude approve {fork.sha}", on=fork.pull)
         await said(world, fork, f"The time for a yes to `{fork.sha[:12]}` is over")
         await said(world, fork, "No longer open")

@@ -49,6 +49,7 @@ async def test_the_provider_gets_the_real_credential_and_the_rest_of_the_request
         "connection": "keep-alive, x-hop",
         "x-hop": "1",
     }
+    sent |= {"x_api_key": "sk-foreign", "x-goog-api-key": "foreign", "X-Amz-Authorization": "foreign"}
     sent |= {"cookie": "c=1", "x-forwarded-for": "1.2.3.4", "accept-encoding": "gzip", "proxy-authorization": "Basic x"}
     asked = body("Say it [[scenario:x]]", metadata={"user_id": "u"}, thinking={"type": "adaptive"})
     rig.model.script("x", Script([Say("it", usage=Usage(1000, 100, 2000, 300))]))
@@ -65,7 +66,7 @@ async def test_the_provider_gets_the_real_credential_and_the_rest_of_the_request
         "claude-cli/2.1.326",
     }
     assert not {"authorization", "cookie", "x-forwarded-for", "x-hop", "proxy-authorization"} & set(got.headers)
-    assert token not in json.dumps(dict(got.headers))
+    assert token not in json.dumps(dict(got.headers)) and "foreign" not in json.dumps(dict(got.headers))
     cost = await rig.settled(key)
     assert cost.usage == Usage(1000, 100, 2000, 300)
     assert cost.usd == pytest.approx((1000 * 2 + 100 * 10 + 2000 * 0.1 + 300 * 2.5) / 1e6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,6 +76,42 @@ async def test_searches_of_the_provider_are_reserved_for(tmp_path: Path) -> None
         await asyncio.gather(*(rig.ask(token, "y" * 1000, tools=[search]) for _ in range(20)))
         cost = await rig.settled(key)
     assert 1.4 < cost.usd <= limit + reserve
+
+
+PDF = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0x"}}
+
+
+@pytest.mark.acceptance("D14")
+@pytest.mark.parametrize(
+    ("asked", "used", "reserve"),
+    [
+        ({"max_tokens": 64_000}, Usage(10, 64_000), 64_000 * 10 / 1e6 + 0.001),
+        ({"messages": [{"role": "user", "content": [PDF]}]}, Usage(900_000, 100), 1_000_000 * 2 / 1e6 + 0.001),
+        ({"system": "~^" * 100_000}, Usage(199_000, 100), 200_500 * 2 / 1e6 + 0.001),
+    ],
+    ids=["seen only when it is whole", "a file of any size inside", "a token for each byte"],
+)
+async def test_what_no_word_of_it_tells_is_reserved_for(
+    tmp_path: Path, asked: dict[str, Any], used: Usage, reserve: float
+) -> None:
+    """Twenty at once, each as dear as its like can be: what is over by the time that it shows is one of them."""
+    limit = 0.7
+    async with rigged(tmp_path / "data", tuning=Tuning(patience_seconds=0.0)) as rig:
+        token, key = await rig.token(budget_usd=limit, concurrency=50)
+        rig.model.default(Script([], after=Say("x", usage=used)))
+        await asyncio.gather(*(rig.ask(token, **asked) for _ in range(20)))
+        cost = await rig.settled(key)
+    assert 0.3 < cost.usd <= limit + reserve
+
+
+async def test_who_leaves_an_answer_that_comes_as_a_whole_pays_for_what_it_may_have_been(rig: Rig) -> None:
+    token, key = await rig.token()
+    rig.model.script("slow", Script([Wait("never"), Say("x")]))
+    asking = asyncio.create_task(rig.ask(token, "[[scenario:slow]]", max_tokens=64_000))
+    await rig.model.reached("never")
+    asking.cancel()
+    await rig.model.until(lambda model: model.gone == 1)
+    assert (await rig.settled(key)).usd == pytest.approx(0.64, abs=0.001)
 
 
 @pytest.mark.acceptance("D14")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
+from bot.web.gateway import Tuning
 from bot.web.gateway.connection import Broken
 from bot.web.gateway.upstream import Answer
+from tests.gateway_rig import kind, rigged
 from tests.line_rig import END, STREAM, everything, piece, provided, saying
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -129,3 +132,15 @@ async def test_an_answer_that_nobody_took_holds_up_no_other() -> None:
         async with upstream.ask("/v1", [], b"") as answer:
             assert await taken(answer) == text
     assert provider.connections == 3
+
+
+@pytest.mark.acceptance("D13")
+@pytest.mark.parametrize("status", [b"000", b"199 x", b"600 x", b"999 x"])
+async def test_a_number_that_is_no_status_of_http_is_told_as_such(tmp_path: Path, status: bytes) -> None:
+    said = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}" % status
+    async with (
+        provided(saying(said), 2.0) as (_, upstream),
+        rigged(tmp_path, upstream=f"http://{upstream._name}", tuning=Tuning(read_seconds=2.0)) as rig,
+    ):
+        token, _ = await rig.token()
+        assert kind(await rig.ask(token)) == (502, "api_error")

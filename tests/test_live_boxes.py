@@ -94,7 +94,7 @@ async def test_two_boxes_ticked_at_once_that_contradict_each_other_are_answered_
         live = world.replies()[0]
         tick_all(world, live)
         answer = await world.github.changed(lambda: shows(world, "ticked at once"), 20)
-        assert "*Approve the plan*, *Deny it*" in answer.body and "tick one" in answer.body
+        assert "*Approve the plan*, *Deny it*" in answer.body and "tick just one" in answer.body
         await world.github.changed(lambda: "- [x]" not in live.body and "- [ ]" in live.body, 20)
         await world.github.idle()
     assert len(world.states()) == 1

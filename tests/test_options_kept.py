@@ -37,7 +37,7 @@ async def test_a_plan_is_carried_out_on_the_branch_and_by_the_model_it_was_asked
         world.model.default(write("more.txt", "more"))
         world.say("/claude more")
         assert await world.outcome(3) == "pushed", said(world)
-    assert "was pointed at" not in said(world), "it is the base that was asked for"
+    assert "was changed to" not in said(world), "it is the base that was asked for"
     assert asked_models(world) == [OPUS, OPUS, SONNET]
 
 
@@ -69,8 +69,8 @@ async def test_a_base_that_an_open_pull_request_does_not_have_is_refused_with_wh
         stands = pull.head_sha
         world.say("/claude write it --base release", on=pull)
         assert await world.outcome(on=pull) == "failed", live(world, pull)
-        assert f"#{pull.number}, which is to be merged into `main`" in live(world, pull).replace("\n", " ")
-        assert pull.head_sha == stands and "begin another" not in live(world, pull)
+        assert f"#{pull.number}, whose base is `main`" in live(world, pull).replace("\n", " ")
+        assert pull.head_sha == stands and "start another" not in live(world, pull)
         world.say("/claude write it --base main", on=pull)
         assert await world.outcome(2, on=pull) == "pushed", live(world, pull)
         world.say("/claude write it")

@@ -73,7 +73,7 @@ async def test_a_plan_is_answered_once(world: World) -> None:
         approval = await planned(world)
         world.say("/claude deny")
         world.say(f"/claude approve {approval}")
-        assert "answered before: denied by `alice`" in await said(world, 2)
+        assert "answered already: denied by `alice`" in await said(world, 2)
     assert len(world.states()) == 1
 
 
@@ -82,7 +82,7 @@ async def test_words_below_a_no_to_a_plan_are_not_swallowed(world: World) -> Non
     async with world.bot():
         await planned(world)
         world.say("/claude deny\n\nToo much: the first point alone.")
-        assert "`/claude plan …` asks for another plan" in await said(world, 2)
+        assert "`/claude plan …` for another plan" in await said(world, 2)
     assert len(world.states()) == 1
 
 
@@ -93,15 +93,15 @@ async def test_a_new_plan_takes_the_place_of_the_old_one(world: World) -> None:
         world.say("/claude plan it differently")
         assert await world.outcome(2) == "planned"
         await world.github.changed(lambda: "no longer on offer" in world.replies()[0].body, 20)
-        assert "waits for 7 days" not in world.replies()[0].body
+        assert "approved for 7 days" not in world.replies()[0].body
         world.say(f"/claude approve {first}")
-        assert "something newer took its place" in await said(world, 3)
+        assert "something newer has taken its place" in await said(world, 3)
         world.say("/claude approve abcd1234-9")
-        assert "Nothing called `abcd1234-9`" in await said(world, 4)
+        assert "Nothing on this thread is called `abcd1234-9`" in await said(world, 4)
         elsewhere = world.github.open_issue(world.repo, title="Other", body="x", by="alice")
         world.say(f"/claude approve {first.removesuffix('1')}2", on=elsewhere)
         await world.github.changed(lambda: bool(world.replies(elsewhere)), 20)
-        assert "was asked on this thread" in world.replies(elsewhere)[0].body
+        assert "Nothing on this thread is called" in world.replies(elsewhere)[0].body
 
 
 async def test_a_yes_without_a_name_is_none_to_what_was_asked_after_it(world: World) -> None:
@@ -119,8 +119,19 @@ async def test_a_yes_without_a_name_is_none_to_what_was_asked_after_it(world: Wo
         async with httpx.AsyncClient() as client:
             await client.post(str(world.app.webhook_url), headers=late.headers, content=late.body)
         name = f"{world.states()[1]['session']}-2"
-        assert f"`{name}`, was asked after that" in await said(world, 3)
+        assert f"`{name}`, was asked after you had written that" in await said(world, 3)
     assert len(world.states()) == 2
+
+
+@pytest.mark.parametrize(("words", "command"), [("yes, please!", "approve"), ("LGTM", "approve"), ("no", "deny")])
+async def test_a_mere_yes_begins_no_work_and_is_told_how_it_is_said(world: World, words: str, command: str) -> None:
+    world.model.default(Script([Say(PLAN)]))
+    async with world.bot():
+        approval = await planned(world)
+        count = len(asked(world))
+        world.say(f"/claude {words}")
+        assert f"comment `/claude {command} {approval}`" in await said(world, 2)
+    assert len(world.states()) == 1 and len(asked(world)) == count
 
 
 async def test_only_people_with_write_access_approve(world: World) -> None:
@@ -151,12 +162,28 @@ async def test_a_yes_after_its_time_counts_for_nothing_though_nobody_has_swept_y
     async with world.bot():
         await planned(world)
         world.say("/claude continue +3")
-        assert "The plan still waits: `/claude approve" in await said(world, 2)
+        assert "The plan is still waiting: `/claude approve" in await said(world, 2)
         with closing(sqlite3.connect(world.root / "data" / "state.db", timeout=10)) as db, db:
-            db.execute("UPDATE approvals SET expires_at = asked_at")
+            db.execute("UPDATE approvals SET expires_at = asked_at - 5")
         world.say("/claude approve")
         assert "Nobody approved the plan" in await said(world, 3)
     assert len(world.states()) == 1
+
+
+async def test_a_yes_in_the_last_moment_counts_though_github_tells_of_it_later(world: World) -> None:
+    world.model.default(Script([Say(PLAN)]))
+    ahead = 0.0
+    async with world.bot(lambda: time.time() + ahead):
+        await planned(world)
+        world.app.hook_active = False
+        late = world.github.comment_webhook(world.say("/claude approve"))
+        world.app.hook_active = True
+        with closing(sqlite3.connect(world.root / "data" / "state.db", timeout=10)) as db, db:
+            db.execute("UPDATE approvals SET expires_at = ?", (time.time(),))
+        ahead = 300.0
+        world.model.default(Script([WRITE, Say("Done.")]))
+        await world.deliver(late)
+        assert await world.outcome(2) == "pull_request", world.replies()[-1].body
 
 
 async def test_a_repository_may_want_plans_only(world: World) -> None:
@@ -186,7 +213,7 @@ async def test_leaving_plan_mode_is_no_way_to_begin_the_work(world: World) -> No
 async def test_nothing_waits(world: World, words: str) -> None:
     async with world.bot():
         world.say(words)
-        assert "Nothing waits for a yes or no here" in await said(world, 1)
+        assert "Nothing here is waiting for a yes or no" in await said(world, 1)
 
 
 async def test_a_tick_is_the_yes_of_the_one_who_ticked(world: World) -> None:

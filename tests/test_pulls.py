@@ -47,7 +47,9 @@ async def test_work_that_does_not_fit_on_top_is_put_beside_it(world: World) -> N
         assert world.repo.branch_sha("feature") == theirs, "nothing was pushed there"
         beside = world.pulls()[1]
         assert (beside.base, beside.state) == ("feature", "open") and beside.head.endswith("-1")
-        assert f"Opened a pull request #{beside.number}" in live(world, pull) and "does not fit" in live(world, pull)
+        assert f"Opened a pull request #{beside.number}" in live(world, pull) and "the work conflicts" in live(
+            world, pull
+        )
         world.model.default(write("more.txt", "more"))
         world.say("/claude more", on=pull)
         assert await world.outcome(2, on=pull) == "pushed", live(world, pull)
@@ -81,7 +83,7 @@ async def test_a_new_branch_is_asked_for_and_leaves_the_head_alone(world: World)
         assert f"pull request #{beside.number}" in live(world, pull)
         world.say("/claude undo", on=pull)
         assert await world.outcome(2, on=pull) == "refused"
-        assert f"#{beside.number}: close that" in live(world, pull)
+        assert f"#{beside.number}: to undo it, close that" in live(world, pull)
 
 
 async def test_on_an_issue_a_new_branch_begins_anew(world: World) -> None:

@@ -99,7 +99,7 @@ async def test_a_branch_without_a_pull_request_that_is_deleted_is_not_made_again
 
 async def test_another_base_is_said_and_the_work_goes_to_its_branch(world: World) -> None:
     pull = await worked_on(world, retarget, "pushed")
-    assert "was pointed at `release` meanwhile" in live(world, pull)
+    assert "was changed to `release` meanwhile" in live(world, pull)
     assert world.repo.file("feature", "new.txt") == b"one\n"
 
 

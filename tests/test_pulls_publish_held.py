@@ -88,7 +88,7 @@ async def test_pulls_a_held_commit_that_was_turned_down_stays_here(world: World)
         world.say("/claude deny")
         await world.github.changed(lambda: "said no" in world.replies()[0].body, 20)
         world.say(f"/claude approve {name}")
-        await world.github.changed(lambda: "answered before" in world.replies()[-1].body, 20)
+        await world.github.changed(lambda: "answered already" in world.replies()[-1].body, 20)
     assert world.repo.branches().keys() == {"main"}
 
 
@@ -187,7 +187,9 @@ async def test_pulls_taking_workflow_files_back_waits_for_a_yes_too(world: World
         assert world.repo.file(pull.head, WORKFLOW) is None
         world.say("/claude undo")
         assert await world.outcome(5) == "refused"
-    assert "could be taken back" in world.replies()[-1].body, "what was taken back is not taken back again"
+    assert "no push of this conversation left" in world.replies()[-1].body, (
+        "what was taken back is not taken back again"
+    )
 
 
 async def test_pulls_what_is_held_for_a_closed_pull_request_does_not_go(world: World) -> None:

@@ -20,8 +20,13 @@ def posts(world: World) -> int:
 @pytest.mark.parametrize(
     ("lines", "ruleset", "only", "advice"),
     [
-        (("Changes must be made through a pull request.",), False, "", "choose other names with `branch`"),
-        (("- Cannot create ref due to creations being restricted.",), True, "", "choose other names with `branch`"),
+        (("Changes must be made through a pull request.",), False, "", "choose other branch names with `branch`"),
+        (
+            ("- Cannot create ref due to creations being restricted.",),
+            True,
+            "",
+            "choose other branch names with `branch`",
+        ),
         (SIGNATURES, True, "signatures", "`commits: verified`"),
         (("Commits must be signed.",), False, "signatures", "`commits: verified`"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 
@@ -9,15 +10,18 @@ import pytest
 
 from bot.models import Usage
 from bot.simulation.anthropic import Call, Say, Script, Wait
-from bot.simulation.github.gitstore import entries, write_commit, write_tree
+from bot.simulation.github.gitstore import entries, write_commit, write_object, write_tree
 from bot.simulation.github.threads import Pull
-from tests.pull_world import CONFIG, live, loses_the_push, parents, pull_of, write
+from tests.pull_world import CONFIG, WORKFLOW, live, loses_the_push, parents, permit, pull_of, write
 from tests.work_under_way import rescued
 from tests.world import World
 
 LOOK = Call("Bash", {"command": "cat calc.py; git status --short; git log --format=%s -3", "description": "Look"})
 UNSOLVE = Call("Bash", {"command": "printf '<<<<<<< mine\\n' > calc.py", "description": "Unsolve"})
 SOLVE = Call("Bash", {"command": "printf 'a = 1 + 2\\n' > calc.py", "description": "Solve it"})
+
+
+Entry = tuple[str, str]
 
 
 def conflicting(world: World) -> Pull:
@@ -79,7 +83,7 @@ async def test_marks_that_are_left_are_refused_with_their_files(world: World) ->
         world.say("/claude resolve", on=pull)
         assert await world.outcome(on=pull) == "refused", live(world, pull)
     assert world.repo.branch_sha("feature") == tip and len(rescued(world)) == 1
-    assert "marks of conflicts are left in `calc.py`" in live(world, pull)
+    assert "still conflict markers in `calc.py`" in live(world, pull)
 
 
 async def test_an_agent_that_changes_nothing_leaves_the_marks(world: World) -> None:
@@ -109,6 +113,51 @@ async def test_a_file_that_one_side_deleted_may_stay_as_it_is(world: World) -> N
     assert "modify/delete" in first.prompt
 
 
+def _fork_in_the_road(world: World, ours: dict[str, Entry], theirs: dict[str, Entry]) -> Pull:
+    """Both sides put these in the place of what they began with."""
+    pull = pull_of(world, {"mine.txt": "mine\n"})
+    for branch, new in (("feature", ours), ("main", theirs)):
+        at = world.repo.branch_sha(branch) or ""
+        kept = {name: entry for name, entry in entries(world.repo.path, at).items() if name not in ("fd", "fd/x")}
+        tree = write_tree(world.repo.path, {**kept, **new})
+        made = write_commit(world.repo.path, tree, [at], "Mine", who="alice", when=time.time())
+        world.github.set_branch(world.repo, branch, made)
+    return pull
+
+
+def _blob(world: World, content: bytes) -> Entry:
+    return "100644", write_object(world.repo.path, "blob", content)
+
+
+async def test_what_cannot_be_marked_and_was_left_is_named_with_the_side_that_it_is_from(world: World) -> None:
+    world.model.default(Script([SOLVE, Say("The picture is yours to choose.")]))
+    world.github.commit(world.repo, "main", {"calc.py": "a = 0\n"}, by="alice")
+    async with world.bot():
+        mine = {"calc.py": _blob(world, b"a = 1\n"), "logo.png": _blob(world, b"\0mine"), "sub": ("160000", "1" * 40)}
+        its = {"calc.py": _blob(world, b"a = 2\n"), "logo.png": _blob(world, b"\0its"), "sub": ("160000", "2" * 40)}
+        pull = _fork_in_the_road(world, mine, its)
+        world.say("/claude resolve", on=pull)
+        assert await world.outcome(on=pull) == "pushed", live(world, pull)
+    assert "3 files were in conflict and the agent solved that" in live(world, pull)
+    assert "with nothing of `main`: `logo.png`, `sub`." in live(world, pull)
+    assert world.repo.file("feature", "logo.png") == b"\0mine"
+
+
+async def test_a_name_that_git_made_up_for_what_was_in_the_way_is_not_pushed(world: World) -> None:
+    world.model.default(Script([Say("Done.")]))
+    async with world.bot():
+        pull = _fork_in_the_road(world, {"fd": _blob(world, b"a file\n")}, {"fd/x": _blob(world, b"in a folder\n")})
+        tip = pull.head_sha
+        world.say("/claude resolve", on=pull)
+        assert await world.outcome(on=pull) == "refused", live(world, pull)
+        assert f"`fd~{tip}`" in live(world, pull)
+        move = f"git mv -k fd~{tip} fd.txt; mv -n fd~{tip} fd.txt; ls"
+        world.model.default(Script([Call("Bash", {"command": move, "description": "Move"}), Say("Moved.")]))
+        world.say("/claude give it another name", on=pull)
+        assert await world.outcome(2, on=pull) == "pushed", world.replies(pull)[-1].body
+    assert world.repo.file("feature", "fd.txt") == b"a file\n" and world.repo.file("feature", "fd/x") is not None
+
+
 async def test_without_a_conflict_no_model_is_asked(world: World) -> None:
     world.github.commit(world.repo, "main", {CONFIG: "checks:\n  - test ! -e bad.txt\n"}, by="alice")
     async with world.bot():
@@ -117,7 +166,7 @@ async def test_without_a_conflict_no_model_is_asked(world: World) -> None:
         world.say("/claude resolve", on=pull)
         assert await world.outcome(on=pull) == "pushed", live(world, pull)
         assert parents(world, pull.head_sha) == [tip, base] and not world.model.requests
-        assert "without a conflict, so no agent and no model was asked" in live(world, pull)
+        assert "without a conflict, so no agent was needed" in live(world, pull)
         assert f"on a clean checkout of {pull.head_sha[:12]} in a fresh environment" in live(world, pull)
         assert "✓ `test ! -e bad.txt`" in live(world, pull)
         world.say("/claude resolve", on=pull)
@@ -151,6 +200,40 @@ async def test_setup_that_stumbles_over_the_marks_does_not_end_it(world: World) 
         pull = conflicting(world)
         world.say("/claude resolve", on=pull)
         assert await world.outcome(on=pull) == "pushed", live(world, pull)
+
+
+@pytest.mark.acceptance("E05")
+async def test_a_conflict_in_a_workflow_file_waits_for_a_yes_and_goes_as_the_merge_that_it_is(world: World) -> None:
+    solve = f"printf 'on: [push, pull_request]\\n' > {WORKFLOW}"
+    world.model.default(Script([Call("Bash", {"command": solve, "description": "Solve it"}), Say("On both.")]))
+    world.github.commit(world.repo, "main", {WORKFLOW: "on: x\n"}, by="alice")
+    permit(world)
+    async with world.bot():
+        pull = pull_of(world, {WORKFLOW: "on: push\n"})
+        tip = pull.head_sha
+        base = world.github.commit(world.repo, "main", {WORKFLOW: "on: pull_request\n"}, by="alice")
+        world.say("/claude resolve", on=pull)
+        assert await world.outcome(on=pull) == "refused", live(world, pull)
+        held = live(world, pull)
+        assert "-on: push\n+on: [push, pull_request]" in held and "<<<<<<<" not in held and pull.head_sha == tip
+        [mirror] = (world.root / "data").rglob("*.git")
+        shutil.rmtree(mirror)
+        world.say("/claude approve", on=pull)
+        assert await world.outcome(2, on=pull) == "pushed", world.replies(pull)[-1].body
+    assert parents(world, pull.head_sha) == [tip, base]
+    assert world.repo.file("feature", WORKFLOW) == b"on: [push, pull_request]\n"
+    assert "1 file was in conflict and the agent solved that" in world.replies(pull)[-1].body
+
+
+async def test_a_workflow_file_in_which_marks_are_left_is_not_on_offer(world: World) -> None:
+    world.model.default(Script([Call("Bash", {"command": f"echo >> {WORKFLOW}", "description": "Write"}), Say("No.")]))
+    world.github.commit(world.repo, "main", {WORKFLOW: "on: x\n"}, by="alice")
+    async with world.bot():
+        pull = pull_of(world, {WORKFLOW: "on: push\n"})
+        world.github.commit(world.repo, "main", {WORKFLOW: "on: pull_request\n"}, by="alice")
+        world.say("/claude resolve", on=pull)
+        assert await world.outcome(on=pull) == "refused", live(world, pull)
+    assert "still conflict markers in" in live(world, pull) and "approve" not in live(world, pull)
 
 
 async def test_on_an_issue_it_means_the_pull_request_that_was_opened_for_it(world: World) -> None:
@@ -197,7 +280,7 @@ async def test_what_was_saved_of_a_merge_is_not_pushed_with_marks_by_the_next_tu
         world.model.default(Script([UNSOLVE, Say("Done.")]))
         world.say("/claude go on", on=pull)
         assert await world.outcome(3, on=pull) == "refused", live(world, pull)
-        assert "marks of conflicts are left in `calc.py`" in live(world, pull)
+        assert "still conflict markers in `calc.py`" in live(world, pull)
         world.model.default(Script([SOLVE, Say("Done.")]))
         world.say("/claude go on", on=pull)
         assert await world.outcome(4, on=pull) == "pushed", live(world, pull)

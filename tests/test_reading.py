@@ -216,7 +216,7 @@ async def test_rules_come_from_the_base_and_what_the_head_says_is_ignored(idle: 
     assert "HEAD-RULE" not in outside, outside[outside.index("HEAD-RULE") - 300 :][:400]
     assert "HOOKED" not in idle.model.requests[-1].tool_results[-1].text
     [reply] = idle.replies(pull)
-    line = next(line for line in reply.body.splitlines() if line.startswith("Ignored for this run"))
+    line = next(line for line in reply.body.splitlines() if line.startswith("Not used in this run"))
     for name in ("CLAUDE.md", "pkg/AGENTS.md", ".claude/", ".mcp.json", ".github/forgehand.yml", ".husky/"):
         assert f"`{name}`" in line, name
     assert "`main`" in line and "shop.py" not in line

@@ -14,11 +14,11 @@ from tests.world import World
 
 
 async def why(world: World, on: Issue | Pull, words: str) -> None:
-    """`why` says these words of what was not acted upon."""
+    """`why` says these words of what was not acted on."""
     await world.github.idle()
 
     def answers() -> list[str]:
-        return [one.body for one in world.replies(on) if "acted upon" in one.body or "not act upon" in one.body]
+        return [one.body for one in world.replies(on) if "acted on" in one.body or "not act on" in one.body]
 
     before = len(answers())
     world.say("/claude why", on=on)

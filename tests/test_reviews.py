@@ -80,6 +80,18 @@ async def test_findings_become_one_review_on_the_lines_of_the_diff(world: World)
     assert len(world.repo.branches()) == 2, "nothing was pushed"
 
 
+async def test_findings_stand_at_their_lines_also_where_the_base_is_far_ahead(world: World) -> None:
+    world.model.default(reviewer(verdict(ZERO)))
+    async with world.bot():
+        pull = pull_of(world)
+        for n in range(55):  # more than are fetched at once
+            world.github.commit(world.repo, "main", {"news.txt": f"{n}\n"}, by="alice")
+        world.say("/claude review", on=pull)
+        assert await world.outcome(on=pull) == "reviewed", world.replies(pull)[0].body
+    [review] = ours(world, pull)
+    assert [one.line for one in review.comments] == [2], review.body
+
+
 async def test_what_the_diff_shows_in_part_stands_at_that_part_and_suggests_nothing(world: World) -> None:
     lines = [f"line_{n} = {n}" for n in range(1, 61)]
     world.github.commit(world.repo, "main", {"long.py": "\n".join(lines)}, by="alice")
@@ -96,7 +108,7 @@ async def test_what_the_diff_shows_in_part_stands_at_that_part_and_suggests_noth
     assert "```suggestion" not in part.body and "return n / 2" in part.body and "lines 10 to 31" in part.body
     assert (whole.path, whole.start_line, whole.line) == ("long.py", None, 30)
     assert "```suggestion" in whole.body and "the diff shows no more" not in whole.body
-    assert "Beside the lines" not in review.body
+    assert "could not be put at a line" not in review.body
 
 
 async def test_findings_without_room_are_counted_and_told_by_the_next_review(world: World) -> None:
@@ -129,7 +141,7 @@ async def test_on_an_issue_a_review_means_the_pull_request_that_was_opened_for_i
         assert await world.outcome(on=pull) == "reviewed", world.replies(pull)[0].body
     [review], live = ours(world, pull), world.replies(pull)[0].body
     assert review.commit_id == pull.head_sha and "has nothing to remark" in live, live
-    assert "**Next:** For another look" in live and "findings mended" not in live
+    assert "**Next:** For another look" in live and "findings fixed" not in live
     asked = prompts(world)[-1].prompt
     assert f"on pull request #{pull.number}" in asked and "mind the numbers" in asked and "changed after" not in asked
 
@@ -196,7 +208,7 @@ async def test_a_second_review_looks_at_what_changed_and_repeats_nothing(world: 
         assert await world.outcome(2, on=pull) == "reviewed", world.replies(pull)[1].body
     first, second = ours(world, pull)
     assert [one.path for one in second.comments] == ["more.py"]
-    assert "1 finding said before" in second.body and "resolved: line 2 of `calc.py`" in second.body
+    assert "not repeated here: 1 finding" in second.body and "resolved: line 2 of `calc.py`" in second.body
     assert (first.state, second.state) == ("DISMISSED", "COMMENTED"), "it no longer holds the merge"
     zero, span = first.comments
     assert zero.resolved_by is world.app.bot and span.resolved_by is None
@@ -225,6 +237,19 @@ async def test_lines_that_github_does_not_take_go_into_the_summary(world: World)
         assert await world.outcome(on=pull) == "reviewed", world.replies(pull)[0].body
     [review] = ours(world, pull)
     assert not review.comments and "divides by zero" in review.body
+
+
+async def test_a_line_of_a_file_of_which_github_shows_nothing_costs_the_others_none_of_theirs(world: World) -> None:
+    large = {**ZERO, "path": "large.py", "line": 7, "body": "Generated, and not needed."}
+    world.model.default(reviewer(verdict(large, ZERO)))
+    async with world.bot():
+        pull = pull_of(world, {"calc.py": CODE, "large.py": "a = 1\n" * 20_001})
+        world.say("/claude review", on=pull)
+        assert await world.outcome(on=pull) == "reviewed", world.replies(pull)[0].body
+    [review] = ours(world, pull)
+    assert [(one.path, one.line) for one in review.comments] == [("calc.py", 2)] and review.state == "CHANGES_REQUESTED"
+    assert "`large.py`, line 7" in review.body and "divides by zero" not in review.body
+    assert "1 comment on a line, 1 more in its summary" in world.replies(pull)[0].body
 
 
 @pytest.mark.acceptance("B07")

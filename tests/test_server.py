@@ -28,6 +28,21 @@ async def test_a_unix_socket_is_open_to_whoever_sees_its_folder(tmp_path: Path) 
                 assert (await client.get("/healthz")).json() == {"status": "ok"}
 
 
+@pytest.mark.acceptance("D14")
+@pytest.mark.parametrize(
+    "target", ["http://elsewhere/healthz", "http://127.0.0.1/healthz", "//elsewhere/healthz", "/healthz#x", "healthz"]
+)
+async def test_what_is_asked_for_is_a_path_and_no_whole_address(target: str) -> None:
+    """Two that read it could take two hosts for the one that is meant."""
+    async with Server(Starlette(routes=health_routes({})), tcp_socket("127.0.0.1", 0), grace_seconds=1) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(server.url.rpartition(":")[2]))
+        writer.write(f"GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        async with asyncio.timeout(10):
+            answer = await reader.read()
+        writer.close()
+    assert answer.split()[1] in (b"400", b"404"), answer
+
+
 async def test_stopping_lets_answers_end_and_cuts_what_does_not(tmp_path: Path) -> None:
     release, entered = asyncio.Event(), asyncio.Queue[str]()
 

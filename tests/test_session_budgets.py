@@ -218,7 +218,7 @@ async def test_the_next_turn_has_what_is_left_and_a_spent_session_says_how_it_go
             assert re.search(r"\$0\.9\d · session \$1\.8\d of \$1\.50", _live(world, 2))
             assert re.search(r"\$0\.9\d of \$1\.50", _live(world, 1))
             asked = world.say("/claude and again")
-            told = await _said(world, "so nothing was begun")
+            told = await _said(world, "so nothing was started")
             assert re.search(r"has spent \$1\.8\d of its \$1\.50", told) and "`/claude continue +3`" in told
             world.say("/claude cost")
             assert "It may spend $1.50; $0.00 is left." in await _said(world, "This thread has cost")
@@ -293,12 +293,12 @@ async def test_nobody_passes_what_the_operator_lets_a_session_spend(tmp_path: Pa
         async with world.bot():
             world.say("/claude continue +100 fix this")
             assert await world.outcome() == "over_budget"
-            assert "of $0.60" in _live(world, 1) and "a new issue begins a new one" in _live(world, 1)
+            assert "of $0.60" in _live(world, 1) and "a new issue starts a new session" in _live(world, 1)
             assert "continue" not in _live(world, 1).partition("**Next:**")[2]
             world.say("/claude continue +3")
             await _said(world, "Nothing was added: $0.60 is the most")
             world.say("/claude retry")
-            assert "A new issue" in (await _said(world, "so nothing was begun")).replace("a new issue", "A new issue")
+            assert "A new issue" in (await _said(world, "so nothing was started")).replace("a new issue", "A new issue")
     assert len(world.states()) == 1
 
 
@@ -325,7 +325,7 @@ async def test_a_spent_session_reviews_no_push_silently_until_money_is_added(tmp
             assert await world.outcome(on=pull) == "over_budget", world.replies(pull)[-1].body
             for n in range(3):
                 world.github.commit(world.repo, "feature", {"calc.py": CODE + "\n" * n}, by="alice")
-            await why(world, pull, "so nothing was begun")
+            await why(world, pull, "so nothing was started")
             assert len(world.replies(pull)) == 2, "the live comment and the answer to `why`"
             world.model.default(Script([verdict(ZERO)]))
             world.say("/claude continue +3", on=pull)
@@ -339,7 +339,7 @@ async def test_money_for_a_plan_that_waits_makes_no_new_plan(world: World) -> No
         assert await world.outcome(1) == "planned", world.replies()[0].body
     async with world.bot(FORGEHAND_SESSION_BUDGET="0.5"):
         world.say("/claude approve")
-        await _said(world, "so nothing was begun")
+        await _said(world, "so nothing was started")
         world.say("/claude continue +3")
         await _said(world, "This session may now spend $3.50")
         world.model.default(Script([WRITE, Say("Done.", usage=Usage(10, 10))]))
@@ -354,7 +354,7 @@ async def test_an_undo_of_a_spent_session_costs_nothing(world: World) -> None:
         assert await world.outcome(1) == "pull_request", world.replies()[0].body
     async with world.bot(FORGEHAND_SESSION_BUDGET="0.5"):
         world.say("/claude retry")
-        await _said(world, "so nothing was begun")
+        await _said(world, "so nothing was started")
         world.say("/claude undo")
         assert await world.outcome(2) == "pushed", world.replies()[-1].body
 

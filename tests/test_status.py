@@ -25,13 +25,13 @@ async def test_it_tells_what_runs_and_what_waits_behind_it_and_for_whom(world: W
         await world.model.reached("on", timeout=30)
         world.say("/claude plan mending it")
         said = await status(world, "Queued for")
-        assert "It is 1st in line. It waits for a free place: 1 turn runs now." in said
+        assert "It is 1st in line. It waits for a free slot: 1 turn is running." in said
         world.say("/claude and more --queue", on=elsewhere)
         world.say("/claude status", on=elsewhere)
         found = await world.github.changed(
             lambda: next((one.body for one in world.replies(elsewhere) if "Running for" in one.body), None), 20
         )
-        assert "One more turn waits behind it." in found
+        assert "One more turn is queued behind it." in found
         world.model.release("on")
         assert await world.outcome() == "planned", world.replies()[0].body
         said = await status(world, "Nothing is running")

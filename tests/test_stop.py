@@ -114,7 +114,7 @@ async def heard(world: World, step: str) -> None:
     began = time.monotonic()
     world.say("/claude stop")
     if step == "settle":
-        await _shows(world, "The work is done already, so there was nothing left to stop.")
+        await _shows(world, "The work had already finished, so there was nothing left to stop.")
     else:
         assert await world.outcome(timeout=20, early=True) == "stopped"
     assert time.monotonic() - began < SECONDS + NOISE_SECONDS

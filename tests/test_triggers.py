@@ -28,7 +28,7 @@ async def noted(world: World, words: str, on: Issue | Pull) -> None:
     """`why` says these words of what was not acted upon."""
     await world.github.idle()
     world.say("/claude why", on=on)
-    await world.github.changed(lambda: any("did not act upon" in one.body for one in world.replies(on)), 20)
+    await world.github.changed(lambda: any("did not act on" in one.body for one in world.replies(on)), 20)
     assert words in world.replies(on)[-1].body
 
 

@@ -1,4 +1,4 @@
-"""`undo`: the last push is taken back by a new commit, never by force; what cannot be taken back is said."""
+"""`undo`: the last push is taken back by a new commit, never by force; what cannot be undone back is said."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ async def test_the_last_push_is_taken_back_by_a_new_commit_once(world: World) ->
         assert "claude" in world.replies()[0].body.split("<sub>")[-1]
         assert "claude" not in world.replies()[-1].body.split("<sub>")[-1] and "tokens" not in world.replies()[-1].body
         world.say("/claude retry")
-        await world.github.changed(lambda: "would take back the push before" in world.replies()[-1].body, 20)
+        await world.github.changed(lambda: "would undo the push before" in world.replies()[-1].body, 20)
         assert len(world.states()) == 2, "which nobody has asked for"
         world.say("/claude undo")
         assert await world.outcome(3) == "refused"
-        assert "could be taken back" in world.replies()[-1].body
+        assert "no push of this conversation left" in world.replies()[-1].body
     assert world.repo.branch_sha(pull.head) == after
 
 
@@ -96,7 +96,7 @@ async def test_a_later_change_of_the_same_lines_is_in_the_way(world: World) -> N
         stands = world.repo.branch_sha(pull.head)
         world.say("/claude undo")
         assert await world.outcome(2) == "refused"
-        assert "cannot be taken" in world.replies()[-1].body
+        assert "cannot be undone" in world.replies()[-1].body
     assert world.repo.branch_sha(pull.head) == stands
 
 
@@ -116,5 +116,5 @@ async def test_nothing_to_take_back_and_nobody_to_do_it(world: World, by: str) -
     async with world.bot():
         world.say("/claude undo", by=by)
         await world.github.changed(lambda: bool(world.replies()), 20)
-    words = "Nothing was pushed from this thread" if by == "alice" else "only follow people who have write access"
+    words = "Nothing has been pushed from this thread" if by == "alice" else "only follow people who have write access"
     assert words in world.replies()[0].body

@@ -193,7 +193,7 @@ async def test_without_room_for_another_environment_the_agents_own_has_to_do_and
         [check] = await one.checks()
         assert (check.where, check.exit_code) == ("agent", 0)
         for body in (one.body, one.pull.body or ""):
-            assert "Run in the agent's own environment (a fresh one was not to be had" in body
+            assert "Run in the agent's own environment (no fresh one was available" in body
         assert not verification.all_passed((await one.turn()).verified)
         await here.nothing_left()
 
@@ -277,6 +277,19 @@ async def what_fails_on_the_base_too_is_said_and_not_given_to_the_agent(below: A
     assert [(one.exit_code, one.base_exit_code) for one in await below.checks()] == [(1, 1), (1, 1), (0, None)]
     assert "✗ `test -e never.txt` exit 1 (fails on the base too)" in re.sub(r", [\d.]+ s", "", below.body)
     assert await below.notes() == []
+
+
+async def test_on_the_base_a_check_has_what_those_before_it_make(world: World) -> None:
+    here = Checked(world)
+    built = "checks: ['cp out.txt built.txt', 'test \"$(cat built.txt)\" = right', 'false']\n"
+    async with world.bot():
+        one = await here.begin("built", built, mends("wrong", "right"), **RIGHT)
+        assert await one.outcome() == "no_change", one.body
+        assert await one.notes() == [endings.checks_go_back(1)], "it passes on the base"
+        other = await here.begin("other", built, once("worse"), **RIGHT)
+        assert await other.outcome() == "pull_request", other.body
+    checks = await other.checks()
+    assert [(one.exit_code, one.base_exit_code) for one in checks] == [(0, None), (1, 0), (1, 1)]
 
 
 async def test_a_check_has_its_own_time_and_all_have_theirs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

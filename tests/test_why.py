@@ -44,5 +44,5 @@ async def test_neither_talk_nor_our_own_edits_hide_what_was_not_acted_upon(world
         world.say("/claude why")
         answer = await world.github.changed(lambda: world.replies()[1:], 20)
     [words] = [one.body for one in answer]
-    assert "spelt exactly so" in words and "write `/claude` in a new one" in words
+    assert "spelt exactly like this" in words and "write `/claude` in a new one" in words
     assert words.count("\n- ") == 2, words

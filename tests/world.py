@@ -42,7 +42,7 @@ TURN_SECONDS = 60.0
 CONFIG = ".github/forgehand.yml"
 WITHOUT_CHECKS = {name: text for name, text in discount.FILES.items() if name != CONFIG}
 """Where a repository declares checks, each turn has an environment more for them, and a second for those that fail."""
-SAVING = "What it did is still being saved"
+SAVING = "The work so far is still being saved"
 
 
 @dataclass

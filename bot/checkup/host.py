@@ -16,7 +16,7 @@ from bot.sessions.money.prices import Prices, UnknownPrice
 from bot.settings import ModelSettings, Settings
 from bot.store import switches, upkeep
 from bot.store.base import Store
-from sandbox.agents import claude_binary
+from sandbox.agents import claude_binary, claude_update
 from sandbox.choice import choose
 from sandbox.e2b.settings import E2BSettings
 from sandbox.errors import SandboxError
@@ -29,7 +29,7 @@ async def examine(settings: Settings) -> list[Finding]:
     found = [*await examine_folder(settings.data_dir), await _price(settings.model)]
     if settings.e2b is not None:
         return [*found, await _cloud(settings.e2b)]
-    return [*found, await _agent(), await _box()]
+    return [*found, await _agent(settings.newest_agent), await _box()]
 
 
 async def examine_folder(data_dir: Path) -> list[Finding]:
@@ -84,9 +84,12 @@ async def _git() -> Finding:
     return good("git", version)
 
 
-async def _agent() -> Finding:
+async def _agent(newest_in: Path | None) -> Finding:
+    """The one that is here: nothing is updated by looking."""
     try:
         binary = claude_binary.find()
+        if newest_in is not None:
+            binary = await claude_update.present(newest_in, binary)
     except SandboxError as error:
         return bad("claude", str(error), "pip install -U 'forgehand[local]'")
     said = await _said(str(binary), "--version")

@@ -99,7 +99,8 @@ def _means(values: Mapping[str, str]) -> Means:
     model = settings.read_model(values)
     settings.require_credential(model)
     retention = settings.read_limits(values).retention_days
-    return Means(settings.data_dir(values), model, settings.read_egress(values), retention)
+    newest = settings.read_newest_agent(values)
+    return Means(settings.data_dir(values), model, settings.read_egress(values), retention, newest)
 
 
 async def _execute(job: Job, means: Means, *, as_json: bool) -> Report:

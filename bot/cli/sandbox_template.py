@@ -23,7 +23,10 @@ app = App(help="Build the template that E2B's sandboxes are made from.")
 @app.command()
 def build(
     claude: Annotated[
-        str | None, typer.Option(metavar="VERSION", help="Of Claude Code; otherwise the tested one.")
+        str | None,
+        typer.Option(
+            metavar="VERSION", help="Of Claude Code, or latest; otherwise what FORGEHAND_CLAUDE_VERSION says."
+        ),
     ] = None,
     as_json: AsJson = False,
     config: Config = None,
@@ -37,12 +40,14 @@ def build(
 
 
 async def _build(config: Path | None, claude: str | None) -> Built:
-    e2b = settings.read_e2b(settings.from_environment(config))
+    values = settings.from_environment(config)
+    e2b = settings.read_e2b(values)
     if e2b is None:
         raise UserError("Sandboxes on this host need no template. For E2B's, set FORGEHAND_SANDBOX=e2b first.")
     from sandbox import template
 
-    return await template.build(e2b, claude=claude or template.CLAUDE_CODE, on_log=console.say)
+    usual = template.LATEST if settings.read_newest_agent(values) else template.CLAUDE_CODE
+    return await template.build(e2b, claude=claude or usual, on_log=console.say)
 
 
 @app.callback()

@@ -73,7 +73,7 @@ _SOME_NAME = re.compile(r"(?=\S{0,199}\d)(\S{7,200})[ \t]*(?=[\r\n]|\Z)")
 """Nothing that could be answered, but meant as the name of it: no words of work are like that."""
 _CI = re.compile(r"ci(?=\s|\Z)[ \t]*", re.IGNORECASE)
 _STOP_CI = re.compile(r"ci[ \t]*(?=[\r\n]|\Z)", re.IGNORECASE)
-_EXTRA = re.compile(r"\+(\S*)[ \t]*")
+_EXTRA = re.compile(r"\+[ \t]*(\S*)[ \t]*(?:(?:dollars?|usd)[ \t]*(?=[\r\n]|\Z))?", re.IGNORECASE)
 
 
 def _trim(text: str) -> str:
@@ -122,9 +122,10 @@ def _read(text: _Text) -> Command:
     if text.verb in _ALONE and text.stands_alone:
         return _ALONE[text.verb](text)
     reader = _WITH_TEXT.get(text.verb)
-    command = reader(text) if reader else None
+    command = (reader(text) if reader else None) or _asked_politely(text)
     if command is not None:
         return command
+    _refuse_options(text)
     _refuse_misspelt(text)
     return text.free()
 
@@ -142,6 +143,17 @@ _ALONE: dict[str, Callable[[_Text], Command]] = {
     "undo": _bare(Undo()),
     "retry": lambda text: Retry(text.options),
 }
+
+
+_HARMLESS = ("status", "why", "cost", "help")
+
+
+def _asked_politely(text: _Text) -> Command | None:
+    """`stop!` and `please stop now` stop: who is in a hurry must not have to say it twice, and these lose nothing."""
+    word = spelling.plainly(before_tail(text.all).strip())
+    if word == "stop":
+        return text.without_options(Stop())
+    return _ALONE[word](text) if word in _HARMLESS else None
 
 
 def _ask(text: _Text) -> Command:
@@ -238,6 +250,13 @@ _WITH_TEXT: dict[str, Callable[[_Text], Command | None]] = {
     "approve": _approve,
     "deny": _deny,
 }
+
+
+def _refuse_options(text: _Text) -> None:
+    """`stop --force` is no work for an agent."""
+    words = before_tail(text.after).split()
+    if text.verb in ("stop", *_ALONE) and words and all(word.startswith(("--", "—", "–")) for word in words):
+        raise CommandError(f"`{text.command_word} {text.verb}` has no option {shown(words[0])}.")
 
 
 def _refuse_misspelt(text: _Text) -> None:

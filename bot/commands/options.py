@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from bot.commands import spelling
 from bot.errors import CommandError
 
 
@@ -38,13 +39,14 @@ USAGE = {
 
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,99}\Z")
 _REF = re.compile(r"(?!refs/)(?!.*(?:\.\.|//|@\{|/\.))[A-Za-z0-9_@][A-Za-z0-9/_.#+,@-]{0,199}(?<![./])(?<!\.lock)\Z")
-_DOLLARS = re.compile(r"\$?(\d{1,6}(?:\.\d{1,4})?|\.\d{1,4})\Z")
+_DOLLARS = re.compile(r"\$?(\d{1,6}(?:\.\d{1,4})?|\.\d{1,4})\$?\Z")
 _SPAN = re.compile(r"(?:(\d{1,3})h)?(?:(\d{1,5})m(?:in)?)?(?:(\d{1,6})s)?\Z")
 _LEADING = re.compile(r"(?:--|—|–)([A-Za-z][\w-]*)(?:=|[ \t]+|(?=[\r\n]|\Z))")
 _VALUE = re.compile(r"\S+")
 _DASHES = ("--", "—", "–")
 _FLAGS = {"queue": "queue", "new-branch": "new_branch"}
 """The options that take no value."""
+_IN_BACKTICKS = "(If this belongs to the task itself, put it in backticks.)"
 
 
 def shown(text: str, limit: int = 40) -> str:
@@ -174,8 +176,21 @@ def _take_trailing(text: str, options: Options) -> tuple[str, Options]:
         try:
             options = _set(options, name, value)
         except CommandError as error:
-            raise CommandError(f"{error} (If this belongs to the task itself, put it in backticks.)") from None
+            raise CommandError(f"{error} {_IN_BACKTICKS}") from None
+    _refuse_misspelt(line)
     return line + below, options
+
+
+def _refuse_misspelt(line: str) -> None:
+    """At the end of the line: `--bugdet 5` is nothing that an agent should read, and a limit that would not count."""
+    for at, word in enumerate(reversed(line.split()[-2:])):
+        name, _, value = word.partition("=")
+        said = _named(name)
+        near = [one for one in USAGE if said != one and spelling.is_near(said, one)] if said else []
+        if near and (bool(at or value) is (near[0] not in _FLAGS)):
+            raise CommandError(
+                f"I don't know the option {shown(name)}. Did you mean `{USAGE[near[0]]}`? {_IN_BACKTICKS}"
+            )
 
 
 def _last_option(line: str) -> tuple[str, str, str] | None:

@@ -7,9 +7,29 @@ from collections.abc import Sequence
 
 LONGEST = 40
 """Of what can still be a command that is misspelt; more are words of work."""
-_SYNONYMS = {"abort": "stop", "cancel": "stop", "halt": "stop", "quit": "stop", "reject": "deny", "resume": "continue"}
+_SYNONYMS = {
+    **dict.fromkeys(("abort", "cancel", "halt", "kill", "quit", "terminate"), "stop"),
+    **dict.fromkeys(("again", "rerun", "try again"), "retry"),
+    **dict.fromkeys(("revert",), "undo"),
+    **dict.fromkeys(("reject",), "deny"),
+    **dict.fromkeys(("resume",), "continue"),
+}
+_ANSWERS = {
+    **dict.fromkeys(("yes", "y", "yep", "yeah", "ok", "okay", "sure", "lgtm", "go ahead", "do it", "allow"), "approve"),
+    **dict.fromkeys(("no", "n", "nope", "don't", "dont"), "deny"),
+}
 _POLITE = re.compile(r"(?:please\s+)?(.*?)(?:[\s,.!?]+(?:please|pls|now|thanks|thank you))*[\s,.!?]*\Z", re.DOTALL)
 _POINTING = re.compile(r"(approve|deny|retry|stop|undo)\s+(?:it|that|this|the plan)\Z")
+
+
+def plainly(said: str) -> str:
+    """Without what is only polite, urgent or a mark: `Stop it now!` is `stop`."""
+    return _bare(said) if len(said) <= LONGEST else said
+
+
+def answer(said: str) -> str | None:
+    """`approve` or `deny`, where somebody says so in the words of every day."""
+    return _ANSWERS.get(plainly(said))
 
 
 def meant(said: str, known: Sequence[str]) -> str | None:
@@ -21,7 +41,7 @@ def meant(said: str, known: Sequence[str]) -> str | None:
         return _SYNONYMS[words]
     if " " in words:
         return words if words in known else None
-    return next((one for one in known if _is_near(words, one)), None)
+    return next((one for one in known if is_near(words, one)), None)
 
 
 def _bare(said: str) -> str:
@@ -31,7 +51,7 @@ def _bare(said: str) -> str:
     return found[1] if (found := _POINTING.match(words)) else words
 
 
-def _is_near(word: str, known: str) -> bool:
+def is_near(word: str, known: str) -> bool:
     """The same, or one letter added, lost, changed or swapped with its neighbour."""
     if abs(len(word) - len(known)) > 1:
         return False

@@ -28,6 +28,10 @@ MAX_PACKS = 20
 MAX_REPOSITORY_BYTES = pack.MOST_BYTES
 
 
+_DEPTH = "forgehand-depth"
+"""In each mirror: how many commits of history were asked for at most."""
+
+
 class RepositoryCache:
     """Everything that sessions read of repositories, under one folder that nobody else writes to."""
 
@@ -42,7 +46,7 @@ class RepositoryCache:
         await asyncio.to_thread(_remove_all, [*self._root.glob("quarantine-*"), *self._root.glob("trash-*")])
 
     async def fetch(self, repo_id: RepoId, access: RemoteAccess, ref: str, *, depth: int = 50) -> str:
-        """Bring home the last `depth` commits of a branch, ref or commit, and say where it stands.
+        """Bring home the last `depth` commits (or more) of a branch, ref or commit, and say where it stands.
 
         A broken mirror is removed and fetched anew, once; what the remote says no to is raised as it is.
         """
@@ -144,6 +148,9 @@ class RepositoryCache:
 
     async def _fetch(self, repo_id: RepoId, access: RemoteAccess, ref: str, depth: int) -> str:
         mirror = await self._made(repo_id)
+        deepest = await asyncio.to_thread(_deepest, mirror)
+        # git cuts off what is deeper, of all branches that share it: then nobody knows any more where they parted.
+        depth = max(depth, deepest)
         # One ref of our own per remote ref: names of branches cannot collide, and a moved one keeps its old objects.
         anchor = f"refs/forgehand/{hashlib.sha256(ref.encode()).hexdigest()[:16]}"
         flags = ["--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-show-forced-updates"]
@@ -153,6 +160,8 @@ class RepositoryCache:
             await run_git(argv, mirror, access=access, io=io, timeout=FETCH_SECONDS)
         except (GitFailed, GitTimedOut) as error:
             raise await self._explained(error, mirror, access, ref) from None
+        if depth > deepest:
+            await asyncio.to_thread((mirror / _DEPTH).write_text, str(depth), "ascii")
         await self._tidy(repo_id, mirror)
         return (await run_git(["rev-parse", "--verify", f"{anchor}^{{commit}}"], mirror)).text
 
@@ -187,6 +196,14 @@ class RepositoryCache:
         with contextlib.suppress(FileNotFoundError):
             mirror.rename(trash)
         await asyncio.to_thread(_remove_all, [trash])
+
+
+def _deepest(mirror: Path) -> int:
+    """0 also of one that an earlier version has made."""
+    try:
+        return int((mirror / _DEPTH).read_text("ascii"))
+    except (OSError, ValueError):
+        return 0
 
 
 def _remove_all(folders: list[Path]) -> None:

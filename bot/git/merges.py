@@ -18,6 +18,7 @@ MOST_MADE = 200
 MOST_PATHS, MOST_SUBJECTS = 200, 50
 MAX_FILE = 32 << 20
 """Of a file that is looked through for marks of conflicts."""
+_MADE_UP = re.compile(r"~[0-9a-f]{40}(?:_\d+)?$")
 NOBODY = Author("nobody", "nobody@localhost")
 """Of commits that exist for a merge alone."""
 MARKER = re.compile(rb"^(?:<{7,}|>{7,}|\|{7,})(?: .*)?\r?$", re.MULTILINE)
@@ -47,6 +48,14 @@ class Joined:
     """Paths, also of what cannot be marked: deleted on one side, or no text."""
     words: tuple[str, ...] = ()
     """git's own, a sentence for each conflict."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """Paths in conflict that stand as git has put them: what one of the sides has, with nothing of the other."""
+
+    ours: tuple[str, ...]
+    theirs: tuple[str, ...]
 
 
 async def reverted(git_dir: Path, commit: str, before: str, tip: str) -> str | None:
@@ -138,13 +147,33 @@ async def side(mirror: Path, parted: str, tip: str, paths: Sequence[str], max_by
 
 
 async def marked(git_dir: Path, tree: str, joined: Joined) -> list[str]:
+    """Also what lies under a name that git made up, since there was something else in its place."""
     found = []
     for path in joined.conflicts:
         content = await _file(git_dir, tree, path)
         sides = [await _file(git_dir, f"{joined.commit}^{number}", path) for number in (1, 2)]
-        if content is not None and is_marked(content, [side for side in sides if side is not None]):
+        known = [side for side in sides if side is not None]
+        made_up = not known and _MADE_UP.search(path) is not None
+        if content is not None and (made_up or is_marked(content, known)):
             found.append(path)
     return found
+
+
+async def left(git_dir: Path, tree: str, joined: Joined) -> Left:
+    """Of what git cannot merge and cannot mark either."""
+    revisions = (tree, joined.tree, f"{joined.commit}^1", f"{joined.commit}^2")
+    now, before, ours, theirs = [await _entries(git_dir, one, joined.conflicts) for one in revisions]
+    same = [path for path in joined.conflicts if now.get(path) == before.get(path)]
+    mine = tuple(path for path in same if now.get(path) == ours.get(path))
+    return Left(mine, tuple(path for path in same if path not in mine and now.get(path) == theirs.get(path)))
+
+
+async def _entries(git_dir: Path, revision: str, paths: Sequence[str]) -> dict[str, bytes]:
+    """Mode and object by path, of those that are there."""
+    named = [os.fsdecode(path.encode("utf-8", "surrogateescape")) for path in paths[:MOST_PATHS]]
+    argv = ["ls-tree", "-z", "--full-tree", revision, "--", *named]
+    rows = (await run_git(argv, git_dir)).stdout.split(b"\0")[:-1]
+    return {decode(path): entry for entry, _, path in (row.partition(b"\t") for row in rows)}
 
 
 async def _file(git_dir: Path, tree: str, path: str) -> bytes | None:

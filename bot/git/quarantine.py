@@ -13,7 +13,7 @@ from bot.git.access import RemoteAccess
 from bot.git.changes import Change
 from bot.git.commits import Author, Facts
 from bot.git.measure import ImportLimits
-from bot.git.merges import Joined, Made
+from bot.git.merges import Joined, Left, Made
 from bot.git.pack import Extent, Had, RepositoryPack
 from bot.git.push import Beginning, Push, PushResult
 from bot.git.run import run_git
@@ -94,8 +94,12 @@ class Quarantine:
         return await merges.parents(self._dir, commit)
 
     async def marked(self, tree: str, joined: Joined) -> list[str]:
-        """Files of the tree in which lines are left that mark a conflict."""
+        """Files of the tree in which lines are left that mark a conflict, or whose name does."""
         return await merges.marked(self._dir, tree, joined)
+
+    async def left(self, tree: str, joined: Joined) -> Left:
+        """What of the conflicts stands in the tree as git has put it."""
+        return await merges.left(self._dir, tree, joined)
 
     async def continues(self, commit: str, ancestor: str) -> bool:
         return await merges.continues(self._dir, commit, ancestor)

@@ -15,6 +15,8 @@ from bot.models import Repo
 
 FAILED = ("failure", "timed_out", "startup_failure")
 """Conclusions that somebody has to mend; who cancelled a check, or has to act upon it, knows."""
+UNDECIDED = ("cancelled", "action_required", "stale")
+"""Conclusions that say neither that it passed nor that it failed."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class WorkflowRun:
     suite: int
     attempt: int
     status: str
+    workflow: int = 0
+    """The file that it is a run of, by number."""
 
     @property
     def ended(self) -> bool:
@@ -128,9 +132,10 @@ class _WorkflowRun(msgspec.Struct):
     status: str | None = None
     check_suite_id: int = 0
     run_attempt: int = 1
+    workflow_id: int = 0
 
     def run(self) -> WorkflowRun:
-        return WorkflowRun(self.id, self.check_suite_id, self.run_attempt, self.status or "")
+        return WorkflowRun(self.id, self.check_suite_id, self.run_attempt, self.status or "", self.workflow_id)
 
 
 class _WorkflowRuns(msgspec.Struct):
@@ -213,11 +218,16 @@ async def workflow_run(caller: Caller, repo: Repo, run_id: int) -> WorkflowRun:
 
 
 async def jobs(caller: Caller, repo: Repo, runs: Sequence[WorkflowRun]) -> list[Job]:
-    """The last attempt at each, of all these runs."""
+    """The last attempt at each, of all these runs; a matrix alone may have hundreds."""
     found: list[Job] = []
     for run in runs:
-        call = Call("GET", f"{base(repo)}/actions/runs/{run.id}/jobs", {"filter": "latest", "per_page": PAGE})
-        found += [one.job() for one in (await caller.call(call, Purpose.ACTIONS, repo.id)).decode(_Jobs).jobs]
+        for page in range(1, MAX_PAGES + 1):
+            params: dict[str, str | int] = {"filter": "latest", "per_page": PAGE, "page": page}
+            call = Call("GET", f"{base(repo)}/actions/runs/{run.id}/jobs", params)
+            listed = (await caller.call(call, Purpose.ACTIONS, repo.id)).decode(_Jobs).jobs
+            found += [one.job() for one in listed]
+            if len(listed) < PAGE:
+                break
     return found
 
 

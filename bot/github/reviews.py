@@ -12,7 +12,7 @@ from bot.discussions import place
 from bot.errors import GitHubRefused
 from bot.github import wire
 from bot.github.api import GRAPHQL, Answer, Call
-from bot.github.reads import FULL, PAGE, Caller, base, carries
+from bot.github.reads import FULL, MAX_PAGES, PAGE, Caller, base, carries
 from bot.github.types import Comment, Purpose
 from bot.models import LEFT, Repo, Spot
 
@@ -60,6 +60,24 @@ async def whole(caller: Caller, repo: Repo, number: int) -> list[Comment]:
         call = Call("GET", path, {"per_page": PAGE, "page": last}, accept=FULL)
         answer = await caller.call(call, Purpose.THREAD, repo.id)
     return [one.placed() for one in answer.decode(list[_Whole]) if one.body and one.submitted_at]
+
+
+class _File(msgspec.Struct):
+    filename: str
+    patch: str = ""
+
+
+async def patches(caller: Caller, repo: Repo, number: int) -> dict[str, str]:
+    """The hunks that GitHub shows of the head, by path; of a file whose diff is too large for it there are none."""
+    found: dict[str, str] = {}
+    for page in range(1, MAX_PAGES + 1):
+        params: dict[str, str | int] = {"per_page": PAGE, "page": page}
+        call = Call("GET", f"{base(repo)}/pulls/{number}/files", params)
+        listed = (await caller.call(call, Purpose.THREAD, repo.id)).decode(list[_File])
+        found |= {one.filename: one.patch for one in listed}
+        if len(listed) < PAGE:
+            break
+    return found
 
 
 _FINDING = re.compile(r"\s*<!-- forgehand:finding=([a-z0-9-]+) -->")

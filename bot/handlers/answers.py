@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.commands.kinds import Approve, Deny, word_of
+from bot.commands import spelling
+from bot.commands.kinds import Approve, Deny, Run, word_of
 from bot.commands.options import NO_OPTIONS
 from bot.events.remarks import Remark
 from bot.handlers import expiry, forks, money, start
@@ -57,11 +58,22 @@ async def handle(command: Approve | Deny, remark: Remark, desk: Desk) -> Noted:
     return acted(approval.session_id, f"{given.state} {approval.id}")
 
 
+async def in_other_words(command: Run, remark: Remark, desk: Desk) -> Noted | None:
+    """A mere `yes` is no work where something waits for one; nor is it taken for an answer, which has to be exact."""
+    word = spelling.answer(command.prompt) if command.options == NO_OPTIONS else None
+    latest = await sessions.latest(desk.store, remark.thread) if word else None
+    if word is None or latest is None:
+        return None
+    known = await approvals.of_session(desk.store, latest.key.session)
+    names = [one.sha or one.id for one in known if one.state is Standing.OPEN]
+    return await desk.refuse(remark, on_approvals.say_it_by_name(names, word, desk.settings.command)) if names else None
+
+
 async def _too_late(approval: Approval, remark: Remark, desk: Desk) -> str | None:
     """The sentence where no answer counts any more; the same text again is the same answer, though."""
     if approval.source == remark.source:
         return None
-    if (over := await expiry.found_over(approval, desk)) is not None:
+    if (over := await expiry.found_over(approval, remark.created_at, desk)) is not None:
         return over
     counts = approval.state in _over(approval)
     is_over = approval.state is Standing.EXPIRED  # for which a push to the fork may be the reason

@@ -195,14 +195,25 @@ class _Round:
     async def _all_well(self, standing: Standing) -> None:
         watch, again = self.watch, self.watch.rerun
         inherited = [one.name for one in standing.inherited]
-        flaky = [name for name in again.names if name not in inherited] if again and again.runs else []
+        unknown = [one.name for one in (*standing.under_way, *standing.undecided)]
+        ran = again.names if again and again.runs else ()
+        flaky = [name for name in ran if name not in (*inherited, *unknown)]
         if flaky:
             await self._say("flake", on_ci.was_a_flake(watch.sha, flaky))
         if inherited:
             await self._say("base", on_ci.red_below(watch.sha, inherited))
-        if watch.wish and not flaky and not inherited:
-            await self._say("well", on_ci.nothing_red(watch.sha, without_statuses=standing.without_statuses))
+        if standing.under_way and (watch.wish or ran):
+            late = [one.name for one in standing.under_way]
+            await self._say("late", on_ci.never_ended(watch.sha, late, self.desk.settings.command))
+        elif watch.wish and not flaky and not inherited:
+            await self._say("well", self._none_red(standing))
         await self._rest()
+
+    def _none_red(self, standing: Standing) -> str:
+        if not standing.has_any:
+            return on_ci.no_checks(self.watch.sha, self.desk.settings.command)
+        undecided = [(one.name, one.conclusion or "") for one in standing.undecided]
+        return on_ci.nothing_red(self.watch.sha, undecided, without_statuses=standing.without_statuses)
 
     async def _attempt(self, pull: Pull, standing: Standing) -> None:
         before = await ci.attempts(self.desk.store, self.watch)

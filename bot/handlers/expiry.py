@@ -24,9 +24,10 @@ async def look(desk: Desk) -> None:
             await take_away(approval, desk)
 
 
-async def found_over(approval: Approval, desk: Desk) -> str | None:
-    """The sentence for who comes too late, also where nobody has looked since its time was over."""
-    if approval.kind not in _EXPIRE or approval.state is not Standing.OPEN or approval.expires_at > desk.clock():
+async def found_over(approval: Approval, said_at: float, desk: Desk) -> str | None:
+    """The sentence for who has said it too late, also where nobody has looked since its time was over."""
+    over_at = min(said_at, desk.clock())
+    if approval.kind not in _EXPIRE or approval.state is not Standing.OPEN or approval.expires_at > over_at:
         return None
     await take_away(approval, desk)
     return _sentence(approval, desk)

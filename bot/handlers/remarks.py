@@ -121,7 +121,9 @@ async def _dispatch(command: Command, remark: Remark, desk: Desk) -> Noted:
 
 async def _work(command: Run | Ask | Plan | Retry | Continue, remark: Remark, desk: Desk) -> Noted:
     match command:
-        case Run() | Ask() | Plan():
+        case Run():
+            return await answers.in_other_words(command, remark, desk) or await start.handle(command, remark, desk)
+        case Ask() | Plan():
             return await start.handle(command, remark, desk)
         case Retry():
             return await again.retry(command, remark, desk)

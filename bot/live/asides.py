@@ -29,8 +29,9 @@ def ignored(paths: Sequence[str], base: str | None) -> str:
     """Said where a pull request would have steered its own run."""
     if not paths:
         return ""
-    of_the_base = f"; what {shown(base, 200)} has counts" if base else ""
-    return f"Ignored for this run, as the pull request changes it: {quoting.named(paths, MOST_PATHS)}{of_the_base}."
+    of_the_base = f" The version on {shown(base, 200)} counts." if base else ""
+    named = quoting.named(paths, MOST_PATHS)
+    return f"Not used in this run, because this pull request changes it: {named}.{of_the_base}"
 
 
 def blocked(hosts: Sequence[dict[str, Any]]) -> str:
@@ -43,7 +44,7 @@ def blocked(hosts: Sequence[dict[str, Any]]) -> str:
     if any(one["host"] not in NEVER and one["port"] == 443 for one in hosts):
         text += f" To allow a host, add it to `egress:` in {_CONFIG} on the default branch."
     if any(one["port"] != 443 for one in hosts):
-        text += " Nothing but https (port 443) can be opened."
+        text += " Only https (port 443) can be allowed."
     return text
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from bot.live import boxes
+from bot.live.boxes import Box
 from bot.store.approvals import Approval, Kind, Standing
 from bot.words import on_approvals, on_forks
 
@@ -47,12 +49,26 @@ def words(view: View) -> str:
         return said
     if (one := settled(view)) is not None:
         return on_approvals.answered_since(one.id, one.state, one.answered_by)
-    offered = {box.command for box in view.boxes}
-    waiting = [one for one in answerable(view.asked) if f"approve {one.id}" in offered]
+    return "\n\n".join(
+        f"{on_approvals.late_yes(one.id, str(one.matter.get('shown', '')), view.command)}\n\n"
+        f"{boxes.rendered(boxes.of(one.id, view.boxes), view.command)}"
+        for one in _shown_here(view)
+    )
+
+
+def _shown_here(view: View) -> list[Approval]:
+    """With the boxes that answer it right below: what they say yes to must not be looked for."""
+    if _of_a_fork(view) or settled(view) is not None:
+        return []
     told = view.turn.detail or ""
-    shown = [
-        (one.id, str(one.matter.get("shown", "")))
-        for one in waiting
-        if f"`{view.command} approve {one.id}`" not in told
+    return [
+        one
+        for one in answerable(view.asked)
+        if boxes.of(one.id, view.boxes) and f"`{view.command} approve {one.id}`" not in told
     ]
-    return "\n\n".join(on_approvals.late_yes(name, matter, view.command) for name, matter in shown)
+
+
+def boxes_left(view: View) -> list[Box]:
+    """Those that stand at the end."""
+    above = [box for one in _shown_here(view) for box in boxes.of(one.id, view.boxes)]
+    return [box for box in view.boxes if box not in above]

@@ -71,6 +71,11 @@ def at_the_end(outcome: Outcome, means: Means = Means.LEFT) -> list[Box]:
     return [CONTINUE] * (outcome in _ON) + [RETRY] * (outcome in _AGAIN)
 
 
+def of(approval_id: str, offered: Sequence[Box]) -> list[Box]:
+    """Those that answer it: the command names it."""
+    return [box for box in offered if approval_id in box.command.split()]
+
+
 def rendered(boxes: Sequence[Box], word: str) -> str:
     return "\n".join(f"- [ ] {box.text(word)}" for box in boxes)
 

@@ -38,7 +38,7 @@ def parts(view: View) -> list[tuple[str, int]]:
         (asides.blocked(view.turn.blocked or ()), 2),
         (sections.withheld(view), 2),
         (_next(view, outcome), 0),
-        (boxes.rendered(view.boxes, view.command), 0),
+        (boxes.rendered(asked.boxes_left(view), view.command), 0),
         (_meter(view), 0),
     ]
 

@@ -14,7 +14,6 @@ from bot.words import endings, on_approvals
 if TYPE_CHECKING:
     from bot.live.page import View
     from bot.live.state import LiveState, ToolUse
-    from bot.store.approvals import Approval
 
 ROOM = 60_000
 """The rest of GitHub's 65,536 is for what making the whole harmless may add."""
@@ -89,35 +88,31 @@ def waiting(view: View) -> str:
     if (place := view.place) is None:
         return ""
     if view.paused:
-        return "Nothing new begins until the operator lets it go on; then it is taken up by itself."
+        return "Nothing new starts until the operator resumes Forgehand; then this starts by itself."
     if place.behind_own_thread:
-        reason = "It begins when the turn before it on this thread has ended"
+        reason = "It starts when the turn before it on this thread has ended"
     elif place.running:
-        reason = f"It waits for a free place: {place.running} {'turn runs' if place.running == 1 else 'turns run'} now"
+        reason = f"It waits for a free slot: {place.running} {'turn is' if place.running == 1 else 'turns are'} running"
     else:
-        return "It begins in a moment."
+        return "It starts in a moment."
     if place.estimate is None:
         return f"{reason}."
-    return f"{reason}. That may take {roughly(place.estimate)}, going by the last {place.known} turns."
+    return f"{reason}. That may take {roughly(place.estimate)}, judging by the last {place.known} turns."
 
 
 def _asks(view: View) -> str:
     """What the agent waits for, each with the boxes that answer it: of several nobody must guess which is which."""
-    parts, of_none = [], [box for box in view.boxes if not any(_answers(box, one) for one in view.asks)]
+    answers = {one.id: boxes.of(one.id, view.boxes) for one in view.asks}
+    parts, of_none = [], [box for box in view.boxes if not any(box in own for own in answers.values())]
     for one in view.asks[:MOST_ASKS]:
-        own = [box for box in view.boxes if _answers(box, one)]
         question = on_approvals.question(str(one.matter["shown"])) if "shown" in one.matter else ""
-        parts += [question, boxes.rendered(own, view.command)]
+        parts += [question, boxes.rendered(answers[one.id], view.command)]
     if (more := len(view.asks) - MOST_ASKS) > 0:
         parts.append(on_approvals.more_questions(more))
     if not parts:
         return ""
     *before, last = parts
     return "\n\n".join([*filter(None, before), "\n".join(filter(None, (last, boxes.rendered(of_none, view.command))))])
-
-
-def _answers(box: boxes.Box, one: Approval) -> bool:
-    return one.id in box.command.split()
 
 
 def _todo(state: LiveState) -> str:
@@ -139,10 +134,12 @@ def _now(view: View) -> str:
         return ""
     if view.asks:  # the call that it asks for is not running
         until = min(one.expires_at for one in view.asks)
-        return f"**Now:** waiting for a yes or no; at {clock(until)} UTC it is a no"
+        return f"**Now:** waiting for your answer until {clock(until)} UTC"
     if state.retrying is not None:
         status = f" ({state.retrying.status})" if state.retrying.status else ""
-        return f"**Now:** waiting for the model's provider{status}, try {state.retrying.attempt}"
+        return (
+            f"**Now:** the model's provider answered with an error{status}; trying again (try {state.retrying.attempt})"
+        )
     silent = view.now - (state.pulse_at or turn.work_started_at or view.now)
     if (tool := state.current) is not None:
         return _tool_now(tool, view.now, silent)
@@ -162,15 +159,16 @@ def _said(state: LiveState) -> str:
 
 
 def _meter(view: View) -> str:
-    """Tokens and dollars as the gateway counted them, not as the agent says."""
-    about = f"{sections.model(view)}{sections.pinned(view)}"
+    """Tokens and dollars as the gateway counted them, not as the agent says; and when all of this was so."""
+    about = f"{sections.model(view)}{sections.pinned(view)} · as of {clock(view.now)} UTC"
     return f"<sub>{money.meter(view)} · {tokens(view.cost.usage)} tokens · {about}</sub>"
 
 
 def _foot(view: View) -> str:
-    rarely = "So many sessions run now that this comment shows their start and their end only. " * view.crowded
+    rarely = "So many sessions are running that this comment is updated at the start and the end only. " * view.crowded
     watch = f"{sections.page_link(view, 'Watch it live')}. " if view.page_url else ""
+    kept = "" if view.turn.state is TurnState.QUEUED else "Stopping keeps the work so far."
     if view.turn.stop_requested:
-        return f"<sub>{rarely}{watch}The work so far is kept.</sub>"
-    kept = "" if view.turn.state is TurnState.QUEUED else "; the work so far is kept"
-    return f"<sub>{rarely}{watch}Tick *Stop* or comment `{view.command} stop` to end it{kept}.</sub>"
+        kept = "The work so far is kept."
+    words = f"{rarely}{watch}{kept}".strip()
+    return f"<sub>{words}</sub>" if words else ""

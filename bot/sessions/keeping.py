@@ -47,7 +47,9 @@ async def left_before(services: Services, turn: Turn) -> Path | None:
 
 
 def _has_work(turn: Turn) -> bool:
-    """Or has seen to it that there is none any more."""
+    """Or has seen to it that there is none any more. What made a branch of a fork's work leaves the fork as it was."""
+    if turn.kind == "adopt":
+        return False
     if turn.outcome is Outcome.NO_CHANGE and turn.kind in WORK:
         return True
     return turn.kept is not None or turn.rescue_ref is not None or turn.commit_sha is not None

@@ -6,6 +6,8 @@ from typing import Protocol
 
 from bot.errors import GitHubRefused, TransientError
 from bot.git.access import RemoteAccess
+from bot.git.comparison import Comparison
+from bot.git.errors import RepositoryUnsupported
 from bot.github.client import GitHubApp
 from bot.github.types import Purpose
 from bot.models import Repo, Thread
@@ -16,7 +18,7 @@ from bot.store.sessions import Turn
 
 MOVED = (301, 302, 307, 308)
 JOINED_DEPTH = 2000
-"""Commits of history for a merge: both sides must reach back to where they parted."""
+"""Commits of history where both sides must reach back to where they parted."""
 
 
 class Reach(Protocol):
@@ -31,6 +33,23 @@ class Reach(Protocol):
 async def remote_access(services: Reach, thread: Thread, purpose: Purpose) -> RemoteAccess:
     token = await services.github.installation(thread.installation).token(purpose, thread.repo.id, fresh=True)
     return RemoteAccess(f"{services.settings.github.url}/{thread.repo.full_name}.git", token)
+
+
+async def compared(
+    services: Services, thread: Thread, base: tuple[str, str], head: tuple[str, str], *, max_bytes: int
+) -> Comparison | None:
+    """`base` and `head`: a commit that was fetched, and its ref; with more of their history where that is short."""
+    repo, cache = thread.repo.id, services.cache
+    found = await cache.compare(repo, base[0], head[0], max_bytes=max_bytes)
+    if found is None:
+        access = await remote_access(services, thread, Purpose.READ_REPOSITORY)
+        try:
+            for _, ref in (base, head):
+                await cache.fetch(repo, access, ref, depth=JOINED_DEPTH)
+        except RepositoryUnsupported:  # so much of its history is too large: that is no reason to do without the rest
+            return None
+        found = await cache.compare(repo, base[0], head[0], max_bytes=max_bytes)
+    return found
 
 
 async def follow_move(services: Services, turn: Turn, refusal: GitHubRefused) -> None:

@@ -117,6 +117,8 @@ class Settings:
     """How often GitHub's log of deliveries is read instead of being called; 0: webhooks come."""
     metrics_token: Secret | None = None
     """Opens /metrics to others than this machine."""
+    newest_agent: Path | None = None
+    """Where the newest Claude Code is kept; None: the tested one is used."""
 
     def secrets(self) -> tuple[Secret, ...]:
         """Every credential, for the redactor."""
@@ -283,6 +285,12 @@ def read_e2b(values: Mapping[str, str]) -> E2BSettings | None:
     return e2b.read(reader) if chosen == "e2b" else None
 
 
+def read_newest_agent(values: Mapping[str, str]) -> Path | None:
+    """The folder of the newest Claude Code, where the operator wants that one; None: the tested one."""
+    chosen = Reader(values).choice("FORGEHAND_CLAUDE_VERSION", "tested", ("tested", "latest"))
+    return data_dir(values) / "claude" if chosen == "latest" else None
+
+
 def data_dir(values: Mapping[str, str]) -> Path:
     """Where all state lives."""
     default = (
@@ -316,6 +324,7 @@ def read(values: Mapping[str, str]) -> Settings:
         e2b=read_e2b(values),
         poll_seconds=poll_seconds,
         metrics_token=reader.secret("FORGEHAND_METRICS_TOKEN"),
+        newest_agent=read_newest_agent(values),
     )
 
 

@@ -14,6 +14,9 @@ from bot.store.base import Store
 from bot.store.records import NewTurn, Record
 from bot.store.rows import Database, many, one, run
 
+ARRIVES_WITHIN_SECONDS = 600.0
+"""What is said in the last moment counts, though GitHub tells of it some time later."""
+
 
 class Kind(StrEnum):
     PLAN = "plan"
@@ -139,9 +142,10 @@ async def of_session(store: Store, session: SessionId) -> list[Approval]:
 
 
 async def due(store: Store, kind: Kind, now: float) -> list[Approval]:
-    """Open past their time."""
+    """Open past their time, and past that in which a word that was in time would be here."""
     sql = _SELECT + "WHERE state = 'open' AND kind = :kind AND expires_at <= :now ORDER BY expires_at"
-    return [Approval.of(row) for row in await store.read(lambda db: many(db, sql, kind=kind, now=now))]
+    until = now - ARRIVES_WITHIN_SECONDS
+    return [Approval.of(row) for row in await store.read(lambda db: many(db, sql, kind=kind, now=until))]
 
 
 async def answer(store: Store, approval_id: str, given: Answer) -> bool:

@@ -61,7 +61,7 @@ class Connections:
             await self._one_lost.wait()
 
 
-class HeadTooLarge(Exception):
+class BadHead(Exception):
     """Raised inside the parser's callbacks: uvicorn answers 400 and closes."""
 
 
@@ -106,16 +106,19 @@ class GuardedProtocol(HttpToolsProtocol):
         self._counted = 0
 
     def on_url(self, url: bytes) -> None:
+        """A path and nothing else: a whole address names a host of its own, beside the one in the header."""
+        if b"#" in url or not (self._url_bytes or url.startswith(b"/")):
+            raise BadHead
         self._url_bytes += len(url)
         if self._url_bytes > self.peers.limits.url_bytes:
-            raise HeadTooLarge
+            raise BadHead
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._counted += len(name) + len(value)
         limits = self.peers.limits
         if self._counted > limits.most_bytes or len(self.headers) >= limits.headers:
-            raise HeadTooLarge
+            raise BadHead
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:

@@ -13,7 +13,7 @@ STEP_WORDS = {
     Step.PREPARE: "reading the thread and pinning the commit",
     Step.FURNISH: "setting up the environment",
     Step.WORK: "working",
-    Step.COLLECT: "bringing the work home",
+    Step.COLLECT: "collecting the changes",
     Step.VERIFY: "running the checks",
     Step.PUBLISH: "publishing",
     Step.SETTLE: "cleaning up",
@@ -46,12 +46,14 @@ def stopped_by(login: str) -> str:
 
 
 def being_saved(ref: str) -> str:
-    return f"What it did is still being saved, to `{ref}` where that is possible; this comment will say so once it is."
+    return (
+        f"The work so far is still being saved, to `{ref}` if that is possible; this comment will say when it is done."
+    )
 
 
 def asked_too_late(login: str) -> str:
     """Where the end was another one, though somebody asked to stop."""
-    return "" if login in _STOPPED_BY else f"{login} asked to stop when the agent had ended already."
+    return "" if login in _STOPPED_BY else f"{login} asked to stop, but the agent had already finished."
 
 
 def timed_out(seconds: float) -> str:
@@ -68,25 +70,25 @@ def session_spent(spent_usd: float, limit_usd: float) -> str:
 
 
 def environment_lost(*, saved: bool = False) -> str:
-    words = "The environment disappeared while the agent was in it."
-    return f"{words} What was brought home some minutes before is saved." if saved else words
+    words = "The environment disappeared while the agent was working in it."
+    return f"{words} Its work as of a few minutes before is saved." if saved else words
 
 
 def memory_refused() -> str:
-    return "The agent did not take back its own memory of earlier turns; it was begun anew with a summary of them."
+    return "The agent could not load its memory of the earlier turns, so it was restarted with a summary of them."
 
 
 def goes_on() -> str:
-    return "The agent's process was lost; it was begun anew where it was."
+    return "The agent's process was lost; it was restarted in the same environment."
 
 
 def goes_on_elsewhere() -> str:
-    return "The environment was lost; the agent goes on in a new one from what was brought home before."
+    return "The environment was lost; the agent continues in a new one, from the last saved state of its work."
 
 
 def checks_go_back(count: int) -> str:
     what = "A check" if count == 1 else f"{count} checks"
-    return f"{what} failed; the agent is given what was printed, once, and goes on."
+    return f"{what} failed; the agent gets the output, once, to fix it."
 
 
 def agent_killed() -> str:
@@ -105,7 +107,7 @@ def agent_failed(reason: str, said: str) -> str:
     """`said`: by its program, at the end."""
     known = {
         "max_turns": "The agent used up the number of steps it may take.",
-        "api_error": "The model's provider answered with an error again and again.",
+        "api_error": "The model's provider kept answering with errors.",
     }
     sentence = known.get(reason, f"The agent ended early ({shown(reason, 80)}).")
     return f"{sentence} Its program says: {shown(said, 200)}." if said.strip() else sentence
@@ -122,9 +124,9 @@ def provider_refused() -> str:
 
 def token_ended() -> str:
     return (
-        "The token with which this turn asks the model was no longer accepted here, on the host: its time was over, as "
-        "it is where the host's clock has jumped. The provider's credential has nothing to do with it, and another try "
-        "has a token of its own."
+        "Forgehand's own gateway no longer accepted the token with which this turn asks the model: it had expired, as "
+        "it does where the host's clock has jumped. The provider's credential is not the reason, and another try gets "
+        "a new token."
     )
 
 
@@ -137,7 +139,7 @@ def gateway_refused(reason: str) -> str:
         "requests": "the turn had made as many requests as one may",
     }
     why = known.get(reason, f"a request of the agent's was not in order ({shown(reason, 40)})")
-    return f"The agent was refused here, on the host, before the model's provider was asked: {why}."
+    return f"Forgehand's own gateway refused the agent's request before it reached the model's provider: {why}."
 
 
 def provider_out_of_credit() -> str:
@@ -157,7 +159,7 @@ def repository_empty() -> str:
 
 
 def pull_closed(number: int) -> str:
-    return f"The pull request #{number} is no longer open, so nothing was begun. Reopen it and ask again."
+    return f"The pull request #{number} is no longer open, so nothing was started. Reopen it and ask again."
 
 
 def head_gone(number: int) -> str:
@@ -169,15 +171,15 @@ def moved_on() -> str:
 
 
 def waits() -> str:
-    return "It waits for its turn. The live comment on the pull request says more."
+    return "Waiting in the queue. The live comment on the pull request says more."
 
 
 def is_shown_in_the_comment() -> str:
-    return "The live comment on the pull request tells what is done."
+    return "The live comment on the pull request shows what is happening."
 
 
 def reviewed_already(sha: str) -> str:
-    return f"Commit `{sha[:12]}` was reviewed before, so there was nothing to look at."
+    return f"Commit `{sha[:12]}` was reviewed before, so there was nothing new to review."
 
 
 def review_superseded(sha: str) -> str:
@@ -219,7 +221,7 @@ def setup_failed(command: str, exit_code: int, tail: str) -> str:
 
 
 def work_refused(reason: str) -> str:
-    return f"What came out of the environment was not accepted:{_words(reason)}"
+    return f"The work that came out of the environment was not accepted:{_words(reason)}"
 
 
 UNREADABLE = "git cannot read it: a file or folder without permission, or a repository without a commit"
@@ -229,14 +231,14 @@ UNREADABLE = "git cannot read it: a file or folder without permission, or a repo
 def left_out(paths: Iterable[tuple[str, str]]) -> str:
     """(path, why) pairs."""
     rows = [f"- {shown(path, 200)}: {why}" for path, why in paths]
-    return "\n".join(["**Not brought home from the environment**, as git does not take it:", "", *rows]) if rows else ""
+    return "\n".join(["**Left behind in the environment**, because git cannot take it:", "", *rows]) if rows else ""
 
 
 def held(paths: Iterable[tuple[str, str]]) -> str:
     """(path, why) pairs; an empty path means the change as a whole."""
     rows = [f"- {shown(path, 200)}: {why}" if path else f"- {why}" for path, why in paths]
     more = [f"- and {len(rows) - 20} more"] if len(rows) > 20 else []
-    return "\n".join(["Nothing was pushed, because policy holds these changes:", "", *rows[:20], *more])
+    return "\n".join(["Nothing was pushed, because these changes are not allowed:", "", *rows[:20], *more])
 
 
 def secret_in_work(paths: Sequence[str]) -> str:
@@ -253,7 +255,7 @@ def permission_gone(login: str) -> str:
 
 
 def may_not_begin(login: str) -> str:
-    return f"Nothing was begun, because {login} no longer has write access to this repository."
+    return f"Nothing was started, because {login} no longer has write access to this repository."
 
 
 def push_refused(words: str) -> str:
@@ -267,13 +269,13 @@ def pull_not_opened(branch: str, words: str) -> str:
 def nobody_answered(approval_id: str, asked: str, command: str) -> str:
     """`asked` is markdown that cannot act."""
     return (
-        f"The agent asked whether it may do this, and nobody answered in time:\n\n{asked}\n\n"
-        f"A later yes goes on from here: `{command} approve {approval_id}`."
+        f"The agent asked for permission to do this, and nobody answered in time:\n\n{asked}\n\n"
+        f"To allow it now and continue from here, comment `{command} approve {approval_id}`."
     )
 
 
 def plan_waits(approval_id: str, days: int) -> str:
-    return f"Nothing was changed. The plan waits for {days} days under the name `{approval_id}`."
+    return f"Nothing has been changed yet. The plan can be approved for {days} days; its name is `{approval_id}`."
 
 
 def no_plan() -> str:
@@ -281,39 +283,39 @@ def no_plan() -> str:
 
 
 def taken_back(n: int, sha: str) -> str:
-    return f"What turn {n} pushed (`{sha[:12]}`) was taken back by a new commit."
+    return f"A new commit reverts what turn {n} pushed (`{sha[:12]}`)."
 
 
 def nothing_to_take_back() -> str:
-    return "No push of this conversation is left that could be taken back."
+    return "There is no push of this conversation left to undo."
 
 
 def pushed_since(n: int, sha: str, command: str) -> str:
     return (
         f"The last push here is that of turn {n} (`{sha[:12]}`), and it came after you had written that, so I did not "
-        f"take it back. `{command} undo`, written now, does."
+        f"undo it. Comment `{command} undo` now to do so."
     )
 
 
 def merged_already(number: int) -> str:
-    return f"The pull request #{number} is merged: take it back on its page with GitHub's own Revert button."
+    return f"The pull request #{number} is merged already: use GitHub's *Revert* button on its page."
 
 
 def branch_gone(branch: str) -> str:
-    return f"The branch {shown(branch, 200)} is gone, so there is nothing to take back."
+    return f"The branch {shown(branch, 200)} is gone, so there is nothing to undo."
 
 
 def no_longer_on(branch: str, n: int) -> str:
     return (
-        f"What turn {n} pushed is no longer on {shown(branch, 200)}: its history was rewritten since. So there is "
-        "nothing to take back by itself; say in words what should go."
+        f"What turn {n} pushed is no longer on {shown(branch, 200)}: its history has been rewritten since. "
+        "So it cannot be undone automatically; say in words what should be removed."
     )
 
 
 def does_not_revert(branch: str, n: int) -> str:
     return (
-        f"Later commits on {shown(branch, 200)} change the same lines as turn {n} did, so its push cannot be taken "
-        "back by itself. Say in words what should go."
+        f"Later commits on {shown(branch, 200)} change the same lines as turn {n} did, so its push cannot be undone "
+        "automatically. Say in words what should be removed."
     )
 
 
@@ -323,7 +325,7 @@ def forgot(turns: int) -> str:
 
 
 def gave_up(step: Step, words: str) -> str:
-    return f"After several tries, {STEP_WORDS[step]} still failed:{_words(words)}"
+    return f"Gave up after several tries while {STEP_WORDS[step]}:{_words(words)}"
 
 
 def step_failed(step: Step, words: str) -> str:

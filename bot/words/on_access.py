@@ -8,14 +8,14 @@ from bot.words.quoting import person
 def no_write_access(login: str) -> str:
     return (
         f"Sorry, {person(login)}: I only follow people who have write access to this repository. "
-        "Somebody who has it can give me the command instead. (I say this once in a thread.)"
+        "Somebody who has it can give me the command instead. (I say this once per thread.)"
     )
 
 
 def another_account(login: str) -> str:
     return (
-        f"The account that wrote this is no longer the one called {person(login)}, so I did nothing. "
-        "If that is you, write the command again."
+        f"The account that wrote this is no longer called {person(login)}, so I did nothing. "
+        "If it was you, write the command again."
     )
 
 
@@ -34,8 +34,10 @@ def account_not_served(owner: str) -> str:
 
 
 def thread_locked() -> str:
-    return "This conversation is locked, so nothing was begun: I could not report on it. Unlock it and ask again."
+    return "This conversation is locked, so nothing was started: I could not report on it. Unlock it and ask again."
 
 
 def repository_archived() -> str:
-    return "This repository is archived, so nothing was begun: nothing can be pushed to it. Unarchive it and ask again."
+    return (
+        "This repository is archived, so nothing was started: nothing can be pushed to it. Unarchive it and ask again."
+    )

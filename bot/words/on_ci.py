@@ -10,7 +10,7 @@ from bot.words.quoting import named
 
 MOST_NAMED = 20
 MOST_ATTEMPTS = 3
-REQUEST = "Mend what makes the checks of this pull request fail."
+REQUEST = "Fix what makes the checks of this pull request fail."
 LOGS_NOT_ALLOWED = "logs of failed jobs: the App may not read them (permission Actions: read)"
 STATUSES_NOT_ALLOWED = "commit statuses: the App may not read them (permission Commit statuses: read)"
 RERUN_NOT_ALLOWED = (
@@ -55,48 +55,65 @@ def annotations_cut(name: str, count: int, most: int) -> str:
 
 def waits(sha: str, command: str) -> str:
     return (
-        f"The checks of `{sha[:12]}` are still under way, or something else is: I begin when they have ended. "
-        f"`{command} stop ci` takes that back."
+        f"Checks of `{sha[:12]}`, or other work here, are still running: I start when they have ended. "
+        f"`{command} stop ci` cancels that."
     )
 
 
 def cannot_be_read(sha: str, why: str, command: str) -> str:
     return (
-        f"I could not look at the checks of `{sha[:12]}`, so nothing was done about them: {shown(why, 300)}. When that "
-        f"is mended, ask again: `{command} fix ci`."
+        f"I could not read the checks of `{sha[:12]}`, so I did nothing about them: {shown(why, 300)}. Once that is "
+        f"solved, ask again: `{command} fix ci`."
     )
 
 
 def goes_on() -> str:
     """To who has added the money without which red checks were left as they are."""
-    return "I look at the failed checks again, and mend what is still red."
+    return "I look at the failed checks again, and fix what is still red."
 
 
-def nothing_red(sha: str, *, without_statuses: bool = False) -> str:
+def nothing_red(sha: str, undecided: Sequence[tuple[str, str]] = (), *, without_statuses: bool = False) -> str:
+    """`undecided`: by name and conclusion."""
     unread = f" Not looked at: {STATUSES_NOT_ALLOWED}." if without_statuses else ""
-    return f"All is well with the checks of `{sha[:12]}`: there is none to mend.{unread}"
+    neither = named([f"{name} ({how.replace('_', ' ')})" for name, how in undecided], MOST_NAMED, 100)
+    told = f" Neither passed nor failed: {neither}." if undecided else ""
+    return f"No check of `{sha[:12]}` has failed, so there is nothing to fix.{told}{unread}"
+
+
+def no_checks(sha: str, command: str) -> str:
+    return (
+        f"No check has reported on `{sha[:12]}` so far, so there is nothing to fix. Once one is red: "
+        f"`{command} fix ci`."
+    )
+
+
+def never_ended(sha: str, names: Sequence[str], command: str) -> str:
+    return (
+        f"I have waited half an hour for these checks of `{sha[:12]}`, which have not ended: {listed(names)}. I wait "
+        f"no longer; there is nothing else for me to fix. Once one of them is red: `{command} fix ci`."
+    )
 
 
 def red_below(sha: str, names: Sequence[str]) -> str:
     return (
-        f"Red at `{sha[:12]}`: {listed(names)}. Red on the base too, so it is not this pull request that broke "
-        "them, and I leave them alone."
+        f"Red at `{sha[:12]}`: {listed(names)}. They are red on the base branch too, so this pull request did not "
+        "break them, and I leave them alone."
     )
 
 
 def was_a_flake(sha: str, names: Sequence[str]) -> str:
     return (
         f"{listed(names)} failed at `{sha[:12]}`. I had the failed jobs run once more, and they passed: a flake, not "
-        "what this pull request changes. Nothing was changed, and no agent was asked."
+        "caused by this pull request. I changed nothing, and no agent was run."
     )
 
 
 def stopped(command: str) -> str:
-    return f"I leave the checks of this pull request alone from now on. `{command} fix ci` changes that."
+    return f"I leave the checks of this pull request alone from now on, until somebody comments `{command} fix ci`."
 
 
 def under_way(command: str) -> str:
-    return f"I am at these checks already. `{command} …` tells the agent more, `{command} stop ci` ends it."
+    return f"I am working on these checks already. `{command} …` tells the agent more, `{command} stop ci` ends it."
 
 
 def handed_over(
@@ -108,7 +125,7 @@ def handed_over(
 ) -> str:
     """`attempts`: at which commit, what was red there, how it ended and which commit it made; `red`: name and page."""
     rows = [
-        f"### 🧰 These checks need a person: {len(attempts)} attempts did not mend them",
+        f"### 🧰 These checks need a person: {len(attempts)} attempts did not fix them",
         "",
         "| at | red there | what I did |",
         "|---|---|---|",
@@ -119,12 +136,12 @@ def handed_over(
     rows += ["", "**Still red:**", ""]
     rows += [f"- {shown(name, 80)}{f' ([its page]({url}))' if url else ''}" for name, url in red[:MOST_NAMED]]
     rows += [f"- red on the base too: {listed(inherited)}"] if inherited else []
-    rows += [f"- not had: {note}" for note in notes]
+    rows += [f"- not read: {note}" for note in notes]
     rows += [
         "",
-        "**What to do:** read the last of these logs and my commits, then push, or say what to try: "
-        f"`{command} fix ci`, with your words on the lines below it, begins three attempts anew. "
-        f"`{command} undo` takes my last commit back, "
-        f"`{command} stop ci` keeps me from these checks.",
+        "**What to do:** read the last logs and my commits, then push a fix, or say what to try: "
+        f"`{command} fix ci`, with your hints on the lines below it, starts three new attempts. "
+        f"`{command} undo` reverts my last commit, "
+        f"`{command} stop ci` keeps me away from these checks.",
     ]
     return "\n".join(rows)

@@ -100,7 +100,7 @@ def patched(why: str = "") -> str:
 
 
 def cannot_push() -> str:
-    return "I cannot push to the fork, and the changes lie beside the lines that the diff shows."
+    return "I cannot push to the fork, and the changes are outside the lines that the diff shows."
 
 
 def moved(sha: str, now: str) -> str:
@@ -140,7 +140,7 @@ def answered(sha: str, state: str, by: str | None) -> str:
 
 def what_next(outcome: Outcome, command: str) -> str | None:
     return {
-        Outcome.PUSHED: f"Look the new commit through. For changes, comment `{command} …`.",
+        Outcome.PUSHED: f"Review the new commit. For changes, comment `{command} …`.",
         Outcome.REVIEWED: f"Apply what is right. For changes, comment `{command} …`: it goes on from this work.",
         Outcome.ANSWERED: f"Apply the patch. For changes, comment `{command} …`: it goes on from this work.",
     }.get(outcome)
@@ -148,13 +148,13 @@ def what_next(outcome: Outcome, command: str) -> str | None:
 
 def void(sha: str, now: str, command: str) -> str:
     return (
-        f"The fork was pushed to: its branch holds `{now[:SHORT]}` now, so a yes to `{sha[:SHORT]}` counts for nothing "
-        f"any more. Look at the new commits; `{command} …` works on them."
+        f"The fork was pushed to: its branch is at `{now[:SHORT]}` now, so a yes to `{sha[:SHORT]}` no longer "
+        f"counts. Look at the new commits; `{command} …` works on them."
     )
 
 
 def over(sha: str, command: str) -> str:
-    return f"The time for a yes to `{sha[:SHORT]}` is over. `{command} …` works on what the fork's branch holds now."
+    return f"The time for a yes to `{sha[:SHORT]}` is over. `{command} …` works on the fork's branch as it is now."
 
 
 def gone(command: str) -> str:
@@ -162,13 +162,13 @@ def gone(command: str) -> str:
 
 
 def name_the_commit(sha: str, command: str) -> str:
-    return f"Fork code becomes a branch here only by its name: `{command} approve {sha[:SHORT]}`."
+    return f"A fork's code has to be approved by its commit: `{command} approve {sha[:SHORT]}`."
 
 
 def no_such_commit(given: str) -> str:
     return (
-        f"No work on the commit {shown(given, 40)} of a fork, and no held commit of that name, waits for a yes on this "
-        "thread: ask for the work first."
+        f"Nothing on this thread is waiting for a yes to commit {shown(given, 40)}: it is neither a fork's commit that "
+        "I have worked on, nor one of mine that is held."
     )
 
 
@@ -179,8 +179,8 @@ def adopted(sha: str, fork: Fork | None) -> str:
 
 def no_conflicts_on_forks(command: str) -> str:
     return (
-        "The branch lies in a fork, to which I cannot push a merge. Its owner merges the base in (GitHub's button "
-        f"“Resolve conflicts”, or `git merge`); `{command} …` with words helps with what is unclear."
+        "The branch is in a fork, to which I cannot push a merge. Its owner can merge the base in (GitHub's button "
+        f"“Resolve conflicts”, or `git merge`); `{command} …` helps with what is unclear."
     )
 
 

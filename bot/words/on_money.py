@@ -13,16 +13,16 @@ MOST_TURNS = 20
 
 def session_spent(money: Funds, command: str) -> str:
     """To who asks for another turn of it."""
-    spent = f"This session has spent ${money.spent_usd:.2f} of its ${money.limit_usd:.2f}, so nothing was begun."
+    spent = f"This session has spent ${money.spent_usd:.2f} of its ${money.limit_usd:.2f}, so nothing was started."
     if money.means is Means.FULL:
         return f"{spent} {with_more(money.means, command)}"
-    return f"{spent} To go on with 3 dollars more, comment `{command} continue +3`, with your words behind it."
+    return f"{spent} To continue with 3 dollars more, comment `{command} continue +3`, followed by what to do."
 
 
 def with_more(means: Means, command: str) -> str:
     if means is Means.FULL:
-        return "It has reached the most that the operator lets a session spend: a new issue begins a new one."
-    return f"To go on from here with 3 dollars more, comment `{command} continue +3`."
+        return "It has reached the most that the operator lets a session spend; a new issue starts a new session."
+    return f"To continue from here with 3 dollars more, comment `{command} continue +3`."
 
 
 def raised(money: Funds) -> str:
@@ -33,7 +33,7 @@ def cannot_be_raised(money: Funds, command: str) -> str:
     return (
         f"Nothing was added: ${money.limit_usd:.2f} is the most that the operator lets a session spend, and "
         f"${money.left_usd:.2f} of it is left. "
-        + (f"`{command} continue` goes on with that." if money.left_usd else "A new issue begins a new one.")
+        + (f"`{command} continue` goes on with that." if money.left_usd else "A new issue starts a new session.")
     )
 
 
@@ -59,11 +59,11 @@ def cost(
 
 
 def day_budget_reached(limit_usd: float, whose: str = "this installation") -> str:
-    return f"Today's budget of ${limit_usd:.2f} for {whose} is used up. It is free again tomorrow (UTC)."
+    return f"Today's budget of ${limit_usd:.2f} for {whose} is used up. It starts afresh tomorrow (UTC)."
 
 
 def month_budget_reached(limit_usd: float, whose: str = "this installation") -> str:
-    return f"This month's budget of ${limit_usd:.2f} for {whose} is used up. It is free again on the 1st (UTC)."
+    return f"This month's budget of ${limit_usd:.2f} for {whose} is used up. It starts afresh on the 1st (UTC)."
 
 
 def dollars(usd: float) -> str:

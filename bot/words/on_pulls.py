@@ -16,26 +16,26 @@ def branch_deleted(branch: str) -> str:
 
 def put_on_top(branch: str, sha: str, *, unchecked: bool) -> str:
     words = f"Others had pushed to {shown(branch, 200)} meanwhile, so the work was put on top of `{sha[:12]}`."
-    return f"{words} The checks below ran before that, not on the two together." if unchecked else words
+    return f"{words} The checks below ran before that, not on the result." if unchecked else words
 
 
 def does_not_fit(branch: str, sha: str) -> str:
     return (
-        f"{shown(branch, 200)} was moved to `{sha[:12]}` meanwhile, and the work does not fit on top of that by "
-        "itself. So nothing was pushed there: the work is on a branch of its own, with a pull request against it."
+        f"Others have moved {shown(branch, 200)} to `{sha[:12]}` meanwhile, and the work conflicts with that. "
+        "So nothing was pushed there: the work is on a branch of its own, with a pull request against it."
     )
 
 
 def moved_again(branch: str) -> str:
     return (
-        f"{shown(branch, 200)} was moved again and again while the work was to be pushed there. So it is on a branch "
-        "of its own, with a pull request against it."
+        f"Others kept pushing to {shown(branch, 200)} while the work was to go there. So it is on a branch of its own, "
+        "with a pull request against it."
     )
 
 
 def ended_since(number: int, merged: bool) -> str:
     how = "merged" if merged else "closed"
-    return f"The work was pushed to the branch of the pull request #{number}, which was {how} since."
+    return f"The work was pushed to the branch of the pull request #{number}, which has been {how} since."
 
 
 def closed_before_push(number: int, merged: bool) -> str:
@@ -45,52 +45,65 @@ def closed_before_push(number: int, merged: bool) -> str:
 
 def retargeted(number: int, was: str, now: str) -> str:
     return (
-        f"The pull request #{number} was pointed at {shown(now, 200)} meanwhile; the rules and the diff that the agent "
-        f"read are those of {shown(was, 200)}."
+        f"The base of pull request #{number} was changed to {shown(now, 200)} meanwhile; the agent read the rules and "
+        f"the diff against {shown(was, 200)}."
     )
 
 
 def merged_the_wrong_base(number: int, was: str, now: str) -> str:
     return (
-        f"The pull request #{number} was pointed at {shown(now, 200)} while {shown(was, 200)} was merged in, so "
-        "nothing was pushed."
+        f"The base of pull request #{number} was changed to {shown(now, 200)} while {shown(was, 200)} was being merged "
+        "in, so nothing was pushed."
     )
 
 
 def another_base(number: int, asked: str, base: str, *, beside: bool) -> str:
     """`beside`: on the issue it is for there can be another one."""
-    begins = ", or begin another one beside it with `--new-branch`" if beside else ""
+    begins = ", or start another one with `--new-branch`" if beside else ""
     return (
-        f"Nothing was begun, since {shown(asked, 200)} cannot be the base here: the work is part of the pull request "
-        f"#{number}, which is to be merged into {shown(base, 200)}. Ask again without `--base`{begins}."
+        f"Nothing was started, because {shown(asked, 200)} cannot be the base here: the work belongs to pull request "
+        f"#{number}, whose base is {shown(base, 200)}. Ask again without `--base`{begins}."
     )
 
 
 def stands_beside(n: int, branch: str, number: int | None) -> str:
     where = f"the pull request #{number}" if number else f"the branch {shown(branch, 200)}"
-    return f"What turn {n} pushed stands by itself in {where}: close that, and nothing of it is left."
+    return f"What turn {n} pushed is all there is in {where}: to undo it, close that."
 
 
 def resolve_needs_a_branch() -> str:
-    return "There is no open pull request here whose branch the base could be brought into."
+    return "There is no open pull request here whose base branch could be merged in."
 
 
 def no_common_history(base: str) -> str:
-    return f"This branch and {shown(base, 200)} have no commit in common, as far as was looked, so nothing was merged."
-
-
-def nothing_to_resolve(base: str, sha: str) -> str:
-    return f"Nothing to resolve: all of {shown(base, 200)} (`{sha[:12]}`) is in this branch already."
-
-
-def merged_in(base: str, sha: str, conflicts: int) -> str:
-    what = f"{shown(base, 200)} (`{sha[:12]}`) was merged in"
-    if not conflicts:
-        return f"{what} without a conflict, so no agent and no model was asked."
     return (
-        f"{what}; {conflicts} {'file was' if conflicts == 1 else 'files were'} in conflict and the agent solved that."
+        f"This branch and {shown(base, 200)} have no commit in common, as far as I looked back, so nothing was merged."
     )
 
 
+def nothing_to_resolve(base: str, sha: str) -> str:
+    return f"Nothing to resolve: this branch already has all of {shown(base, 200)} (`{sha[:12]}`)."
+
+
+def merged_in(base: str, sha: str) -> str:
+    return f"{_merged_in(base, sha)} without a conflict, so no agent was needed."
+
+
+def solved(base: str, sha: str, conflicts: int, ours: Sequence[str], theirs: Sequence[str]) -> str:
+    """`ours` and `theirs` stand as they were on one side: that may be meant so, or overlooked."""
+    many = f"{conflicts} {'file was' if conflicts == 1 else 'files were'} in conflict"
+    by = "" if len(ours) + len(theirs) >= conflicts else " and the agent solved that"
+    told = [f"{_merged_in(base, sha)}; {many}{by}."]
+    if ours:
+        told.append(f"As in the pull request before, with nothing of {shown(base, 200)}: {named(ours, MOST_NAMED)}.")
+    if theirs:
+        told.append(f"As in {shown(base, 200)}, with nothing of the pull request: {named(theirs, MOST_NAMED)}.")
+    return " ".join(told)
+
+
+def _merged_in(base: str, sha: str) -> str:
+    return f"{shown(base, 200)} (`{sha[:12]}`) was merged in"
+
+
 def conflicts_left(paths: Sequence[str]) -> str:
-    return f"Nothing was pushed, because marks of conflicts are left in {named(paths, MOST_NAMED)}."
+    return f"Nothing was pushed, because there are still conflict markers in {named(paths, MOST_NAMED)}."

@@ -12,15 +12,15 @@ MOST_NAMED = 10
 _SIGNED = re.compile(r"verified signatures|signed commits|must be signed", re.IGNORECASE)
 _SIGNATURES = "signatures"
 _RULE = (
-    "Let the App past this rule for branches of its own, or choose other names with `branch` in "
+    "Let the App bypass this rule for its own branches, or choose other branch names with `branch` in "
     "`.github/forgehand.yml`, then ask again."
 )
 _ADVICE = {
-    _SIGNATURES: "The rule wants signed commits: with `commits: verified` in `.github/forgehand.yml` they are made "
+    _SIGNATURES: "The rule requires signed commits: with `commits: verified` in `.github/forgehand.yml` they are made "
     "through GitHub's API, which signs them.",
-    "secret": "Have the secret taken out of the change, or let it through where GitHub says, and ask again.",
-    "file_size": "Have the file left out or stored elsewhere, and ask again.",
-    "lfs": "An object of Git LFS is missing at GitHub: have the file left as it was, or upload it, and ask again.",
+    "secret": "Ask for the change without the secret, or allow it at the link that GitHub gives and ask again.",
+    "file_size": "Ask again with that file left out or stored elsewhere.",
+    "lfs": "An object of Git LFS is missing at GitHub: upload it, or leave the file as it was, and ask again.",
     "protected": _RULE,
     "rules": _RULE,
     "unverified": "`commits: verified` stands in `.github/forgehand.yml`, so nothing was pushed unsigned instead. On "
@@ -33,7 +33,7 @@ _ADVICE = {
 def there_already(branch: str, sha: str, login: str) -> str:
     return (
         f"This was pushed to the branch `{branch}` as `{sha[:12]}` while {login} had write access to this repository, "
-        "and stays there. They no longer have it, so nothing more was done."
+        "and stays there. They no longer have it, so I stopped after that."
     )
 
 
@@ -41,30 +41,30 @@ def held(paths: Sequence[str], sha: str, patch: str, days: int, *, cut: bool) ->
     """`patch` is what the held files bring."""
     rest = "\n\n(Shortened: look at the rest in the bundle named below before you say yes.)" if cut else ""
     return (
-        "Nothing was pushed: workflow files run with the repository's secrets, and this changes "
-        f"{quoting.named(paths, MOST_NAMED)}. The whole commit `{sha[:12]}` is held for {days} days until "
-        "somebody with write access has looked:\n\n"
+        "Nothing was pushed yet: this changes workflow files, which run with the repository's secrets "
+        f"({quoting.named(paths, MOST_NAMED)}). The whole commit `{sha[:12]}` is held for up to {days} days, until "
+        "somebody with write access has looked at it:\n\n"
         f"{quoting.fenced(patch)}{rest}"
     )
 
 
 def waits(words: str, approval_id: str) -> str:
-    return f"{words}\n\nIt waits under the name `{approval_id}`."
+    return f"{words}\n\nIts name is `{approval_id}`."
 
 
 def takes_a_yes(words: str, slug: str, sha: str, days: int) -> str:
     """The remote itself found workflow files in a push."""
     return (
-        f"GitHub refused the push for the workflow files that it carries:\n\n{quoting.fenced(words)}\n\n"
-        f"They take a yes by somebody with write access, which pushes commit `{sha[:12]}` as it is; it is held for "
+        f"GitHub refused the push because of the workflow files in it:\n\n{quoting.fenced(words)}\n\n"
+        f"Somebody with write access has to approve them; that pushes commit `{sha[:12]}` as it is. It is held for "
         f"{days} days. {_remedy(slug)}"
     )
 
 
 def no_permission(words: str, slug: str, sha: str, days: int) -> str:
     return (
-        f"GitHub takes no workflow files from this App:\n\n{quoting.fenced(words)}\n\n{_remedy(slug)} Then another yes "
-        f"pushes commit `{sha[:12]}` as it is; it is held for {days} days."
+        f"GitHub does not accept workflow files from this App:\n\n{quoting.fenced(words)}\n\n{_remedy(slug)} Then "
+        f"approve again to push commit `{sha[:12]}` as it is; it is held for {days} days."
     )
 
 
@@ -108,7 +108,7 @@ def outdated() -> str:
 
 
 def too_late() -> str:
-    return "Nothing was pushed: the time in which the held commit could be let go is over. Ask for the change again."
+    return "Nothing was pushed: the held commit has expired. Ask for the change again."
 
 
 def lost() -> str:

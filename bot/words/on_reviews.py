@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bot.commands.options import shown
-from bot.findings import Finding, Verdict
+from bot.findings import MOST, Finding, Verdict
 from bot.words.quoting import code
 
 MOST_BELOW = 60
@@ -75,10 +75,18 @@ def finding_marker(name: str) -> str:
 
 def on_line(finding: Finding, name: str, inert: Inert, *, suggests: bool = True) -> str:
     """`suggests`: the suggestion is one that a click applies; else it is shown as code."""
-    parts = [finding_marker(name) + f"\n{_said(finding, inert)}"]
-    if finding.suggestion is not None:
-        parts.append(code(finding.suggestion, "suggestion" if suggests else "text"))
-    return "\n\n".join(parts)
+    said = finding_marker(name) + f"\n{_said(finding, inert)}"
+    applies = suggestion(finding) if suggests else None
+    return "\n\n".join(part for part in (said, applies or _shown_as_code(finding)) if part)
+
+
+def _shown_as_code(finding: Finding) -> str:
+    """A suggestion that no click applies; one without lines takes away those that it is about."""
+    if finding.suggestion is None:
+        return ""
+    return (
+        f"Suggested instead:\n\n{code(finding.suggestion, 'text')}" if finding.suggestion else "Suggested: remove it."
+    )
 
 
 def beyond_the_diff(finding: Finding) -> str:
@@ -120,7 +128,7 @@ def in_short(account: Account, url: str) -> str:
 
 
 def let_go() -> str:
-    return "A newer review of mine does not ask for changes any more."
+    return "A newer review of mine no longer asks for changes."
 
 
 def _said(finding: Finding, inert: Inert) -> str:
@@ -143,16 +151,16 @@ def room_for(findings: Sequence[Finding], inert: Inert) -> int:
 def _below(account: Account, inert: Inert) -> str:
     if not account.below:
         return ""
-    rows = ["**Beside the lines of this diff:**", *(_row(one, inert) for one in account.below)]
+    rows = ["**Findings that could not be put at a line of the diff:**", *(_row(one, inert) for one in account.below)]
     if account.unsaid:
         more = _count(account.unsaid, "finding", "findings")
-        rows.append(f"… and {more} for which there is no room here: another review tells them once these are mended.")
+        rows.append(f"… and {more} for which there is no room here: another review reports them once these are fixed.")
     return "\n\n".join(rows)
 
 
 def _row(one: Finding, inert: Inert) -> str:
     words = f"#### {shown(one.path, 200)}, {_lines(one)}\n\n{_said(one, inert)}"
-    return words if one.suggestion is None else f"{words}\n\n{code(one.suggestion, 'text')}"
+    return "\n\n".join(part for part in (words, _shown_as_code(one)) if part)
 
 
 def _lines(one: Finding) -> str:
@@ -162,21 +170,24 @@ def _lines(one: Finding) -> str:
 def _earlier(account: Account) -> str:
     rows = [f"- ✅ resolved: line {one.line} of {shown(one.path, 200)}" for one in account.resolved[:MOST_BELOW]]
     if account.repeated:
-        rows.append(f"- {_count(account.repeated, 'finding', 'findings')} said before and not repeated here")
-    return "\n".join(rows)
+        rows.append(
+            f"- still open, said before and not repeated here: {_count(account.repeated, 'finding', 'findings')}"
+        )
+    return "**Of what I said earlier:**\n\n" + "\n".join(rows) if rows else ""
 
 
 def _unread(account: Account) -> str:
     rows = [f"- {shown(note, 500)}" for note in account.notes]
     if account.left_out:
-        rows.append(f"- {_count(account.left_out, 'comment', 'comments')} without a line, or beyond what is shown")
+        more = _count(account.left_out, "finding", "findings")
+        rows.append(f"- {more} more that named no line, or were beyond the {MOST} that are looked at")
     return "**Not read or left out:**\n\n" + "\n".join(rows) if rows else ""
 
 
 def _foot(account: Account) -> str:
     words = [f"Read at `{account.commit[:12]}` against {shown(account.base, 200)}."]
     if account.base_now is not None:
-        words.append(f"It is to be merged into {shown(account.base_now, 200)} by now, with which I did not compare it.")
+        words.append(f"Its base is {shown(account.base_now, 200)} by now, with which I did not compare it.")
     if account.moved_to is not None:
         words.append(f"The head has moved to `{account.moved_to[:12]}` meanwhile, which this does not cover.")
     if account.verdict is Verdict.APPROVE and not account.approves:

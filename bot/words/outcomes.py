@@ -23,26 +23,26 @@ _HEADLINES = {
 }
 
 _NEXT = {
-    Outcome.PULL_REQUEST: "Look the draft through and merge it when it is right. For changes, comment `{command} …`.",
-    Outcome.PUSHED: "Look the new commit through. For changes, comment `{command} …`.",
-    Outcome.ANSWERED: "To go on, comment `{command} ask …`; to have it done, `{command} …`.",
-    Outcome.REVIEWED: "To have the findings mended, comment `{command} …` with what to mend.",
-    Outcome.PLANNED: "Comment `{command} approve` to have it done, or `{command} plan …` with what should differ.",
+    Outcome.PULL_REQUEST: "Review the pull request and merge it when it is ready. For changes, comment `{command} …`.",
+    Outcome.PUSHED: "Review the new commit. For changes, comment `{command} …`.",
+    Outcome.ANSWERED: "Comment `{command} ask …` to ask more, or `{command} …` to have something changed.",
+    Outcome.REVIEWED: "To have findings fixed, comment `{command} …` and say which.",
+    Outcome.PLANNED: "Comment `{command} approve` to carry it out, or `{command} plan …` with what should change.",
     Outcome.NO_CHANGE: "If something should have changed, comment `{command} …` and say what is missing.",
-    Outcome.NEEDS_INPUT: "Answer with `{command} …`: it goes on from here.",
-    Outcome.STOPPED: "To go on from here, comment `{command} …` with what should be different.",
-    Outcome.OVER_BUDGET: "To go on from here with what the session has left, comment `{command} continue`.",
-    Outcome.TIMED_OUT: "To go on from here, comment `{command} continue`, perhaps with `--timeout 60m` behind it.",
-    Outcome.KILLED: "To go on from here, comment `{command} continue`.",
-    Outcome.FAILED: "To try once more, comment `{command} retry`, or `{command} …` with what to do differently.",
-    Outcome.REFUSED: "Once the reason is gone, comment `{command} …` and say what to do differently.",
+    Outcome.NEEDS_INPUT: "Answer with `{command} …`; the work continues from here.",
+    Outcome.STOPPED: "To continue from here, comment `{command} continue`, or `{command} …` with what to change.",
+    Outcome.OVER_BUDGET: "To continue from here with what the session has left, comment `{command} continue`.",
+    Outcome.TIMED_OUT: "To continue from here, comment `{command} continue`; add `--timeout 60m` for more time.",
+    Outcome.KILLED: "To continue from here, comment `{command} continue`.",
+    Outcome.FAILED: "To try again, comment `{command} retry`, or `{command} …` with what to do differently.",
+    Outcome.REFUSED: "Once that is resolved, comment `{command} …` and say what to do.",
 }
 
 _PLANS = {"approved": "📝 A plan, approved", "denied": "📝 A plan, turned down"}
 
 _CUT_SHORT = (Outcome.OVER_BUDGET, Outcome.STOPPED, Outcome.TIMED_OUT, Outcome.KILLED, Outcome.FAILED)
 
-_AFTER_A_YES = "It goes on in the next turn of this thread."
+_AFTER_A_YES = "The next turn on this thread carries on with it."
 
 
 def headline(outcome: Outcome) -> str:
@@ -57,7 +57,7 @@ def with_failing_checks(words: str) -> str:
 def ended_in_diff(outcome: Outcome, sha: str | None) -> str:
     """The short form of the end; the live comment of the turn has the rest."""
     commit = f" (`{sha[:12]}`)" if sha and outcome in (Outcome.PUSHED, Outcome.PULL_REQUEST) else ""
-    return f"**{headline(outcome)}**{commit}. The whole story is in my comment on this pull request."
+    return f"**{headline(outcome)}**{commit}. The details are in my comment on this pull request."
 
 
 def plan_headline(state: str) -> str:
@@ -70,26 +70,28 @@ def what_next(outcome: Outcome, command: str, means: Means = Means.LEFT) -> str:
     if means is Means.LEFT:
         return _NEXT[outcome].format(command=command)
     if means is Means.CEILING:
-        return f"To go on from here once there is money again, comment `{command} continue`."
+        return f"To continue from here once the budget allows it again, comment `{command} continue`."
     on = on_money.with_more(means, command)
     return (
-        on if outcome in _CUT_SHORT else f"{_NEXT[outcome].format(command=command)} The session's money is gone. {on}"
+        on
+        if outcome in _CUT_SHORT
+        else f"{_NEXT[outcome].format(command=command)} The session's budget is used up. {on}"
     )
 
 
 def checks_failed(command: str) -> str:
     """In the place of what comes next where work was pushed that does not pass."""
-    return f"Not all checks passed, see above. To have that mended, comment `{command} mend the failing checks`."
+    return f"Not all checks passed, see above. To have them fixed, comment `{command} fix the failing checks`."
 
 
 def after_a_clean_review(command: str) -> str:
     """Which has found nothing (more) to mend."""
-    return f"For another look, at something in particular, comment `{command} review …` and say what."
+    return f"For another look at something in particular, comment `{command} review …` and say what."
 
 
 def tick_or_say(command: str) -> str:
     """Where a question waits that has boxes."""
-    return f"Tick an answer below, or comment `{command} …` with what to do instead: it goes on from here."
+    return f"Tick an answer below, or comment `{command} …` with what to do instead."
 
 
 def next_after(state: str, command: str) -> str:
@@ -99,6 +101,6 @@ def next_after(state: str, command: str) -> str:
 
 def next_for_held(approval_id: str, command: str) -> str:
     return (
-        f"Somebody with write access lets exactly this commit go with `{command} approve {approval_id}`, or leaves it "
+        f"Somebody with write access can push exactly this commit with `{command} approve {approval_id}`, or leave it "
         f"with `{command} deny {approval_id}`. For something else, comment `{command} …`."
     )

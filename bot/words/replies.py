@@ -21,9 +21,9 @@ def help_text(command: str) -> str:
             "|---|---|",
             *rows,
             "",
-            f"A command stands at the start of a line, one in a comment, outside quotes and code. "
-            f"Options, right after `{command}` or at the end of its line: {options}. "
-            f"Only people with write access are obeyed; editing a comment starts nothing.",
+            f"A command starts a line, outside quotes and code; one per comment. "
+            f"Options go right after `{command}` or at the end of its line: {options}. "
+            f"Only people with write access can use it. Editing a comment starts nothing.",
         ]
     )
 
@@ -34,19 +34,19 @@ def nothing_runs() -> str:
 
 def done_already(outcome: Outcome) -> str:
     """To a `stop` that comes when all but cleaning up is done."""
-    return f"The work is done already, so there was nothing left to stop. How it ended: **{headline(outcome)}**."
+    return f"The work had already finished, so there was nothing left to stop. It ended with: **{headline(outcome)}**."
 
 
 def config_is_there(path: str, branch: str) -> str:
-    return f"There is a `{path}` on {shown(branch, 200)} already, so I leave it as it is."
+    return f"{shown(branch, 200)} already has a `{path}`, so I left it as it is."
 
 
 def config_proposed(number: int) -> str:
-    return f"A starter for the config is in #{number}. It changes nothing until you fill it in and merge it."
+    return f"#{number} adds a starter config. It changes nothing until you fill it in and merge it."
 
 
 def config_branch_taken(branch: str) -> str:
-    return f"The branch `{branch}` is taken by something else. Delete or rename it, then ask again."
+    return f"The branch `{branch}` already exists with something else on it. Delete or rename it, then ask again."
 
 
 def config_not_pushed(words: str) -> str:
@@ -63,13 +63,13 @@ def config_pull_body(path: str, login: str, number: int) -> str:
 def status(state: TurnState, step: str, elapsed: str, cost_usd: float, money: Funds, *, beside: str = "") -> str:
     """`beside`: what it waits for, and what waits behind it."""
     if state is TurnState.QUEUED:
-        return _stands(f"Queued for {elapsed}; nothing spent on it yet.", beside, money)
-    return _stands(f"Running for {elapsed}, now {step}; ${cost_usd:.2f} spent on it so far.", beside, money)
+        return _stands(f"Queued for {elapsed}; nothing spent on this turn yet.", beside, money)
+    return _stands(f"Running for {elapsed}, now {step}; ${cost_usd:.2f} spent on this turn so far.", beside, money)
 
 
 def at_rest(ending: str, money: Funds, *, beside: str = "") -> str:
     """To `status` where no turn is under way; `ending` is the headline of the last one."""
-    return _stands(f"{nothing_runs()} How the last turn ended: **{ending}**.", beside, money)
+    return _stands(f"{nothing_runs()} The last turn ended with: **{ending}**.", beside, money)
 
 
 def _stands(words: str, beside: str, money: Funds) -> str:
@@ -84,7 +84,7 @@ def in_line(place: str) -> str:
 def wait_behind(count: int) -> str:
     if count == 0:
         return ""
-    return "One more turn waits behind it." if count == 1 else f"{count} more turns wait behind it."
+    return "One more turn is queued behind it." if count == 1 else f"{count} more turns are queued behind it."
 
 
 NO_COMMAND = "there is no command in it"
@@ -95,8 +95,8 @@ OWN_EDIT = "it is our own edit"
 def no_command_but_named(command: str) -> str:
     """Where somebody seems to have meant one."""
     return (
-        f"it names `{command}`, but not as a command: that stands at the start of a line, spelt exactly so, outside "
-        "quotes, code and comments"
+        f"it mentions `{command}`, but not as a command: that has to start a line, spelt exactly like this, outside "
+        "quotes, lists, code and HTML comments"
     )
 
 
@@ -105,13 +105,13 @@ def edit_with_command(command: str) -> str:
 
 
 def opening_starts_nothing() -> str:
-    return f"{NO_COMMAND}, and the config of the repository begins nothing here"
+    return f"{NO_COMMAND}, and the repository's config starts nothing here"
 
 
 def why(lines: Sequence[str]) -> str:
     if not lines:
-        return "Everything on this thread that was meant for me was acted upon."
-    return "\n".join(["What I did not act upon here, newest first:", "", *(f"- {line}" for line in lines)])
+        return "I acted on everything on this thread that was meant for me."
+    return "\n".join(["What I did not act on here, newest first:", "", *(f"- {line}" for line in lines)])
 
 
 class Delivered(Protocol):
@@ -133,36 +133,37 @@ def fate(delivery: Delivered, ago: str, inert: Callable[[str], str]) -> str:
     """What became of a delivery and why, in the same words for a thread and for the operator."""
     what = f"{delivery.event} {delivery.action or ''}".strip().replace("_", " ")
     who = inert(delivery.sender or "somebody")
-    return f"{ago} ago, {what} by {who}: {delivery.state}.{_sentence(inert(delivery.reason or ''))}"
+    return f"{ago} ago, {what} by {who}: {delivery.state}.{_sentence(inert(delivery.reason or ''), who)}"
 
 
-def _sentence(reason: str) -> str:
-    """Reasons are noted as sentences or as parts of one."""
+def _sentence(reason: str, who: str) -> str:
+    """Reasons are noted as sentences or as parts of one; somebody's login stays as it is."""
     ends = "" if reason.endswith((".", "!", "?")) else "."
-    return f" {reason[0].upper()}{reason[1:]}{ends}" if reason else ""
+    first = reason[:1] if reason.startswith(who) else reason[:1].upper()
+    return f" {first}{reason[1:]}{ends}" if reason else ""
 
 
 def nothing_to_repeat(command: str) -> str:
-    return f"Nothing was done on this thread yet that could be run again. `{command} …` begins."
+    return f"Nothing has been run on this thread yet, so there is nothing to repeat. `{command} …` starts something."
 
 
 def still_under_way(command: str) -> str:
-    return f"The last turn has not ended yet. `{command} stop` ends it; then it can be run again."
+    return f"The last turn is still under way. `{command} stop` ends it; then it can be run again."
 
 
 def undone_already(command: str) -> str:
     return (
-        "The last turn took a push back, and that is done. Run again it would take back the push before that one: "
-        f"`{command} undo` does so."
+        "The last turn was an undo, and it is done. Running it again would undo the push before that one, too: "
+        f"`{command} undo` does that."
     )
 
 
 def nothing_to_undo() -> str:
-    return "Nothing was pushed from this thread that could be taken back."
+    return "Nothing has been pushed from this thread, so there is nothing to undo."
 
 
 def needs_a_pull(word: str, command: str) -> str:
     return (
-        f"`{command} {word}` is for pull requests, and there is none on this thread yet. "
+        f"`{command} {word}` is for pull requests, and this thread has none yet. "
         "Comment it on the pull request that you mean."
     )

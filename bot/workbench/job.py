@@ -59,6 +59,7 @@ class Means:
     model: ModelSettings
     egress: frozenset[str]
     retention_days: float
+    newest_agent: Path | None = None
 
     @property
     def root(self) -> Path:

@@ -54,6 +54,8 @@ async def opened(
         stack.push_async_callback(choice.provider.close)
         if not choice.isolated:
             audience.note(words.no_isolation(), alarm=True)
+        if choice.not_newest:
+            audience.note(words.not_newest(choice.not_newest))
         await _remove_leftovers(choice.provider)
         table = Prices(means.model.prices)
         gateway = Gateway(store, from_settings(means.model), means.model.upstream, table=table)
@@ -70,7 +72,7 @@ async def _chosen(slot: Path, means: Means, *, isolate: bool) -> Choice:
     with slots.alone(means.root, "tools"):
         if isolate:
             await asyncio.to_thread(_share_tools, slot, means.root / "shared")
-        choice = await choose(slot, isolate=isolate)
+        choice = await choose(slot, isolate=isolate, newest_in=means.newest_agent)
     if isolate and not choice.isolated:
         await choice.provider.close()
         raise UserError(words.not_isolated(choice.why))

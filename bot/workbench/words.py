@@ -69,6 +69,10 @@ def not_isolated(why: str) -> str:
     )
 
 
+def not_newest(why: str) -> str:
+    return f"Claude Code could not be updated, so the one that is here is used: {why}"
+
+
 def no_isolation() -> str:
     return "NO ISOLATION: the agent runs as plain processes and may do whatever you may on this machine."
 

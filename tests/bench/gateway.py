@@ -2,31 +2,34 @@
 
 Three processes: a bare provider, the gateway on a store of its own, and this one as the client, which asks both in
 turns. Trust the differences and the ratios; the goals stand beside the figures.
+
+"Flat out" the provider sends events of 130 bytes as fast as it can, far faster than any model speaks, and the
+direct way has one process less to find a core for. So below it stands the time of CPU that each process took, which
+depends little on what else the machine does, and the ratio that follows from it: at best on this number of cores, were
+they idle, and where each process has one to itself.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from starlette.applications import Starlette
-from starlette.routing import Mount
-
 from bot.models import InstallationId, SessionId, TurnKey
 from bot.sessions.money.ceilings import Ceilings
 from bot.settings import Secret
-from bot.simulation.loopback import serving
 from bot.store import gateway as rows
 from bot.store.base import Store
-from bot.web.gateway import Credential, gateway_app
+from bot.web.gateway import Credential, Gateway
+from bot.web.server import Server, tcp_socket
 from tests.gateway_rig import MESSAGES, MODEL
 
 ASKS = 300
@@ -37,6 +40,7 @@ SPEECH = (150, 0.02)
 """Pieces of an answer, and the seconds between them: faster than any model speaks."""
 OPEN = 100
 REQUEST_BYTES = 100_000
+PARTIES = ("provider", "gateway", "client")
 END = b"0\r\n\r\n"
 
 
@@ -126,9 +130,10 @@ async def keep_gate(upstream: str, folder: str) -> None:
         max_requests=1_000_000,
         concurrency=1000,
     )
-    app = gateway_app(store, credential, upstream, ceilings=Ceilings(day_usd=1e6, month_usd=1e6))
-    async with serving(Starlette(routes=[Mount("/gateway", app=app)])) as port:
-        print(port, token.reveal(), flush=True)
+    gateway = Gateway(store, credential, upstream, ceilings=Ceilings(day_usd=1e6, month_usd=1e6))
+    listener = tcp_socket("127.0.0.1", 0)
+    async with Server(gateway, listener):  # as sandboxes come to it
+        print(listener.getsockname()[1], token.reveal(), flush=True)
         await asyncio.Event().wait()
 
 
@@ -173,17 +178,43 @@ def _p99(values: list[float]) -> float:
     return sorted(values)[int(len(values) * 0.99)]
 
 
-async def throughput(ways: Ways, what: str, pieces: int, pause: float) -> None:
+async def throughput(ways: Ways, pids: Sequence[int], what: str, pieces: int, pause: float) -> None:
     rates: dict[int, list[float]] = {0: [], 1: []}
+    took: dict[int, list[list[float]]] = {0: [], 1: []}
     for _ in range(ROUNDS):
         for number, way in enumerate(ways.both()):
-            began = time.perf_counter()
+            began, before = time.perf_counter(), [_cpu_seconds(pid) for pid in pids]
             sizes = await asyncio.gather(*(_one(way, f"hi {pieces}/{pause}") for _ in range(STREAMS)))
-            rates[number].append(sum(sizes) / (time.perf_counter() - began) / 1e6)
+            size = sum(sizes) / 1e6
+            rates[number].append(size / (time.perf_counter() - began))
+            took[number].append([(_cpu_seconds(pid) - one) / size for pid, one in zip(pids, before, strict=True)])
     direct, gateway = (statistics.median(rates[number]) for number in (0, 1))
     ratio = statistics.median(mine / theirs for theirs, mine in zip(rates[0], rates[1], strict=True))
-    goal = "   goal 0.8" if pause else ""
-    print(f"{STREAMS} streams, {what:12} direct {direct:7.2f} MB/s   gateway {gateway:7.2f} MB/s   {ratio:.2f}{goal}")
+    print(
+        f"{STREAMS} streams, {what:12} direct {direct:7.2f} MB/s   gateway {gateway:7.2f} MB/s   {ratio:.2f}   goal 0.8"
+    )
+    if not pause:
+        _cpu([[statistics.mean(one) for one in zip(*took[number], strict=True)] for number in (0, 1)])
+
+
+def _cpu(seconds: Sequence[Sequence[float]]) -> None:
+    """Of each process, directly and through the gateway."""
+    for name, spent in zip(("direct", "gateway"), seconds, strict=True):
+        told = ", ".join(f"{who} {1000 * one:.0f}" for who, one in zip(PARTIES, spent, strict=True) if one > 0.001)
+        print(f"{'':24} {name:8} ms of CPU for a MB: {told}")
+    cores = os.cpu_count() or 1
+    here, alone = (_rate(seconds[1], number) / _rate(seconds[0], number) for number in (cores, len(PARTIES)))
+    print(f"{'':24} so {here:.2f} on {cores} idle cores, {alone:.2f} with a core for each process")
+
+
+def _rate(seconds: Sequence[float], cores: int) -> float:
+    """MB a second, at best: nobody is quicker than one core, and all together not than all of them."""
+    return min(1 / max(seconds), cores / sum(seconds))
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def _one(way: tuple[int, str, str], words: str) -> int:
@@ -207,13 +238,14 @@ def _resident(pid: int) -> int:
 
 async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        async with process("provide") as (_, [provider]):
+        async with process("provide") as (providing, [provider]):
             upstream = f"http://127.0.0.1:{provider}"
             async with process("gate", upstream, folder) as (pid, [port, token]):
+                pids = (providing, pid, os.getpid())
                 ways = Ways((int(provider), "/v1/messages", "x"), (int(port), MESSAGES, token))
                 await first_bytes(ways)
-                await throughput(ways, "as spoken", *SPEECH)
-                await throughput(ways, "flat out", PIECES, 0)
+                await throughput(ways, pids, "as spoken", *SPEECH)
+                await throughput(ways, pids, "flat out", PIECES, 0)
                 await memory(ways, pid)
 
 

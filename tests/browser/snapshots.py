@@ -219,7 +219,15 @@ def pulls() -> dict[str, str]:
 def _pull(turn: Turn, extras: Extras) -> str:
     cost = view().cost
     return publications.pull_body(
-        turn, number=12, files=FILES, verified=CHECKS, seconds=240, cost=cost, extras=extras, inert=neutralise.inert
+        turn,
+        number=12,
+        files=FILES,
+        verified=CHECKS,
+        seconds=240,
+        cost=cost,
+        extras=extras,
+        inert=neutralise.inert,
+        block=neutralise.block,
     )
 
 

@@ -76,6 +76,24 @@ async def test_first_fetch_is_shallow_and_later_ones_bring_the_rest(bench: Bench
     assert not any(TOKEN in p.read_text("latin-1") for p in mirror.rglob("*") if p.is_file())
 
 
+async def test_what_was_fetched_deeper_is_not_cut_off_by_a_later_fetch_of_this_or_another_branch(bench: Bench) -> None:
+    bench.commit({"a": "0"}, "parted")
+    parted = git(bench.dev, "rev-parse", "HEAD").strip()
+    git(bench.dev, "branch", "old")
+    for n in range(1, 6):
+        bench.commit({"a": f"{n}"}, f"c{n}")
+    git(bench.dev, "branch", "young")
+    bench.publish("HEAD:refs/heads/main", "old", "young")
+    main = await bench.cache.fetch(REPO, bench.access, "main", depth=2)
+    old = await bench.cache.fetch(REPO, bench.access, "old", depth=2)
+    assert await bench.cache.compare(REPO, main, old, max_bytes=1) is None
+    await bench.cache.fetch(REPO, bench.access, "main", depth=100)
+    for branch in ("main", "young"):
+        await bench.cache.fetch(REPO, bench.access, branch, depth=2)
+        found = await bench.cache.compare(REPO, main, old, max_bytes=1)
+        assert found is not None and found.parted == parted
+
+
 @pytest.mark.acceptance("E13")
 async def test_fetch_by_sha_and_of_unusual_names(bench: Bench) -> None:
     old = bench.commit({"a": "1"})

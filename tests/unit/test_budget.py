@@ -16,10 +16,17 @@ money = st.floats(0, 1_000, allow_nan=False)
 
 
 def test_a_reserve_is_the_input_at_its_dearest_and_one_block_of_output() -> None:
-    found = budget.estimate(Sizes(3_000_000, 0, 32_000, CacheUse.SHORT), Prices().of("claude-opus-5-5"))
-    assert (found.input_tokens, found.output_tokens) == (1_000_000, 8_000)
-    assert found.input_usd == pytest.approx(5.0)
+    found = budget.estimate(Sizes(300_000, 0, 32_000, CacheUse.SHORT), Prices().of("claude-opus-5-5"))
+    assert (found.input_tokens, found.output_tokens) == (300_000, 8_000)
+    assert found.input_usd == pytest.approx(1.5)
     assert found.output_usd == pytest.approx(0.16)
+    assert found.unseen_usd == pytest.approx(0.5), "the likely part of the input"
+
+
+def test_no_request_takes_in_or_gives_out_more_than_any_model_does() -> None:
+    sizes = Sizes(32 << 20, 9_000, 10**400, CacheUse.NONE, streams=False)
+    found = budget.estimate(sizes, Prices().of("claude-opus-5-5"))
+    assert (found.input_tokens, found.output_tokens) == (budget.WINDOW_TOKENS, budget.WINDOW_TOKENS)
 
 
 def test_an_image_counts_by_the_piece() -> None:
@@ -29,25 +36,38 @@ def test_an_image_counts_by_the_piece() -> None:
 
 @given(
     model=st.sampled_from(MODELS),
-    tokens=st.lists(st.integers(0, 400_000), min_size=4, max_size=4),
+    tokens=st.lists(st.integers(0, budget.WINDOW_TOKENS // 4), min_size=4, max_size=4),
     cache=st.sampled_from(CacheUse),
     searches=st.integers(0, 8),
     in_the_us=st.booleans(),
+    written=st.integers(0, 128_000),
+    streams=st.booleans(),
+    is_opaque=st.booleans(),
 )
 def test_no_request_within_its_sizes_costs_more_than_its_reserve(
-    model: str, tokens: list[int], cache: CacheUse, searches: int, in_the_us: bool
+    model: str,
+    tokens: list[int],
+    cache: CacheUse,
+    searches: int,
+    in_the_us: bool,
+    written: int,
+    streams: bool,
+    is_opaque: bool,
 ) -> None:
+    """A stream's words past the block are seen as they come, and reserved for anew."""
     plain, read, short, long = tokens
     short = short if cache is not CacheUse.NONE else 0
     long = long if cache is CacheUse.LONG else 0
     total = plain + read + short + long
     price = Prices().of(model)
     found_on_the_web = sum(n * budget.SEARCH_TOKENS for n in range(1, searches + 1))
+    output = min(written, budget.OUTPUT_BLOCK) if streams else written
     usage = Usage(
-        plain * (searches + 1) + found_on_the_web, 8_000, read * (searches + 1), (short + long) * (searches + 1)
+        plain * (searches + 1) + found_on_the_web, output, read * (searches + 1), (short + long) * (searches + 1)
     )
     used = Consumption(usage, long * (searches + 1), searches, in_the_us)
-    sizes = Sizes(total * budget.BYTES_PER_TOKEN, 0, 8_000, cache, searches, in_the_us)
+    size = 1_000 if is_opaque else total
+    sizes = Sizes(size, 0, written, cache, searches, in_the_us, is_opaque, streams)
     found = budget.estimate(sizes, price)
     assert prices.cost(price, used) <= found.usd * (1 + 1e-9)
 

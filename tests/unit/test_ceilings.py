@@ -60,7 +60,7 @@ def test_who_is_not_known_has_no_limit_of_that_kind() -> None:
 @pytest.mark.parametrize("period", list(Period))
 def test_every_limit_has_a_polite_sentence_that_says_when_it_is_over(payer: Payer, period: Period) -> None:
     sentence = Ceiling(payer, period, 12.5).sentence()
-    assert "$12.50" in sentence and "free again" in sentence
+    assert "$12.50" in sentence and "starts afresh" in sentence
     assert {Payer.USER: "you", Payer.REPO: "repository", Payer.INSTALLATION: "installation"}[payer] in sentence
 
 

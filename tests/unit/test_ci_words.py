@@ -18,4 +18,4 @@ def test_a_hand_over_names_attempts_commits_and_what_to_do() -> None:
     words = on_ci.handed_over(tried, [("test", "https://x.test/1")], ["lint"], ["the log of `test`"], "/bot")
     assert "| `111111111111` | `test` | pushed 222222222222 |" in words and "| no change |" in words
     assert "- `test` ([its page](https://x.test/1))" in words and "red on the base too: `lint`" in words
-    assert "`/bot fix ci`" in words and "not had: the log of `test`" in words
+    assert "`/bot fix ci`" in words and "not read: the log of `test`" in words

@@ -93,3 +93,18 @@ def test_a_suggestion_cannot_leave_its_block() -> None:
     body = on_reviews.on_line(one, "abcd1234-1-1", lambda text: text)
     assert body.endswith("`````suggestion\n```\n@octo\n````\n`````")
     assert "```suggestion\n```" in (on_reviews.suggestion(Finding("a.py", 1, "x", suggestion="")) or "")
+
+
+def test_what_has_no_place_at_a_line_says_what_to_do_with_its_suggestion_and_what_was_said_before_has_its_head() -> (
+    None
+):
+    below = [Finding("a.py", 1, "Wrong.", suggestion="right = 1"), Finding("b.py", 2, "Dead.", suggestion="")]
+    account = on_reviews.Account(
+        verdict=Verdict.COMMENT, approves=False, summary="Fine.", on_lines=0, below=below, unsaid=0, left_out=2,
+        repeated=1, resolved=(), notes=(), commit="1" * 40, base="main", base_now=None, moved_to=None,
+    )  # fmt: skip
+    text = on_reviews.summary(account, lambda text: text)
+    assert "could not be put at a line" in text and "Suggested instead:\n\n```text\nright = 1\n```" in text
+    assert "Suggested: remove it." in text and "```text\n```" not in text
+    assert "**Of what I said earlier:**\n\n- still open, said before and not repeated here: 1 finding\n" in text
+    assert "2 findings more that named no line, or were beyond the 200" in text

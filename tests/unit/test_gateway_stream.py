@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.models import Usage
+from bot.sessions.money.budget import SEARCH_TOKENS
 from bot.simulation.anthropic import Call, Say, wire
 from bot.web.gateway.stream import MAX_EVENT_BYTES, Meter, OversizedEvent
 
@@ -51,6 +52,31 @@ def test_hidden_thinking_counts_by_the_providers_estimate() -> None:
         event(type="content_block_delta", delta={"type": "thinking_delta", "thinking": "", "estimated_tokens": 50})
     )
     assert meter.consumption.usage.output_tokens == 50
+
+
+def test_what_is_thought_counts_by_all_of_it_and_not_by_its_summary() -> None:
+    def said(**delta: Any) -> bytes:
+        return event(type="content_block_delta", delta=delta)
+
+    meter = Meter()
+    meter.feed(said(thinking="x" * 300) + said(signature="A" * 4_000))
+    assert meter.output_tokens == 1_000
+    meter.feed(said(thinking="x" * 6_000) + said(signature="A" * 4_000))
+    assert meter.output_tokens == 3_000, "what is shown whole is not counted twice"
+    meter.feed(event(type="content_block_start", content_block={"type": "redacted_thinking", "data": "A" * 400}))
+    assert meter.output_tokens == 3_100
+
+
+def test_before_the_last_count_searches_count_with_all_that_is_read_again() -> None:
+    meter = Meter()
+    meter.feed(event(type="message_start", message={"usage": {"input_tokens": 500, "cache_read_input_tokens": 500}}))
+    for _ in range(2):
+        meter.feed(event(type="content_block_start", content_block={"type": "web_search_tool_result", "content": []}))
+    found = meter.consumption
+    assert found.web_searches == 2
+    assert found.usage == Usage(500 + 2 * 1_000 + 3 * SEARCH_TOKENS, 0, 500)
+    meter.feed(event(type="message_delta", usage={"output_tokens": 9, "server_tool_use": {"web_search_requests": 2}}))
+    assert (meter.consumption.web_searches, meter.consumption.usage) == (2, Usage(500, 9, 500))
 
 
 def test_passes_inside_one_request_are_summed() -> None:

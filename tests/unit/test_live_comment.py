@@ -105,12 +105,34 @@ def test_each_of_several_questions_stands_over_its_own_boxes() -> None:
     assert "And 35 more, each in a comment of its own.\n- [ ] **Stop**" in text and len(text) < 60_000
 
 
+def test_what_a_late_yes_is_for_stands_over_its_boxes() -> None:
+    """And not under what the reader is told to do about the failing checks."""
+    hosts = Approval(
+        "abcd1234-1-1", SESSION.id, 1, Kind.TOOL, Standing.EXPIRED, "",
+        {"shown": "`a.example`", "hosts": ["a.example"]}, 1000.0, 1600.0, Scope.ONCE, None, None, None, late=False,
+    )  # fmt: skip
+    ended = view(state=TurnState.DONE, outcome=Outcome.FAILED)
+    offered = (*boxes.to_answer_late(hosts.id), boxes.RETRY)
+    text = render.comment(replace(ended, asked=(hosts,), boxes=offered))
+    question, rest = text.split("**Next:**")
+    assert question.split("`a.example`")[1].count("- [ ]") == 3 and rest.count("- [ ]") == 1
+    told = replace(ended.turn, detail=f"May it? `/claude approve {hosts.id}`")
+    text = render.comment(replace(ended, turn=told, asked=(hosts,), boxes=offered))
+    assert text.split("**Next:**")[1].count("- [ ]") == 4, "where the question is in the turn's own words"
+
+
+def test_a_comment_that_is_not_final_says_of_when_it_is() -> None:
+    """It is as old as GitHub's allowance makes it."""
+    assert " · as of 00:18:20 UTC</sub>" in render.comment(view())
+    assert "as of" not in done(Outcome.PUSHED)
+
+
 def test_a_waiting_turn_says_its_place() -> None:
     seen = view(place=Place(2, running=8, estimate=370.0, known=12))
     text = render.comment(replace(seen, turn=replace(seen.turn, state=TurnState.QUEUED, step=Step.PREPARE)))
     assert text.startswith("<!-- forgehand:session=abcd1234 turn=1 state=queued -->")
     assert "Queued, 2nd in line" in text
-    assert "8 turns run now. That may take about 6 min, going by the last 12 turns." in text
+    assert "8 turns are running. That may take about 6 min, judging by the last 12 turns." in text
 
 
 def test_what_the_operator_paused_is_not_said_to_begin_in_a_moment() -> None:
@@ -127,7 +149,7 @@ def test_a_call_that_waits_for_a_yes_is_not_said_to_run() -> None:
     )  # fmt: skip
     text = render.comment(replace(view(fold(ToolCalled("1", "Bash", "touch x"))), asks=(question,)))
     assert "### ❓ Waiting for your answer · step 3 of 7" in text
-    assert "at 00:26:40 UTC it is a no" in text
+    assert "waiting for your answer until 00:26:40 UTC" in text
     assert "silent" not in text and "runs" not in text
 
 
@@ -168,7 +190,7 @@ def test_a_running_turn_shows_step_todo_tools_and_money() -> None:
 def test_silence_and_retries_are_told_apart() -> None:
     assert "silent for 1 min 30 s" in render.comment(view(fold(Said("Hm."))))
     retrying = render.comment(view(fold(Retrying(3, 529, "overloaded", 4.0))))
-    assert "waiting for the model's provider (529), try 3" in retrying
+    assert "answered with an error (529); trying again (try 3)" in retrying
 
 
 @pytest.mark.parametrize("outcome", list(Outcome))
@@ -186,7 +208,7 @@ def test_what_forgehand_verified_is_told_from_what_the_agent_says() -> None:
     text = done(Outcome.PULL_REQUEST, verified=rows)
     assert "**Verified by Forgehand:** Run in the agent's own environment" in text
     assert "\n\n- ✓ `pytest` exit 0\n- ✗ `ruff` exit 1" in text
-    assert "**Verified by Forgehand:** Nothing was run" in done(Outcome.PULL_REQUEST)
+    assert "**Verified by Forgehand:** Nothing: " in done(Outcome.PULL_REQUEST)
 
 
 def test_where_the_work_is_kept_is_named() -> None:
@@ -238,17 +260,17 @@ def test_what_the_agent_did_not_read_is_one_folded_line() -> None:
 
 def test_what_a_pull_request_says_to_its_own_run_is_called_ignored() -> None:
     paths = tuple(f"p{n}/CLAUDE.md" for n in range(12))
-    line = next(one for one in done(Outcome.PUSHED, ignored=paths, base="main").splitlines() if "Ignored" in one)
-    assert line.startswith("Ignored for this run, as the pull request changes it: `p0/CLAUDE.md`, ")
-    assert line.endswith("and 2 more; what `main` has counts.")
+    line = next(one for one in done(Outcome.PUSHED, ignored=paths, base="main").splitlines() if "Not used" in one)
+    assert line.startswith("Not used in this run, because this pull request changes it: `p0/CLAUDE.md`, ")
+    assert line.endswith("and 2 more. The version on `main` counts.")
 
 
 def test_blocked_hosts_are_named_with_the_way_to_allow_them() -> None:
     hosts = ({"host": "a.example", "port": 443, "count": 3}, {"host": "b.example", "port": 22, "count": 1})
     text = done(Outcome.NO_CHANGE, blocked=hosts)
     assert "**Blocked by the network:** `a.example` ×3, `b.example:22` ×1. To allow a host, add it to `egress:`" in text
-    assert text.count("Nothing but https (port 443) can be opened.") == 1
-    assert "Nothing but https" not in done(Outcome.NO_CHANGE, blocked=hosts[:1])
+    assert text.count("Only https (port 443) can be allowed.") == 1
+    assert "Only https" not in done(Outcome.NO_CHANGE, blocked=hosts[:1])
     never = ({"host": "github.com", "port": 443, "count": 1},)
     assert "`egress:`" not in done(Outcome.NO_CHANGE, blocked=never)
     assert "Blocked" not in done(Outcome.NO_CHANGE)
@@ -297,9 +319,11 @@ def test_a_stopped_turn_whose_work_takes_long_to_be_saved_is_shown_as_stopped_an
 
 
 def test_a_stop_that_came_too_late_is_answered_in_the_last_form() -> None:
-    assert "alice asked to stop when the agent had ended" in done(Outcome.PULL_REQUEST, stop_requested="alice")
-    assert "asked to stop when" not in done(Outcome.PULL_REQUEST, stop_requested="(locked)")
-    assert "asked to stop when" not in done(Outcome.STOPPED, stop_requested="alice")
+    assert "alice asked to stop, but the agent had already finished" in done(
+        Outcome.PULL_REQUEST, stop_requested="alice"
+    )
+    assert "asked to stop, but" not in done(Outcome.PULL_REQUEST, stop_requested="(locked)")
+    assert "asked to stop, but" not in done(Outcome.STOPPED, stop_requested="alice")
 
 
 @pytest.mark.parametrize(

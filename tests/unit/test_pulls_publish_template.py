@@ -43,7 +43,7 @@ def test_each_part_goes_into_its_section_and_boxes_stay() -> None:
         "Thanks for helping.\n\n"
         "## Description\n\nDONE\n\n"
         "## Type of change\n\n- [ ] Bug fix\n- [x] Feature\n\n"
-        "## Related issues\n\nFor #3\n\nCloses #\n\n"
+        "## Related issues\n\nFor #3\n\n"
         "## How has this been tested?\n\nCHECKED\n\n- [ ] Unit tests\n\n"
         "## Checklist\n\n- [ ] I have read the rules"
     )
@@ -59,6 +59,9 @@ def test_each_part_goes_into_its_section_and_boxes_stay() -> None:
         ("# Summary\n```sh\nrun", {"done"}, "# Summary\n\nDONE\n\n```sh\nrun\n```"),
         ("# What?\n<details>\nmore", {"done"}, "# What?\n\nDONE\n\n<details>\nmore\n\n</details>"),
         ("# Changes\n<!-- never closed", {"done"}, "# Changes\n\nDONE"),
+        ("# Summary\nWhy?\n\nFixes # (issue)", {"done", "link"}, "# Summary\n\nDONE\n\nWhy?\n\nFor #3"),
+        ("Closes: #<issue number>\nRefs #", {"link"}, "For #3"),
+        ("Fixes #12\n- issue #nnn and more", set(), "Fixes #12\n- issue #nnn and more"),
         ("# Summary\r\n\r\n# Description", {"done"}, "# Summary\n\nDONE\n\n# Description"),
     ],
 )
@@ -72,6 +75,7 @@ def test_odd_templates(template: str, taken: set[str], text: str) -> None:
     [
         (("a.md", ".github/PULL_REQUEST_TEMPLATE.md"), ".github/PULL_REQUEST_TEMPLATE.md"),
         (("docs/pull_request_template.md", "Pull_Request_Template.md"), "Pull_Request_Template.md"),
+        (("docs/PULL_REQUEST_TEMPLATE", "pull_request_template"), "pull_request_template"),
         ((".github/PULL_REQUEST_TEMPLATE/one.md",), None),
     ],
 )

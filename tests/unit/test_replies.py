@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -25,6 +25,15 @@ class Turn:
     requester_id: int = 7
     model: str = "claude-sonnet-5-5"
     key: TurnKey = field(default_factory=lambda: TurnKey(SessionId("abcd1234"), 1))
+
+
+@dataclass(frozen=True)
+class Delivery:
+    reason: str | None
+    event: str = "issue_comment"
+    action: str | None = "created"
+    sender: str | None = "eve"
+    state: str = "refused"
 
 
 @dataclass(frozen=True)
@@ -55,11 +64,19 @@ def test_help_is_made_from_the_one_list() -> None:
 def test_short_answers() -> None:
     money = Funds(1.25, 0.0, 5.0, 50.0)
     assert replies.status(TurnState.RUNNING, "working", "2 min", 0.5, money) == (
-        "Running for 2 min, now working; $0.50 spent on it so far. The session has spent $1.25 of $5.00."
+        "Running for 2 min, now working; $0.50 spent on this turn so far. The session has spent $1.25 of $5.00."
     )
     assert replies.status(TurnState.QUEUED, "", "3 s", 0, money) == (
-        "Queued for 3 s; nothing spent on it yet. The session has spent $1.25 of $5.00."
+        "Queued for 3 s; nothing spent on this turn yet. The session has spent $1.25 of $5.00."
     )
+
+
+def test_a_login_is_told_as_it_is() -> None:
+    refused = Delivery("eve has read access to the repository")
+    assert replies.fate(refused, "3 s", str) == (
+        "3 s ago, issue comment created by eve: refused. eve has read access to the repository."
+    )
+    assert replies.fate(replace(refused, reason="no word"), "3 s", str).endswith(": refused. No word.")
 
 
 def test_who_asks_more_of_a_spent_session_hears_how_it_goes_on() -> None:
@@ -177,7 +194,7 @@ def test_a_pull_request_says_asked_done_verified_and_what_it_took() -> None:
 
 def test_a_pull_request_claims_nothing_that_was_not_run() -> None:
     body = publications.pull_body(Turn(), number=12, files=[], verified=[], seconds=5, cost=Cost())
-    assert "Nothing was run by Forgehand itself" in body
+    assert "names no `checks` to run" in body
     agents = [{"command": "x`y", "exit_code": 1, "where": "agent", "tail": ""}]
     body = publications.pull_body(Turn(), number=12, files=[], verified=agents, seconds=5, cost=Cost())
     assert "Run in the agent's own environment (" in body and "\n\n- ✗ `x?y` exit 1" in body

@@ -37,6 +37,12 @@ def test_what_is_needed_is_enough() -> None:
     assert KEY.splitlines()[1] not in repr(found)
 
 
+def test_the_tested_agent_is_used_unless_the_newest_is_asked_for() -> None:
+    assert settings.read(NEEDED).newest_agent is None
+    found = settings.read({**NEEDED, "FORGEHAND_CLAUDE_VERSION": "latest"})
+    assert found.newest_agent == found.data_dir / "claude"
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -56,6 +62,7 @@ def test_what_is_needed_is_enough() -> None:
         ("FORGEHAND_PRICES", '{"glm": {"input": NaN, "output": 2}}'),
         ("FORGEHAND_PRICES", '{"glm": {"input": 1e999, "output": 2}}'),
         ("FORGEHAND_PRICES", '{"glm": {"input": -1, "output": 2}}'),
+        ("FORGEHAND_CLAUDE_VERSION", "2.1.326"),
         ("FORGEHAND_PORT", "70000"),
         ("FORGEHAND_PORT", "80.5"),
         ("FORGEHAND_PUBLIC_URL", "https://["),

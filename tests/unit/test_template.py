@@ -9,7 +9,7 @@ from e2b import Template
 
 from sandbox.errors import SandboxError
 from sandbox.primitives import EnvironmentSpec
-from sandbox.template import CLAUDE_CODE, build, definition
+from sandbox.template import CLAUDE_CODE, LATEST, build, definition
 from tests.e2b_world import e2b_world
 from tests.environment_world import small_agent
 
@@ -39,6 +39,14 @@ async def test_it_is_built_over_the_wire_and_then_sandboxes_start_from_it(tmp_pa
         await world.provider().create("one", EnvironmentSpec(labels={}, public_repository=True))
 
 
+async def test_the_newest_is_never_taken_from_an_earlier_build(tmp_path: Path) -> None:
+    async with e2b_world(tmp_path, small_agent(tmp_path)) as world:
+        await build(world.settings, claude=LATEST)
+        [asked] = world.e2b.templates.builds
+    [install] = [one for one in asked.recipe["steps"] if "@anthropic-ai/claude-code@latest" in " ".join(one["args"])]
+    assert install["force"] is True
+
+
 async def test_a_build_that_fails_says_why(tmp_path: Path) -> None:
     async with e2b_world(tmp_path, small_agent(tmp_path)) as world:
         world.e2b.templates.fails_at = 2
@@ -46,7 +54,7 @@ async def test_a_build_that_fails_says_why(tmp_path: Path) -> None:
             await build(world.settings)
 
 
-@pytest.mark.parametrize("version", ["2.1.0", "latest", "2.1", "2.1.326; rm -rf /"])
+@pytest.mark.parametrize("version", ["2.1.0", "newest", "2.1", "2.1.326; rm -rf /"])
 def test_old_and_odd_versions_are_refused(version: str) -> None:
     with pytest.raises(SandboxError):
         definition(version)

@@ -66,13 +66,18 @@ class Checking:
         return [at for at, one in enumerate(self.done) if one.is_ours and not one.setup]
 
     async def compare(self, environment: ExecutionEnvironment, setup: tuple[str, ...]) -> None:
-        """Those that failed are tried where the work is not and never was: what fails there too is not its doing."""
+        """Those that failed are tried where the work is not and never was: what fails there too is not its doing.
+
+        After those before them, as they ran: one may need what another has made."""
         for command in setup:
             if not (await self._run(environment, command, "on the base")).passed:
                 return  # nothing can be said of it
-        for at in self._red():
+        red = self._red()
+        for at in range(red[-1] + 1):
             found = await self._run(environment, self.done[at].command, "on the base")
-            self.done[at] = replace(self.done[at], base_exit_code=found.exit_code)
+            ran_short = found.timed_out and self._left() <= 0  # it might have passed
+            if at in red and not ran_short:
+                self.done[at] = replace(self.done[at], base_exit_code=found.exit_code)
         await self._store()
 
     async def _run(self, environment: ExecutionEnvironment, command: str, beside: str = "") -> Check:

@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bot.sessions.money.prices import IN_THE_US, MILLION, WEB_SEARCH_USD, Price
+from bot.sessions.money.prices import IN_THE_US, MILLION, WEB_SEARCH_USD, Price, Rates
 
 OUTPUT_BLOCK = 8_000
 """Output tokens that are reserved at a time; a longer answer reserves again while it streams."""
+WINDOW_TOKENS = 1_000_000
+"""More than any model takes in or gives out for one request."""
 BYTES_PER_TOKEN = 3
-"""Few on purpose: prompts of code and English have about four, and an estimate may only be too high."""
+"""Rather few: words of code and English have about four. Digits, rare scripts and noise have fewer, down to one."""
 IMAGE_TOKENS = 5_000
 """More than the largest image costs, whatever its size in bytes."""
 SEARCH_TOKENS = 20_000
@@ -37,16 +39,22 @@ class Sizes:
     searches: int = 0
     """How often the provider may search the web for it, at most."""
     in_the_us: bool = False
+    is_opaque: bool = False
+    """It holds something whose size tells nothing of what is in it: a PDF."""
+    streams: bool = True
+    """Else nothing is seen of the answer, and nothing can be cut, before all of it is paid."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """An upper estimate; `usd` is what is reserved before the request is forwarded."""
+    """What a request costs at most; `usd` is what is reserved before it is forwarded."""
 
     input_tokens: int
     output_tokens: int
     input_usd: float
     output_usd: float
+    unseen_usd: float
+    """What is counted when the answer may have been made and nothing of it was seen."""
 
     @property
     def usd(self) -> float:
@@ -71,25 +79,37 @@ class Decision(StrEnum):
 
 
 def estimate(sizes: Sizes, price: Price) -> Estimate:
-    """As if every input token were of the dearest kind that the request can have."""
-    tokens = _input(sizes)
-    produced = min(max(sizes.max_tokens, 0), OUTPUT_BLOCK)
+    """As if every byte were a token, and every input token of the dearest kind that the request can have: an agent that
+    wants to spend more than there is chooses its text for it."""
+    once = WINDOW_TOKENS if sizes.is_opaque else min(_read(sizes, 1), WINDOW_TOKENS)
+    tokens = searched(once, sizes.searches)
+    produced = min(max(sizes.max_tokens, 0), OUTPUT_BLOCK if sizes.streams else WINDOW_TOKENS)
     rates = price.rates_for(tokens)
-    kinds = [rates.input, rates.cache_read]
-    if sizes.cache is not CacheUse.NONE:
-        kinds.append(rates.cache_write)
-    if sizes.cache is CacheUse.LONG:
-        kinds.append(rates.cache_write_long)
     each = (IN_THE_US if sizes.in_the_us else 1.0) / MILLION
-    searching = sizes.searches * WEB_SEARCH_USD
-    return Estimate(tokens, produced, tokens * max(kinds) * each + searching, produced * rates.output * each)
+    dearest = _dearest(rates, sizes.cache) * each
+    reading = tokens * dearest + sizes.searches * WEB_SEARCH_USD
+    writing = produced * rates.output * each
+    unseen = min(_read(sizes, BYTES_PER_TOKEN), once) * dearest if sizes.streams else reading + writing
+    return Estimate(tokens, produced, reading, writing, unseen)
 
 
-def _input(sizes: Sizes) -> int:
+def _read(sizes: Sizes, bytes_per_token: int) -> int:
+    return -(-max(sizes.text_bytes, 0) // bytes_per_token) + max(sizes.images, 0) * IMAGE_TOKENS
+
+
+def _dearest(rates: Rates, cache: CacheUse) -> float:
+    """Of the kinds of input tokens."""
+    kinds = [rates.input, rates.cache_read]
+    if cache is not CacheUse.NONE:
+        kinds.append(rates.cache_write)
+    if cache is CacheUse.LONG:
+        kinds.append(rates.cache_write_long)
+    return max(kinds)
+
+
+def searched(tokens: int, searches: int) -> int:
     """The provider asks its model anew after each search: all that was read before is read, and paid, again."""
-    once = -(-max(sizes.text_bytes, 0) // BYTES_PER_TOKEN) + max(sizes.images, 0) * IMAGE_TOKENS
-    searches = sizes.searches
-    return once * (searches + 1) + SEARCH_TOKENS * searches * (searches + 1) // 2
+    return tokens * (searches + 1) + SEARCH_TOKENS * searches * (searches + 1) // 2
 
 
 def decide(ledgers: Iterable[Ledger]) -> Decision:

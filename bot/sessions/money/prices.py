@@ -131,6 +131,11 @@ def cost(price: Price, used: Consumption) -> float:
     return tokens / MILLION * (IN_THE_US if used.in_the_us else 1.0) + used.web_searches * WEB_SEARCH_USD
 
 
+def output_usd(price: Price, used: Consumption) -> float:
+    """What each further token of the answer costs."""
+    return price.rates_for(used.prompt_tokens).output / MILLION * (IN_THE_US if used.in_the_us else 1.0)
+
+
 def _override(model: str, values: Mapping[str, float]) -> Price:
     known = set(Rates.__dataclass_fields__)
     if not {"input", "output"} <= set(values) <= known:

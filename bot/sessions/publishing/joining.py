@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.git.merges import Joined
+from bot.git.merges import Joined, Left
 from bot.git.quarantine import Quarantine
 from bot.models import RepoId
 from bot.sessions import keeping
@@ -36,10 +36,15 @@ async def unsolved(work: Work, tree: str) -> str | None:
     return on_pulls.conflicts_left(left) if left else None
 
 
-def told(turn: Turn) -> str:
+async def told(work: Work) -> str:
+    turn = work.turn
     if turn.merged_sha is None or turn.base is None:
         return ""
-    return on_pulls.merged_in(turn.base, turn.merged_sha, len(turn.conflicts or ()))
+    if not turn.conflicts:
+        return on_pulls.merged_in(turn.base, turn.merged_sha)
+    joined = await _begun_with(work.services, turn, work.quarantine)
+    left = await work.quarantine.left(f"{work.commit}^{{tree}}", joined) if joined else Left((), ())
+    return on_pulls.solved(turn.base, turn.merged_sha, len(turn.conflicts), left.ours, left.theirs)
 
 
 async def _begun_with(services: Services, turn: Turn, quarantine: Quarantine) -> Joined | None:

@@ -34,7 +34,7 @@ async def publish(work: Work) -> Move:
             return End(Outcome.PUSHED, on_pulls.ended_since(pull.number, pull.merged), done.columns)
         if (why := standing.in_the_way(work, pull)) is not None:
             return await saving.rescue(work, End(Outcome.REFUSED, why))
-        return await _published(work, _together(joining.told(work.turn), standing.beside_it(work, pull)))
+        return await _published(work, _together(await joining.told(work), standing.beside_it(work, pull)))
     except PushRefused as error:
         return await refusals.settled(work, error)
     except PushRaced as raced:

@@ -7,14 +7,13 @@ from dataclasses import replace
 
 from bot import repo_config
 from bot.git.errors import RefMissing
-from bot.github.types import Purpose
 from bot.models import Outcome, Step, TurnKey
 from bot.sessions import configuring, keeping, openness
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publishing import judging, pushing, saving
 from bot.sessions.publishing.work import Work
 from bot.sessions.pulls import answering
-from bot.sessions.remote import remote_access
+from bot.sessions.remote import restore_mirror
 from bot.sessions.services import Services
 from bot.store import approvals, sessions
 from bot.store.approvals import Approval, Standing
@@ -26,7 +25,8 @@ async def prepare(services: Services, turn: Turn) -> Move:
     """Straight to the push, with what the turn that is let go has found out."""
     session = await sessions.session(services.store, turn.key.session)
     approval = await _approval(services, turn)
-    if approval.state is not Standing.APPROVED or (approval.answered_at or 0.0) > approval.expires_at:
+    until = approval.expires_at + approvals.ARRIVES_WITHIN_SECONDS
+    if approval.state is not Standing.APPROVED or (approval.answered_at or 0.0) > until:
         return End(Outcome.REFUSED, on_pushes.too_late())
     if session.branch != approval.matter["branch"] or not await _is_open(services, session):
         return End(Outcome.REFUSED, on_pushes.outdated())
@@ -35,15 +35,16 @@ async def prepare(services: Services, turn: Turn) -> Move:
     done_by = await sessions.turn(services.store, TurnKey(session.id, approval.matter["done_by"]))
     assert held.base_sha is not None
     config = await configuring.read(services, session)
-    access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
     try:
-        await services.cache.fetch(session.repo_id, access, held.base_sha)
+        await restore_mirror(services, held)
     except RefMissing:
         return End(Outcome.REFUSED, on_pushes.outdated())
     columns = {
         "base": held.base,
         "base_sha": held.base_sha,
         "tip_sha": held.tip_sha,
+        "merged_sha": held.merged_sha,
+        "conflicts": list(held.conflicts or ()) or None,
         "config": repo_config.dump(config),
         "agent_result": held.agent_result,
         "undoes": held.undoes,

@@ -18,7 +18,7 @@ from bot.sessions import configuring, keeping
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publishing import committing, judging, landing, opening, refusals, replaying
 from bot.sessions.publishing.work import Work
-from bot.sessions.remote import remote_access
+from bot.sessions.remote import compared, remote_access
 from bot.sessions.services import Services
 from bot.store import approvals, sessions
 from bot.store.sessions import Session, Turn
@@ -77,11 +77,12 @@ async def _held(work: Work, tree: str) -> str | None:
     services, turn, session = work.services, work.turn, work.session
     assert turn.base is not None and turn.base_sha is not None
     access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
+    base_ref, head_ref = f"refs/heads/{turn.base}", f"refs/pull/{turn.number}/head"
     try:
-        tip = await services.cache.fetch(session.repo_id, access, f"refs/heads/{turn.base}")
+        tip = await services.cache.fetch(session.repo_id, access, base_ref)
+        found = await compared(services, session.thread, (tip, base_ref), (turn.base_sha, head_ref), max_bytes=1)
     except RefMissing:
         return endings.branch_missing(turn.base)
-    found = await services.cache.compare(session.repo_id, tip, turn.base_sha, max_bytes=1)
     parted = tip if found is None else found.parted
     return (await judging.judge(replace(work, turn=replace(turn, base_sha=parted)), tree)).held
 

@@ -13,7 +13,7 @@ from bot.events.remarks import standing
 from bot.git.comparison import Comparison
 from bot.github import reviews
 from bot.github.client import Installation
-from bot.github.types import Comment, Issue, Purpose
+from bot.github.types import Comment, Issue
 from bot.material import Diff, Material, Said
 from bot.models import Spot, Thread
 from bot.repo_config import RepoConfig
@@ -23,7 +23,7 @@ from bot.sessions.reading import pictures, rereading, rulebook
 from bot.sessions.reading.evidence import Evidence
 from bot.sessions.reading.pictures import Album
 from bot.sessions.reading.trust import Trust
-from bot.sessions.remote import remote_access
+from bot.sessions.remote import compared
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn
@@ -33,8 +33,6 @@ HANDED_IN_SECONDS = 10.0
 _KINDS = {"comment": "comment", "review": "review"}
 """How a turn's source calls what GitHub lists; all else are comments on lines."""
 MAX_DIFF_BYTES = 900_000
-DEEPER = 2000
-"""Commits of history, where the usual number does not reach back to where a pull request began."""
 
 
 @dataclass(frozen=True)
@@ -250,14 +248,8 @@ async def _change(
 async def _compared(services: Services, turn: Turn, thread: Thread, base: str, start: Start) -> Comparison | None:
     if start.base is None or start.tip is None or start.ref is None:
         return None
-    repo, cache = thread.repo.id, services.cache
-    found = await cache.compare(repo, start.base, start.tip, max_bytes=MAX_DIFF_BYTES)
-    if found is None:
-        access = await remote_access(services, thread, Purpose.READ_REPOSITORY)
-        for ref in (f"refs/heads/{base}", start.ref):
-            await cache.fetch(repo, access, ref, depth=DEEPER)
-        found = await cache.compare(repo, start.base, start.tip, max_bytes=MAX_DIFF_BYTES)
-    return found
+    base_ref = f"refs/heads/{base}"
+    return await compared(services, thread, (start.base, base_ref), (start.tip, start.ref), max_bytes=MAX_DIFF_BYTES)
 
 
 def _unread(text: str, found: Comparison) -> tuple[str, ...]:

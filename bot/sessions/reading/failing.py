@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from bot.errors import GitHubRefused
@@ -15,11 +15,15 @@ from bot.models import Repo, Thread
 
 @dataclass(frozen=True)
 class Standing:
-    under_way: bool
+    under_way: tuple[Result, ...]
     red: tuple[Result, ...]
     """By what the pull request changes."""
     inherited: tuple[Result, ...]
     """Red where it comes from, or where it goes to, as well."""
+    undecided: tuple[Result, ...] = ()
+    """Ended, and neither passed nor failed: cancelled, say, or waiting for somebody."""
+    has_any: bool = True
+    """A check has reported at this commit at all."""
     without_statuses: bool = False
     """The App may not read commit statuses: what CI systems report by them is not known."""
 
@@ -31,11 +35,13 @@ async def at_head(github: GitHubApp, thread: Thread, pull: Pull, sha: str) -> St
     reported = await _statuses(at, thread.repo, sha)
     found = [one for one in await checks.of_commit(at, thread.repo, sha) if one.app_id != me] + (reported or [])
     failed = [one for one in found if one.failed]
-    known = await _red_below(at, thread.repo, pull, sha) if failed else ()
+    inherited = await _inherited(at, thread.repo, pull, sha, failed) if failed else ()
     return Standing(
-        under_way=any(not one.ended for one in found),
-        red=tuple(one for one in failed if _key(one) not in known),
-        inherited=tuple(one for one in failed if _key(one) in known),
+        under_way=tuple(one for one in found if not one.ended),
+        red=tuple(one for one in failed if one not in inherited),
+        inherited=tuple(inherited),
+        undecided=tuple(one for one in found if one.ended and one.conclusion in checks.UNDECIDED),
+        has_any=bool(found),
         without_statuses=reported is None,
     )
 
@@ -48,15 +54,31 @@ async def _statuses(at: Installation, repo: Repo, sha: str) -> list[Result] | No
         return None
 
 
-async def _red_below(at: Installation, repo: Repo, pull: Pull, sha: str) -> Collection[tuple[int, str]]:
-    """At the head of the base branch, and at the commit where the pull request parted from it."""
+async def _inherited(
+    at: Installation, repo: Repo, pull: Pull, sha: str, failed: Sequence[Result]
+) -> Collection[Result]:
+    """Those that are red at the head of the base branch too, or at the commit where the pull request parted from it."""
     places = {await at.branch_sha(repo, pull.base_branch), await checks.merge_base(at, repo, pull.base_branch, sha)}
-    found: set[tuple[int, str]] = set()
+    below: dict[str, list[Result]] = {}
     for place in places - {None, sha}:
         assert place is not None
         results = await checks.of_commit(at, repo, place) + (await _statuses(at, repo, place) or [])
-        found |= {_key(one) for one in results if one.failed}
-    return found
+        below[place] = [one for one in results if one.failed]
+    known = {_key(one) for results in below.values() for one in results}
+    alike = [one for one in failed if _key(one) in known]
+    if not any(one.suite for one in alike):
+        return alike
+    workflows = await _workflows(at, repo, (sha, *below))
+    same = {(*_key(one), workflows.get(one.suite)) for results in below.values() for one in results}
+    return [one for one in alike if (*_key(one), workflows.get(one.suite)) in same]
+
+
+async def _workflows(at: Installation, repo: Repo, places: Iterable[str]) -> dict[int, int]:
+    """By suite: jobs of different workflows may have the same name. None where the App may not read Actions."""
+    try:
+        return {run.suite: run.workflow for place in places for run in await checks.workflow_runs(at, repo, place)}
+    except GitHubRefused:
+        return {}
 
 
 def _key(one: Result) -> tuple[int, str]:

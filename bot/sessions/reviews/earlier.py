@@ -13,7 +13,7 @@ from bot.diffs import FileDiff
 from bot.findings import Finding, Review
 from bot.git.errors import RefMissing
 from bot.github.types import Pull, Purpose
-from bot.sessions.remote import remote_access
+from bot.sessions.remote import compared, remote_access
 from bot.sessions.services import Services
 from bot.store import findings, sessions
 from bot.store.findings import Said
@@ -112,12 +112,15 @@ async def _diff(services: Services, turn: Turn, pull: Pull) -> Sequence[FileDiff
     session = await sessions.session(services.store, turn.key.session)
     access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
     assert turn.base_sha is not None
+    base_ref, head_ref = f"refs/heads/{pull.base_branch}", f"refs/pull/{pull.number}/head"
     try:
-        base = await services.cache.fetch(turn.repo_id, access, f"refs/heads/{pull.base_branch}")
+        base = await services.cache.fetch(turn.repo_id, access, base_ref)
         await services.cache.fetch(turn.repo_id, access, turn.base_sha)
+        found = await compared(
+            services, session.thread, (base, base_ref), (turn.base_sha, head_ref), max_bytes=MAX_DIFF_BYTES
+        )
     except RefMissing:  # no base, or the commit is gone with a forced push: nothing can stand on a line
         return ()
-    found = await services.cache.compare(turn.repo_id, base, turn.base_sha, max_bytes=MAX_DIFF_BYTES)
     return await asyncio.to_thread(diffs.parse, found.patch.decode("utf-8", "replace")) if found else ()
 
 

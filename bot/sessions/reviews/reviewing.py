@@ -14,7 +14,7 @@ from bot.models import Outcome, Thread
 from bot.outbound import TextKind, neutralise
 from bot.sessions.moves import End, Move
 from bot.sessions.pulls import answering
-from bot.sessions.reviews import earlier
+from bot.sessions.reviews import earlier, placing
 from bot.sessions.reviews.earlier import Placed, Sorted
 from bot.sessions.services import Services
 from bot.store import findings as said
@@ -121,9 +121,13 @@ def _with_room(found: Sorted) -> tuple[Sorted, int]:
 def _all_below(work: _Work) -> _Work:
     """Nothing at lines: where there is no place for that."""
     all_of_them = sorted((*work.found.on_lines, *work.found.below), key=lambda one: one.place)
-    found, unsaid = _with_room(replace(work.found, on_lines=(), below=tuple(all_of_them)))
+    return _placed(work, replace(work.found, on_lines=(), below=tuple(all_of_them)))
+
+
+def _placed(work: _Work, placed: Sorted) -> _Work:
+    found, unsaid = _with_room(placed)
     below = [one.finding for one in found.below]
-    account = replace(work.account, on_lines=0, below=below, unsaid=work.account.unsaid + unsaid)
+    account = replace(work.account, on_lines=len(found.on_lines), below=below, unsaid=work.account.unsaid + unsaid)
     return replace(work, found=found, account=account)
 
 
@@ -132,17 +136,28 @@ def _summary(work: _Work) -> str:
 
 
 async def _post(work: _Work) -> tuple[_Work, int]:
-    """As it went out: where GitHub does not take the lines (it may show less of a diff than we read), without them."""
+    """As it went out: one line that GitHub does not take has it refuse the whole, so then without those, or without
+    any."""
     try:
         return work, await _send(work, work.turn.base_sha)
-    except NotFound:
-        raise
     except GitHubRefused as refused:
-        if refused.status != 422:
-            raise
-        log.warning("a review is posted without its lines", extra={"error": refused.message})
+        _require_lines(refused)
+    shown = await placing.as_shown(work.services, work.turn, work.thread, work.pull, work.found)
+    if shown.on_lines and shown.on_lines != work.found.on_lines:
+        fitting = _placed(work, shown)
+        try:
+            return fitting, await _send(fitting, work.turn.base_sha)
+        except GitHubRefused as refused:
+            _require_lines(refused)
     plain = replace(_all_below(work), event="COMMENT")
     return plain, await _send(plain, None)
+
+
+def _require_lines(refused: GitHubRefused) -> None:
+    """Raises what no other lines would mend."""
+    if isinstance(refused, NotFound) or refused.status != 422:
+        raise refused
+    log.warning("a review is posted without some of its lines, or all", extra={"error": refused.message})
 
 
 async def _send(work: _Work, sha: str | None) -> int:

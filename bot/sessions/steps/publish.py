@@ -21,6 +21,7 @@ from bot.sessions.publishing import (
     saving,
     taking_back,
 )
+from bot.sessions.publishing.judging import Judged
 from bot.sessions.publishing.work import Work
 from bot.sessions.pulls import adopting
 from bot.sessions.reviews import reviewing
@@ -61,9 +62,8 @@ _WITHOUT_WORK = {
 async def _decide(work: Work, tree: str) -> Move:
     turn, store = work.turn, work.services.store
     judged, forbidden = await judging.judge(work, tree), await judging.not_allowed(work)
-    merged = turn.merged_sha is not None  # a merge is made anew for a later push: there is nothing to let go as it is
-    if judged.allowable and forbidden is None and turn.outcome is None and not merged:
-        return await holding.workflows(work, judged)
+    if judged.allowable and forbidden is None and turn.outcome is None:
+        return await _held_for_a_yes(work, judged, tree)
     if forbidden is not None and (there := await pushing.arrived(work)) is not None:
         return there
     if (held := judged.held or forbidden) is not None:
@@ -75,3 +75,10 @@ async def _decide(work: Work, tree: str) -> Move:
     if (unsolved := await joining.unsolved(work, tree)) is not None:
         return await saving.rescue(work, End(Outcome.REFUSED, unsolved))
     return await pushing.publish(replace(work, report=judged.report))
+
+
+async def _held_for_a_yes(work: Work, judged: Judged, tree: str) -> Move:
+    """What no yes would mend is told at once."""
+    if (unsolved := await joining.unsolved(work, tree)) is not None:
+        return await saving.keep(work, End(Outcome.REFUSED, unsolved))
+    return await holding.workflows(work, judged)

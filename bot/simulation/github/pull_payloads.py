@@ -94,6 +94,10 @@ def full_pull(state: State, whole: Pull) -> Json:
     }
 
 
+MOST_LINES, MOST_BYTES = 20_000, 500 << 10
+"""Of one file's diff: beyond that GitHub shows nothing of it."""
+
+
 def changed_files(state: State, repo: Repository, base: str, head: str) -> list[Json]:
     start = gitstore.merge_base(repo.path, base, head) or gitstore.EMPTY_TREE
     raw = gitstore.git(repo.path, "diff", "--raw", "-z", "-M", "--abbrev=40", start, head)
@@ -125,7 +129,8 @@ def _file(state: State, repo: Repository, what: tuple[str, str, str, str], patch
         "raw_url": f"{state.url}/{repo.full_name}/raw/{sha}/{name}",
         "contents_url": f"{payloads.repo_url(state, repo)}/contents/{name}",
     }
-    return whole | ({"patch": patch} if patch else {}) | ({"previous_filename": old} if old != name else {})
+    is_shown = patch and added + removed <= MOST_LINES and len(patch) <= MOST_BYTES
+    return whole | ({"patch": patch} if is_shown else {}) | ({"previous_filename": old} if old != name else {})
 
 
 def _patches(diff: str) -> list[str]:

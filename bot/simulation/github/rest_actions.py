@@ -38,6 +38,7 @@ def _run_json(ask: Ask, run: WorkflowRun) -> Json:
         "head_branch": run.branch,
         "head_sha": run.sha,
         "check_suite_id": run.suite,
+        "workflow_id": run.workflow,
         "run_attempt": run.attempt,
         "status": run.status,
         "conclusion": run.conclusion,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, field
 
 from bot.simulation.github.accounts import App
@@ -43,6 +44,11 @@ class WorkflowRun:
     attempt: int = 1
     jobs: list[Job] = field(default_factory=list)
     """Of all attempts, in their order."""
+
+    @property
+    def workflow(self) -> int:
+        """The number of its file, which all runs of that have: here each name is a file."""
+        return zlib.crc32(f"{self.repo.id} {self.name}".encode())
 
     @property
     def latest(self) -> list[Job]:

@@ -6,6 +6,7 @@ Two paths, POST only. What an agent sends is hostile until shown otherwise; what
 from __future__ import annotations
 
 import logging
+import math
 import re
 import time
 from collections import Counter
@@ -181,10 +182,10 @@ class Gateway:
         estimate = order.estimate
         allowance = await self._money.reserve(caller.sha256, estimate.usd)
 
-        async def may_spend(cost_usd: float) -> bool:
-            return await self._money.may_spend(allowance, cost_usd, _block(estimate))
+        async def ceiling(cost_usd: float) -> float:
+            return await self._money.ceiling(allowance, cost_usd, _block(estimate))
 
-        exchange = Exchange(order, self._upstream, may_spend)
+        exchange = Exchange(order, self._upstream, ceiling)
         try:
             await exchange.run(scope, receive, send)
         finally:
@@ -260,5 +261,5 @@ def _block(estimate: Estimate) -> float:
     return max(estimate.output_usd, 0.01)
 
 
-async def _free(_: float) -> bool:
-    return True
+async def _free(_: float) -> float:
+    return math.inf

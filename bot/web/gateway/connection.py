@@ -16,6 +16,8 @@ from typing import cast
 
 import httptools
 
+from bot.web.gateway.news import News
+
 MOST_BYTES = 16 << 10
 """In hand of one stream, and given out at a time; then its sender waits. Little, as a burst is paid for as a whole
 before it is passed on. Over TLS asyncio has up to 256 KiB more in hand."""
@@ -59,8 +61,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, landing: Landing) -> None:
         self._landing = landing
-        self._moved = asyncio.Event()
-        """Something came, or the connection was lost."""
+        self._news = News()
         self._writable = asyncio.Event()
         self._writable.set()
         self._lost = False
@@ -98,17 +99,17 @@ class Connection(asyncio.BufferedProtocol):
         self._sent = True
 
     async def head(self, seconds: float) -> Head:
-        async with _within(seconds):
-            while self._head is None:
-                await self._more()
+        until = self._news.later(seconds)
+        while self._head is None:
+            await self._more(until)
         return self._head
 
     async def next(self, seconds: float) -> bytes:
         """What has come since, at least a byte; nothing at the end. What broke it is raised after all that came."""
         if not self._taken:
-            async with _within(seconds):  # all of the wait: what comes meanwhile may be no body
-                while not self._taken and not self._complete:
-                    await self._more()
+            until = self._news.later(seconds)  # for all of the wait: what comes meanwhile may be no body
+            while not self._taken and not self._complete:
+                await self._more(until)
         come = b"".join(self._taken)
         burst, rest = come[:MOST_BYTES], come[MOST_BYTES:]
         self._taken, self._size = [rest] if rest else [], len(rest)
@@ -128,11 +129,13 @@ class Connection(asyncio.BufferedProtocol):
         poll.register(socket, select.POLLIN)
         return bool(poll.poll(0))
 
-    async def _more(self) -> None:
+    async def _more(self, until: float) -> None:
         if self._error is not None or self._lost:
             raise Broken(self._error or "the connection was closed")
-        self._moved.clear()
-        await self._moved.wait()
+        try:
+            await self._news.wait(until)
+        except TimeoutError:
+            raise _too_long() from None
 
     # Called by asyncio
 
@@ -153,14 +156,15 @@ class Connection(asyncio.BufferedProtocol):
             self._fail("too much of the answer is no body")
         if self._size >= MOST_BYTES:
             self._transport.pause_reading()
-        self._moved.set()
+        self._news.come()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._lost = True
         if error is None and self._error is None and self._head is not None and _ends_with_the_connection(self._head):
             self._complete = self._complete or self._was_ended()
         self._writable.set()
-        self._moved.set()
+        self._news.come()
+        self._news.close()
 
     def pause_writing(self) -> None:
         self._writable.clear()
@@ -225,4 +229,8 @@ async def _within(seconds: float) -> AsyncIterator[None]:
         async with asyncio.timeout(seconds):
             yield
     except TimeoutError:
-        raise Broken("it took too long") from None
+        raise _too_long() from None
+
+
+def _too_long() -> Broken:
+    return Broken("it took too long")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
@@ -27,8 +28,8 @@ UNREACHABLE = "The model's provider could not be reached."
 BROKEN = "The answer of the model's provider broke off."
 STRANGE = "The model's provider sent something that is not an answer."
 
-MaySpend = Callable[[float], Awaitable[bool]]
-"""Whether the request may go on, having cost this much."""
+Ceiling = Callable[[float], Awaitable[float]]
+"""Up to where the request may cost, having cost this much: less than that when it must end."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +42,19 @@ class Order:
     price: Price
     estimate: Estimate
     hidden: tuple[str, ...]
-    """Values that no answer may carry."""
+    """Values that no error may show."""
 
 
 class Exchange:
     """Use once: `run`, then `settlement`, whatever happened in between."""
 
-    def __init__(self, order: Order, upstream: Upstream, may_spend: MaySpend) -> None:
+    def __init__(self, order: Order, upstream: Upstream, ceiling: Ceiling) -> None:
         self._order = order
         self._upstream = upstream
-        self._may_spend = may_spend
+        self._ceiling = ceiling
         self._meter = Meter()
+        self._covered = (0, -1.0)
+        """What the meter was told when it was last asked for money, and how many tokens may be said since."""
         self._sent = False
         self.status: int | None = None
         """The provider's."""
@@ -74,13 +77,13 @@ class Exchange:
             await errors.error_response(502, BROKEN)(scope, receive, send)
 
     def settlement(self) -> Settlement:
-        """With nothing seen of an answer that may have been made, its estimated input is counted."""
+        """With nothing seen of an answer that may have been made, what it may have cost is counted."""
         if self._meter.began:
             usage = self._meter.consumption.usage
             return Settlement(self._cost(), usage, self.status, abandoned=not self._meter.finished)
         if not self._sent or self._complete:
             return Settlement(0.0, Usage(), self.status, abandoned=not self._complete)
-        return Settlement(self._order.estimate.input_usd, Usage(), self.status, abandoned=True)
+        return Settlement(self._order.estimate.unseen_usd, Usage(), self.status, abandoned=True)
 
     def _cost(self) -> float:
         return prices.cost(self._order.price, self._meter.consumption)
@@ -114,12 +117,25 @@ class Exchange:
         try:
             while chunk := await answer.next():
                 self._meter.feed(chunk)
-                if not self._meter.finished and not await self._may_spend(self._cost()):
+                if not self._is_covered() and not await self._cover():
                     yield errors.error_event("invalid_request_error", errors.NO_CREDIT)
                     return
                 yield chunk
         except (Broken, OversizedEvent):
             yield errors.error_event("api_error", BROKEN)
+
+    def _is_covered(self) -> bool:
+        """Looked at for every chunk, so that what it costs need not be."""
+        told, tokens = self._covered
+        return self._meter.finished or (self._meter.told == told and self._meter.output_tokens <= tokens)
+
+    async def _cover(self) -> bool:
+        used, price = self._meter.consumption, self._order.price
+        cost = prices.cost(price, used)
+        left = await self._ceiling(cost) - cost
+        each = prices.output_usd(price, used)
+        self._covered = self._meter.told, self._meter.output_tokens + (left / each if each else math.inf)
+        return left >= 0
 
     async def _whole(self, answer: Answer) -> Response:
         body = await answer.whole(MAX_WHOLE_BYTES)
@@ -131,10 +147,10 @@ class Exchange:
     async def _error(self, answer: Answer) -> Response:
         headers = hop_headers.returned(answer.headers)
         body = await answer.whole(MAX_ERROR_BYTES)
-        if answer.status < 400 or body is None or not body.lstrip().startswith(b"{"):
+        known = 400 <= answer.status < 600
+        if not known or body is None or not body.lstrip().startswith(b"{"):
             self._complete = answer.status >= 300
-            status = answer.status if answer.status >= 400 else 502
-            return errors.error_response(status, STRANGE, headers)
+            return errors.error_response(answer.status if known else 502, STRANGE, headers)
         self._complete = True
         if answer.status in (401, 403):
             self.complaint = "the model's provider refuses the credential", f"it answered {answer.status}"

@@ -13,7 +13,11 @@ RawHeaders = Iterable[tuple[bytes, bytes]]
 
 HOP_BY_HOP = {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "proxy-connection"}
 OURS = {"host", "content-length", "content-type", "content-encoding", "accept-encoding", "expect", "cookie", "via"}
-CREDENTIALS = {"x-api-key", "authorization", "proxy-authorization"}
+CREDENTIALS = ("api-key", "authorization")
+"""How they end, those that other providers take beside their own included: a key of somebody else's account must not
+lead there."""
+PLAIN = re.compile(r"[a-z0-9-]+")
+"""An underscore is a hyphen to some servers, so that the name would be another one there."""
 ANSWERED = re.compile(r"request-id|retry-after(-ms)?|x-should-retry|anthropic-ratelimit-[a-z0-9-]+")
 OAUTH_BETA = "oauth-2025-04-20"
 
@@ -49,12 +53,8 @@ def forwarded(headers: RawHeaders, credential: Credential) -> list[tuple[str, st
     """What the provider gets."""
     pairs = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers]
     named = {word.strip().lower() for name, value in pairs if name == "connection" for word in value.split(",")}
-    dropped = HOP_BY_HOP | OURS | CREDENTIALS | named
-    kept = [
-        (name, value)
-        for name, value in pairs
-        if name not in dropped and not name.startswith(("x-forwarded", "forwarded"))
-    ]
+    dropped = HOP_BY_HOP | OURS | named
+    kept = [(name, value) for name, value in pairs if name not in dropped and _may_pass(name)]
     if credential.is_oauth:
         betas = [value for name, value in kept if name == "anthropic-beta"]
         kept = [(name, value) for name, value in kept if name != "anthropic-beta"]
@@ -69,6 +69,11 @@ def forwarded(headers: RawHeaders, credential: Credential) -> list[tuple[str, st
 def returned(headers: Mapping[str, str]) -> dict[str, str]:
     """What the client learns of the provider's headers: not which organisation pays."""
     return {name.lower(): value for name, value in headers.items() if ANSWERED.fullmatch(name.lower())}
+
+
+def _may_pass(name: str) -> bool:
+    aside = name.startswith(("x-forwarded", "forwarded")) or name.endswith(CREDENTIALS)
+    return not aside and PLAIN.fullmatch(name) is not None
 
 
 def _with_oauth(betas: list[str]) -> str:

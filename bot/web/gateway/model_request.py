@@ -35,7 +35,6 @@ class Ask:
 
     body: bytes
     model: str
-    streams: bool
     sizes: Sizes
 
 
@@ -46,13 +45,21 @@ def read(raw: bytes, *, allowed_model: str) -> Ask:
     if not isinstance(model, str) or prices.canonical(model) != prices.canonical(allowed_model):
         raise Refusal(403, "model", "This token is for another model.")
     _refuse_remote(body)
-    images, image_bytes = _images(body)
     max_tokens = body.get("max_tokens", 0)
     if not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 0:
         raise Refusal(400, "malformed", "max_tokens: Input should be a valid integer")
-    in_the_us = body.get("inference_geo") == "us"
-    sizes = Sizes(len(raw) - image_bytes, images, max_tokens, _cache(raw), _searches(body), in_the_us)
-    return Ask(msgspec.json.encode(body), model, body.get("stream") is True, sizes)
+    images, image_bytes, is_opaque = _attached(body)
+    sizes = Sizes(
+        text_bytes=len(raw) - image_bytes,
+        images=images,
+        max_tokens=max_tokens,
+        cache=_cache(raw),
+        searches=_searches(body),
+        in_the_us=body.get("inference_geo") == "us",
+        is_opaque=is_opaque,
+        streams=body.get("stream") is True,
+    )
+    return Ask(msgspec.json.encode(body), model, sizes)
 
 
 def _decode(raw: bytes) -> dict[str, Any]:
@@ -94,9 +101,10 @@ def _searches(body: dict[str, Any]) -> int:
     return found
 
 
-def _images(body: dict[str, Any]) -> tuple[int, int]:
-    """How many images there are, and how many bytes of the body they are."""
-    count, size = 0, 0
+def _attached(body: dict[str, Any]) -> tuple[int, int, bool]:
+    """How many images there are, how many bytes of the body they are, and whether there is anything of which the size
+    tells nothing."""
+    count, size, is_opaque = 0, 0, False
     for block in _blocks(body):
         source = block.get("source")
         if not isinstance(source, dict):
@@ -106,7 +114,9 @@ def _images(body: dict[str, Any]) -> tuple[int, int]:
         data = source.get("data")
         if block.get("type") == "image" and isinstance(data, str):
             count, size = count + 1, size + len(data)
-    return count, size
+        elif source.get("type") == "base64":
+            is_opaque = True
+    return count, size, is_opaque
 
 
 def _blocks(body: dict[str, Any]) -> Iterator[dict[str, Any]]:

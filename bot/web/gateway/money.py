@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -62,10 +63,11 @@ class Money:
         if await rows.count_request(self._store, self._claim(token_sha256, 0.0), self._check_for_count) is None:
             raise _unknown()
 
-    async def may_spend(self, allowance: Allowance, cost_usd: float, block_usd: float) -> bool:
-        """Whether a request that has cost this much goes on; reserves another block for it where it must."""
+    async def ceiling(self, allowance: Allowance, cost_usd: float, block_usd: float) -> float:
+        """Up to where a request that has cost this much may go on; reserves another block for it where it must. Less
+        than the cost when it may not."""
         if cost_usd <= allowance.ceiling_usd:
-            return True
+            return allowance.ceiling_usd
         more = max(block_usd, cost_usd - allowance.reserved_usd)
         left = 0.0
 
@@ -79,10 +81,12 @@ class Money:
         try:
             found = await rows.reserve_more(self._store, claim, judge)
         except Refusal:
-            return False
+            return -math.inf
+        if found is None:
+            return -math.inf
         allowance.reserved_usd += more
         allowance.ceiling_usd = min(allowance.reserved_usd, left)
-        return found is not None
+        return allowance.ceiling_usd
 
     async def settle(self, claim_id: str, end: Settlement) -> None:
         """Is completed even when the task that asked for it is cancelled."""

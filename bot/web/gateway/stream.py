@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import msgspec
 
 from bot.models import Usage
+from bot.sessions.money import budget
 from bot.sessions.money.budget import BYTES_PER_TOKEN
 from bot.sessions.money.prices import Consumption
 
@@ -46,10 +48,17 @@ class _Message(msgspec.Struct):
     usage: _Usage | None = None
 
 
+class _Block(msgspec.Struct):
+    type: str = ""
+    data: str | None = None
+
+
 class _Delta(msgspec.Struct):
     text: str | None = None
     thinking: str | None = None
     partial_json: str | None = None
+    signature: str | None = None
+    """What was thought, all of it, encrypted; what is shown may be its summary."""
     estimated_tokens: Count = 0
 
 
@@ -57,6 +66,7 @@ class _Event(msgspec.Struct):
     type: str = ""
     message: _Message | None = None
     usage: _Usage | None = None
+    content_block: _Block | None = None
     delta: _Delta | None = None
 
 
@@ -72,9 +82,13 @@ class Meter:
         """The provider has said what the input costs."""
         self.finished = False
         """The provider's last count has been seen."""
+        self.told = 0
+        """How often something was told by which the costs are others, words aside."""
         self._usage = _Usage()
         self._bytes = 0
-        self._hidden = 0
+        self._thought = 0
+        """Bytes that are shown of the thinking under way."""
+        self._searches = 0
         self._rest: list[bytes] = []
         self._rest_size = 0
 
@@ -102,20 +116,29 @@ class Meter:
             self.began = self.finished = True
 
     @property
+    def output_tokens(self) -> int:
+        told = self._usage.output_tokens or 0
+        return told if self.finished else max(told, -(-(self._bytes + self._thought) // BYTES_PER_TOKEN))
+
+    @property
     def consumption(self) -> Consumption:
         usage = _summed(self._usage)
-        output = usage.output_tokens if self.finished else max(usage.output_tokens, self._estimate())
+        if not self.finished:
+            prompt = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+            more = budget.searched(prompt, self._searches) - prompt
+            usage = replace(
+                usage,
+                input_tokens=usage.input_tokens + more,
+                output_tokens=max(usage.output_tokens, self.output_tokens),
+            )
         tools = self._usage.server_tool_use
         creation = self._usage.cache_creation
         return Consumption(
-            Usage(usage.input_tokens, output, usage.cache_read_tokens, usage.cache_write_tokens),
+            usage,
             cache_write_long=(creation.ephemeral_1h_input_tokens or 0) if creation else 0,
-            web_searches=(tools.web_search_requests or 0) if tools else 0,
+            web_searches=max((tools.web_search_requests or 0) if tools else 0, 0 if self.finished else self._searches),
             in_the_us=self._usage.inference_geo == "us",
         )
-
-    def _estimate(self) -> int:
-        return -(-self._bytes // BYTES_PER_TOKEN) + self._hidden
 
     def _line(self, line: bytes) -> None:
         if not line.startswith(b"data:"):
@@ -126,15 +149,36 @@ class Meter:
             return
         if event.delta is not None:
             self._delta(event.delta)
+        if event.content_block is not None:
+            self._begin(event.content_block)
         if event.type == "message_start" and event.message and event.message.usage:
             self._usage, self.began = event.message.usage, True
+            self.told += 1
         elif event.type == "message_delta" and event.usage:
             self._usage, self.began, self.finished = _merged(self._usage, event.usage), True, True
 
+    def _begin(self, block: _Block) -> None:
+        if block.type == "web_search_tool_result":
+            self._searches += 1
+            self.told += 1
+        self._bytes += _decoded(block.data)
+
     def _delta(self, delta: _Delta) -> None:
-        for text in (delta.text, delta.thinking, delta.partial_json):
-            self._bytes += len(text.encode("utf-8", "replace")) if text else 0
-        self._hidden += delta.estimated_tokens or 0
+        self._bytes += _size(delta.text) + _size(delta.partial_json)
+        self._thought += _size(delta.thinking) + (delta.estimated_tokens or 0) * BYTES_PER_TOKEN
+        if delta.signature:
+            self._bytes += max(self._thought, _decoded(delta.signature))
+            self._thought = 0
+
+
+def _size(text: str | None) -> int:
+    if not text:
+        return 0
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+
+
+def _decoded(base64: str | None) -> int:
+    return len(base64) * 3 // 4 if base64 else 0
 
 
 def _merged(start: _Usage, end: _Usage) -> _Usage:

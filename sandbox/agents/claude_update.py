@@ -1,0 +1,90 @@
+"""`claude update` on the host, for operators who want the newest Claude Code and not the one that was tested."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.agents.claude_binary import FLOOR
+from sandbox.agents.text import clean
+
+UPDATE_SECONDS = 120.0
+VERSION_SECONDS = 30.0
+LAST_LINES, MOST_SAID = 3, 300
+_PROXIES = ("http_proxy", "https_proxy", "no_proxy")
+PASSED_ON = {*_PROXIES, *map(str.upper, _PROXIES), "NODE_EXTRA_CA_CERTS", "SSL_CERT_DIR", "SSL_CERT_FILE"}
+"""Of our own environment, in which there are credentials: the way out of this network."""
+
+
+@dataclass(frozen=True)
+class Newest:
+    """What was found, and why it may not be the newest; empty where it is."""
+
+    program: Path
+    failure: str = ""
+
+
+async def newest(home: Path, tested: Path) -> Newest:
+    """What its own updater brings into `home`. Where that fails, what is there: it is a warning, and no end."""
+    await asyncio.to_thread(home.mkdir, mode=0o700, parents=True, exist_ok=True)
+    try:
+        code, said = await _run(await present(home, tested), "update", home=home, seconds=UPDATE_SECONDS)
+        failure = said or f"exit code {code}" if code else ""
+    except TimeoutError:
+        failure = f"it took more than {UPDATE_SECONDS:g} seconds"
+    except OSError as error:
+        failure = str(error.strerror)
+    return Newest(await present(home, tested), failure)
+
+
+async def present(home: Path, tested: Path) -> Path:
+    """What an update has brought, unless the tested one is newer, or what was brought does not start."""
+    brought = home / ".local/bin/claude"
+    if not await asyncio.to_thread(brought.is_file):
+        return tested
+    found = await _version(brought, home)
+    return brought.resolve() if found >= max(FLOOR, await _version(tested, home)) else tested
+
+
+async def _version(program: Path, home: Path) -> tuple[int, ...]:
+    try:
+        _, said = await _run(program, "--version", home=home, seconds=VERSION_SECONDS)
+    except (OSError, TimeoutError):
+        return ()
+    match = re.match(r"(\d+)\.(\d+)\.(\d+)", said)
+    return tuple(int(part) for part in match.groups()) if match else ()
+
+
+async def _run(program: Path, word: str, *, home: Path, seconds: float) -> tuple[int, str]:
+    """Exit code and last words. Nothing of it is left running, however it ends."""
+    process = await asyncio.create_subprocess_exec(
+        program,
+        word,
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=STDOUT,
+        env=_environment(home),
+        cwd=home,
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(seconds):
+            out, _ = await process.communicate()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+    lines = [line.strip() for line in clean(out.decode("utf-8", "replace")).splitlines() if line.strip()]
+    return process.returncode or 0, " ".join(lines[-LAST_LINES:])[:MOST_SAID]
+
+
+def _environment(home: Path) -> Mapping[str, str]:
+    ours = {name: value for name, value in os.environ.items() if name in PASSED_ON}
+    return {**ours, "HOME": str(home), "PATH": os.defpath, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
