@@ -238,7 +238,7 @@ async def test_who_asks_is_told_of_checks_that_never_ended_were_cancelled_or_nev
         await said(world, pull, "No check has reported")
         run = ci(world, pull, {"test": "cancelled", "hangs": None})
         world.say("/claude fix ci", on=pull)
-        await said(world, pull, "under way")
+        await said(world, pull, "still running")
         clock.seconds += 31 * 60
         assert "`hangs`" in (await said(world, pull, "have not ended")).body
         world.github.finish_job(run, "hangs", "success")
