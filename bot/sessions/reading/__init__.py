@@ -215,7 +215,7 @@ def _precedes(comment: Comment, turn: Turn, asked_at: float) -> bool:
     kind, number = turn.source.partition(":")[0], turn.source.rpartition(":")[2]
     if kind == _KINDS.get(comment.kind, "review_comment") and number.isdigit() and comment.id >= int(number):
         return False
-    return _epoch(comment.created_at) <= asked_at
+    return _epoch(comment.created_at) <= _until(turn, comment, asked_at)
 
 
 async def _said(asked_at: float, comment: Comment, trust: Trust) -> Said:
