@@ -210,6 +210,8 @@ async def test_checks_that_never_end_are_not_waited_for_for_ever(world: World) -
         assert world.states(pull) == []
         clock.seconds += 31 * 60
         assert await world.outcome(on=pull) == "pushed", world.replies(pull)[-1].body
+    assert "had not ended by then: `hangs`" in prompts(world)[-1].prompt
+    assert "had not ended by then" in world.replies(pull)[-1].body
 
 
 async def test_a_second_run_that_never_ends_is_not_called_a_flake(world: World) -> None:
@@ -236,7 +238,7 @@ async def test_who_asks_is_told_of_checks_that_never_ended_were_cancelled_or_nev
         await said(world, pull, "No check has reported")
         run = ci(world, pull, {"test": "cancelled", "hangs": None})
         world.say("/claude fix ci", on=pull)
-        await said(world, pull, "under way")
+        await said(world, pull, "still running")
         clock.seconds += 31 * 60
         assert "`hangs`" in (await said(world, pull, "have not ended")).body
         world.github.finish_job(run, "hangs", "success")

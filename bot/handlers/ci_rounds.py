@@ -211,7 +211,8 @@ class _Round:
 
     def _none_red(self, standing: Standing) -> str:
         if not standing.has_any:
-            return on_ci.no_checks(self.watch.sha, self.desk.settings.command)
+            command = self.desk.settings.command
+            return on_ci.no_checks(self.watch.sha, command, without_statuses=standing.without_statuses)
         undecided = [(one.name, one.conclusion or "") for one in standing.undecided]
         return on_ci.nothing_red(self.watch.sha, undecided, without_statuses=standing.without_statuses)
 

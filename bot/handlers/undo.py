@@ -11,7 +11,7 @@ from bot.handlers.verdicts import Noted
 from bot.store import sessions
 from bot.words import replies
 
-PROMPT = "take the last push back"
+PROMPT = "undo the last push"
 
 
 async def handle(remark: Remark, desk: Desk) -> Noted:

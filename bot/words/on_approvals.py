@@ -64,7 +64,7 @@ def several_wait(ids: Sequence[str], word: str, command: str) -> str:
 def say_it_by_name(names: Sequence[str], word: str, command: str) -> str:
     """To a mere yes or no in other words than ours."""
     ways = " or ".join(f"`{command} {word} {one}`" for one in names[:10])
-    return f"If that answers what is waiting here, comment {ways}; I take nothing else for an answer."
+    return f"If that answers what is waiting here, comment {ways}. If it is for the agent, say a few words more."
 
 
 def asked_since(ids: Sequence[str], word: str, command: str) -> str:

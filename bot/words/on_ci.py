@@ -36,6 +36,10 @@ def not_looked_at(names: Sequence[str]) -> list[str]:
     return [f"further failed checks, of which there were too many at once: {listed(names)}"] if names else []
 
 
+def not_ended(names: Sequence[str]) -> list[str]:
+    return [f"checks that had not ended by then: {listed(names)}"] if names else []
+
+
 def no_log(name: str) -> str:
     return f"the log of {shown(name, 80)}: it could not be fetched"
 
@@ -74,17 +78,20 @@ def goes_on() -> str:
 
 def nothing_red(sha: str, undecided: Sequence[tuple[str, str]] = (), *, without_statuses: bool = False) -> str:
     """`undecided`: by name and conclusion."""
-    unread = f" Not looked at: {STATUSES_NOT_ALLOWED}." if without_statuses else ""
     neither = named([f"{name} ({how.replace('_', ' ')})" for name, how in undecided], MOST_NAMED, 100)
     told = f" Neither passed nor failed: {neither}." if undecided else ""
-    return f"No check of `{sha[:12]}` has failed, so there is nothing to fix.{told}{unread}"
+    return f"No check of `{sha[:12]}` has failed, so there is nothing to fix.{told}{_unread(without_statuses)}"
 
 
-def no_checks(sha: str, command: str) -> str:
+def no_checks(sha: str, command: str, *, without_statuses: bool = False) -> str:
     return (
         f"No check has reported on `{sha[:12]}` so far, so there is nothing to fix. Once one is red: "
-        f"`{command} fix ci`."
+        f"`{command} fix ci`.{_unread(without_statuses)}"
     )
+
+
+def _unread(without_statuses: bool) -> str:
+    return f" Not looked at: {STATUSES_NOT_ALLOWED}." if without_statuses else ""
 
 
 def never_ended(sha: str, names: Sequence[str], command: str) -> str:
