@@ -245,16 +245,21 @@ async def test_a_torn_stream_ends_with_an_error_and_is_paid_as_seen(rig: Rig, cu
     assert 0 < cost.usage.output_tokens < 500
 
 
-async def test_what_was_under_way_when_the_service_died_is_counted_in_full(rig: Rig) -> None:
+async def test_what_was_under_way_when_the_service_died_is_counted_as_text_is_likely_to_cost(rig: Rig) -> None:
+    """And with a block of its answer: who pays for a long conversation must not lose all of its budget to a crash."""
     token, key = await rig.token()
-    claim = rows.Claim("c1", rows.digest(token), 0.5)
-    await rows.reserve(rig.store, claim, lambda standing: None)
-    assert (await spend.turn_cost(rig.store, key)).reserved_usd == 0.5
+    rig.model.script("slow", Script([Wait("never"), Say("x")]))
+    asking = asyncio.create_task(rig.ask(token, "[[scenario:slow]]", system="w" * 300_000, stream=True))
+    await rig.model.reached("never")
+    reserved = (await spend.turn_cost(rig.store, key)).reserved_usd
     assert await spend.abandon_open(rig.store) == 1
     cost = await spend.turn_cost(rig.store, key)
-    assert (cost.usd, cost.reserved_usd) == (0.5, 0)
-    await spend.settle(rig.store, "c1", spend.Settlement(0.1, Usage(), 200))
-    assert (await spend.session_cost(rig.store, key.session)).usd == 0.5
+    assert cost.usd == pytest.approx(reserved - 200_000 * 2 / 1e6, abs=0.002)
+    assert cost.reserved_usd == 0
+    asking.cancel()
+    await rig.model.until(lambda model: model.gone == 1)
+    await rig.settled(key)
+    assert (await spend.session_cost(rig.store, key.session)).usd == cost.usd, "it is counted once"
 
 
 async def test_deadlines_move_and_dead_tokens_are_swept(rig: Rig) -> None:

@@ -69,6 +69,8 @@ class Claim:
     reserve_usd: float
     windows: tuple[Window, ...] = ()
     """What there are limits for beside the turn's own."""
+    unlikely_usd: float = 0.0
+    """The part of what it reserves that is not counted where its end is never seen."""
 
 
 Judge = Callable[[Standing], None]
@@ -176,7 +178,8 @@ async def reserve(store: Store, claim: Claim, judge: Judge) -> Standing | None:
     now = store.now()
 
     def act(db: Database, found: Grant) -> None:
-        spend.insert(db, claim.id, found.key, found.payers, Reserve(found.model, claim.reserve_usd, now))
+        reserved = Reserve(found.model, claim.reserve_usd, now, claim.unlikely_usd)
+        spend.insert(db, claim.id, found.key, found.payers, reserved)
         _bump(db, claim)
 
     return await _judged(store, claim, judge, act)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -79,6 +79,7 @@ class Reserve:
     model: str
     usd: float
     at: float
+    unlikely_usd: float = 0.0
 
 
 async def settle(store: Store, claim_id: str, end: Settlement) -> None:
@@ -87,12 +88,12 @@ async def settle(store: Store, claim_id: str, end: Settlement) -> None:
 
 
 async def abandon_open(store: Store) -> int:
-    """For the start of the service: what was under way when it died is counted with all that it had reserved."""
+    """For the start of the service: what was under way when it died is counted with what it is likely to have cost."""
 
     def work(db: Database) -> int:
-        left = many(db, "SELECT id, reserved_usd FROM spend WHERE state = 'reserved'")
+        left = many(db, "SELECT id, reserved_usd - unlikely_usd AS usd FROM spend WHERE state = 'reserved'")
         for row in left:
-            _settle(db, row["id"], Settlement(row["reserved_usd"], Usage(), None, abandoned=True))
+            _settle(db, row["id"], Settlement(row["usd"], Usage(), None, abandoned=True))
         return len(left)
 
     return await store.write(work)
@@ -133,12 +134,12 @@ async def in_windows(store: Store, payers: Payers, windows: Sequence[Window]) ->
 def insert(db: Database, claim_id: str, key: TurnKey, payers: Payers, reserve: Reserve) -> None:
     """Inside the transaction that judged it."""
     sql = """
-    INSERT INTO spend (id, session_id, turn, installation_id, repo_id, user_id, model, state, reserved_usd, at)
-    VALUES (:id, :session, :turn, :installation, :repo, :user, :model, 'reserved', :usd, :at)
+    INSERT INTO spend (id, session_id, turn, installation_id, repo_id, user_id, model, state, reserved_usd,
+        unlikely_usd, at)
+    VALUES (:id, :session, :turn, :installation, :repo, :user, :model, 'reserved', :usd, :unlikely_usd, :at)
     """
     who = {"installation": payers.installation, "repo": payers.repo, "user": payers.user}
-    values = {"session": key.session, "turn": key.n, "model": reserve.model, "usd": reserve.usd, "at": reserve.at}
-    run(db, sql, id=claim_id, **who, **values)
+    run(db, sql, id=claim_id, session=key.session, turn=key.n, **who, **asdict(reserve))
 
 
 def add(db: Database, claim_id: str, usd: float) -> None:

@@ -60,6 +60,11 @@ class Estimate:
     def usd(self) -> float:
         return self.input_usd + self.output_usd
 
+    @property
+    def unlikely_usd(self) -> float:
+        """The part of it that ordinary text does not come to."""
+        return max(self.input_usd - self.unseen_usd, 0.0)
+
 
 @dataclass(frozen=True)
 class Ledger:

@@ -186,7 +186,7 @@ class Gateway:
     async def _answer(self, caller: Caller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
         estimate = order.estimate
         with _while_the_store_answers():
-            allowance = await self._money.reserve(caller.sha256, estimate.usd)
+            allowance = await self._money.reserve(caller.sha256, estimate)
 
         async def ceiling(cost_usd: float) -> float:
             return await self._money.ceiling(allowance, cost_usd, _block(estimate))

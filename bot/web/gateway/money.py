@@ -7,13 +7,13 @@ import contextlib
 import logging
 import math
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from bot.errors import TransientError
 from bot.models import Usage
 from bot.sessions.money import budget
-from bot.sessions.money.budget import Decision, Ledger
+from bot.sessions.money.budget import Decision, Estimate, Ledger
 from bot.sessions.money.ceilings import Ceilings
 from bot.store import gateway as rows
 from bot.store import spend
@@ -54,13 +54,14 @@ class Money:
         self._closing = asyncio.Event()
         self._kept: set[asyncio.Task[Any]] = set()
 
-    async def reserve(self, token_sha256: str, usd: float) -> Allowance:
+    async def reserve(self, token_sha256: str, estimate: Estimate) -> Allowance:
         """Raises Refusal. Waits (`patience` seconds at most) where only requests under way stand in the way."""
         give_up = asyncio.get_running_loop().time() + self._patience
         while True:
             ended = self._ended
             try:
-                return await self._try(self._claim(token_sha256, usd))
+                claim = self._claim(token_sha256, estimate.usd)
+                return await self._try(replace(claim, unlikely_usd=estimate.unlikely_usd))
             except _Undecided:
                 left = give_up - asyncio.get_running_loop().time()
                 await _until(ended, left)
