@@ -158,7 +158,13 @@ def pull_body(  # noqa: PLR0913 - each part of the body, by name
         "done": done,
         "verified": verification.words(verified, block, mended=turn.mending is not None),
     }
-    filled = pull_template.fill(extras.template or "", ours)
+    # Under a heading of others it must be said whose words they are.
+    told = {
+        **ours,
+        "done": f"**The agent says:**\n\n{done}",
+        "verified": f"**Verified by Forgehand:** {ours['verified']}",
+    }
+    filled = pull_template.fill(extras.template or "", told)
     left = {name: text for name, text in ours.items() if name not in filled.taken}
     parts = (
         left.get("link", ""),

@@ -11,6 +11,8 @@ from typing import Any
 from bot.commands.options import shown
 
 MOST_CHECKS = 30
+MOST_CHANGED = 5
+"""Of the files that a check has changed."""
 MOST_TAILS = 5
 MOST_TAIL = 2_000
 NOTHING = "Nothing: `.github/forgehand.yml` names no `checks` to run."
@@ -48,6 +50,8 @@ class Check:
     """Of the same command without the work, where that was tried."""
     why_not: str = NO_TIME
     """It was not run, where it was not."""
+    changed: Sequence[str] = ()
+    """Files of the checkout that were as the commit has them before it, and not after it."""
 
     @property
     def was_run(self) -> bool:
@@ -129,7 +133,16 @@ def where(checks: Sequence[Check]) -> str:
 
 def _line(one: Check) -> str:
     sign, kind = ("✓" if one.passed else "✗"), ("setup " if one.setup else "")
-    return f"- {sign} {kind}{shown(one.command, 200)} {ending(one)}"
+    return f"- {sign} {kind}{shown(one.command, 200)} {ending(one)}{_changed(one)}"
+
+
+def _changed(one: Check) -> str:
+    """What ran after it did not run on the commit as it is."""
+    if not one.changed:
+        return ""
+    more = f" and {len(one.changed) - MOST_CHANGED} more" if len(one.changed) > MOST_CHANGED else ""
+    named = ", ".join(shown(path, 200) for path in one.changed[:MOST_CHANGED])
+    return f"; **it changed** {named}{more}, so what ran after it did not run on the commit as it is"
 
 
 def ending(one: Check) -> str:

@@ -32,6 +32,7 @@ TAIL_BYTES = 8 << 10
 GRACE_SECONDS = 10.0
 TRANSCRIPT_CAP = 64 << 20
 OUTPUT_CAP = 6 << 20
+MOST_CHANGED = 20
 SMALL_FILE = 64 << 10
 STOP_POLL_SECONDS = 0.05
 KILLED = 137
@@ -109,10 +110,11 @@ class ExecutionEnvironment:
         """All of them, each within `timeout`."""
         return [await self._command(command, timeout, None) for command in commands]
 
-    async def verify(self, command: str, timeout: float, output: Path) -> CheckResult:
-        """One check, and all that it printed (under a cap) in a file of the host; none where that was spoilt."""
+    async def verify(self, command: str, timeout: float, output: Path, commit: str | None = None) -> CheckResult:
+        """One check, and all that it printed (under a cap) in a file of the host; none where that was spoilt. With
+        `commit`, what of the checkout is not as it has it afterwards is told."""
         log = posixpath.join(self._layout.out, f"check-{secrets.token_hex(4)}.log")
-        found = await self._command(command, timeout, None, log)
+        found = await self._command(command, timeout, None, log=log, commit=commit)
         with contextlib.suppress(NotThere, TooLarge):
             await self.primitives.download(log, output, max_bytes=OUTPUT_CAP)
         return found
@@ -260,9 +262,9 @@ class ExecutionEnvironment:
         return Mailbox(self.primitives, self._folder(turn), lambda: self.status(turn))
 
     async def _command(
-        self, command: str, timeout: float, env: Mapping[str, str] | None, log: str | None = None
+        self, command: str, timeout: float, env: Mapping[str, str] | None, **beside: str | None
     ) -> CheckResult:
-        spec = {"command": command, "tail_bytes": TAIL_BYTES, "log": log}
+        spec = {"command": command, "tail_bytes": TAIL_BYTES, **beside}
         found = await self._script("check", spec, timeout, env=env, network=True)
         try:
             return CheckResult(
@@ -271,6 +273,7 @@ class ExecutionEnvironment:
                 tail=clean(str(found["tail"]))[-TAIL_BYTES:],
                 seconds=_seconds(found["seconds"]),
                 timed_out=found["timed_out"] is True,
+                changed=tuple(str(path)[:1000] for path in _list(found.get("changed"))[:MOST_CHANGED]),
             )
         except _NOT_OURS:
             raise SandboxError("The command's own processes spoilt the report of how it ended.") from None

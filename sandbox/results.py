@@ -50,6 +50,8 @@ class CheckResult:
     tail: str
     seconds: float
     timed_out: bool = False
+    changed: tuple[str, ...] = ()
+    """Files of the checkout that are not as its commit has them, afterwards."""
 
 
 @dataclass(frozen=True)

@@ -210,6 +210,8 @@ async def test_checks_that_never_end_are_not_waited_for_for_ever(world: World) -
         assert world.states(pull) == []
         clock.seconds += 31 * 60
         assert await world.outcome(on=pull) == "pushed", world.replies(pull)[-1].body
+    assert "had not ended by then: `hangs`" in prompts(world)[-1].prompt
+    assert "had not ended by then" in world.replies(pull)[-1].body
 
 
 async def test_a_second_run_that_never_ends_is_not_called_a_flake(world: World) -> None:

@@ -118,6 +118,18 @@ async def test_work_on_a_fork_becomes_suggestions_and_a_patch_and_nothing_is_pus
     assert mended.read_text() == CODE.replace("n / 0", "n / 2")
 
 
+async def test_words_at_a_line_are_answered_there_as_work_on_a_fork_and_not_as_a_review(world: World) -> None:
+    world.model.default(works(MEND))
+    async with world.bot():
+        fork = forked(world)
+        lines = [("calc.py", 2, "It divides by zero"), ("calc.py", 5, "And this?")]
+        review = world.github.review(fork.pull, "/claude fix this", by="alice", lines=lines)
+        assert await world.outcome(on=fork.pull) == "reviewed", world.replies(fork.pull)[0].body
+    said = [one for mine in ours(world, fork.pull) for one in mine.comments if one.reply_to in review.comments]
+    assert len(said) == 2 and all("**🩹 Suggested the changes**" in one.body for one in said)
+    assert "Reviewed" not in said[0].body
+
+
 async def test_what_lies_beside_the_diff_is_in_the_patch_which_clicks_are_not_in_the_way_of(
     world: World, tmp_path: Path
 ) -> None:

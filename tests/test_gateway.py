@@ -207,6 +207,13 @@ async def test_smuggling_reaches_nobody(rig: Rig, lines: list[str], statuses: tu
     assert rig.model.requests == []
 
 
+def brought(**definition: Any) -> dict[str, Any]:
+    """A tool that a message adds."""
+    tool = {"type": "tool_definition", "definition": definition}
+    added = {"role": "system", "content": [{"type": "tool_addition", "tool": tool}]}
+    return {"messages": [{"role": "user", "content": "hi"}, added]}
+
+
 @pytest.mark.acceptance("D14")
 @pytest.mark.parametrize(
     ("change", "expected"),
@@ -221,6 +228,8 @@ async def test_smuggling_reaches_nobody(rig: Rig, lines: list[str], statuses: tu
         ({"tools": [{"type": "web_search_20250305", "name": "s"}]}, (403, "permission_error")),
         ({"tools": [{"type": "web_search_20250305", "name": "s", "max_uses": 100}]}, (403, "permission_error")),
         ({"tools": [{"type": "web_search_20250305", "name": "s", "max_uses": 5}] * 2}, (403, "permission_error")),
+        (brought(type="web_fetch_20250910", name="web_fetch"), (403, "permission_error")),
+        (brought(type="web_search_20250305", name="s"), (403, "permission_error")),
         ({"inference_geo": "mars"}, (403, "permission_error")),
         ({"max_tokens": "many"}, (400, "invalid_request_error")),
     ],
@@ -232,6 +241,15 @@ async def test_a_request_that_goes_around_the_limits_is_not_made(
     assert kind(await rig.ask(token, **change)) == expected
     assert rig.model.requests == []
     assert (await rig.settled(key)).usd == 0
+
+
+async def test_tools_of_the_clients_own_may_come_in_a_message_and_other_models_stay_behind(rig: Rig) -> None:
+    token, _ = await rig.token()
+    added = brought(**TOOL)
+    added["messages"][1]["content"].append({"type": "tool_addition", "tool": {"type": "tool_reference", "name": "x"}})
+    assert (await rig.ask(token, **added, fallbacks=[{"model": "claude-opus-4-1"}])).status_code == 200
+    [got] = rig.model.requests
+    assert got.body == body("hi", **added)
 
 
 @pytest.mark.acceptance("C15")

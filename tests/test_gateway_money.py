@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from bot.store import spend
 from bot.web.gateway import Ceilings, Tuning
 from tests.gateway_rig import (
     COUNT,
+    MESSAGES,
     Rig,
     kind,
     rigged,
@@ -265,3 +268,54 @@ async def test_deadlines_move_and_dead_tokens_are_swept(rig: Rig) -> None:
     assert (await rig.ask(token)).status_code == 401
     assert await rows.sweep(rig.store, rig.time.now + 1) == 1
     assert await rows.grant(rig.store, rows.digest(token)) is None
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store gives up soon, and what could not be settled is tried again soon."""
+    monkeypatch.setattr("bot.store.writer.BUDGET_SECONDS", 0.05)
+    monkeypatch.setattr("bot.web.gateway.money.AGAIN_SECONDS", 0.05)
+
+
+@contextmanager
+def locked(rig: Rig) -> Iterator[None]:
+    """By somebody beside the service, as a backup may."""
+    beside = sqlite3.connect(rig.store.path, isolation_level=None)
+    beside.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        beside.execute("ROLLBACK")
+        beside.close()
+
+
+@pytest.mark.acceptance("F06")
+async def test_while_the_store_is_locked_requests_come_back_and_nothing_is_sent(impatient: None, rig: Rig) -> None:
+    token, key = await rig.token()
+    await rig.store.write(lambda db: db.execute("PRAGMA busy_timeout = 20"))
+    with locked(rig):
+        for path in (MESSAGES, COUNT):
+            answer = await rig.ask(token, path=path)
+            assert kind(answer) == (529, "overloaded_error")
+            assert int(answer.headers["retry-after"]) > 0
+    assert rig.model.requests == []
+    assert (await rig.ask(token)).status_code == 200
+    assert (await rig.settled(key)).usd > 0
+
+
+@pytest.mark.acceptance("F06")
+async def test_what_was_spent_while_the_store_was_locked_is_written_down_later(
+    impatient: None, rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    token, key = await rig.token()
+    await rig.store.write(lambda db: db.execute("PRAGMA busy_timeout = 20"))
+    rig.model.script("held", Script([Say("a" * 300, hold="middle", usage=Usage(1000, 900))]))
+    async with rig.stream(token, "[[scenario:held]]") as answer:
+        await rig.model.reached("middle")
+        with locked(rig):
+            rig.model.release("middle")
+            assert "message_stop" in (await answer.aread()).decode()
+            async with asyncio.timeout(20):
+                while "could not be written down" not in caplog.text:
+                    await asyncio.sleep(0.01)
+    assert (await rig.settled(key)).usd == pytest.approx((1000 * 2 + 900 * 10) / 1e6)

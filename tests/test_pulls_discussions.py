@@ -5,6 +5,7 @@ from __future__ import annotations
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.threads import Pull, ReviewComment
 from tests.pull_world import WRITE, live, permit, pull_of
+from tests.test_reviews import ZERO, reviewer, verdict
 from tests.world import World
 
 CODE = {"calc.py": "a = 1\nb = 2\n", "shop.txt": "x\ny\n"}
@@ -54,6 +55,8 @@ async def test_all_comments_of_a_review_are_answered_and_what_is_settled_resolve
     async with world.bot():
         pull = pull_of(world, CODE)
         review = world.github.review(pull, "/claude", by="alice", state="CHANGES_REQUESTED", lines=lines)
+        for one in review.comments:  # they are handed in with it, and yet of a later second
+            one.created_at += 2
         assert await world.outcome(on=pull) == "pushed", live(world, pull)
     said = [ours(world, pull, one) for one in review.comments]
     assert [len(one) for one in said] == [1, 1, 1]
@@ -155,3 +158,24 @@ async def test_a_held_commit_that_is_let_go_answers_and_resolves_what_it_was_ask
     assert len(said) == 2 and pull.head_sha[:12] in said[1] and "b is three now" in said[1]
     assert asked.resolved_by is world.app.bot
     assert "1 file changed" in live(world, pull) or "files changed" in live(world, pull)
+
+
+async def test_a_finding_that_is_answered_by_a_command_is_read_mended_and_done_with(world: World) -> None:
+    zero = {**ZERO, "path": "calc.py", "line": 2, "body": "This was to be three."}
+    world.model.default(reviewer(verdict(zero, {**zero, "line": 1, "body": "Say why it is one."})))
+    async with world.bot():
+        pull = pull_of(world, CODE)
+        world.say("/claude review", on=pull)
+        assert await world.outcome(on=pull) == "reviewed", live(world, pull)
+        [review] = [one for one in pull.reviews if one.author is world.app.bot]
+        world.model.default(Script([MEND, Say("It is three.")]))
+        world.github.answer_review(review.comments[0], pull, "/claude fix this", by="alice")
+        assert await world.outcome(2, on=pull) == "pushed", live(world, pull)
+        assert "1 finding of my reviews is open still: `/claude review`" in live(world, pull)
+        world.model.default(Script([Say("It is the first.")]))
+        world.say("/claude ask what else did you find?", on=pull)
+        assert await world.outcome(3, on=pull) == "answered", live(world, pull)
+    [_, mending, asking] = prompts(world)
+    assert "D1: what you said there" in mending and "This was to be three." in mending
+    assert review.comments[0].resolved_by is world.app.bot and review.comments[1].resolved_by is None
+    assert "Say why it is one." in asking and "This was to be three." not in asking

@@ -9,7 +9,10 @@ from bot.simulation.github.threads import Pull
 from tests.pull_world import CONFIG, does, live, pull_of
 from tests.world import World
 
-TEMPLATE = "<!-- hello -->\n## Description\n\n## Checklist\n\n- [ ] I ran the tests\n- [x] I read the rules\n"
+TEMPLATE = (
+    "<!-- hello -->\n## Description\n\n## How was it tested?\n\n"
+    "## Checklist\n\n- [ ] I ran the tests\n- [x] I read the rules\n"
+)
 
 
 async def opened(world: World, config: str = "", command: str = "echo x > a.txt", words: str = "Cap it.") -> Pull:
@@ -74,8 +77,9 @@ async def test_pulls_the_template_is_filled_and_its_boxes_are_not_ours_to_tick(w
     world.declare_checks()
     world.github.commit(world.repo, "main", {"docs/Pull_Request_Template.md": TEMPLATE}, by="alice")
     body = str((await opened(world)).body)
-    assert "## Description\n\nCap it." in body and "## Checklist\n\n- [ ] I ran the tests\n- [x] I read" in body, body
-    assert "hello" not in body and "### Done" not in body and "### Verified" in body
+    assert "## Description\n\n**The agent says:**\n\nCap it." in body and "- [ ] I ran the tests\n- [x] I read" in body
+    assert "## How was it tested?\n\n**Verified by Forgehand:** Run on a clean checkout" in body, body
+    assert "hello" not in body and "### Done" not in body and "### Verified" not in body
 
 
 async def test_pulls_the_config_decides_on_closing_labels_review_and_template(world: World) -> None:

@@ -281,7 +281,7 @@ async def what_fails_on_the_base_too_is_said_and_not_given_to_the_agent(below: A
 
 async def test_on_the_base_a_check_has_what_those_before_it_make(world: World) -> None:
     here = Checked(world)
-    built = "checks: ['cp out.txt built.txt', 'test \"$(cat built.txt)\" = right', 'false']\n"
+    built = "checks: ['cp out.txt built.txt', 'test \"$(cat built.txt)\" = right', 'echo more >> out.txt; false']\n"
     async with world.bot():
         one = await here.begin("built", built, mends("wrong", "right"), **RIGHT)
         assert await one.outcome() == "no_change", one.body
@@ -290,6 +290,8 @@ async def test_on_the_base_a_check_has_what_those_before_it_make(world: World) -
         assert await other.outcome() == "pull_request", other.body
     checks = await other.checks()
     assert [(one.exit_code, one.base_exit_code) for one in checks] == [(0, None), (1, 0), (1, 1)]
+    assert [list(one.changed) for one in checks] == [[], [], ["out.txt"]]
+    assert "it changed** `out.txt`, so what ran after it" in other.body
 
 
 async def test_a_check_has_its_own_time_and_all_have_theirs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -163,7 +163,7 @@ async def left(git_dir: Path, tree: str, joined: Joined) -> Left:
     """Of what git cannot merge and cannot mark either."""
     revisions = (tree, joined.tree, f"{joined.commit}^1", f"{joined.commit}^2")
     now, before, ours, theirs = [await _entries(git_dir, one, joined.conflicts) for one in revisions]
-    same = [path for path in joined.conflicts if now.get(path) == before.get(path)]
+    same = [path for path in joined.conflicts if now.get(path) == before.get(path) and path in {**ours, **theirs}]
     mine = tuple(path for path in same if now.get(path) == ours.get(path))
     return Left(mine, tuple(path for path in same if path not in mine and now.get(path) == theirs.get(path)))
 

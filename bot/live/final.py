@@ -9,7 +9,7 @@ from bot.live import asides, asked, boxes, money, saving, sections
 from bot.live.figures import duration, tokens
 from bot.models import Outcome, TurnState, Usage
 from bot.outbound import neutralise, truncate
-from bot.words import endings, on_forks, outcomes
+from bot.words import endings, on_forks, on_reviews, outcomes
 
 if TYPE_CHECKING:
     from bot.live.page import View
@@ -51,7 +51,8 @@ def _headline(view: View, outcome: Outcome) -> str:
     pull = view.turn.pull_number or view.session.pull_number
     if outcome not in (Outcome.PULL_REQUEST, Outcome.PUSHED):
         pull = None
-    words = f"{outcomes.headline(outcome)}{f' #{pull}' if pull else ''}"
+    of = " of" if outcome is Outcome.PUSHED else ""
+    words = f"{outcomes.headline(outcome)}{f'{of} #{pull}' if pull else ''}"
     return f"### {outcomes.with_failing_checks(words) if _work_fails(view, outcome) else words}"
 
 
@@ -109,7 +110,8 @@ def _next(view: View, outcome: Outcome) -> str:
         instead = outcomes.after_a_clean_review(view.command)
     if outcome is Outcome.NEEDS_INPUT and view.boxes:
         instead = outcomes.tick_or_say(view.command)
-    return f"**Next:** {instead or outcomes.what_next(outcome, view.command, view.means)}"
+    looked = f" {on_reviews.open_still(view.findings, view.command)}" if view.findings else ""
+    return f"**Next:** {instead or outcomes.what_next(outcome, view.command, view.means)}{looked}"
 
 
 def _checks_failed(view: View, outcome: Outcome) -> bool:

@@ -18,7 +18,7 @@ from bot.live.line import Place
 from bot.live.state import LiveState
 from bot.models import Outcome, Thread, TurnKey, TurnState
 from bot.settings import Limits
-from bot.store import approvals, budgets, choices, machines, samples, sessions, spend, switches
+from bot.store import approvals, budgets, choices, findings, machines, samples, sessions, spend, switches
 from bot.store import line as standing
 from bot.store.approvals import Approval, Kind, Standing
 from bot.store.base import Store
@@ -66,6 +66,8 @@ class View:
     """So many sessions are at work that this comment is written at the start and at the end only."""
     public_url: str = ""
     """Where our pages are; empty where nobody else can reach them."""
+    findings: int = 0
+    """Of our reviews of the pull request that was pushed to, which are open still."""
 
     @property
     def ended(self) -> bool:
@@ -140,6 +142,7 @@ class Page:
             sandbox_usd=(await machines.turn_cost(self._store, key)).usd,
             boxes=tuple(await self._boxes(turn, session, asked, means)),
             public_url=self._public_url,
+            findings=await self._findings(turn, session),
         )
 
     async def render(self, key: TurnKey, *, crowded: bool = False) -> Rendered:
@@ -163,6 +166,11 @@ class Page:
             return []
         offered += [box for one in asked_of.answerable(asked) for box in boxes.to_answer_late(one.id)]
         return offered + boxes.at_the_end(turn.outcome or Outcome.FAILED, means)
+
+    async def _findings(self, turn: Turn, session: Session) -> int:
+        if turn.outcome is not Outcome.PUSHED or turn.fork is not None or session.pull_number is None:
+            return 0
+        return len(await findings.still_open(self._store, session.repo_id, session.pull_number))
 
     async def _funds(self, turn: Turn) -> Funds:
         account = await budgets.account(self._store, turn.key.session, turn=turn.n, at=turn.finished_at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from bot.models import RepoId, SessionId, TurnKey
@@ -63,3 +63,15 @@ async def settle(store: Store, new: Sequence[Said], resolved: Iterable[str]) -> 
             run(db, "UPDATE findings SET state = 'resolved' WHERE id = :id", id=each)
 
     await store.write(work)
+
+
+async def answered(store: Store, repo: RepoId, comment_ids: Collection[int]) -> None:
+    """Those that began these discussions are done with: they were resolved by a change."""
+
+    def work(db: Database) -> None:
+        for one in comment_ids:
+            sql = "UPDATE findings SET state = 'resolved' WHERE repo_id = :repo AND comment_id = :comment_id"
+            run(db, sql, repo=repo, comment_id=one)
+
+    if comment_ids:
+        await store.write(work)

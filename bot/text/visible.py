@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 
 from bot.text.characters import plain
+from bot.text.dropped import kept
 from bot.text.formulas import drawn
 from bot.text.markdown import Block, Kind, blocks
 from bot.text.markup import Mark, Piece, pieces
@@ -22,7 +23,7 @@ class Written:
 
 def visible(text: str) -> str:
     """What the page shows of a comment or a body that is data to the agent."""
-    return plain(_Page(drawn(text), exact=False).render())
+    return plain(_Page(drawn(kept(text)), exact=False).render())
 
 
 def as_written(text: str) -> Written:
@@ -43,7 +44,7 @@ _HIDING = re.compile(
 _NEVER_SHOWN = frozenset(
     (
         *("script", "style", "template", "noscript", "iframe", "object", "embed", "head", "title", "svg", "math"),
-        *("select", "textarea", "canvas", "audio", "video", "noframes", "noembed"),
+        *("select", "textarea", "canvas", "audio", "video", "noframes", "noembed", "rp"),
     )
 )
 _VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"))

@@ -36,6 +36,10 @@ def not_looked_at(names: Sequence[str]) -> list[str]:
     return [f"further failed checks, of which there were too many at once: {listed(names)}"] if names else []
 
 
+def not_ended(names: Sequence[str]) -> list[str]:
+    return [f"checks that had not ended by then: {listed(names)}"] if names else []
+
+
 def no_log(name: str) -> str:
     return f"the log of {shown(name, 80)}: it could not be fetched"
 

@@ -80,8 +80,9 @@ def _size(patch: Patch) -> str:
 
 def review_body(made: int, many: int, sha: str) -> str:
     what = "1 suggestion" if made == 1 else f"{made} suggestions"
+    each = "which" if made == 1 else "each of which"
     rest = "" if made == many else f" {many - made} more {_are(many - made)} in the patch only, which has them all."
-    return f"{what} for `{sha[:SHORT]}`, each of which a click applies.{rest}"
+    return f"{what} for `{sha[:SHORT]}`, {each} a click applies.{rest}"
 
 
 def _are(many: int) -> str:

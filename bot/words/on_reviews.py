@@ -127,6 +127,14 @@ def in_short(account: Account, url: str) -> str:
     return f"{_HEADLINES[account.verdict].removeprefix('🔎 ')}: [the review]({url}) has {found}."
 
 
+def open_still(many: int, command: str) -> str:
+    """After a push of ours, which no review follows by itself."""
+    what = "1 finding of my reviews is" if many == 1 else f"{many} findings of my reviews are"
+    return (
+        f"{what} open still: `{command} review` looks whether the new commit settles {'it' if many == 1 else 'them'}."
+    )
+
+
 def let_go() -> str:
     return "A newer review of mine no longer asks for changes."
 

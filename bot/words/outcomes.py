@@ -54,10 +54,10 @@ def with_failing_checks(words: str) -> str:
     return f"{words.replace('✅', '⚠️', 1)}: not all checks pass"
 
 
-def ended_in_diff(outcome: Outcome, sha: str | None) -> str:
-    """The short form of the end; the live comment of the turn has the rest."""
+def ended_in_diff(outcome: Outcome, sha: str | None, head: str | None = None) -> str:
+    """The short form of the end; the live comment of the turn has the rest. `head`: instead of the usual one."""
     commit = f" (`{sha[:12]}`)" if sha and outcome in (Outcome.PUSHED, Outcome.PULL_REQUEST) else ""
-    return f"**{headline(outcome)}**{commit}. The details are in my comment on this pull request."
+    return f"**{head or headline(outcome)}**{commit}. The details are in my comment on this pull request."
 
 
 def plan_headline(state: str) -> str:

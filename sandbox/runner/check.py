@@ -1,6 +1,7 @@
 """Runs one of the repository's own commands (setup, checks) and reports how it ended and its last words.
 
-Where `log` names a file, all that it prints goes there, as far as a file may be long.
+Where `log` names a file, all that it prints goes there, as far as a file may be long; where `commit` names one, files
+that are no longer as it has them are told.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from typing import Any
 
 from . import documents, processes
 from .outputs import CappedFile
+from .repository import GitFailed, Repository
 
+LOOK_SECONDS = 20.0
+MOST_CHANGED = 20
 LOG_HEAD = 4 << 20
 LOG_TAIL = 1 << 20
 
@@ -38,7 +42,22 @@ def check(spec: dict[str, Any]) -> dict[str, Any]:
         "tail": done.output.decode("utf-8", "replace"),
         "seconds": round(done.seconds, 3),
         "timed_out": done.timed_out,
+        "changed": _changed(spec),
     }
+
+
+def _changed(spec: dict[str, Any]) -> list[str]:
+    """Files that are not, or no longer, as the named commit has them; none where that cannot be told."""
+    if not spec.get("commit"):
+        return []
+    work = Path(spec["work"])
+    repository = Repository(spec["git"], work / ".git", work, seconds=LOOK_SECONDS)
+    argv = ("diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv", spec["commit"], "--")
+    try:
+        found = repository(*argv, raw=True).split("\0")[:-1]
+    except (GitFailed, OSError):
+        return []
+    return [path.encode("utf-8", "replace").decode() for path in found[:MOST_CHANGED]]
 
 
 def _log(path: str | None) -> CappedFile | None:

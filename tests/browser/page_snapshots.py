@@ -97,7 +97,7 @@ async def many(world: World) -> None:
     for repo in (long, world.repo):
         repo.grant("alice", "write")
         repo.grant("bartholomew-fitzgerald-the-third", "write")
-    world.github.install(world.app, repos=[world.repo, long])
+    world.github.add_repos(world.installation, long)
     asked = {
         "/claude ask what does this do, and why is it so long that nobody has read it to its end in all these years? "
         "Please answer in a table.": Say(ANSWER),

@@ -68,6 +68,18 @@ async def test_all_that_a_check_printed_comes_home_under_a_cap(bench: Bench) -> 
     assert len(printed) < OUTPUT_CAP
 
 
+async def test_what_a_check_changes_of_the_checkout_is_told_and_what_it_makes_beside_it_is_not(bench: Bench) -> None:
+    await bench.prepare()
+    file, commit = bench.root / "printed", git(bench.work, "rev-parse", "HEAD").strip()
+    for command, changed in (
+        ("touch code.py; echo made > made.txt", ()),
+        ("echo 'answer = 3' > code.py; git commit -qam mine", ("code.py",)),
+        ("git checkout -q HEAD~1 -- code.py", ()),
+        ("rm -rf .git", ()),
+    ):
+        assert (await bench.execution.verify(command, 30, file, commit)).changed == changed, command
+
+
 async def test_a_check_that_does_not_end_is_killed(bench: Bench) -> None:
     (done,) = await bench.execution.check(["echo begun; sleep 600"], 0.3)
     assert (done.timed_out, done.exit_code, done.tail) == (True, 137, "begun\n")

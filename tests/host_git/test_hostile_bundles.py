@@ -245,6 +245,8 @@ async def test_bombs_are_defused_before_git_reads_them(
 ) -> None:
     limits = ImportLimits(max_object_bytes=1 << 20, max_unpacked_bytes=2 << 20, max_objects=100)
     zeros = _entry(3, 5 << 20) + zlib.compress(bytes(5 << 20))
+    large = _entry(3, 3 << 19) + zlib.compress(bytes(3 << 19))
+    boast = _entry(3, 1 << 40) + zlib.compress(b"x")
     liar = _entry(3, 10) + zlib.compress(bytes(5 << 20))
     short = _entry(3, 1000) + zlib.compress(b"x")
     ok = _entry(3, 1 << 20) + zlib.compress(bytes(1 << 20))
@@ -253,6 +255,8 @@ async def test_bombs_are_defused_before_git_reads_them(
     endless = b"\xff" * 200_000
     cases = {
         _forged(base, [zeros]): "too large",
+        _forged(base, [large]): "too large",
+        _forged(base, [boast]): "too large",
         _forged(base, [ok, ok, ok]): "too large",
         _forged(base, [deltas]): "too large",
         _forged(base, [liar]): "damaged",

@@ -62,6 +62,29 @@ async def test_a_file_that_one_side_deleted_is_a_conflict_without_marks(bench: B
     assert joined is not None and joined.conflicts == ("calc.py",) and "modify/delete" in joined.words[0]
 
 
+async def test_what_is_left_of_conflicts_without_marks_is_told_by_its_side(
+    bench: Bench, base: str, quarantine: Quarantine
+) -> None:
+    text = "".join(f"{n}\n" for n in range(30))
+    git(bench.dev, "reset", "-q", "--hard", bench.commit({"old.txt": text, "gone.py": "a = 0\n", "kept.py": "b = 0\n"}))
+    start = git(bench.dev, "rev-parse", "HEAD")
+    git(bench.dev, "rm", "-q", "old.txt", "gone.py")
+    ours = bench.commit({"one.txt": text, "kept.py": "b = 1\n"})
+    git(bench.dev, "reset", "-q", "--hard", start)
+    git(bench.dev, "rm", "-q", "old.txt", "kept.py")
+    theirs = bench.commit({"two.txt": text, "gone.py": "a = 1\n"})
+    bench.publish(f"{ours}:refs/heads/ours", f"{theirs}:refs/heads/theirs")
+    for name in ("ours", "theirs"):
+        await bench.cache.fetch(REPO, bench.access, name)
+    joined = await bench.cache.join(REPO, ours, theirs)
+    assert joined is not None and "old.txt" in joined.conflicts, "which neither side has"
+    await quarantine.look_again()
+    left = await quarantine.left(joined.tree, joined)
+    assert (set(left.ours), set(left.theirs)) == ({"one.txt", "kept.py"}, {"two.txt", "gone.py"})
+    settled = await quarantine.left(ours, joined)
+    assert (set(settled.ours), settled.theirs) == ({"one.txt", "kept.py"}, ())
+
+
 async def test_histories_without_a_common_commit_are_not_joined(bench: Bench, base: str) -> None:
     other = git(bench.dev, "commit-tree", f"{base}^{{tree}}", "-m", "another beginning")
     bench.publish(f"{other}:refs/heads/other")

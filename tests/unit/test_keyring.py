@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -42,6 +43,14 @@ def test_moved_to_any_other_place_it_does_not_decrypt(value: str, place: Place, 
     if place != other:
         with pytest.raises(VaultError):
             ring.open(sealed, other)
+
+
+@pytest.mark.acceptance("F12")
+@pytest.mark.parametrize("part", [{"table": "others"}, {"column": "other"}, {"installation": 8}, {"row": "OTHER"}])
+def test_each_part_of_its_place_counts(part: dict[str, Any]) -> None:
+    ring = KeyRing([A])
+    with pytest.raises(VaultError):
+        ring.open(ring.seal("secret", PLACE), replace(PLACE, **part))
 
 
 @pytest.mark.acceptance("F12")

@@ -50,6 +50,14 @@ ONLY_DATA = [
     f"![{SECRET}][ref]",
     f'[t](https://e.x "{SECRET}")',
     f"[](https://e.x/{SECRET})",
+    f"[t][{SECRET}]\n\n[{SECRET}]: https://e.x",
+    f"[t][a\n{SECRET}]\n\n> [A {SECRET}]: https://e.x",
+    f"[`t`][ a `{SECRET}`\tb ] b\n\n[a `{SECRET}` b]: https://e.x",
+    f"[][{SECRET}]\n\n[{SECRET}]: https://e.x",
+    f"|a|\n|-|\n|b|{SECRET}|",
+    f"> a | b\n> :- | -\n> c | d | {SECRET}\n> e",
+    f"- | a |\n  | :-: |\n  | b \\| c | d | {SECRET}",
+    f"<ruby>a<rp>{SECRET}</rp></ruby>",
     f"<script>{SECRET}</script>",
     f"<style>\n{SECRET}\n</style>",
     f"<template>{SECRET}</template>",
@@ -196,3 +204,23 @@ def test_long_texts_take_linear_time(unit: str) -> None:
     visible(text)
     as_written(text)
     assert time.process_time() - began < 2.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a[i][j] stays, and so does [x][y]\n\n[z]: https://e.x",
+        "|a|b|\n|-|-|\n|c|\n|d|e|\n|f \\| g|h|",
+        "no table | here | at all\n\n```\n|a|\n|-|\n|b|c|\n```",
+        "```\nm[i][z]\n```\n",
+    ],
+)
+def test_what_is_no_hidden_name_and_no_further_cell_stays(text: str) -> None:
+    assert visible(text).strip() == text.replace("\n\n[z]: https://e.x", "").strip()
+
+
+@pytest.mark.parametrize("text", ["|a|\n|-|\n" + "|b|c|\n" * 20_000, "][" * 100_000, "[a]: b\n\n" + "[x][a" * 50_000])
+def test_rows_and_names_by_the_thousand_take_linear_time(text: str) -> None:
+    began = time.process_time()
+    visible(text)
+    assert time.process_time() - began < 20

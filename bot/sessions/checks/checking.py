@@ -43,6 +43,7 @@ class Checking:
         self._ends = time.monotonic() + WHOLE_SECONDS
         data_dir = self.services.settings.data_dir
         self._output = outputs.Output(outputs.path(data_dir, self.turn), self.services.redactor)
+        self._changed: set[str] = set()
 
     async def set_up(self, environment: ExecutionEnvironment, commands: tuple[str, ...]) -> bool:
         """Whether all of them succeeded; one that fails says that nothing can be checked."""
@@ -97,12 +98,13 @@ class Checking:
 
     async def _result(self, environment: ExecutionEnvironment, command: str, printed: Path) -> CheckResult:
         """Once more where there was no answer: that may be the way there, and no failure of the command."""
+        commit = self.sha or None
         try:
-            return await environment.verify(command, min(COMMAND_SECONDS, self._left()), printed)
+            return await environment.verify(command, min(COMMAND_SECONDS, self._left()), printed, commit)
         except EnvironmentBusy:
             if self._left() <= 0:
                 raise
-        return await environment.verify(command, min(COMMAND_SECONDS, self._left()), printed)
+        return await environment.verify(command, min(COMMAND_SECONDS, self._left()), printed, commit)
 
     async def _keep(self, head: str, printed: Path, check: Check) -> None:
         """That it cannot be kept is no reason to end the turn."""
@@ -117,6 +119,8 @@ class Checking:
         code = result.exit_code or (BROKEN if result.timed_out else 0)
         tail = self.services.redactor.redact(result.tail)
         most = MOST_TAIL if code else MOST_PASSED_TAIL
+        changed = [path for path in result.changed if path not in self._changed]
+        self._changed.update(changed)
         return Check(
             command=result.command,
             exit_code=code,
@@ -125,6 +129,7 @@ class Checking:
             seconds=round(result.seconds, 1),
             tail=tail[-most:],
             timed_out=result.timed_out,
+            changed=tuple(self.services.redactor.redact(path) for path in changed),
         )
 
     def _printed(self) -> Path:

@@ -13,9 +13,9 @@ from bot.github import reviews
 from bot.models import Outcome, Spot, Thread
 from bot.outbound import neutralise
 from bot.sessions.services import Services
-from bot.store import messages, sessions
+from bot.store import findings, messages, sessions
 from bot.store.sessions import Session, Turn
-from bot.words import outcomes
+from bot.words import on_forks, outcomes
 
 log = logging.getLogger(__name__)
 
@@ -32,11 +32,12 @@ async def in_diff(services: Services, turn: Turn) -> None:
     settled = []
     for number, spot in enumerate(spots, 1):
         answer = said.get(number)
-        if len(spots) == 1 or answer is not None or turn.outcome in SAID_EVERYWHERE:
+        if len(spots) == 1 or answer is not None or _is_said_everywhere(turn):
             await _reply(services, turn, thread, spot, _words(turn, answer, alone=len(spots) == 1))
         if turn.outcome is Outcome.PUSHED and discussions.is_settled(spot, answer, _changed(turn)):
             settled.append(spot.comment_id)
     await resolve(services, thread, settled)
+    await findings.answered(services.store, thread.repo.id, settled)
 
 
 async def number_of(services: Services, turn: Turn, spot: Spot) -> int:
@@ -82,14 +83,26 @@ def _words(turn: Turn, answer: Answer | None, *, alone: bool) -> str:
     if not alone:
         return ""
     said = neutralise.inert((turn.agent_result or "")[:MOST])
-    if turn.outcome in SAID_EVERYWHERE:
+    if _is_said_everywhere(turn):
         return "\n\n".join(part for part in (turn.detail, said) if part)
     return turn.detail or said
 
 
+def _is_said_everywhere(turn: Turn) -> bool:
+    return turn.outcome in SAID_EVERYWHERE or _on_fork(turn) is not None
+
+
+def _on_fork(turn: Turn) -> str | None:
+    """How the end of work on a fork is headed, which is no review where it says so."""
+    if turn.fork is None or turn.kind != "run" or turn.outcome is None:
+        return None
+    return on_forks.headline(turn.outcome)
+
+
 async def _reply(services: Services, turn: Turn, thread: Thread, spot: Spot, words: str) -> None:
     marker = f"<!-- forgehand:done={turn.key.session}-{turn.key.n}-{spot.comment_id} -->"
-    body = f"{marker}\n{outcomes.ended_in_diff(turn.outcome or Outcome.FAILED, turn.commit_sha)}\n\n{words}".rstrip()
+    ended = outcomes.ended_in_diff(turn.outcome or Outcome.FAILED, turn.commit_sha, _on_fork(turn))
+    body = f"{marker}\n{ended}\n\n{words}".rstrip()
     try:
         await services.outbound.reply(thread, spot.comment_id, body, marker)
     except GitHubRefused:

@@ -27,6 +27,7 @@ from bot.sessions.remote import compared
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn
+from bot.text.visible import visible
 
 MOST_COMMENTS = 200
 HANDED_IN_SECONDS = 10.0
@@ -63,6 +64,8 @@ class _Conversation:
     """The comment that holds the command, where it still is as it was."""
     asked_at: tuple[Spot, ...] = ()
     """The discussions of the diff that the command is about."""
+    own_words: tuple[tuple[str, str], ...] = ()
+    """What we said in these before, each with its name."""
 
 
 async def gather(
@@ -81,7 +84,7 @@ async def gather(
     )
     beside = beside or Evidence()
     missing = [*album.notes, *cut, *_of_the_pull(ignored, base), *beside.missing]
-    extras = [*_hunks(found.asked_at), *beside.said]
+    extras = [*_hunks(found.asked_at), *found.own_words, *beside.said, *await rereading.own_findings(services, turn)]
     if turn.kind == "review" and change and diff:
         diff, more = await rereading.given(services, turn, change, diff)
         extras += more
@@ -149,8 +152,16 @@ async def _conversation(services: Services, turn: Turn, thread: Thread) -> _Conv
         at=issue.created_at,
         changed_since=turn.thread_sha256 not in (None, standing(issue.title, issue.body)),
     )
+    ours = [one for one in comments if one.author.id == me and _precedes(one, turn, asked_at)]
     asking = (one for one in comments if one.id == turn.source_comment and one.updated_at == one.created_at)
-    return _Conversation(issue, opening, tuple(remarks), next(asking, None), tuple(spots))
+    return _Conversation(issue, opening, tuple(remarks), next(asking, None), tuple(spots), _own_words(ours, spots))
+
+
+def _own_words(ours: Sequence[Comment], spots: Sequence[Spot]) -> tuple[tuple[str, str], ...]:
+    """A finding of a review that is answered "fix this", say."""
+    numbers = {spot.comment_id: number for number, spot in enumerate(spots, 1)}
+    named = [(numbers[one.spot.comment_id], one.body) for one in ours if one.spot and one.spot.comment_id in numbers]
+    return tuple((f"{discussions.name(number)}: what you said there", visible(body)) for number, body in named)
 
 
 def _asked_about(turn: Turn, comments: Sequence[Comment]) -> list[Spot]:
@@ -204,7 +215,7 @@ def _precedes(comment: Comment, turn: Turn, asked_at: float) -> bool:
     kind, number = turn.source.partition(":")[0], turn.source.rpartition(":")[2]
     if kind == _KINDS.get(comment.kind, "review_comment") and number.isdigit() and comment.id >= int(number):
         return False
-    return _epoch(comment.created_at) <= asked_at
+    return _epoch(comment.created_at) <= _until(turn, comment, asked_at)
 
 
 async def _said(asked_at: float, comment: Comment, trust: Trust) -> Said:

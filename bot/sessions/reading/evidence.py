@@ -60,6 +60,7 @@ async def _gather(services: Services, turn: Turn, sha: str, attempt: Attempt | N
     if not standing.red:
         return None
     missing = [*(attempt.notes if attempt else ()), *on_ci.left_alone([one.name for one in standing.inherited])]
+    missing += on_ci.not_ended([one.name for one in standing.under_way])
     missing += [on_ci.STATUSES_NOT_ALLOWED] if standing.without_statuses else []
     taken, rest = standing.red[:MOST_CHECKS], standing.red[MOST_CHECKS:]
     missing += on_ci.not_looked_at([one.name for one in rest])

@@ -8,6 +8,7 @@ from bot import diffs
 from bot.git.comparison import Comparison
 from bot.material import Diff
 from bot.models import Outcome
+from bot.sessions import pinning
 from bot.sessions.services import Services
 from bot.store import findings, sessions
 from bot.store.sessions import Turn
@@ -30,6 +31,20 @@ async def given(services: Services, turn: Turn, change: Comparison, whole: Diff)
         return whole, extras
     extras.append(("the whole diff of the pull request, for the context", whole.text))
     return Diff(text, f"{last[:12]} as you reviewed it to {change.head[:12]}", since.cut, whole.unread), extras
+
+
+async def own_findings(services: Services, turn: Turn) -> list[tuple[str, str]]:
+    """For work and questions on a pull request that was reviewed: "fix your findings" means these."""
+    session = await sessions.session(services.store, turn.key.session)
+    number = turn.number if pinning.is_on_pull(turn, session) else session.pull_number
+    if turn.kind not in ("run", "plan", "ask") or number is None:
+        return []
+    said = await findings.still_open(services.store, turn.repo_id, number)
+    return (
+        [("your own findings in reviews of the pull request, which are still open", on_reviews.listed(said))]
+        if said
+        else []
+    )
 
 
 async def last_reviewed(services: Services, turn: Turn) -> str | None:

@@ -10,8 +10,8 @@ import math
 import re
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 from starlette.applications import Starlette
@@ -28,7 +28,7 @@ from bot.sessions.money.prices import Prices, UnknownPrice
 from bot.store import gateway as rows
 from bot.store.base import Store
 from bot.store.gateway import Grant
-from bot.web.gateway import hop_headers, model_request
+from bot.web.gateway import errors, hop_headers, model_request
 from bot.web.gateway.body import Room, read_body
 from bot.web.gateway.errors import Refusal
 from bot.web.gateway.exchange import Exchange, Order
@@ -112,7 +112,8 @@ class Gateway:
             return
         caller: Caller | None = None
         try:
-            caller = await self._caller(scope)
+            with _while_the_store_answers():
+                caller = await self._caller(scope)
             with self._room.place(caller.sha256) as take:
                 raw = await read_body(scope, receive, self._tuning.body_seconds, take)
                 order = await self._order(scope, caller, raw)
@@ -138,7 +139,10 @@ class Gateway:
         return caller
 
     async def _is_live(self, caller: Caller) -> bool:
-        granted = await rows.grant(self._store, caller.sha256)
+        try:
+            granted = await rows.grant(self._store, caller.sha256)
+        except TransientError:
+            return True  # asked again in a moment; a turn does not end on a guess
         return granted is not None and granted.is_live(self._clock())
 
     async def _order(self, scope: Scope, caller: Caller, raw: bytes) -> Order:
@@ -173,14 +177,16 @@ class Gateway:
             await self._refuse(refusal, scope, receive, send)
 
     async def _count(self, caller: Caller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._money.count(caller.sha256)
+        with _while_the_store_answers():
+            await self._money.count(caller.sha256)
         exchange = Exchange(order, self._upstream, _free)
         await exchange.run(scope, receive, send)
         self._complain_of(caller, exchange)
 
     async def _answer(self, caller: Caller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
         estimate = order.estimate
-        allowance = await self._money.reserve(caller.sha256, estimate.usd)
+        with _while_the_store_answers():
+            allowance = await self._money.reserve(caller.sha256, estimate.usd)
 
         async def ceiling(cost_usd: float) -> float:
             return await self._money.ceiling(allowance, cost_usd, _block(estimate))
@@ -254,6 +260,15 @@ def _path(scope: Scope) -> str:
     if not QUERY.fullmatch(scope["query_string"]):
         raise Refusal(400, "path", "The query must be written plainly.")
     return path
+
+
+@contextmanager
+def _while_the_store_answers() -> Iterator[None]:
+    try:
+        yield
+    except TransientError as error:
+        log.warning("a request waits for the store", extra={"error": str(error)})
+        raise Refusal(529, "store", errors.BUSY, retry_after=round(error.retry_after or 5)) from None
 
 
 def _block(estimate: Estimate) -> float:

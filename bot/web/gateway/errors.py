@@ -22,6 +22,7 @@ KINDS = {
 }
 NO_CREDIT = "Your credit balance is too low to access the Anthropic API: the budget is used up."
 """The API's own words come first: the client ends on them at once instead of trying again."""
+BUSY = "Overloaded: what this costs cannot be written down at the moment."
 FINAL = {"x-should-retry": "false"}
 """The client obeys it: without it, a 401 is tried eleven times in three minutes."""
 

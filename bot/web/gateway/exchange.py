@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from bot.errors import TransientError
 from bot.models import Usage
 from bot.sessions.money import prices
 from bot.sessions.money.budget import Estimate
@@ -123,6 +124,8 @@ class Exchange:
                 yield chunk
         except (Broken, OversizedEvent):
             yield errors.error_event("api_error", BROKEN)
+        except TransientError:  # of our own store: nothing is passed on that nobody can pay for
+            yield errors.error_event("overloaded_error", errors.BUSY)
 
     def _is_covered(self) -> bool:
         """Looked at for every chunk, so that what it costs need not be."""

@@ -27,6 +27,9 @@ PLACES = (None, "global", "us")
 MOST_PARTS = 3_000_000
 """Commas and brackets: a body of nothing but tiny lists takes a gigabyte and seconds to decode. Text has few."""
 REMOTE_FIELDS = ("mcp_servers", "container")
+STAND_INS = "fallbacks"
+"""Models that the provider would take in the place of the one that was asked for, whatever they cost: a request goes on
+without them, as it would to a provider that does not know of it."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ class Ask:
 def read(raw: bytes, *, allowed_model: str) -> Ask:
     """Raises Refusal."""
     body = _decode(raw)
+    body.pop(STAND_INS, None)
     model = body.get("model")
     if not isinstance(model, str) or prices.canonical(model) != prices.canonical(allowed_model):
         raise Refusal(403, "model", "This token is for another model.")
@@ -82,7 +86,7 @@ def _refuse_remote(body: dict[str, Any]) -> None:
         raise Refusal(403, "feature", "speed: only the standard speed is available through this gateway")
     if body.get("inference_geo") not in PLACES:
         raise Refusal(403, "feature", "inference_geo: not available through this gateway")
-    for tool in _dicts(body.get("tools")):
+    for tool in _tools(body):
         kind = tool.get("type") or "custom"
         if not isinstance(kind, str) or not kind.startswith((*CLIENT_TOOLS, SEARCH)):
             raise Refusal(403, "feature", "tools: a tool of the provider is not available through this gateway")
@@ -91,7 +95,7 @@ def _refuse_remote(body: dict[str, Any]) -> None:
 def _searches(body: dict[str, Any]) -> int:
     """How often the provider may search: a request that does not bound it could cost any multiple of its reserve."""
     found = 0
-    for tool in _dicts(body.get("tools")):
+    for tool in _tools(body):
         if str(tool.get("type")).startswith(SEARCH):
             uses = tool.get("max_uses")
             if type(uses) is not int or not 0 < uses <= MOST_SEARCHES - found:
@@ -117,6 +121,16 @@ def _attached(body: dict[str, Any]) -> tuple[int, int, bool]:
         elif source.get("type") == "base64":
             is_opaque = True
     return count, size, is_opaque
+
+
+def _tools(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Also those that a message brings along in the middle of a conversation."""
+    yield from _dicts(body.get("tools"))
+    for block in _blocks(body):
+        tool = block.get("tool")
+        if isinstance(tool, dict) and tool.get("type") != "tool_reference":
+            definition = tool.get("definition")
+            yield definition if isinstance(definition, dict) else tool
 
 
 def _blocks(body: dict[str, Any]) -> Iterator[dict[str, Any]]:

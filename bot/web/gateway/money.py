@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import math
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from bot.errors import TransientError
 from bot.models import Usage
 from bot.sessions.money import budget
 from bot.sessions.money.budget import Decision, Ledger
@@ -20,7 +23,10 @@ from bot.store.spend import Settlement
 from bot.web.gateway import errors
 from bot.web.gateway.errors import Refusal
 
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
+AGAIN_SECONDS = 2.0
 
 
 class _Undecided(Exception):
@@ -45,6 +51,7 @@ class Money:
         self._ceilings = ceilings
         self._patience = patience
         self._ended = asyncio.Event()
+        self._closing = asyncio.Event()
         self._kept: set[asyncio.Task[Any]] = set()
 
     async def reserve(self, token_sha256: str, usd: float) -> Allowance:
@@ -93,10 +100,22 @@ class Money:
         await asyncio.shield(self._keep(self._settle(claim_id, end)))
 
     async def close(self) -> None:
+        """What cannot be settled now is, as a whole, at the next start."""
+        self._closing.set()
         await asyncio.gather(*self._kept, return_exceptions=True)
 
     async def _settle(self, claim_id: str, end: Settlement) -> None:
-        await spend.settle(self._store, claim_id, end)
+        """Until the store takes it: a reserve that stays would hold back others for as long as the service runs."""
+        while True:
+            try:
+                await spend.settle(self._store, claim_id, end)
+                break
+            except TransientError as error:
+                if self._closing.is_set():
+                    raise
+                log.warning("what a request has cost could not be written down yet", extra={"error": str(error)})
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._closing.wait(), AGAIN_SECONDS)
         ended, self._ended = self._ended, asyncio.Event()
         ended.set()
 

@@ -56,7 +56,7 @@ def ticked(text: str) -> Markup:
 
 def linked(text: Markup) -> Markup:
     """Addresses in what is escaped already, to click; those of an example lead nowhere."""
-    return Markup(_ADDRESS.sub(r'<a href="\g<0>" target="_blank" rel="noopener noreferrer">\g<0></a>', text))  # noqa: S704
+    return Markup(_ADDRESS.sub(r'<a href="\g<0>" target="_blank" rel="noopener noreferrer">\g<0></a>', str(text)))  # noqa: S704
 
 
 def verified_where(checks: list[verification.Check]) -> str:
