@@ -79,6 +79,19 @@ async def test_a_yes_lets_the_waiting_agent_go_on_and_is_in_the_audit_trail(worl
     assert entries == [("alice", "approved", question)]
 
 
+async def test_the_live_comment_says_at_once_that_it_waits_also_where_news_has_to_wait(world: World) -> None:
+    """It would say for minutes that the call runs which it asks for."""
+    world.model.default(Script([Wait("ask"), RUN, Wait("never"), Say("unreachable")]))
+    async with world.bot():
+        world.say("/claude build")
+        await world.model.reached("ask", timeout=30)
+        with closing(sqlite3.connect(world.root / "data" / "state.db", timeout=10)) as db, db:
+            changed = db.execute("UPDATE writer_buckets SET tokens = 12, refilled_at = ?", (time.time(),))
+            assert changed.rowcount == 1
+        world.model.release("ask")
+        await world.github.changed(lambda: shows(world, "### ❓ Waiting for your answer"), 20)
+
+
 async def test_a_no_is_told_to_the_agent_which_goes_on_without(world: World) -> None:
     world.model.default(Script([RUN, Say("Not built.")]))
     async with world.bot():

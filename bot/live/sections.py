@@ -20,14 +20,17 @@ if TYPE_CHECKING:
 MOST_FILES = 25
 MOST_HEARD = 5
 MOST_LOG_LINES = 20
+_VERBS = ("ask", "plan", "review", "resolve")
 Changed = tuple[str, int | None, int | None]
 """Path, lines added and removed; None for what is no text."""
 
 
 def request(view: View) -> str:
-    """The request in one line."""
-    who, words = neutralise.inert(view.turn.requester), line(prompt.in_brief(view.turn.prompt), 200)
-    return f"> **{who}**: {words or '(no further words)'}"
+    """The request in one line, with the command where it is no plain work."""
+    turn = view.turn
+    verb = f"`{turn.asked_as}` " if turn.asked_as in _VERBS else ""
+    words = f"{verb}{line(prompt.in_brief(turn.prompt), 200)}".strip()
+    return f"> **{neutralise.inert(turn.requester)}**: {words or '(no further words)'}"
 
 
 def heard(state: LiveState) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.cli import screens, summary
@@ -127,6 +127,12 @@ def test_a_comment_that_is_not_final_says_of_when_it_is() -> None:
     assert "as of" not in done(Outcome.PUSHED)
 
 
+def test_the_request_names_its_command() -> None:
+    assert "> **alice**: `plan` fix this\n" in done(Outcome.PLANNED, asked_as="plan", kind="plan")
+    assert "> **alice**: `review`\n" in done(Outcome.REVIEWED, asked_as="review", kind="review", prompt="")
+    assert "> **alice**: fix this\n" in done(Outcome.PUSHED)
+
+
 def test_a_waiting_turn_says_its_place() -> None:
     seen = view(place=Place(2, running=8, estimate=370.0, known=12))
     text = render.comment(replace(seen, turn=replace(seen.turn, state=TurnState.QUEUED, step=Step.PREPARE)))
@@ -236,6 +242,7 @@ def test_hostile_words_keep_their_place_and_lose_their_effect() -> None:
     assert text.count("</details>") == 2, "the tool calls and the log"
 
 
+@settings(deadline=None)
 @given(st.text(max_size=400), st.text(max_size=400), st.lists(st.text(max_size=80), max_size=40))
 def test_it_is_always_short_enough_and_carries_one_marker(said: str, result: str, todo: list[str]) -> None:
     state = fold(

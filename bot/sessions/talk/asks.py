@@ -117,6 +117,7 @@ async def _put_to_people(services: Services, turn: Turn, approval: Approval) -> 
     """A comment of its own, since the edit of one notifies nobody; found again by its marker."""
     thread = (await sessions.session(services.store, turn.key.session)).thread
     body = live_questions.body(approval, services.settings.command)
+    services.board.touch(turn.key, pressing=True)  # it must not say that the call runs
     try:
         comment_id = await services.outbound.comment(
             replace(thread, number=turn.number), body, live_questions.marker(approval.id)
