@@ -97,7 +97,7 @@ async def running(
         await asyncio.to_thread(vault.verify, database, ring)
         store = await open_store(database)
         stack.push_async_callback(store.close)
-        health = Health(store, settings.metrics_token)
+        began, health = store.now(), Health(store, settings.metrics_token)
         logs.configure(redactor.redact, on_record=health.metrics.count)
         kept, site = Vault(store, ring, redactor.register), Site()
         credentials = await _credentials(settings, kept)
@@ -114,7 +114,7 @@ async def running(
         if settings.e2b is None:
             await _open_sockets(stack, settings, gateway, choice)
         services = await _assemble(stack, settings, store, redactor, choice, clock)
-        desk, parts = await _work(stack, services, wakes, site.doubt)
+        desk, parts = await _work(stack, services, wakes, site.doubt, began)
         health.ready(parts, choice.provider)
         stack.enter_context(site.opened(desk, kept, services.agent))
         yield Running(server.url, choice.words)
@@ -217,7 +217,11 @@ async def _assemble(
 
 
 async def _work(
-    stack: AsyncExitStack, services: Services, wakes: asyncio.Event, doubt: Callable[[int | None], None]
+    stack: AsyncExitStack,
+    services: Services,
+    wakes: asyncio.Event,
+    doubt: Callable[[int | None], None],
+    began: float,
 ) -> tuple[Desk, Parts]:
     """The loops, in the order in which they must end: nothing new is taken before what runs is let go."""
     flow = Flow(services)
@@ -248,7 +252,7 @@ async def _work(
     )
     await services.board.say_unsaid()
     await stack.enter_async_context(_background(_warm_up(desk)))
-    reading = Reading(services.settings.github.app_id, wakes.set, services.settings.poll_seconds)
+    reading = Reading(services.settings.github.app_id, wakes.set, services.settings.poll_seconds, since=began)
     sweep = DeliveryLog(services.github, services.store, reading)
     loops = [admission.run(), sweeper.run(), sweep.run(), Intake(desk, wakes).run(), Errands(desk).run()]
     loops.append(Rounds(desk).run())

@@ -39,6 +39,13 @@ class GitHubUnavailable(TransientError):
     """GitHub did not answer, or asked us to wait."""
 
 
+class Unrecognised(GitHubUnavailable):
+    """GitHub answered 401. That may pass: a token that is seconds old is not known everywhere at GitHub yet."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"GitHub answered 401: {message}")
+
+
 class EnvironmentUnavailable(TransientError):
     """No environment could be had, or it did not answer."""
 

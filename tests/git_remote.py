@@ -61,6 +61,8 @@ class GitRemote:
     lose: int = 0
     break_off: int = 0
     status: int | None = None
+    words: str = ""
+    """Beside a status."""
     hold: asyncio.Event | None = None
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     handlers: set[asyncio.Task[None]] = field(default_factory=set)
@@ -124,7 +126,8 @@ class GitRemote:
 
     async def _answer(self, request: Request) -> bytes | None:
         if self.status is not None:
-            return f"HTTP/1.1 {self.status} No\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n".encode()
+            head = f"Location: http://127.0.0.1:1/\r\nContent-Type: text/plain\r\nContent-Length: {len(self.words)}"
+            return f"HTTP/1.1 {self.status} No\r\n{head}\r\n\r\n{self.words}".encode()
         expected = "Basic " + base64.b64encode(f"x-access-token:{self.token}".encode()).decode()
         if request.headers.get("authorization") != expected:
             return b"HTTP/1.1 401 No\r\nWWW-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -102,6 +103,13 @@ async def test_the_first_start_ever_acts_upon_nothing_that_was_said_before(world
         await world.github.changed(lambda: len(world.replies()) == 1, 10)
     assert "cost nothing" in world.replies()[0].body
     assert len([row for row in await ledger(world) if row.sender == "alice"]) == 1
+
+
+async def test_what_is_said_while_the_first_start_ever_is_under_way_is_acted_upon(world: World) -> None:
+    """The log is looked at for the first time only some seconds after the process answers."""
+    await miss(world, "/claude help")
+    async with world.bot(lambda: time.time() - 5, **POLL):
+        await world.github.changed(lambda: len(world.replies()) == 1, 10)
 
 
 @pytest.mark.acceptance("A14")

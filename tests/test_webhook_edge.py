@@ -69,6 +69,7 @@ async def test_the_same_guid_with_another_body_is_a_conflict(edge: Edge) -> None
         ("ping", b'{"zen":"x"}', "Nothing is done upon `ping`."),
         ("issues", b'{"action":"pinned"}', "Nothing is done upon `issues` (pinned)."),
         ("something_new", b"{}", "Nothing is done upon `something_new`."),
+        ("projects_v2_item", b'{"action":"edited"}', "Nothing is done upon `projects_v2_item` (edited)."),
     ],
 )
 async def test_what_we_do_not_act_upon_is_noted_without_its_body(

@@ -72,15 +72,30 @@ async def test_an_edited_comment_starts_nothing(world: World) -> None:
 
 
 @pytest.mark.acceptance("B03")
-async def test_nobody_is_let_in_on_a_guess(world: World) -> None:
+@pytest.mark.parametrize("status", [403, 404])
+async def test_nobody_is_let_in_on_a_guess(world: World, status: int) -> None:
     from bot.simulation.github import Fault
 
     async with world.bot():
-        world.github.faults.add(Fault("GET /repos/*/collaborators/alice/permission", "fail", status=404, times=1))
+        world.github.faults.add(Fault("GET /repos/*/collaborators/alice/permission", "fail", status=status, times=1))
         world.say("/claude fix this")
         [told] = await world.github.changed(world.replies, 20)
     assert "could not verify" in told.body
     assert not world.model.requests
+
+
+@pytest.mark.acceptance("C04")
+@pytest.mark.parametrize(
+    "call", ["GET /app", "GET /users/*", "GET /repos/*/collaborators/*", "POST /app/installations/*"]
+)
+async def test_what_is_said_while_github_does_not_know_us_is_taken_up_when_it_does(world: World, call: str) -> None:
+    """A token that is seconds old may not be known everywhere at GitHub: that is a wait, and no refusal."""
+    from bot.simulation.github import Fault
+
+    world.github.faults.add(Fault(call, "fail", status=401, times=3))
+    async with world.bot():
+        world.say("/claude status")
+        await _until_status_is_answered(world)
 
 
 async def test_commands_that_have_no_place_say_so_and_misspellings_are_helped(world: World) -> None:

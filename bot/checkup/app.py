@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bot.checkup import manifest
 from bot.checkup import signatures as signed
 from bot.checkup.lines import Finding, bad, good, warning
-from bot.errors import BotError, GitHubRefused
+from bot.errors import BotError, NotFound, Unrecognised
 from bot.github.client import GitHubApp
 from bot.github.types import Delivery, InstallationView, Registration
 from bot.settings import Settings
@@ -40,7 +40,7 @@ async def examine(settings: Settings, github: GitHubApp) -> list[Finding]:
 
 
 def _unknown(settings: Settings, error: BotError) -> Finding:
-    if isinstance(error, GitHubRefused) and error.status in (401, 404):
+    if isinstance(error, Unrecognised | NotFound):
         fix = "FORGEHAND_APP_ID and FORGEHAND_PRIVATE_KEY must be of the same App: its settings page shows the one and "
         return bad("app", str(error), f"{fix}makes a new other (`Generate a private key`).")
     return bad("app", str(error), f"Can this machine reach {settings.github.api_url}?")

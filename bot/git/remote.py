@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from bot.errors import BotError, GitHubRefused, GitHubUnavailable, NotFound
+from bot.errors import BotError, GitHubRefused, GitHubUnavailable, NotFound, Unrecognised
 from bot.git import names
 from bot.git.access import RemoteAccess
 from bot.git.errors import (
@@ -85,20 +85,20 @@ def failure(error: GitFailed | GitTimedOut) -> BotError:
     if "find remote ref" in words or "not our ref" in words or "no such remote ref" in words:
         return RefMissing("The branch or commit is not in the repository (any more).")
     if found := _STATUS.search(words):
-        return _http_failure(int(found[1]), error.command)
+        return _http_failure(int(found[1]), error.command, words)
     if any(sign in words for sign in _NOT_THERE):
         return NotFound("the repository is not there or the App may not see it")
     if "could not read Username" in words or "Authentication failed" in words:
-        return GitHubRefused(401, "the installation's token was not accepted")
+        return Unrecognised("the installation's token was not accepted")
     if any(sign in words for sign in _UNREACHABLE):
         return GitHubUnavailable(f"the remote did not answer git {error.command}")
     return error
 
 
-def _http_failure(status: int, command: str) -> BotError:
+def _http_failure(status: int, command: str, words: str) -> BotError:
     if status == 404:
         return NotFound("the repository is not there or the App may not see it")
-    if status == 429 or status >= 500:
+    if status == 429 or status >= 500 or "rate limit" in words.lower():
         return GitHubUnavailable(f"the remote answered git {command} with {status}")
     if status in (301, 302, 307, 308):
         return GitHubRefused(status, "the repository has moved; redirects are not followed with a token")

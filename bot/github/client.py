@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 from urllib.parse import quote, urlsplit
 
-from bot.errors import GitHubRefused, NotFound
+from bot.errors import GitHubRefused, NotFound, Unrecognised
 from bot.github import wire
-from bot.github.api import REPEAT_AFTER_SECONDS, Answer, Api, Call, require, server_time
+from bot.github.api import REPEAT_AFTER_SECONDS, Answer, Api, Call, message, require, server_time
 from bot.github.attachments import Attachments
 from bot.github.job_logs import JobLogs
 from bot.github.reads import MAX_PAGES, PAGE, Reads, segment
@@ -129,7 +129,7 @@ class GitHubApp:
         answer = await self._api.send(call, self._signer.authorization())
         if answer.status == 401 and self._signer.learn(answer):
             answer = await self._api.send(call, self._signer.authorization())
-        return answer
+        return _recognised(answer)
 
     async def deliveries(self, cursor: str | None = None, *, status: str | None = None) -> DeliveryPage:
         """A page of the App's delivery log, newest first."""
@@ -167,10 +167,19 @@ class Installation(Reads):
 
     async def call(self, call: Call, purpose: Purpose, repo: RepoId | None) -> Answer:
         """A success, or the error that the answer means; a dead token is replaced once."""
-        for _ in range(2):
-            token = await self._tokens.get(purpose, repo)
-            answer = await self._api.send(call, Secret(f"token {token.reveal()}"))
-            if answer.status != 401:  # a 401 was not acted upon: sending again is safe for every method
-                break
+        answer, token = await self._send(call, purpose, repo)
+        if answer.status == 401:  # it was not acted upon: sending again is safe for every method
             self._tokens.discard(purpose, repo, token)
-        return require(answer)
+            # The new token is kept, whatever comes of it: it may have to become a few seconds old before it is known.
+            answer, _ = await self._send(call, purpose, repo)
+        return require(_recognised(answer))
+
+    async def _send(self, call: Call, purpose: Purpose, repo: RepoId | None) -> tuple[Answer, Secret]:
+        token = await self._tokens.get(purpose, repo)
+        return await self._api.send(call, Secret(f"token {token.reveal()}")), token
+
+
+def _recognised(answer: Answer) -> Answer:
+    if answer.status == 401:
+        raise Unrecognised(f"{answer.call}: {message(answer)}")
+    return answer

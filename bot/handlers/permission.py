@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot import policy
-from bot.errors import NotFound
+from bot.errors import GitHubRefused
 from bot.events.remarks import Remark
 from bot.handlers.desk import Desk
 from bot.policy import Decision
@@ -21,6 +21,6 @@ async def judge(remark: Remark, desk: Desk) -> Decision:
     reads = desk.github.installation(remark.thread.installation)
     try:
         answered_id, permission = await reads.permission(remark.thread.repo, remark.author.login)
-    except NotFound:
+    except GitHubRefused:
         return policy.unverified(remark.author)
     return policy.authorise(remark.author, answered_id=answered_id, permission=permission)

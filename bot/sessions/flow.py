@@ -161,7 +161,8 @@ class Flow:
             words = endings.gave_up(turn.step, str(error))
             return await detours.failed(self._services, turn, Outcome.FAILED, words)
         pause = error.retry_after if error.retry_after is not None else min(0.25 * 2**attempts, LONGEST_PAUSE_SECONDS)
-        log.warning("step will be repeated", extra={"turn": turn.key.workflow_id, "step": turn.step, "pause": pause})
+        about = {"turn": turn.key.workflow_id, "step": turn.step, "pause": pause, "error": str(error)}
+        log.warning("step will be repeated", extra=about)
         await self._services.signals.wait(turn.key, pause)
         if isinstance(error, MirrorLost):
             with contextlib.suppress(BotError):  # the step itself will say what is wrong

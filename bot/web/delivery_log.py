@@ -33,6 +33,8 @@ MOST_TRIES = 3
 SWEEP_SECONDS = 300.0
 QUIET_FACTOR = 4
 ACTIVE_SECONDS = 600.0
+CLOCK_SECONDS = 30.0
+"""By which a clock may be wrong before that counts: GitHub's is known to the second only."""
 TICK = 1e-5
 """Between two deliveries of a sweep: keeps their order also where the clock stands still."""
 
@@ -44,6 +46,8 @@ class Reading:
     app_id: int
     on_stored: Callable[[], None]
     poll_seconds: float = 0.0
+    since: float | None = None
+    """When the service began to start: what is said while it does is meant for it."""
 
 
 @dataclass
@@ -60,7 +64,7 @@ class DeliveryLog:
         self._github = github
         self._store = store
         self._reading = reading
-        self._began_at = store.now()
+        self._began_at = store.now() if reading.since is None else reading.since
         self._last_at = 0.0
         self._tries: dict[str, int] = {}
         self._swept_at: float | None = None
@@ -105,10 +109,12 @@ class DeliveryLog:
 
     async def _begin(self) -> None:
         """At the first start ever: what was said before nobody meant for us."""
-        newest = max((await self._github.deliveries()).items, key=lambda one: (one.at, one.id), default=None)
-        floor = (newest.at, newest.id) if newest else (0.0, 0)
-        await delivery_marks.begin(self._store, self._reading.app_id, *floor)
-        log.info("the delivery log is read from here on", extra={"after": newest.delivered_at if newest else None})
+        skew = await self._github.clock_skew()
+        began = float(int(self._began_at + (skew if abs(skew) > CLOCK_SECONDS else 0.0)))  # the log knows seconds only
+        listed = (await self._github.deliveries()).items
+        last = max((one.id for one in listed if one.at <= began), default=0)
+        await delivery_marks.begin(self._store, self._reading.app_id, began, last)
+        log.info("the delivery log is read from here on", extra={"after": began})
 
     async def _list(self, mark: Mark) -> dict[str, _Listed]:
         """By GUID, back to the mark and some more: several attempts are one delivery."""

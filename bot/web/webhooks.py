@@ -21,7 +21,7 @@ from bot.web.bodies import BodyLimits, BodyReader, BodyRefused, Disconnected
 log = logging.getLogger(__name__)
 
 _GUID = re.compile(rb"[0-9A-Za-z_-]{1,100}")
-_EVENT = re.compile(rb"[a-z_]{1,64}")
+_EVENT = re.compile(rb"[a-z0-9_]{1,64}")
 _LENGTH = re.compile(rb"[0-9]{1,18}")
 
 

@@ -7,7 +7,7 @@ from email.utils import formatdate
 
 import pytest
 
-from bot.errors import GitHubRefused
+from bot.errors import GitHubRefused, GitHubUnavailable, Unrecognised
 from bot.github.client import GitHubApp
 from bot.github.types import Purpose
 from bot.outbound import Redactor
@@ -59,11 +59,14 @@ async def test_a_dead_token_is_replaced_once(bench: Bench, how: str) -> None:
 
 
 @pytest.mark.acceptance("C04")
-async def test_a_second_401_is_an_error(bench: Bench) -> None:
-    bench.github.faults.add(Fault("GET /repos/*/issues/*", "fail", status=401, times=None))
-    with pytest.raises(GitHubRefused, match="401"):
+async def test_a_second_401_may_pass_and_the_new_token_is_kept_for_the_next_try(bench: Bench) -> None:
+    """GitHub may know a token everywhere only some seconds after it has given it out."""
+    bench.github.faults.add(Fault("GET /repos/*/issues/*", "fail", status=401, times=2))
+    with pytest.raises(GitHubUnavailable, match="GitHub answered 401: GET /repos"):
         await bench.at.issue(bench.repo, bench.issue.number)
     assert bench.sent("GET /repos") == 2
+    assert (await bench.at.issue(bench.repo, bench.issue.number)).number == bench.issue.number
+    assert len(bench.github.tokens.minted) == 2
 
 
 @pytest.mark.acceptance("C04")
@@ -82,7 +85,7 @@ async def test_a_wrong_clock_is_healed_by_githubs(bench: Bench, skew: int) -> No
 @pytest.mark.acceptance("F13")
 async def test_a_revoked_app_key_is_a_clear_error(bench: Bench) -> None:
     bench.github.rotate_key(bench.github.state.apps[bench.settings.app_id], keep_old=False)
-    with pytest.raises(GitHubRefused, match="401"):
+    with pytest.raises(Unrecognised, match="GitHub answered 401: POST /app/installations"):
         await bench.at.token(Purpose.THREAD, bench.repo.id)
 
 

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from bot.errors import BotError, GitHubRefused, GitHubUnavailable
+from bot.errors import BotError, GitHubRefused, GitHubUnavailable, Unrecognised
 from bot.git.errors import (
     BadName,
     PushRaced,
@@ -188,6 +188,13 @@ async def test_refusals_are_told_apart_and_their_words_are_kept(
     assert "b" not in bench.remote_heads()
 
 
+@pytest.mark.acceptance("C03")
+async def test_a_rate_limit_of_git_itself_may_pass(bench: Bench) -> None:
+    bench.remote.status, bench.remote.words = 403, "You have exceeded a secondary rate limit."
+    with pytest.raises(GitHubUnavailable):
+        await bench.cache.fetch(REPO, bench.access, "main")
+
+
 @pytest.mark.acceptance("C01")
 @pytest.mark.parametrize(
     ("status", "expected"),
@@ -196,6 +203,7 @@ async def test_refusals_are_told_apart_and_their_words_are_kept(
         (503, GitHubUnavailable),
         (429, GitHubUnavailable),
         (301, GitHubRefused),
+        (401, Unrecognised),
         (403, GitHubRefused),
     ],
 )
