@@ -92,7 +92,7 @@ async def test_what_is_said_while_github_does_not_know_us_is_taken_up_when_it_do
     """A token that is seconds old may not be known everywhere at GitHub: that is a wait, and no refusal."""
     from bot.simulation.github import Fault
 
-    world.github.faults.add(Fault(call, "fail", status=401, times=3))
+    world.github.faults.add(Fault(call, "fail", status=401, times=5))
     async with world.bot():
         world.say("/claude status")
         await _until_status_is_answered(world)

@@ -101,14 +101,14 @@ class Api:
 
     def __init__(self, base_url: str, repeat_after: Sequence[float] = REPEAT_AFTER_SECONDS) -> None:
         self._base = base_url.rstrip("/") + "/"
-        self._repeat_after = tuple(repeat_after)
+        self.repeat_after = tuple(repeat_after)
         self._transport: SharedTransport | None = None
         self._github: GitHub[UnauthAuthStrategy] | None = None
 
     async def send(self, call: Call, authorization: Secret | None) -> Answer:
         """Any answer below 500 that is no rate limit; GitHubUnavailable otherwise, after the tries that are safe."""
         result = await self._follow(call, authorization)
-        for pause in self._repeat_after:
+        for pause in self.repeat_after:
             if isinstance(result, Answer) or not _may_repeat(call, result):
                 break
             await asyncio.sleep(pause)

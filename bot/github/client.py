@@ -172,6 +172,11 @@ class Installation(Reads):
             self._tokens.discard(purpose, repo, token)
             # The new token is kept, whatever comes of it: it may have to become a few seconds old before it is known.
             answer, _ = await self._send(call, purpose, repo)
+        for pause in self._api.repeat_after:
+            if answer.status != 401:
+                break
+            await asyncio.sleep(pause)
+            answer, _ = await self._send(call, purpose, repo)
         return require(_recognised(answer))
 
     async def _send(self, call: Call, purpose: Purpose, repo: RepoId | None) -> tuple[Answer, Secret]:
