@@ -52,6 +52,7 @@ from bot.vault import NAMES, Vault
 from bot.web.credentials import NONE, from_vault
 from bot.web.delivery_log import DeliveryLog, Reading
 from bot.web.gateway import Credentials, Gateway
+from bot.web.gateway.errors import closed
 from bot.web.overload import Sturdy
 from bot.web.pages.site import Site
 from bot.web.readiness import Health, Parts
@@ -151,9 +152,9 @@ def _gateway(store: Store, credentials: Credentials, settings: Settings, clock: 
 
 
 def _gateway_door(e2b: E2BSettings | None, gateway: Gateway) -> list[BaseRoute]:
-    """Only where sandboxes come to our public address: whoever else has a turn's token must not find it there."""
+    """Open only where sandboxes come to our public address: whoever else has a turn's token gets nowhere with it."""
     comes_from_outside = e2b is not None and e2b.gateway_url is not None and e2b.unmetered is None
-    return [Mount("/gateway", app=gateway)] if comes_from_outside else []
+    return [Mount("/gateway", app=gateway if comes_from_outside else closed)]
 
 
 async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: Gateway) -> E2BSettings | None:

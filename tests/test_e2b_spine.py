@@ -52,9 +52,9 @@ async def test_a_comment_becomes_a_pull_request_and_no_credential_is_inside(tmp_
     ("changes", "status"),
     [
         ({}, 401),
-        ({"FORGEHAND_SANDBOX": "local"}, 404),
-        ({"FORGEHAND_PUBLIC_URL": ""}, 404),
-        ({"FORGEHAND_E2B_UNMETERED": "1", "ANTHROPIC_BASE_URL": "https://model.example"}, 404),
+        ({"FORGEHAND_SANDBOX": "local"}, 403),
+        ({"FORGEHAND_PUBLIC_URL": ""}, 403),
+        ({"FORGEHAND_E2B_UNMETERED": "1", "ANTHROPIC_BASE_URL": "https://model.example"}, 403),
     ],
     ids=["in the cloud", "on this host", "connected to from here", "past the gateway"],
 )

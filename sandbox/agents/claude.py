@@ -70,6 +70,7 @@ class Claude:
             "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS": "1",  # it would read out branch and commit subjects, as they are
             "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",  # notes to itself that nobody has seen
             "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "32000",
+            "PYTHONDONTWRITEBYTECODE": "1",  # what it leaves beside the code is work where no rule ignores it
             "IS_SANDBOX": "1",  # where the environment's user is root, bypassPermissions is refused without it
         }
 

@@ -110,6 +110,7 @@ def test_environment() -> None:
     for name in ("DISABLE_UPDATES", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"):
         assert environment[name] == "1"
     assert environment["CLAUDE_CODE_ENABLE_TODO_TOOLS"] == "1"
+    assert environment["PYTHONDONTWRITEBYTECODE"] == "1"
     assert environment["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "32000"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 KINDS = {
     400: "invalid_request_error",
@@ -54,6 +55,14 @@ def error_object(kind: str, message: str) -> dict[str, Any]:
 def error_event(kind: str, message: str) -> bytes:
     """The same inside a stream that has begun."""
     return f"event: error\ndata: {json.dumps(error_object(kind, message))}\n\n".encode()
+
+
+async def closed(scope: Scope, receive: Receive, send: Send) -> None:
+    """In the place of the gateway where no sandbox comes: no token is looked at."""
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1008})
+    else:
+        await Refusal(403, "closed", "No sandbox comes to this address.").response()(scope, receive, send)
 
 
 def exhausted() -> Refusal:
