@@ -6,6 +6,8 @@ import asyncio
 import hashlib
 import json
 import os
+import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,7 +19,9 @@ from sandbox.agents import claude_binary, claude_update
 from sandbox.choice import choose
 from sandbox.primitives import EnvironmentSpec
 from tests.certificates import Authority
+from tests.command_line import ROOT
 from tests.environment_world import short_folder
+from tests.world import World
 
 HOST = "downloads.claude.ai"
 NEWER = "2.999.0"
@@ -136,3 +140,26 @@ async def test_what_is_older_than_the_tested_one_or_odd_is_not_used(home: Path, 
     assert await claude_update.present(home, tested) == kept
     kept.write_bytes(b"")
     assert await claude_update.present(home, tested) == tested, "of an update that was cut short"
+
+
+async def test_a_service_that_is_told_to_stop_while_it_updates_stops_in_time(world: World) -> None:
+    asked = asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    proxy = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    given = {"FORGEHAND_CLAUDE_VERSION": "latest", "HTTPS_PROXY": proxy, "FORGEHAND_PORT": "0"}
+    argv = [sys.executable, "-m", "bot", "serve"]
+    process = await asyncio.create_subprocess_exec(*argv, cwd=ROOT, env={**world.environment, **given})
+    try:
+        await asyncio.wait_for(asked.wait(), 60)
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(process.wait(), 15) == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+        server.close()

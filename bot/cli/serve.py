@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +13,10 @@ from bot import settings
 from bot.cli import console, setup, start
 from bot.cli.asked import Config
 from bot.errors import SettingsError
-from bot.settings import ModelSettings, names
+from bot.settings import ModelSettings, Settings, names
+
+START_SECONDS = 5.0
+"""What a start that is told to stop has left for itself; then it is broken off."""
 
 
 def command(
@@ -33,10 +38,24 @@ async def _serve(config: Path | None, poll: bool) -> None:
     chosen = await start.chosen(values, poll=poll)
     console.require_git()
     _require_price(chosen.model)
+    stop, started = console.stop_signals(), asyncio.Event()
+    serving = asyncio.create_task(_until(stop, chosen, started))
+    told = asyncio.create_task(stop.wait())
+    await asyncio.wait({serving, told}, return_when=asyncio.FIRST_COMPLETED)
+    if not started.is_set():  # an update of the agent alone may take two minutes
+        await asyncio.wait({serving}, timeout=START_SECONDS)
+        if not started.is_set():
+            serving.cancel()
+    told.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await serving
+
+
+async def _until(stop: asyncio.Event, chosen: Settings, started: asyncio.Event) -> None:
     from bot import app
 
-    stop = console.stop_signals()
     async with app.running(chosen) as service:
+        started.set()
         way = f"reads GitHub's log every {chosen.poll_seconds:g} s, and listens" if chosen.poll_seconds else "listens"
         console.say(f"Forgehand {way} on {service.url}; sandbox: {service.isolation}")
         await stop.wait()
