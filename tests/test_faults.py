@@ -119,7 +119,7 @@ async def test_stop_in_the_last_moment_opens_no_pull_request(world: World) -> No
         await asyncio.wait_for(permission.reached.wait(), 30)
         held = len(world.replies()) and world.states()[0]["state"]
         world.say("/claude stop")
-        await world.github.changed(lambda: any("Stopping" in one.body for one in world.replies()), 20)
+        await world.github.changed(lambda: any("### ⏹️ Stopping" in one.body for one in world.replies()), 20)
         permission.release.set()
         assert held and await world.outcome(timeout=20) == "stopped"
     assert rescued(world) == [str(b"half\n")]

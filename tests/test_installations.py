@@ -172,7 +172,7 @@ async def test_init_leaves_a_branch_of_others_alone(world: World, bare: Issue) -
     async with world.bot():
         world.say("/claude init")
         await world.github.changed(lambda: len(world.replies()) == 1, 20)
-    assert "is taken" in world.replies()[0].body
+    assert "already exists with something else" in world.replies()[0].body
     assert world.repo.branch_sha(BRANCH) == before and not world.pulls()
 
 

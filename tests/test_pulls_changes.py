@@ -115,7 +115,7 @@ async def test_a_base_that_is_no_longer_meant_is_not_merged_in(world: World) -> 
         retarget(world, pull)
         world.model.release("work")
         assert await world.outcome(on=pull) == "refused", live(world, pull)
-    assert "`release` while `main` was merged in" in live(world, pull)
+    assert "`release` while `main` was being merged in" in live(world, pull)
     assert world.repo.branch_sha("feature") == tip and len(rescued(world)) == 1
 
 
@@ -194,5 +194,5 @@ async def test_a_pull_request_that_is_merged_right_after_the_push_has_it(
         cut_off_after_the_push(world, merged)
         world.model.release("work")
         assert await world.outcome(on=pull) == "pushed", live(world, pull)
-    assert "was merged since" in live(world, pull) and not rescued(world)
+    assert "has been merged since" in live(world, pull) and not rescued(world)
     assert parents(world, pull.head_sha) == [theirs] and world.repo.file("main", "new.txt") == b"one\n"

@@ -136,7 +136,7 @@ async def test_pulls_a_held_commit_whose_time_is_over_does_not_go(world: World) 
     async with world.bot():
         name = await held(world)
     async with world.bot(lambda: time.time() + 8 * 24 * 3600):
-        await world.github.changed(lambda: any("no longer on offer" in one.body for one in world.replies()), 20)
+        await world.github.changed(lambda: any("so it has expired" in one.body for one in world.replies()), 20)
     async with world.bot(FORGEHAND_DAY_BUDGET="0.01"):  # which nobody is told of who could not use the money
         world.say(f"/claude approve {name}")
         await world.github.changed(lambda: "can no longer be answered" in world.replies()[-1].body, 20)

@@ -96,9 +96,8 @@ async def test_an_undo_that_had_arrived_is_told_so_though_its_branch_went_with_t
         cut_off_after_the_push(world, merged)
         world.say("/claude undo", on=pull)
         assert await world.outcome(2, on=pull) == "pushed", live(world, pull)
-    assert "was taken back" in live(world, pull) and f"#{pull.issue.number}, which was merged since" in live(
-        world, pull
-    )
+    assert "reverts what turn 1 pushed" in live(world, pull)
+    assert f"#{pull.issue.number}, which has been merged since" in live(world, pull)
     assert world.repo.file("main", "new.txt") is None
 
 
@@ -152,7 +151,10 @@ async def test_a_push_of_workflow_files_that_we_may_not_take_back_names_the_perm
         forbid(world)
         world.say("/claude undo", on=pull)
         assert await world.outcome(3, on=pull) == "refused", live(world, pull)
-        assert f"this changes `{WORKFLOW}`" in live(world, pull) and "-on: push" in live(world, pull)
+        assert f"this changes workflow files, which run with the repository's secrets (`{WORKFLOW}`)" in live(
+            world, pull
+        )
+        assert "-on: push" in live(world, pull)
         world.say("/claude approve", on=pull)
         assert await world.outcome(4, on=pull) == "refused", live(world, pull)
         assert "Workflows: Read and write" in live(world, pull) and world.repo.file("feature", WORKFLOW)

@@ -34,7 +34,7 @@ async def test_a_host_of_the_config_is_reached_by_sessions_of_that_repository_on
         assert "github.com 403" in told
         world.github.commit(world.repo, "main", {CONFIG: "draft: true\n"})
         world.model.requests.clear()
-        world.say("/claude again")
+        world.say("/claude look once more")
         assert await world.outcome(2) == "no_change", world.replies()[1].body
         assert "files.example.invalid 403" in heard(world), "and not once the config does not name it"
     ways = Base(world.root / "data" / "environments").ways

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.errors import GitHubRefused, NotFound
+from bot.errors import NotFound, Unrecognised
 from bot.git.access import RemoteAccess
 from bot.git.cache import RepositoryCache
 from bot.git.errors import (
@@ -131,7 +131,7 @@ async def test_what_is_not_there_is_said_in_one_sentence(bench: Bench) -> None:
         await bench.cache.fetch(REPO, bench.access, "--upload-pack=touch x")
     with pytest.raises(NotFound):
         await bench.cache.fetch(REPO, RemoteAccess(bench.remote.url("nowhere"), Secret(TOKEN)), "main")
-    with pytest.raises(GitHubRefused, match="401"):
+    with pytest.raises(Unrecognised, match="401"):
         await bench.cache.fetch(REPO, RemoteAccess(bench.remote.url("calc"), Secret("ghs_old")), "main")
 
 
