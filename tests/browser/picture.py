@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, ViewportSize, async_playwright, expect
 
 from tests.browser.test_demo_page import BROWSER, SESSION_MS, demo
 
@@ -35,7 +35,8 @@ async def main(out: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with demo(Path(folder) / "data") as (url, _), async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-            page = await browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, device_scale_factor=SCALE)
+            view: ViewportSize = {"width": WIDTH, "height": HEIGHT}
+            page = await browser.new_page(viewport=view, device_scale_factor=SCALE, bypass_csp=True)
             await page.goto(url)
             shots = [await at_work(page), await pull_request(page)]
             out.write_bytes(await beside_each_other(browser, shots))
@@ -57,9 +58,8 @@ async def pull_request(page: Page) -> bytes:
 
 
 async def thread(page: Page) -> bytes:
-    """What stands on GitHub: without the demo's own buttons."""
-    await page.locator("#live .try").evaluate("it => it.hidden = true")
-    return await page.locator("main #live").screenshot()
+    """What stands on GitHub: without the demo's own buttons, which come back with every change of the page."""
+    return await page.locator("main #live").screenshot(style="#live .try { display: none }")
 
 
 async def beside_each_other(browser: Browser, shots: list[bytes]) -> bytes:
