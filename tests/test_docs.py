@@ -28,6 +28,8 @@ FOR_PEOPLE = ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "doc
 FOR_ALL = [*FOR_PEOPLE, ".github/CONTRIBUTING.md", ".github/SECURITY.md"]
 EVERY = [*FOR_ALL, "bot/README.md", "sandbox/README.md", "CHANGELOG.md"]
 WIDTH = 120
+WORKFLOW_PAGE = re.compile(r"\.\./\.\./actions/(workflows/\w+\.yml)(?:/badge\.svg)?\Z")
+"""What GitHub serves beside the files: the runs of a workflow, and its badge."""
 SETTING = re.compile(r"`((?:FORGEHAND|ANTHROPIC|CLAUDE_CODE|E2B)_[A-Z0-9_]+)`")
 
 
@@ -168,7 +170,7 @@ def test_links_lead_somewhere(name: str) -> None:
     for link, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", page(name)):
         if "://" in link:
             continue
-        target = path.parent / link if link else path
+        target = path.parent / WORKFLOW_PAGE.sub(r".github/\1", link) if link else path
         assert target.exists(), link
         assert not anchor or anchor in anchors(target.read_text(encoding="utf-8")), f"{link}#{anchor}"
 
