@@ -20,7 +20,7 @@ from bot.git.changes import GITLINK
 from bot.git.commits import Author
 from bot.git.errors import GitFailed
 from bot.git.run import GitResult, Io, run_git
-from bot.workbench import words
+from bot.workbench import passage, words
 from bot.workbench.folder import Folder
 
 AUTHOR = Author("Forgehand", "forgehand@localhost.invalid")
@@ -29,6 +29,8 @@ MOST_BYTES = 2 << 30
 LIST_CAP = 256 << 20
 SECONDS = 600.0
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+_OUTSIDE = {b"", b".", b"..", b".git"}
+"""No part of a file's path; whoever writes an index by hand may put them in it."""
 _MESSAGE = "The work tree as it was\n\nWith what was not committed when `forgehand execute` was started."
 
 
@@ -99,11 +101,7 @@ class _Scratch:
         repository = self._folder.repository
         if repository is None:
             return
-        borrowed = os.fsencode(repository.common_dir / "objects") + b"\n"
-        (self._mirror / "objects" / "info").mkdir(exist_ok=True)
-        (self._mirror / "objects" / "info" / "alternates").write_bytes(borrowed)
-        if (repository.common_dir / "shallow").exists():
-            shutil.copyfile(repository.common_dir / "shallow", self._mirror / "shallow")
+        passage.lend(repository, self._mirror)
         # With its dates: an entry written in the same moment as the index is one that git looks at again.
         for file in (repository.git_dir / "index", *repository.git_dir.glob("sharedindex.*")):
             if file.is_file():
@@ -184,8 +182,10 @@ class _Scratch:
 
 
 def _size(top: bytes, path: bytes) -> int | None:
-    """None for what is no file or link of the folder (any more); nothing behind a link is one."""
+    """None for what is no file or link of the folder (any more); nothing behind a link or outside is one."""
     steps = path.split(b"/")
+    if not _OUTSIDE.isdisjoint(steps):
+        return None
     here = top
     try:
         for step in steps[:-1]:
