@@ -62,11 +62,7 @@ class _Paths:
 async def take(folder: Folder, mirror: Path, when: int) -> Snapshot:
     scratch = _Scratch(folder, mirror)
     await scratch.create()
-    try:
-        paths = await scratch.paths()
-    except GitFailed:
-        await scratch.restart_index()
-        paths = await scratch.paths()
+    paths = await _paths(scratch, folder)
     if folder.inside and not _reaches(paths.take, folder.inside):
         # The repository around it ignores the folder: it stands for itself.
         await asyncio.to_thread(shutil.rmtree, mirror)
@@ -77,6 +73,19 @@ async def take(folder: Folder, mirror: Path, when: int) -> Snapshot:
         raise UserError(words.too_much(folder.path, len(paths.take), paths.size))
     base = await scratch.commit(await scratch.tree(paths), when)
     return Snapshot(folder, mirror, base, tuple(paths.left_out))
+
+
+async def _paths(scratch: _Scratch, folder: Folder) -> _Paths:
+    """By the person's index, or by HEAD where that cannot be used."""
+    try:
+        return await scratch.paths()
+    except GitFailed:
+        pass
+    try:
+        await scratch.restart_index()
+        return await scratch.paths()
+    except GitFailed as error:
+        raise UserError(words.unreadable_files(folder.path, error.words)) from None
 
 
 def _reaches(paths: Iterable[bytes], inside: str) -> bool:
@@ -143,6 +152,8 @@ class _Scratch:
         for row in known:
             about, _, path = row.partition(b"\t")
             tag, mode = about.split(b" ")[:2]
+            if not _OUTSIDE.isdisjoint(path.split(b"/")):
+                raise GitFailed("ls-files", 0, "the index names what is no file of the folder")
             if mode == GITLINK.encode():
                 found.left_out.append(os.fsdecode(path))
                 found.kept += 1
@@ -182,10 +193,8 @@ class _Scratch:
 
 
 def _size(top: bytes, path: bytes) -> int | None:
-    """None for what is no file or link of the folder (any more); nothing behind a link or outside is one."""
+    """None for what is no file or link of the folder (any more); nothing behind a link is one."""
     steps = path.split(b"/")
-    if not _OUTSIDE.isdisjoint(steps):
-        return None
     here = top
     try:
         for step in steps[:-1]:
