@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bot import settings
-from bot.cli import start
+from bot.cli import asked, start
 from bot.errors import GitHubRefused, UserError
 from bot.models import SessionId
 
@@ -38,7 +37,7 @@ async def pull(config: Path | None, session_id: SessionId, path: Path) -> Pulled
     from bot.store.base import Store
     from bot.workbench import folder as folders
 
-    values = settings.from_environment(config)
+    values = asked.values_for(path, config)
     chosen = await start.chosen(values, poll=False)
     async with Store.reading(chosen.data_dir / "state.db") as store:
         session = await sessions.session(store, session_id)
