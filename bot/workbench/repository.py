@@ -77,7 +77,7 @@ async def judged(top: Path) -> Repository:
         raise UserError(words.no_work_tree(top))
     else:
         await _require_own(top, git_dir, settings.get("core.worktree"))
-    stores = await _stores(top, common / "objects")
+    stores = await _stores((top, common), common / "objects")
     return Repository(top, git_dir, common, stores, await asyncio.to_thread(_head, git_dir))
 
 
@@ -137,17 +137,17 @@ def _require_plain_store(objects: Path) -> None:
             plain.require_tree(folder)
 
 
-async def _stores(top: Path, objects: Path) -> tuple[Path, ...]:
-    """Also of those that it borrows from, each of which must say that it lends."""
+async def _stores(own: tuple[Path, Path], objects: Path) -> tuple[Path, ...]:
+    """Also of those that it borrows from, each of which must say that it lends; `own` are its folders."""
     found = [objects]
     for store in found:
         for other in await asyncio.to_thread(_borrowed, store):
             if other in found:
                 continue
-            await _require_lent(top, other, store)
+            await _require_lent(own, other, store)
             found.append(other)
         if len(found) > _MOST_LENDERS:
-            raise UserError(words.too_many_lenders(top))
+            raise UserError(words.too_many_lenders(own[0]))
     return tuple(found)
 
 
@@ -156,14 +156,14 @@ def _borrowed(objects: Path) -> list[Path]:
     return [(objects / line).resolve() for line in lines if line and not line.startswith("#")]
 
 
-async def _require_lent(top: Path, store: Path, borrower: Path) -> None:
-    """What lies in the folder itself needs no word of anybody's."""
+async def _require_lent(own: tuple[Path, Path], store: Path, borrower: Path) -> None:
+    """What lies in the repository itself needs no word of anybody's."""
     config = store.parent / "config"
-    await asyncio.to_thread(_require_store, top, store)
-    if store.is_relative_to(top):
+    await asyncio.to_thread(_require_store, own[0], store)
+    if any(store.is_relative_to(folder) for folder in own):
         return
     if str(borrower.parent) not in await configured.every(config, LENDS):
-        raise UserError(words.not_lent(top, store, borrower))
+        raise UserError(words.not_lent(own[0], store, borrower))
 
 
 def _require_store(top: Path, store: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.command_line import ROOT, SECONDS, Ran
 from tests.foreign_folder.rig import repository
+from tests.git_remote import git
 
 pytestmark = pytest.mark.review("security-4")
 
@@ -43,8 +44,9 @@ async def test_the_key_goes_nowhere_because_of_a_file_in_the_folder(tmp_path: Pa
 
 
 async def test_the_demo_runs_no_module_of_the_folder(tmp_path: Path) -> None:
-    folder = tmp_path / "evil"
-    folder.mkdir()
+    folder = repository(tmp_path / "evil", **{".gitattributes": "* filter=own\n"})
+    for name in ("core.fsmonitor", "filter.own.clean", "core.sshCommand", "credential.helper", "alias.init"):
+        git(folder, "config", name, f"!touch {tmp_path}/canary")
     for name in ("json", "asyncio", "bot"):
         (folder / f"{name}.py").write_text(f"open({str(tmp_path / 'canary')!r}, 'w')\n")
     (folder / ".env").write_text(f"FORGEHAND_DATA_DIR={folder}\n")
@@ -52,4 +54,7 @@ async def test_the_demo_runs_no_module_of_the_folder(tmp_path: Path) -> None:
     ran = await installed(environment, "demo", "--json", "--scenario", "ask", at=folder)
     assert ran.code == 0, ran.text
     assert not (tmp_path / "canary").exists()
-    assert {path.name for path in folder.iterdir()} == {".env", "json.py", "asyncio.py", "bot.py"}
+    assert {path.name for path in folder.iterdir()} == {
+        *(".git", "a.txt", ".gitattributes"),
+        *(".env", "json.py", "asyncio.py", "bot.py"),
+    }
