@@ -64,3 +64,18 @@ def require_tree(folder: Path) -> None:
                     waiting.append(Path(entry.path))
                 elif not entry.is_file(follow_symlinks=False):
                     raise UserError(words.not_plain(Path(entry.path)))
+
+
+def about(top: bytes, path: bytes) -> os.stat_result | None:
+    """Of a file or link of a folder; None where there is none, or where it lies behind a link."""
+    steps = path.split(b"/")
+    here = top
+    try:
+        for step in steps[:-1]:
+            here += b"/" + step
+            if not stat.S_ISDIR(os.lstat(here).st_mode):
+                return None
+        found = os.lstat(here + b"/" + steps[-1])
+    except OSError:
+        return None
+    return found if stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode) else None

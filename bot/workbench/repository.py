@@ -45,6 +45,13 @@ class Repository:
 
 def find(folder: Path) -> Path | None:
     """The root of the work tree that the folder is in, where git would see it; None when there is no repository."""
+    try:
+        return _found(folder)
+    except OSError as error:
+        raise UserError(words.unreadable_repository(folder, error.strerror or "")) from None
+
+
+def _found(folder: Path) -> Path | None:
     device = folder.stat().st_dev
     for place in (folder, *folder.parents):
         if place.stat().st_dev != device:
@@ -63,6 +70,13 @@ def _is_git_dir(place: Path) -> bool:
 
 async def judged(top: Path) -> Repository:
     """Raises UserError, with what to do, where the repository is not certainly this folder's own."""
+    try:
+        return await _judged(top)
+    except OSError as error:
+        raise UserError(words.unreadable_repository(top, error.strerror or "")) from None
+
+
+async def _judged(top: Path) -> Repository:
     git_dir = await asyncio.to_thread(_git_dir, top)
     common = await asyncio.to_thread(_common_dir, git_dir)
     await asyncio.to_thread(_require_plain, git_dir, common)
@@ -98,7 +112,12 @@ def _git_dir(top: Path) -> Path:
 
 def _common_dir(git_dir: Path) -> Path:
     named = plain.text(git_dir / "commondir")
-    return git_dir if named is None else (git_dir / named.rstrip("\r\n")).resolve()
+    if named is None:
+        return git_dir
+    found = (git_dir / named.rstrip("\r\n")).resolve()
+    if not _is_git_dir(found):
+        raise UserError(words.unreadable_repository(git_dir, f"it is a part of {found}, which is no git directory"))
+    return found
 
 
 def _require_linked(top: Path, git_dir: Path, common: Path) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +19,7 @@ from bot.git.changes import GITLINK
 from bot.git.commits import Author
 from bot.git.errors import GitFailed
 from bot.git.run import GitResult, Io, run_git
-from bot.workbench import passage, words
+from bot.workbench import passage, plain, words
 from bot.workbench.folder import Folder
 
 AUTHOR = Author("Forgehand", "forgehand@localhost.invalid")
@@ -170,12 +169,12 @@ class _Scratch:
         return found
 
     def _sort(self, path: bytes, found: _Paths) -> None:
-        size = _size(os.fsencode(self._folder.top), path)
-        if size is None:
+        about = plain.about(os.fsencode(self._folder.top), path)
+        if about is None:
             found.drop.append(path)
         else:
             found.take.append(path)
-            found.size += size
+            found.size += about.st_size
 
     async def _index(self, paths: list[bytes], how: str) -> None:
         if paths:
@@ -190,18 +189,3 @@ class _Scratch:
             config={**self._folder.settings, **own},
         )
         return await run_git(argv, self._mirror, io=io, timeout=SECONDS)
-
-
-def _size(top: bytes, path: bytes) -> int | None:
-    """None for what is no file or link of the folder (any more); nothing behind a link is one."""
-    steps = path.split(b"/")
-    here = top
-    try:
-        for step in steps[:-1]:
-            here += b"/" + step
-            if not stat.S_ISDIR(os.lstat(here).st_mode):
-                return None
-        about = os.lstat(here + b"/" + steps[-1])
-    except OSError:
-        return None
-    return about.st_size if stat.S_ISREG(about.st_mode) or stat.S_ISLNK(about.st_mode) else None

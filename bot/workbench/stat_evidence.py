@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bot.git.errors import GitFailed, GitTimedOut
 from bot.git.run import Io, run_git
+from bot.workbench import plain
 
 MOST_BYTES = 256 << 10
 """Of what git says of the index: about a thousand files."""
@@ -52,9 +53,8 @@ def _compared(listed: bytes, top: bytes) -> bool:
 
 
 def _is_same(top: bytes, path: bytes, seconds: bytes, nanoseconds: bytes, inode: bytes) -> bool:
-    try:
-        about = os.lstat(top + b"/" + path)
-    except OSError:
+    about = plain.about(top, path)
+    if about is None:
         return False
     changed = divmod(about.st_ctime_ns, 1_000_000_000)
     return (about.st_ino & 0xFFFFFFFF, changed[0], changed[1]) == (int(inode), int(seconds), int(nanoseconds))

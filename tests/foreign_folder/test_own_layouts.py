@@ -101,6 +101,17 @@ async def test_a_worktree_that_was_moved_says_how_it_is_found_again(tmp_path: Pa
     await works(tmp_path / "moved", tmp_path)
 
 
+async def test_a_worktree_whose_repository_is_gone(tmp_path: Path) -> None:
+    main = repository(tmp_path / "main")
+    git(main, "worktree", "add", "-q", str(tmp_path / "linked"))
+    shutil.rmtree(main / ".git")
+    await refused(tmp_path / "linked", tmp_path, "which is no git directory")
+    (main / ".git/worktrees/linked").mkdir(parents=True)
+    for name, text in (("HEAD", "ref: refs/heads/linked\n"), ("commondir", "../..\n"), ("gitdir", "x\n")):
+        (main / ".git/worktrees/linked" / name).write_text(text)
+    await refused(tmp_path / "linked", tmp_path, "it is a part of .*/main/.git, which is no git directory")
+
+
 async def test_a_submodule_also_in_a_worktree(tmp_path: Path) -> None:
     part, main = repository(tmp_path / "part"), repository(tmp_path / "main")
     allowed = ("-c", "protocol.file.allow=always")

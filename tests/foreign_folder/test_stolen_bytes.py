@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bot.errors import UserError
-from tests.foreign_folder.rig import SECRET, executed, private, repository
+from tests.foreign_folder.rig import SECRET, committed, executed, private, repository
 from tests.git_remote import git
 
 pytestmark = [pytest.mark.review("security-4"), pytest.mark.usefixtures("home")]
@@ -76,6 +76,13 @@ def same_files(evil: Path, own: Path) -> None:
     gitfile(evil, str(own / ".git"))
 
 
+def files_behind_links(evil: Path, own: Path) -> None:
+    """The folder's files are the private one's, number and time, where links to folders are followed."""
+    committed(own, {f"src/{number}.txt": "x\n" for number in range(9)})
+    (evil / "src").symlink_to(own / "src")
+    gitfile(evil, str(own / ".git"))
+
+
 def borrowed(evil: Path, own: Path) -> None:
     """Whoever knows the name of a commit must not get what it holds."""
     (evil / ".git/objects/info").mkdir(exist_ok=True)
@@ -129,6 +136,7 @@ ATTACKS: dict[str, tuple[Attack, str]] = {
     "somebody's worktree": (somebodys_worktree, "does not know .*/evil as its worktree"),
     "somebody's submodule": (somebodys_submodule, "sets core.worktree to another folder"),
     "files of the same name": (same_files, "which does not know .*/evil"),
+    "files behind links": (files_behind_links, "which does not know .*/evil"),
     "alternates": (borrowed, "borrows objects from"),
     "alternates of alternates": (borrowed_in_two_steps, "borrows objects from"),
     "quoted alternates": (write("objects/info/alternates", lambda own: f'"{own}/.git/objects"\n'), "is not there"),
