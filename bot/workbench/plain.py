@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -79,3 +80,10 @@ def about(top: bytes, path: bytes) -> os.stat_result | None:
     except OSError:
         return None
     return found if stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode) else None
+
+
+def copy_index(git_dir: Path, place: Path) -> None:
+    """With its dates: an entry written in the same moment as the index is one that git looks at again."""
+    for file in (git_dir / "index", *git_dir.glob("sharedindex.*")):
+        if file.is_file():
+            shutil.copy2(file, place / file.name)

@@ -22,6 +22,8 @@ _STORE_FOLDERS = re.compile(r"[0-9a-f]{2}|pack|info")
 LENDS = "forgehand.lendsTo"
 """In the config of a repository that others borrow objects from: which git directories may."""
 _MOST_LENDERS = 16
+_UNREADABLE = (OSError, ValueError, RuntimeError)
+"""Also of a path with a NUL in it, and of links that lead in circles."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,8 @@ def find(folder: Path) -> Path | None:
     """The root of the work tree that the folder is in, where git would see it; None when there is no repository."""
     try:
         return _found(folder)
-    except OSError as error:
-        raise UserError(words.unreadable_repository(folder, error.strerror or "")) from None
+    except _UNREADABLE as error:
+        raise UserError(words.unreadable_repository(folder, str(error))) from None
 
 
 def _found(folder: Path) -> Path | None:
@@ -72,8 +74,8 @@ async def judged(top: Path) -> Repository:
     """Raises UserError, with what to do, where the repository is not certainly this folder's own."""
     try:
         return await _judged(top)
-    except OSError as error:
-        raise UserError(words.unreadable_repository(top, error.strerror or "")) from None
+    except _UNREADABLE as error:
+        raise UserError(words.unreadable_repository(top, str(error))) from None
 
 
 async def _judged(top: Path) -> Repository:

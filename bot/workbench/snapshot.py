@@ -110,10 +110,7 @@ class _Scratch:
         if repository is None:
             return
         passage.lend(repository, self._mirror)
-        # With its dates: an entry written in the same moment as the index is one that git looks at again.
-        for file in (repository.git_dir / "index", *repository.git_dir.glob("sharedindex.*")):
-            if file.is_file():
-                shutil.copy2(file, self._mirror / file.name)
+        plain.copy_index(repository.git_dir, self._mirror)
 
     async def restart_index(self) -> None:
         """From HEAD, where the person's own index cannot be used."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -37,14 +36,8 @@ async def knows(git_dir: Path, top: Path) -> bool:
 
 async def _listed(git_dir: Path, place: Path) -> bytes:
     await run_git(["init", "--quiet", "--bare", "--template=", "--object-format=sha1", str(place)])
-    await asyncio.to_thread(_copy_index, git_dir, place)
+    await asyncio.to_thread(plain.copy_index, git_dir, place)
     return (await run_git(["ls-files", "--debug", "-z"], place, io=Io(cap=MOST_BYTES))).stdout
-
-
-def _copy_index(git_dir: Path, place: Path) -> None:
-    for file in (git_dir / "index", *git_dir.glob("sharedindex.*")):
-        if file.is_file():
-            shutil.copy2(file, place / file.name)
 
 
 def _compared(listed: bytes, top: bytes) -> bool:

@@ -176,6 +176,26 @@ async def test_what_leads_out_of_the_folder_is_refused(name: str, evil: Path, ow
     assert contents(own) == before
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("objects/info/alternates", "/nowhere/\x1b]0;owned\x07\n"),
+        ("objects/info/alternates", "/nowhere/\0\n"),
+        ("commondir", "loop\n"),
+        ("commondir", "\0\n"),
+        ("HEAD", "\x1b[2J\n"),
+    ],
+)
+async def test_nonsense_is_a_sentence_that_says_nothing_to_the_terminal(
+    evil: Path, tmp_path: Path, name: str, text: str
+) -> None:
+    (evil / ".git/loop").symlink_to("loop")
+    (evil / ".git" / name).write_text(text)
+    with pytest.raises(UserError) as raised:
+        await executed(evil, tmp_path)
+    assert str(raised.value).isprintable() and "evil" in str(raised.value)
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
