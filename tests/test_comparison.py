@@ -10,7 +10,7 @@ import pytest
 
 from bot.git.access import RemoteAccess
 from bot.git.cache import RepositoryCache
-from bot.git.errors import MirrorLost
+from bot.git.errors import MirrorLost, RepositoryUnsupported
 from bot.models import RepoId
 from bot.settings import Secret
 from tests.git_remote import GitRemote, git
@@ -97,3 +97,20 @@ async def test_a_commit_that_is_not_there_is_a_lost_mirror(bench: Bench) -> None
     assert await bench.cache.paths(REPO, sha) == ("a.py",)
     with pytest.raises(MirrorLost):
         await bench.cache.paths(REPO, "0" * 40)
+
+
+@pytest.mark.review("security-6")
+async def test_a_branch_that_is_endless_when_written_out_is_not_compared(bench: Bench) -> None:
+    """Nor merged: git would hold a list of all that differs before it says the first of it."""
+    base = bench.commit("main", {"a.py": "a = 1\n"})
+    entry = f"100644 blob {git(bench.dev, 'hash-object', '-w', 'a.py')}"
+    for _ in range(12):
+        tree = git(bench.dev, "mktree", stdin="".join(f"{entry}\t{number}\n" for number in range(10)).encode())
+        entry = f"040000 tree {tree}"
+    head = git(bench.dev, "commit-tree", tree, "-p", base, "-m", "endless")
+    git(bench.dev, "push", "-q", str(bench.bare), f"{head}:refs/heads/topic")
+    assert (await bench.fetch("main"), await bench.fetch("topic")) == (base, head)
+    with pytest.raises(RepositoryUnsupported, match="more than 1000000 files"):
+        await bench.cache.compare(REPO, base, head, max_bytes=1 << 20)
+    with pytest.raises(RepositoryUnsupported, match="more than 1000000 files"):
+        await bench.cache.join(REPO, base, head)

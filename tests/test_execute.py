@@ -23,6 +23,8 @@ from bot.simulation.anthropic import Call, Calls, Say, Script, SimulatedAnthropi
 from bot.simulation.scenarios import discount
 from bot.workbench import slots
 from tests.environment_world import short_folder
+from tests.foreign_folder import keys
+from tests.foreign_folder.planting import Listener, plant
 
 MODEL_KEY = "sk-ant-api03-" + "canary-model-key" * 4
 ROOT = Path(__file__).parents[1]
@@ -234,6 +236,24 @@ async def test_nothing_of_the_person_is_run_and_no_key_goes_in(desk: Desk) -> No
     assert "ANTHROPIC_BASE_URL" in seen
     assert MODEL_KEY not in seen
     assert "canary" not in seen.replace(str(canary), "")
+
+
+@pytest.mark.review("security-3", "security-4")
+@pytest.mark.parametrize("options", [("--apply",), ("--no-isolation",), ("--path", "sub")])
+async def test_no_setting_of_the_folder_counts(desk: Desk, options: tuple[str, ...]) -> None:
+    """Everything at once that git's config can do, in every place; `tests/foreign_folder` has each by itself."""
+    async with Listener.running() as listener:
+        planted = plant(desk.home, keys.ROWS, net=listener.address, remote=f"http://{listener.address}/")
+        (planted.folder / "sub").mkdir()
+        (planted.folder / "sub/c.txt").write_text("c\n")
+        before = planted.state()
+        desk.model.default(Script([Call("Bash", {"command": "echo worked > work.txt"}), Say("Done.")]))
+        where = () if "--path" in options else ("--path", ".")
+        found = await desk.execute("work", *where, *options, "--json", under=["env", "-C", str(planted.folder)])
+        assert (found.code, found.facts["outcome"]) == (0, "done"), found.err
+        assert (planted.found(), listener.heard) == ([], [])
+        assert planted.state() == before
+        assert (planted.folder / "work.txt").exists() is ("--apply" in options)
 
 
 async def test_what_is_right_is_left_alone(desk: Desk) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import time
+from pathlib import Path
 
 import pytest
 
+from bot.simulation.github.gitstore import git
 from bot.simulation.github.state import Protection
-from tests.pull_world import CONFIG, WORKFLOW, WRITE, begun, does, live, permit, write
+from tests.pull_world import CONFIG, WORKFLOW, WRITE, begun, cut_off_after_the_push, does, live, permit, pull_of, write
 from tests.world import World
 
 
@@ -239,3 +241,61 @@ async def test_pulls_what_was_saved_is_judged_again_by_the_rules_of_now_and_goes
         world.say("/claude leave that file alone", on=pull)
         assert await world.outcome(3, on=pull) == "pushed", live(world, pull)
     assert world.repo.file("feature", "more.txt") == b"2\n" and world.repo.file("feature", "new.txt") is None
+
+
+@pytest.mark.review("suspected-4")
+@pytest.mark.parametrize("how", ["protected", "the default branch"])
+async def test_pulls_a_branch_that_is_guarded_since_gets_no_held_commit(world: World, how: str) -> None:
+    """GitHub itself would take it where the App may pass its rules: asked again right before the push."""
+    permit(world)
+    pull = pull_of(world)
+    stands = pull.head_sha
+    async with world.bot():
+        world.model.default(does(WRITE, "Add a workflow"))
+        world.say("/claude add a workflow", on=pull)
+        assert await world.outcome(on=pull) == "refused", live(world, pull)
+        guard(world, how)
+        world.say("/claude approve", on=pull)
+        assert await world.outcome(2, on=pull) == "refused", live(world, pull)
+    told = live(world, pull)
+    assert f"is {how}, and Forgehand never pushes to it" in told and pull.head_sha == stands, told
+    kept = Path(world.environment["FORGEHAND_DATA_DIR"], "kept")
+    assert list(kept.glob("*-2.bundle")), "workflow files go to no ref: the work is kept on the host"
+
+
+@pytest.mark.review("suspected-4")
+@pytest.mark.parametrize("how", ["protected", "the default branch"])
+async def test_pulls_a_branch_that_is_guarded_while_the_agent_works_gets_no_push(world: World, how: str) -> None:
+    async with world.bot():
+        pull = await begun(world)
+        stands = pull.head_sha
+        guard(world, how)
+        world.model.release("work")
+        assert await world.outcome(on=pull) == "refused", live(world, pull)
+    assert f"is {how}, and Forgehand never pushes to it" in live(world, pull) and pull.head_sha == stands
+    assert saved(world), "the work is kept"
+
+
+@pytest.mark.review("suspected-4")
+async def test_pulls_what_arrived_before_the_branch_was_protected_is_told_as_pushed(world: World) -> None:
+    async with world.bot():
+        pull = await begun(world)
+        stands = pull.head_sha
+        cut_off_after_the_push(world, lambda: guard(world, "protected"))
+        world.model.release("work")
+        assert await world.outcome(on=pull) == "pushed", live(world, pull)
+    assert pull.head_sha != stands
+
+
+def guard(world: World, how: str) -> None:
+    """By a rule that lets this push through: it forbids merges, and this is none."""
+    if how == "protected":
+        world.repo.protections.append(Protection("feature", only="linear"))
+    else:
+        world.repo.default_branch = "feature"
+
+
+def saved(world: World) -> str | None:
+    """What stands at a ref of ours that is no branch."""
+    found = git(world.repo.path, "for-each-ref", "--format=%(objectname)", "refs/forgehand/rescue").decode().split()
+    return found[0] if found else None

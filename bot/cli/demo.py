@@ -49,7 +49,7 @@ def command(
 
 
 def _root() -> Path:
-    return settings.data_dir(settings.from_environment()) / "demo"
+    return settings.data_dir(settings.from_environment(foreign=Path.cwd())) / "demo"
 
 
 async def _headless(scenario: Scenario, as_json: bool) -> None:

@@ -59,7 +59,8 @@ class Service:
 
     async def _start(self) -> None:
         self._log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        command = (sys.executable, "-m", "bot.cli.demo_service")
+        # -P: a module of the working directory, which may be anybody's, is not taken for one of ours.
+        command = (sys.executable, "-P", "-m", "bot.cli.demo_service")
         with self._log.open("ab") as log:  # of a session of its own: Ctrl-C is for the demo, which then ends it
             self._process = await asyncio.create_subprocess_exec(
                 *command, stdin=PIPE, stdout=PIPE, stderr=log, start_new_session=True

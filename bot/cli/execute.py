@@ -16,7 +16,7 @@ import typer
 
 from bot import settings
 from bot.cli import console
-from bot.cli.asked import Config
+from bot.cli.asked import Config, values_for
 from bot.commands import options
 from bot.commands.options import Options
 from bot.errors import BotError
@@ -63,7 +63,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
 ) -> None:
     try:
         given = options.read({"model": model, "budget": budget, "timeout": timeout, "turns": turns})
-        values = settings.from_environment(config)
+        values = values_for(path, config)
         words = sys.stdin.read() if prompt == "-" else prompt
         job = _job(values, given, prompt=words, path=path, apply=apply, isolate=not no_isolation)
         report = asyncio.run(_execute(job, _means(values), as_json=as_json))

@@ -8,18 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bot import settings
-from bot.cli import start
+from bot.cli import asked, start
 from bot.errors import GitHubRefused, UserError
 from bot.models import SessionId
 
 if TYPE_CHECKING:
     from bot.settings import Settings
     from bot.store.sessions import Session, Turn
-    from bot.workbench.folder import Folder, Repository
-
-OWNERS = {"safe.directory": "*"}
-"""Whose repository it is matters to who runs its hooks; we run none."""
+    from bot.workbench.folder import Folder
+    from bot.workbench.repository import Repository
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ async def pull(config: Path | None, session_id: SessionId, path: Path) -> Pulled
     from bot.store.base import Store
     from bot.workbench import folder as folders
 
-    values = settings.from_environment(config)
+    values = asked.values_for(path, config)
     chosen = await start.chosen(values, poll=False)
     async with Store.reading(chosen.data_dir / "state.db") as store:
         session = await sessions.session(store, session_id)
@@ -75,52 +72,41 @@ async def _clone(folder: Folder, session: Session, turns: list[Turn]) -> Reposit
 
 
 async def _is_named(repository: Repository, session: Session) -> bool:
-    """By a remote of its own, however that is written."""
-    from bot.git.run import Io, run_git
+    """By a remote of its own, however that is written; nobody goes to where it leads."""
+    from bot.workbench import configured
 
-    argv = ["config", "--file", str(repository.common_dir / "config"), "--get-regexp", r"^remote\..*\.url$"]
-    found = os.fsdecode((await run_git(argv, io=Io(), accept=(0, 1))).stdout).lower()
     ours = f"{session.owner}/{session.name}".lower()
-    names = [line.rstrip("/").removesuffix(".git") for line in found.splitlines()]
-    return any(name.endswith((f"/{ours}", f":{ours}")) for name in names)
+    urls = [value.lower() for _, value in await configured.rows(repository.config, r"^remote\..*\.url$")]
+    named = [url.rstrip("/").removesuffix(".git") for url in urls]
+    return any(name.endswith((f"/{ours}", f":{ours}")) for name in named)
 
 
 async def _has_one_of(repository: Repository, turns: list[Turn]) -> bool:
     """A commit that the session began at: also a mirror under another name has it."""
-    from bot.git.run import Io, run_git
+    from bot.workbench import passage
 
-    for sha in {turn.base_sha for turn in turns if turn.base_sha}:
-        argv = ["cat-file", "-e", f"{sha}^{{commit}}"]
-        known = await run_git(argv, repository.common_dir, io=Io(config=OWNERS), accept=(0, 1, 128))
-        if known.exit_code == 0:
-            return True
-    return False
+    async with passage.opened(repository) as way:
+        return any([await way.has_commit(sha) for sha in {turn.base_sha for turn in turns if turn.base_sha}])
 
 
 async def _fetch(chosen: Settings, session: Session, clone: Repository, ref: str, branch: str) -> None:
     """One branch and its objects, and never over work of one's own: it must fast-forward."""
     from bot.git.access import RemoteAccess
-    from bot.git.errors import GitFailed
-    from bot.git.run import Io, run_git
+    from bot.git.errors import GitFailed, GitTimedOut
     from bot.github.client import GitHubApp
     from bot.github.types import Purpose
+    from bot.workbench import bringing
 
     github = GitHubApp(chosen.github)
     try:
         token = await github.installation(session.installation_id).token(Purpose.READ_REPOSITORY, session.repo_id)
         access = RemoteAccess(f"{chosen.github.url}/{session.owner}/{session.name}.git", token)
-        flags = ["--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--end-of-options"]
-        argv = ["fetch", *flags, access.url, f"{ref}:refs/heads/{branch}"]
-        await run_git(argv, clone.common_dir, access=access, io=Io(config=OWNERS))
+        await bringing.branch(clone, access, ref, branch)
     except GitHubRefused as error:
         raise UserError(f"GitHub does not give the repository any more: {error}") from None
-    except GitFailed as error:
-        if "rejected" in error.words or "refusing to fetch" in error.words:
-            raise UserError(
-                f"The branch {branch} is here already and has work of its own, or is checked out: rename it, then ask "
-                "again."
-            ) from None
-        raise UserError(f"The branch could not be fetched: {error.words.strip()[-300:]}") from None
+    except (GitFailed, GitTimedOut) as error:
+        told = getattr(error, "words", str(error)).strip()[-300:]
+        raise UserError(f"The branch could not be fetched: {told}") from None
     finally:
         await github.close()
 

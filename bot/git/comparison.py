@@ -6,8 +6,9 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
+from bot.git import listing
 from bot.git.changes import decode
-from bot.git.errors import GitFailed, MirrorLost
+from bot.git.errors import GitFailed, MirrorLost, RepositoryUnsupported
 from bot.git.run import Io, run_git
 
 LOOK_SECONDS = 120.0
@@ -39,11 +40,13 @@ async def compare(mirror: Path, base: str, head: str, max_bytes: int) -> Compari
 
 async def between(mirror: Path, old: str, head: str, max_bytes: int) -> Comparison:
     """How two commits differ, wherever they come from."""
+    if not await listing.is_bounded(mirror, head):
+        raise RepositoryUnsupported(f"`{head[:12]}` holds more than {listing.MOST_PATHS} files.")
     argv = ["diff-tree", "-r", "-p", *_READABLE, old, head]
-    patch = await run_git(argv, mirror, io=Io(cap=max_bytes), timeout=LOOK_SECONDS)
+    patch = await run_git(argv, mirror, io=Io(cap=max_bytes, max_memory=listing.LOOK_MEMORY), timeout=LOOK_SECONDS)
     text = patch.stdout[: patch.stdout.rfind(b"\n") + 1] if patch.truncated else patch.stdout
     argv = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", old, head]
-    names = await run_git(argv, mirror, io=Io(cap=NAMES_BYTES), timeout=LOOK_SECONDS)
+    names = await run_git(argv, mirror, io=Io(cap=NAMES_BYTES, max_memory=listing.LOOK_MEMORY), timeout=LOOK_SECONDS)
     return Comparison(old, head, text, patch.truncated, await _names(names.stdout))
 
 

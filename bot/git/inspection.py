@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
+from itertools import accumulate
 from pathlib import Path
 
+from bot.git import listing
 from bot.git.changes import SYMLINK, Change, RawChange, decode, parse
 from bot.git.errors import BundleRefused, GitFailed
+from bot.git.listing import Names
 from bot.git.run import Io, run_git
 
 LOOK_SECONDS = 120.0
 BYTES_PER_PATH = 512
+MOST_CHANGED_BYTES = 16 << 20
+COUNT_MEMORY = 96 << 20
 MAX_TARGET = 4096
 BATCH_BYTES = 8 << 20
 _PLAIN_DIFF = ["--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index"]
@@ -18,29 +23,52 @@ _PLAIN_DIFF = ["--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "
 
 async def require_bounded(git_dir: Path, tree: str, max_paths: int) -> None:
     """Refuse a tree that is small in git and endless when written out."""
-    await paths(git_dir, tree, max_paths=max_paths)
+    if not await listing.is_bounded(git_dir, tree, max_paths):
+        raise BundleRefused(_too_many(max_paths))
 
 
-async def paths(git_dir: Path, tree: str, *, max_paths: int = 1_000_000) -> list[str]:
-    argv = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", tree]
-    result = await run_git(argv, git_dir, io=Io(cap=max_paths * BYTES_PER_PATH), timeout=LOOK_SECONDS)
-    if result.truncated or result.stdout.count(b"\0") > max_paths:
-        raise BundleRefused(f"The work holds more than {max_paths} files.")
-    return [decode(path) for path in result.stdout.split(b"\0")[:-1]]
+async def paths(git_dir: Path, tree: str, *, max_paths: int = listing.MOST_PATHS) -> Names:
+    found = await listing.names(git_dir, tree, max_paths)
+    if found is None:
+        raise BundleRefused(_too_many(max_paths))
+    return found
+
+
+def _too_many(max_paths: int) -> str:
+    most = listing.MOST_NAME_BYTES >> 20
+    return f"The work holds more than {max_paths} files, or more than {most} MiB of names."
 
 
 async def changes(git_dir: Path, base: str, tree: str, *, max_files: int) -> list[Change]:
+    await _require_few(git_dir, base, tree, max_files)
     argv = ["diff-tree", "-r", "-z", "--raw", "--numstat", *_PLAIN_DIFF, f"{base}^{{tree}}", tree]
-    io = Io(cap=max_files * BYTES_PER_PATH)
+    io = Io(cap=max_files * BYTES_PER_PATH, max_memory=listing.LOOK_MEMORY)
     result = await run_git(argv, git_dir, io=io, timeout=LOOK_SECONDS)
     if result.truncated:
-        raise BundleRefused(f"The work changes more than {max_files} files.")
+        raise BundleRefused(_too_many_changed(max_files))
     raw, counts = parse(result.stdout)
-    if len(raw) > max_files:
-        raise BundleRefused(f"The work changes more than {max_files} files.")
     sizes = await _sizes(git_dir, {entry.sha for entry in raw if _has_blob(entry)})
     targets = await _targets(git_dir, {entry.sha for entry in raw if entry.new_mode == SYMLINK}, sizes)
     return [_change(entry, counts.get(entry.path, (0, 0, False)), sizes, targets) for entry in raw]
+
+
+async def _require_few(git_dir: Path, base: str, tree: str, max_files: int) -> None:
+    """Before any of it is held; git itself holds a list of all that differs before it says the first."""
+    count = listing.Count(max_files, MOST_CHANGED_BYTES)
+    argv = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", f"{base}^{{tree}}", tree]
+    try:
+        await run_git(argv, git_dir, io=Io(each=count.take, max_memory=COUNT_MEMORY), timeout=LOOK_SECONDS)
+    except GitFailed as error:
+        if "ut of memory" not in error.words:
+            raise
+        raise BundleRefused(_too_many_changed(max_files)) from None
+    if not count.is_bounded:
+        raise BundleRefused(_too_many_changed(max_files))
+
+
+def _too_many_changed(max_files: int) -> str:
+    most = MOST_CHANGED_BYTES >> 20
+    return f"The work changes more than {max_files} files, or files with more than {most} MiB of names."
 
 
 def _has_blob(entry: RawChange) -> bool:
@@ -48,11 +76,13 @@ def _has_blob(entry: RawChange) -> bool:
 
 
 async def _targets(git_dir: Path, shas: Iterable[str], sizes: dict[str, int]) -> dict[str, str]:
-    """Where links point, read by one command however many there are; one too long for a path is left out."""
-    wanted = sorted(sha for sha in shas if sizes.get(sha, 0) <= MAX_TARGET)
+    """Where links point, read by one command; left out is one too long for a path, and all beyond what can be held."""
+    short = [sha for sha in sorted(shas) if sizes.get(sha, 0) <= MAX_TARGET]
+    upto = accumulate(sizes.get(sha, 0) for sha in short)
+    wanted = [sha for sha, size in zip(short, upto, strict=True) if size <= BATCH_BYTES]
     if not wanted:
         return {}
-    io = Io(stdin="\n".join([*wanted, ""]).encode(), cap=len(wanted) * (MAX_TARGET + 128))
+    io = Io(stdin="\n".join([*wanted, ""]).encode(), cap=BATCH_BYTES + len(wanted) * 128)
     result = await run_git(["cat-file", "--batch"], git_dir, io=io, timeout=LOOK_SECONDS)
     return dict(zip(wanted, map(decode, _contents(result.stdout)), strict=True))
 

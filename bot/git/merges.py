@@ -9,8 +9,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bot.git import listing
 from bot.git.changes import decode
 from bot.git.commits import Author, make
+from bot.git.errors import RepositoryUnsupported
 from bot.git.run import Io, run_git
 
 MERGE_SECONDS = 120.0
@@ -112,8 +114,11 @@ async def join(mirror: Path, ours: str, theirs: str) -> Joined | None:
     parted = await merge_base(mirror, ours, theirs)
     if parted is None:
         return None
+    for side in (ours, theirs):
+        if not await listing.is_bounded(mirror, side):
+            raise RepositoryUnsupported(f"`{side[:12]}` holds more than {listing.MOST_PATHS} files.")
     argv = ["merge-tree", "--write-tree", "--name-only", "-z", ours, theirs]
-    io = Io(config={"merge.conflictStyle": "diff3"}, cap=16 << 20)
+    io = Io(config={"merge.conflictStyle": "diff3"}, cap=16 << 20, max_memory=listing.LOOK_MEMORY)
     result = await run_git(argv, mirror, io=io, timeout=MERGE_SECONDS, accept=(0, 1))
     tree, conflicts, words = _read(result.stdout)
     commit = await make(mirror, tree, [ours, theirs], "Both sides, as git merges them", author=NOBODY, when=0)

@@ -12,6 +12,7 @@ from bot.git.run import Io, run_git
 
 PACK_SECONDS = 300.0
 MOST_BYTES = 4 << 30
+HISTORY_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,11 @@ def _wanted(sha: str, shallow: tuple[str, ...], had: Had | None) -> str:
 async def _history(mirror: Path, sha: str, depth: int) -> dict[str, tuple[str, ...]]:
     argv = ["rev-list", "--parents", f"--max-count={depth}", "--end-of-options", sha]
     try:
-        result = await run_git(argv, mirror, io=Io(cap=256 << 20), timeout=PACK_SECONDS)
+        result = await run_git(argv, mirror, io=Io(cap=HISTORY_BYTES), timeout=PACK_SECONDS)
     except GitFailed as error:
         raise MirrorLost(f"the cached repository does not give out the commit ({error.exit_code})") from None
+    if result.truncated:
+        raise RepositoryUnsupported("The repository's last commits have too many parents to be handled.")
     rows = (line.split() for line in result.text.splitlines())
     return {commit: tuple(parents) for commit, *parents in rows}
 

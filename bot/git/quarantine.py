@@ -12,6 +12,7 @@ from bot.git import admission, commits, inspection, merges, pack, push, remote, 
 from bot.git.access import RemoteAccess
 from bot.git.changes import Change
 from bot.git.commits import Author, Facts
+from bot.git.listing import Names
 from bot.git.measure import ImportLimits
 from bot.git.merges import Joined, Left, Made
 from bot.git.pack import Extent, Had, RepositoryPack
@@ -47,7 +48,7 @@ class Quarantine:
     async def changes(self, base: str, tree: str, *, max_files: int = 100_000) -> list[Change]:
         return await inspection.changes(self._dir, base, tree, max_files=max_files)
 
-    async def paths(self, tree: str) -> list[str]:
+    async def paths(self, tree: str) -> Names:
         """All files of a tree, for a look at names that could be mistaken for each other."""
         return await inspection.paths(self._dir, tree)
 

@@ -50,7 +50,7 @@ async def heads(git_dir: Path, access: RemoteAccess) -> dict[str, str]:
 
 
 async def is_empty(git_dir: Path, access: RemoteAccess) -> bool:
-    return not _rows(await _ask(["ls-remote", "--end-of-options", access.url], git_dir, access))
+    return not await _ask(["ls-remote", "--end-of-options", access.url], git_dir, access, Io(cap=1), whole=False)
 
 
 async def branch_sha(git_dir: Path, access: RemoteAccess, branch: str) -> str | None:
@@ -60,12 +60,15 @@ async def branch_sha(git_dir: Path, access: RemoteAccess, branch: str) -> str | 
     return next((sha for sha, found in _rows(result) if found == ref), None)
 
 
-async def _ask(argv: list[str], git_dir: Path, access: RemoteAccess) -> bytes:
+async def _ask(
+    argv: list[str], git_dir: Path, access: RemoteAccess, io: Io | None = None, *, whole: bool = True
+) -> bytes:
     try:
-        result = await run_git(argv, git_dir, access=access, io=Io(cap=LIST_CAP), timeout=LIST_SECONDS)
+        io = io or Io(cap=LIST_CAP)
+        result = await run_git(argv, git_dir, access=access, io=io, timeout=LIST_SECONDS)
     except (GitFailed, GitTimedOut) as error:
         raise failure(error) from None
-    if result.truncated:
+    if result.truncated and whole:
         raise RepositoryUnsupported("The repository has too many branches and tags to be listed.")
     return result.stdout
 

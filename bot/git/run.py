@@ -8,7 +8,7 @@ import os
 import resource
 import signal
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,11 +58,15 @@ class Io:
     """A file descriptor to write to; None: captured up to `cap`."""
     cap: int = 1 << 20
     """Captured output beyond it ends the command and marks the result as truncated."""
+    each: Callable[[bytes], bool] | None = None
+    """Is given the output part by part instead, so that none of it is held; False ends the command, as truncated."""
     env: Mapping[str, str] = field(default_factory=dict)
     config: Mapping[str, str] = field(default_factory=dict)
     """Settings for this command beside the safe ones."""
     max_file_bytes: int | None = None
     """No file that the command writes grows larger."""
+    max_memory: int | None = None
+    """What the command may take for itself; more ends it with an error. Files that it maps do not count."""
 
 
 @dataclass(frozen=True)
@@ -158,15 +162,16 @@ async def _start(
     except OSError as error:
         # From None: the frames of the original hold the environment, and with it the token.
         raise GitFailed(argv[0], 127, f"git could not be started: {error.strerror}") from None
-    if io.max_file_bytes is not None:
-        with contextlib.suppress(ProcessLookupError):
-            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (io.max_file_bytes, io.max_file_bytes))
+    for limit, most in ((resource.RLIMIT_FSIZE, io.max_file_bytes), (resource.RLIMIT_DATA, io.max_memory)):
+        if most is not None:
+            with contextlib.suppress(ProcessLookupError):
+                resource.prlimit(process.pid, limit, (most, most))
     return process
 
 
 async def _converse(process: asyncio.subprocess.Process, io: Io) -> GitResult:
     async with asyncio.TaskGroup() as tasks:
-        out = tasks.create_task(_capture(process, io.cap))
+        out = tasks.create_task(_capture(process, io))
         err = tasks.create_task(_tail(process.stderr))
         if process.stdin is not None:
             assert isinstance(io.stdin, bytes)
@@ -184,17 +189,16 @@ async def _feed(stdin: asyncio.StreamWriter, data: bytes) -> None:
         await stdin.wait_closed()
 
 
-async def _capture(process: asyncio.subprocess.Process, cap: int) -> tuple[bytes, bool]:
-    parts: list[bytes] = []
-    size = 0
+async def _capture(process: asyncio.subprocess.Process, io: Io) -> tuple[bytes, bool]:
+    held = bytearray()
     while process.stdout is not None and (part := await process.stdout.read(1 << 16)):
-        parts.append(part)
-        size += len(part)
-        if size > cap:
+        if io.each is None:
+            held += part[: io.cap + 1 - len(held)]
+        if len(held) > io.cap or (io.each is not None and not io.each(part)):
             _kill(process)
             await _drop(process.stdout)
-            return b"".join(parts)[:cap], True
-    return b"".join(parts), False
+            return bytes(held[: io.cap]), True
+    return bytes(held), False
 
 
 async def _drop(stream: asyncio.StreamReader) -> None:

@@ -7,6 +7,7 @@ import logging
 from pathlib import Path
 
 from bot.errors import BotError
+from bot.git.errors import BundleRefused
 from bot.sessions.memory import transcripts
 from bot.sessions.rights import READ_ONLY
 from bot.sessions.services import Services
@@ -58,10 +59,34 @@ async def _brought_home(
     collected = await environment.collect(turn.key.n, turn.base_sha, beside=True)
     if not collected.changed:
         path(services, turn).unlink(missing_ok=True)
-    elif collected.tree != known:
+    elif collected.tree not in (known, _met(services, turn)):
         arrived = path(services, turn).with_suffix(".new")
         await environment.fetch_bundle(collected, arrived, BUNDLE_BYTES)
-        async with services.cache.quarantine(session.repo_id) as quarantine:
-            await quarantine.admit(arrived, base=turn.base_sha)
-        arrived.replace(path(services, turn))
+        await _let_in(services, turn, arrived, str(collected.tree))
     return collected.tree
+
+
+async def _let_in(services: Services, turn: Turn, arrived: Path, tree: str) -> None:
+    """Noted before anything looks at it: what is refused, or ends this very process, is not met a second time."""
+    assert turn.base_sha is not None
+    note = _note(services, turn)
+    note.write_text(tree, "ascii")
+    try:
+        async with services.cache.quarantine(turn.repo_id) as quarantine:
+            await quarantine.admit(arrived, base=turn.base_sha)
+    except BundleRefused:
+        await asyncio.to_thread(arrived.unlink)
+        raise
+    await asyncio.to_thread(arrived.replace, path(services, turn))
+    note.unlink()
+
+
+def _note(services: Services, turn: Turn) -> Path:
+    return path(services, turn).with_suffix(".met")
+
+
+def _met(services: Services, turn: Turn) -> str | None:
+    try:
+        return _note(services, turn).read_text("ascii")
+    except FileNotFoundError:
+        return None

@@ -39,6 +39,7 @@ __all__ = [
 ]
 
 GITHUB, GITHUB_API = "https://github.com", "https://api.github.com"
+_OURS = re.compile(rb"^\s*(?:export\s+)?(?:FORGEHAND|ANTHROPIC|CLAUDE_CODE)_", re.MULTILINE)
 _COMMAND = re.compile(r"[/!.~:+-]?[A-Za-z][A-Za-z0-9_-]{0,38}")
 
 
@@ -328,13 +329,29 @@ def read(values: Mapping[str, str]) -> Settings:
     )
 
 
-def from_environment(file: Path | None = None) -> dict[str, str]:
-    """The process's environment over the values of a settings file (`.env` by default)."""
+def from_environment(file: Path | None = None, *, foreign: Path | None = None) -> dict[str, str]:
+    """The process's environment over the values of a settings file: the one named, or `.env` of the working directory.
+
+    `foreign`: a folder that others may have filled. Its `.env` could send our credentials elsewhere, and is not read
+    unless it is named."""
     values: dict[str, str] = {}
     chosen = file or Path(".env")
     if file is not None and not file.is_file():
         raise SettingsError(f"The settings file {file} does not exist, or is not a file.")
-    if chosen.is_file():
+    if chosen.is_file() and (file is not None or foreign is None or not _lies_here(foreign)):
         values.update(dotenv.read(chosen))
     values.update(os.environ)
     return values
+
+
+def is_left_out(foreign: Path) -> bool:
+    """Whether there is a `.env` with settings of ours that does not count, as it lies in that folder."""
+    file = Path(".env")
+    try:
+        return file.is_file() and _lies_here(foreign) and _OURS.search(file.read_bytes()) is not None
+    except OSError:
+        return False
+
+
+def _lies_here(foreign: Path) -> bool:
+    return Path.cwd().is_relative_to(foreign.resolve())

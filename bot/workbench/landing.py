@@ -15,16 +15,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bot import publications
-from bot.git import names
 from bot.git.changes import Change
 from bot.git.errors import BundleRefused, GitFailed, GitTimedOut
 from bot.git.quarantine import Quarantine
 from bot.git.run import Io, run_git
 from bot.outbound import Redactor
 from bot.publish import policy, secrets_scan
-from bot.workbench import words
-from bot.workbench.folder import Repository
+from bot.workbench import passage, words
 from bot.workbench.job import Job, Landed, Means
+from bot.workbench.repository import Repository
 from bot.workbench.snapshot import AUTHOR, Snapshot
 
 MOST_PATCH_BYTES = 512 << 20
@@ -94,17 +93,15 @@ async def _deliver(work: Work, tree: str, quarantine: Quarantine, landed: Landed
 
 async def _make_branch(work: Work, repository: Repository, commit: str) -> None:
     """Objects first, then the name; a branch of that name must not be there yet."""
-    name = names.branch_ref(work.job.branch)
     target = work.bundle.with_name("out.pack")
     wanted = f"{commit}\n" + (f"^{repository.head}\n" if repository.head else "")
     with target.open("wb") as output:
         argv = ["pack-objects", "--revs", "--stdout", "--thin", "--quiet"]
         io = Io(stdin=wanted.encode(), stdout=output.fileno())
         await run_git(argv, work.quarantine, io=io, timeout=SECONDS)
-    with target.open("rb") as source:
-        argv = ["index-pack", "--stdin", "--fix-thin"]
-        await run_git(argv, repository.git_dir, io=Io(stdin=source.fileno()), timeout=SECONDS)
-    await run_git(["update-ref", "--", name, commit, "0" * 40], repository.git_dir)
+    async with passage.opened(repository) as way:
+        await way.add(target)
+        await way.set_branch(work.job.branch, commit, None)
 
 
 async def _apply(work: Work, tree: str, landed: Landed) -> Landed:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +19,7 @@ from bot.git.changes import GITLINK
 from bot.git.commits import Author
 from bot.git.errors import GitFailed
 from bot.git.run import GitResult, Io, run_git
-from bot.workbench import words
+from bot.workbench import passage, plain, words
 from bot.workbench.folder import Folder
 
 AUTHOR = Author("Forgehand", "forgehand@localhost.invalid")
@@ -29,6 +28,8 @@ MOST_BYTES = 2 << 30
 LIST_CAP = 256 << 20
 SECONDS = 600.0
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+_OUTSIDE = {b"", b".", b"..", b".git"}
+"""No part of a file's path; whoever writes an index by hand may put them in it."""
 _MESSAGE = "The work tree as it was\n\nWith what was not committed when `forgehand execute` was started."
 
 
@@ -60,11 +61,7 @@ class _Paths:
 async def take(folder: Folder, mirror: Path, when: int) -> Snapshot:
     scratch = _Scratch(folder, mirror)
     await scratch.create()
-    try:
-        paths = await scratch.paths()
-    except GitFailed:
-        await scratch.restart_index()
-        paths = await scratch.paths()
+    paths = await _paths(scratch, folder)
     if folder.inside and not _reaches(paths.take, folder.inside):
         # The repository around it ignores the folder: it stands for itself.
         await asyncio.to_thread(shutil.rmtree, mirror)
@@ -75,6 +72,19 @@ async def take(folder: Folder, mirror: Path, when: int) -> Snapshot:
         raise UserError(words.too_much(folder.path, len(paths.take), paths.size))
     base = await scratch.commit(await scratch.tree(paths), when)
     return Snapshot(folder, mirror, base, tuple(paths.left_out))
+
+
+async def _paths(scratch: _Scratch, folder: Folder) -> _Paths:
+    """By the person's index, or by HEAD where that cannot be used."""
+    try:
+        return await scratch.paths()
+    except GitFailed:
+        pass
+    try:
+        await scratch.restart_index()
+        return await scratch.paths()
+    except GitFailed as error:
+        raise UserError(words.unreadable_files(folder.path, error.words)) from None
 
 
 def _reaches(paths: Iterable[bytes], inside: str) -> bool:
@@ -99,15 +109,8 @@ class _Scratch:
         repository = self._folder.repository
         if repository is None:
             return
-        borrowed = os.fsencode(repository.common_dir / "objects") + b"\n"
-        (self._mirror / "objects" / "info").mkdir(exist_ok=True)
-        (self._mirror / "objects" / "info" / "alternates").write_bytes(borrowed)
-        if (repository.common_dir / "shallow").exists():
-            shutil.copyfile(repository.common_dir / "shallow", self._mirror / "shallow")
-        # With its dates: an entry written in the same moment as the index is one that git looks at again.
-        for file in (repository.git_dir / "index", *repository.git_dir.glob("sharedindex.*")):
-            if file.is_file():
-                shutil.copy2(file, self._mirror / file.name)
+        passage.lend(repository, self._mirror)
+        plain.copy_index(repository.git_dir, self._mirror)
 
     async def restart_index(self) -> None:
         """From HEAD, where the person's own index cannot be used."""
@@ -145,6 +148,8 @@ class _Scratch:
         for row in known:
             about, _, path = row.partition(b"\t")
             tag, mode = about.split(b" ")[:2]
+            if not _OUTSIDE.isdisjoint(path.split(b"/")):
+                raise GitFailed("ls-files", 0, "the index names what is no file of the folder")
             if mode == GITLINK.encode():
                 found.left_out.append(os.fsdecode(path))
                 found.kept += 1
@@ -161,12 +166,12 @@ class _Scratch:
         return found
 
     def _sort(self, path: bytes, found: _Paths) -> None:
-        size = _size(os.fsencode(self._folder.top), path)
-        if size is None:
+        about = plain.about(os.fsencode(self._folder.top), path)
+        if about is None:
             found.drop.append(path)
         else:
             found.take.append(path)
-            found.size += size
+            found.size += about.st_size
 
     async def _index(self, paths: list[bytes], how: str) -> None:
         if paths:
@@ -181,18 +186,3 @@ class _Scratch:
             config={**self._folder.settings, **own},
         )
         return await run_git(argv, self._mirror, io=io, timeout=SECONDS)
-
-
-def _size(top: bytes, path: bytes) -> int | None:
-    """None for what is no file or link of the folder (any more); nothing behind a link is one."""
-    steps = path.split(b"/")
-    here = top
-    try:
-        for step in steps[:-1]:
-            here += b"/" + step
-            if not stat.S_ISDIR(os.lstat(here).st_mode):
-                return None
-        about = os.lstat(here + b"/" + steps[-1])
-    except OSError:
-        return None
-    return about.st_size if stat.S_ISREG(about.st_mode) or stat.S_ISLNK(about.st_mode) else None

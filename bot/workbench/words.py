@@ -39,6 +39,60 @@ def other_hash(path: Path) -> str:
     return f"The repository of {path} uses SHA-256 object names, which are not handled."
 
 
+def other_refs(path: Path) -> str:
+    return f"The repository of {path} keeps its refs in another form than files, which is not handled."
+
+
+def not_plain(path: Path) -> str:
+    return _seen(
+        f"{path} is a link or no plain file, and may lead out of the repository: put what it leads to in its place, if "
+        "the repository is yours."
+    )
+
+
+def no_worktree_of(top: Path, common: Path) -> str:
+    return _seen(
+        f"{top / '.git'} leads to the repository {common}, which does not know {top} as its worktree, so nothing of it "
+        f"is taken. If it is yours:{command('git', '--git-dir', common, 'worktree', 'repair', top)[1:]}"
+    )
+
+
+def other_work_tree(top: Path, git_dir: Path) -> str:
+    return _seen(
+        f"{git_dir / 'config'} sets core.worktree to another folder than {top}, so files from there would be taken: "
+        "name that folder by --path, or take the line out."
+    )
+
+
+def not_of_this_folder(top: Path, git_dir: Path) -> str:
+    claim = command("git", "config", "--file", git_dir / "config", "core.worktree", top)[1:]
+    return _seen(
+        f"{top / '.git'} leads to the repository {git_dir}, which does not know {top}, so nothing of it is taken. "
+        f"If it is yours:{claim}"
+    )
+
+
+def lender_missing(top: Path, store: Path) -> str:
+    return _seen(
+        f"The repository of {top} borrows objects from {store}, which is not there: `git fsck` names what is missing."
+    )
+
+
+def not_lent(top: Path, store: Path, borrower: Path) -> str:
+    config, lends = store.parent / "config", "forgehand.lendsTo"
+    claim = command("git", "config", "--file", config, "--add", lends, borrower.parent)[1:]
+    return _seen(
+        f"The repository of {top} borrows objects from {store} (as after `git clone --shared`), and nothing there says "
+        f"that it may. If both are yours:{claim}"
+    )
+
+
+def too_many_lenders(top: Path) -> str:
+    return _seen(
+        f"The repository of {top} borrows objects from too many others: clone it without --shared or --reference."
+    )
+
+
 def incomplete_repository(path: Path) -> str:
     return f"Objects are missing in the repository of {path} (a partial clone?): `git fsck` names them."
 
@@ -140,6 +194,10 @@ def branch_not_made(branch: str, told: str) -> str:
     return f"The branch {branch} could not be made ({_last(told)})."
 
 
+def branch_taken(branch: str) -> str:
+    return f"The branch {branch} is here already and has work of its own, or is checked out: rename it, then ask again."
+
+
 def applied() -> str:
     return "The changes are applied to the folder."
 
@@ -154,6 +212,11 @@ def not_finished() -> str:
 
 def command(*parts: str | Path) -> str:
     return "  " + shlex.join(str(part) for part in parts)
+
+
+def _seen(text: str) -> str:
+    """What somebody else may have written says nothing to the terminal itself."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def _last(told: str) -> str:

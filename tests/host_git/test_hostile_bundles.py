@@ -352,3 +352,16 @@ async def test_nothing_that_was_set_up_inside_runs_on_the_host(
         await q.keep(commit, bench.root / "kept.bundle")
         assert git(q._dir, "for-each-ref", "refs/replace") == ""
     assert not canary.exists()
+
+
+@pytest.mark.review("security-6")
+async def test_where_many_links_point_is_held_up_to_a_bound(
+    bench: Bench, base: str, box: Path, quarantine: Quarantine
+) -> None:
+    """A small bundle may hold many long ones; what is not read counts as no path, and is held."""
+    for number in range(9000):
+        (box / f"link-{number}").symlink_to(f"{number:0>1000}")
+    tree = await quarantine.admit(bench.snapshot(box, base), base=base)
+    found = {change.path: change.target or "" for change in await quarantine.changes(base, tree)}
+    assert sum(map(len, found.values())) < (8 << 20) + 1024
+    assert len(found) == 9000 and list(found.values()).count("\0") < 1000

@@ -78,7 +78,7 @@ async def test_many_links_are_read_by_one_command(
 
     monkeypatch.setattr("bot.git.inspection.run_git", counted)
     found = {change.path: change.target for change in await quarantine.changes(base, tree)}
-    assert len(started) <= 3
+    assert len(started) <= 4  # what differs is counted first
     assert found["link8"] == "aa" and found["link299"] == "a" * (1 + 299 % 7)
     assert found["too-long"] == "b/" * 2047
 

@@ -35,6 +35,8 @@ async def publish(work: Work) -> Move:
         if (why := standing.in_the_way(work, pull)) is not None:
             return await saving.rescue(work, End(Outcome.REFUSED, why))
         return await _published(work, _together(await joining.told(work), standing.beside_it(work, pull)))
+    except landing.Guarded as guarded:
+        return await saving.rescue(work, End(Outcome.REFUSED, guarded.why))
     except PushRefused as error:
         return await refusals.settled(work, error)
     except PushRaced as raced:

@@ -77,6 +77,8 @@ async def _push_back(work: Work, branch: str, words: str) -> Move:
         sha = found[1]
     except GitHubRefused as error:
         return End(Outcome.REFUSED, await refusals.told(work, error))
+    except landing.Guarded as guarded:
+        return End(Outcome.REFUSED, guarded.why)
     except PushRefused as error:
         words = work.services.outbound.text(TextKind.COMMENT, error.words)
         if error.kind is Refusal.WORKFLOW:

@@ -1,0 +1,106 @@
+"""How git gets at a person's repository: through a git directory of ours, which sees the data and none of the rest.
+
+Its config is empty and its own. Objects are lent to it as a folder of links to their fan-out folders, so that neither
+`objects/info` nor the repository around it is seen; refs are seen by a link to where they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from bot.git import names
+from bot.git.run import GitResult, Io, run_git
+from bot.workbench.repository import Repository
+
+SECONDS = 300.0
+LIST_CAP = 64 << 20
+_NONE = "0" * 40
+
+
+class Passage:
+    def __init__(self, place: Path, repository: Repository) -> None:
+        self.place = place
+        self._repository = repository
+
+    async def head(self) -> str | None:
+        """None before the first commit, or where that is not here."""
+        return await self._parsed("HEAD^{commit}")
+
+    async def at(self, branch: str) -> str | None:
+        """Where a branch of that name stands."""
+        return await self._parsed(names.branch_ref(branch))
+
+    async def has_commit(self, sha: str) -> bool:
+        return (await self._git(["cat-file", "-e", f"{sha}^{{commit}}"], accept=(0, 1, 128))).exit_code == 0
+
+    async def tips(self) -> list[str]:
+        """The commits (and tags) that branches, tags and remotes' branches stand at, as far as they are here."""
+        listed = await self._git(["for-each-ref", "--format=%(objectname)"], accept=(0, 1, 128))
+        named = dict.fromkeys(line for line in listed.text.split() if names.is_sha(line))
+        asked = "".join(f"{sha}\n" for sha in named).encode()
+        argv = ["cat-file", "--batch-check=%(objectname) %(objecttype)"]
+        found = await self._git(argv, Io(stdin=asked, cap=LIST_CAP))
+        rows = (line.split(" ") for line in found.text.splitlines())
+        return [row[0] for row in rows if row[1:] in (["commit"], ["tag"])]
+
+    async def add(self, pack: Path) -> None:
+        """Objects, into the repository's own store."""
+        with pack.open("rb") as source:
+            own = {"GIT_OBJECT_DIRECTORY": str(self._repository.stores[0])}
+            io = Io(stdin=source.fileno(), env=own)
+            await self._git(["index-pack", "--stdin", "--fix-thin"], io)
+
+    async def set_branch(self, branch: str, new: str, old: str | None) -> None:
+        """Only from where it is known to stand; None: it must not be there."""
+        await self._git(["update-ref", "--", names.branch_ref(branch), new, old or _NONE])
+
+    async def _parsed(self, revision: str) -> str | None:
+        found = await self._git(["rev-parse", "--quiet", "--verify", revision], accept=(0, 1, 128))
+        return found.text if found.exit_code == 0 else None
+
+    async def _git(self, argv: Sequence[str], io: Io | None = None, *, accept: Sequence[int] = (0,)) -> GitResult:
+        return await run_git(argv, self.place, io=io or Io(cap=LIST_CAP), timeout=SECONDS, accept=accept)
+
+
+@asynccontextmanager
+async def opened(repository: Repository) -> AsyncIterator[Passage]:
+    """Beside its git directory there is room for files that go with it."""
+    with tempfile.TemporaryDirectory(prefix="forgehand-passage-") as scratch:
+        place = Path(scratch) / "passage.git"
+        await asyncio.to_thread(_furnish, place, repository)
+        yield Passage(place, repository)
+
+
+def _furnish(place: Path, repository: Repository) -> None:
+    (place / "objects").mkdir(parents=True)
+    (place / "HEAD").write_text(f"{repository.on}\n", "utf-8", "surrogateescape")
+    (place / "refs").symlink_to(repository.common_dir / "refs")
+    (place / "packed-refs").symlink_to(repository.common_dir / "packed-refs")
+    lend(repository, place)
+
+
+def lend(repository: Repository, place: Path) -> None:
+    """To a git directory of ours: the objects, and where history is cut off."""
+    lent = []
+    for number, store in enumerate(repository.stores):
+        view = place / f"lent-{number}"
+        view.mkdir()
+        for folder in _data(store):
+            (view / folder.name).symlink_to(folder)
+        lent.append(os.fsencode(view.resolve()) + b"\n")
+    (place / "objects" / "info").mkdir(exist_ok=True)
+    (place / "objects" / "info" / "alternates").write_bytes(b"".join(lent))
+    if (repository.common_dir / "shallow").exists():
+        shutil.copyfile(repository.common_dir / "shallow", place / "shallow")
+
+
+def _data(store: Path) -> Iterable[Path]:
+    return (
+        folder for folder in store.iterdir() if folder.is_dir() and (len(folder.name) == 2 or folder.name == "pack")
+    )

@@ -1,0 +1,89 @@
+"""Reads files that somebody else may have put there: no link is followed, nothing but a plain file is opened."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from bot.errors import UserError
+from bot.workbench import words
+
+MOST_BYTES = 1 << 20
+
+
+def text(path: Path) -> str | None:
+    """None where there is nothing."""
+    found = content(path)
+    return None if found is None else os.fsdecode(found)
+
+
+def content(path: Path) -> bytes | None:
+    """Its first bytes."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        raise UserError(words.not_plain(path)) from None
+    with os.fdopen(file, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            raise UserError(words.not_plain(path))
+        return opened.read(MOST_BYTES)
+
+
+def require_file(path: Path) -> None:
+    _require(path, stat.S_ISREG)
+
+
+def require_folder(path: Path) -> None:
+    _require(path, stat.S_ISDIR)
+
+
+def _require(path: Path, is_kind: Callable[[int], bool]) -> None:
+    """It may be absent."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError:
+        raise UserError(words.not_plain(path)) from None
+    if not is_kind(mode):
+        raise UserError(words.not_plain(path))
+
+
+def require_tree(folder: Path) -> None:
+    """The folder and all that is in it."""
+    require_folder(folder)
+    waiting = [folder] if folder.exists() else []
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(Path(entry.path))
+                elif not entry.is_file(follow_symlinks=False):
+                    raise UserError(words.not_plain(Path(entry.path)))
+
+
+def about(top: bytes, path: bytes) -> os.stat_result | None:
+    """Of a file or link of a folder; None where there is none, or where it lies behind a link."""
+    steps = path.split(b"/")
+    here = top
+    try:
+        for step in steps[:-1]:
+            here += b"/" + step
+            if not stat.S_ISDIR(os.lstat(here).st_mode):
+                return None
+        found = os.lstat(here + b"/" + steps[-1])
+    except OSError:
+        return None
+    return found if stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode) else None
+
+
+def copy_index(git_dir: Path, place: Path) -> None:
+    """With its dates: an entry written in the same moment as the index is one that git looks at again."""
+    for file in (git_dir / "index", *git_dir.glob("sharedindex.*")):
+        if file.is_file():
+            shutil.copy2(file, place / file.name)
