@@ -119,12 +119,12 @@ async def _put_to_people(services: Services, turn: Turn, approval: Approval) -> 
     body = live_questions.body(approval, services.settings.command)
     services.board.touch(turn.key, pressing=True)  # it must not say that the call runs
     try:
-        comment_id = await services.outbound.comment(
+        posted = await services.outbound.comment(
             replace(thread, number=turn.number), body, live_questions.marker(approval.id)
         )
     except GitHubRefused:  # a locked thread: the live comment shows the question too, and the time runs
         return
-    await questions.made(services.store, turn.key, approval.id, comment_id, approval.state)
+    await questions.made(services.store, turn.key, approval.id, posted.id, approval.state)
     services.board.touch(turn.key)
 
 
