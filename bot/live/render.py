@@ -61,6 +61,7 @@ def _running(view: View) -> list[tuple[str, int]]:
         (_todo(view.state), 3),
         (_now(view), 0),
         (_said(view.state), 4),
+        (sections.subagents(view), 2),
         (sections.files_so_far(view.state), 5),
         (sections.tools(view.state), 6),
         (sections.log(view.state), 7),

@@ -91,6 +91,9 @@ class Limits:
     """How long a ref with work that was cut short stays in its repository."""
     keep_minutes: float = 30.0
     """How long an environment waits for the next turn of its thread; 0: not at all."""
+    subagents: int = 20
+    """That one turn may start; 0: none."""
+    subagents_at_once: int = 4
     settle_seconds: float = 15.0
     """How long what a push asks for waits for the next push: they seldom come alone."""
 
@@ -274,6 +277,8 @@ def read_limits(values: Mapping[str, str]) -> Limits:
         retention_days=reader.number("FORGEHAND_RETENTION_DAYS", 30, least=1),
         rescue_days=reader.number("FORGEHAND_RESCUE_DAYS", 30, least=1),
         keep_minutes=reader.number("FORGEHAND_KEEP_MINUTES", 30),
+        subagents=reader.whole("FORGEHAND_SUBAGENTS", 20, least=0),
+        subagents_at_once=reader.whole("FORGEHAND_SUBAGENTS_AT_ONCE", 4),
         settle_seconds=reader.number("FORGEHAND_SETTLE_SECONDS", 15),
     )
 
