@@ -98,7 +98,7 @@ async def running(
         await asyncio.to_thread(vault.verify, database, ring)
         store = await open_store(database)
         stack.push_async_callback(store.close)
-        began, health = store.now(), Health(store, settings.metrics_token)
+        began, health = store.now(), Health(store, settings.metrics_token, is_reached=settings.is_reached)
         logs.configure(redactor.redact, on_record=health.metrics.count)
         kept, site = Vault(store, ring, redactor.register), Site()
         credentials = await _credentials(settings, kept)

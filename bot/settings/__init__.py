@@ -119,9 +119,14 @@ class Settings:
     poll_seconds: float = 0.0
     """How often GitHub's log of deliveries is read instead of being called; 0: webhooks come."""
     metrics_token: Secret | None = None
-    """Opens /metrics to others than this machine."""
+    """Opens /metrics; without it only to this machine, where nobody else reaches us."""
     newest_agent: Path | None = None
     """Where the newest Claude Code is kept; None: the tested one is used."""
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether others than this machine send us requests, perhaps by way of a proxy on it."""
+        return self.public_url is not None or self.poll_seconds <= 0
 
     def secrets(self) -> tuple[Secret, ...]:
         """Every credential, for the redactor."""
