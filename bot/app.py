@@ -216,6 +216,7 @@ async def _assemble(
         signals=Signals(),
         clock=clock,
         ways=ways,
+        disks=() if settings.e2b is not None else (choice.sockets,),
     )
 
 

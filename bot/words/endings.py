@@ -104,6 +104,10 @@ def filled_the_disk() -> str:
     return "The agent was ended because the disk of its host was running full."
 
 
+def command_filled_the_disk(command: str) -> str:
+    return f"{shown(command, 200)} was ended because the disk of Forgehand's host was running full."
+
+
 def no_more_subagents(most: int) -> str:
     """For the agent."""
     return f"{NO_MORE_SUBAGENTS} It may start {most}. Do not try again: go on by yourself, with what you have."
