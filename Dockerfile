@@ -5,7 +5,7 @@
 FROM python:3.12-slim-bookworm AS build
 WORKDIR /src
 COPY requirements.lock pyproject.toml README.md LICENSE app.yml ./
-COPY .ci/image .ci/image
+COPY .ci/image .ci/build.lock .ci/
 COPY bot bot
 COPY sandbox sandbox
 RUN .ci/image /opt/forgehand

@@ -98,7 +98,7 @@ async def running(
         await asyncio.to_thread(vault.verify, database, ring)
         store = await open_store(database)
         stack.push_async_callback(store.close)
-        began, health = store.now(), Health(store, settings.metrics_token)
+        began, health = store.now(), Health(store, settings.metrics_token, is_reached=settings.is_reached)
         logs.configure(redactor.redact, on_record=health.metrics.count)
         kept, site = Vault(store, ring, redactor.register), Site()
         credentials = await _credentials(settings, kept)
@@ -179,7 +179,9 @@ async def _chosen(settings: Settings, store: Store, e2b: E2BSettings | None) -> 
 async def _open_sockets(stack: AsyncExitStack, settings: Settings, gateway: Gateway, choice: Choice) -> None:
     """The two ways out of a local environment: to the model's gateway, and to the hosts that the operator allows."""
     await stack.enter_async_context(Server(gateway, choice.sockets / "gateway.sock"))
-    egress = EgressProxy(choice.sockets / "egress.sock", lambda host: host.lower() in settings.egress)
+    egress = EgressProxy(
+        choice.sockets / "egress.sock", lambda host: host.lower() in settings.egress, admits=choice.admits
+    )
     await egress.start()
     stack.push_async_callback(egress.close)
 
@@ -196,7 +198,7 @@ async def _assemble(
     page = Page(store, folds, command=settings.command, limits=settings.limits, public_url=public_url, clock=clock)
     board = LiveBoard(store, outbound, folds, page, purse, clock)
     stack.push_async_callback(board.stop)
-    ways = Ways(choice.ways, settings.egress)
+    ways = Ways(choice.ways, settings.egress, choice.admits)
     stack.push_async_callback(ways.close_all)
     cache = RepositoryCache(settings.data_dir / "repositories")
     await cache.sweep()
@@ -214,6 +216,7 @@ async def _assemble(
         signals=Signals(),
         clock=clock,
         ways=ways,
+        disks=() if settings.e2b is not None else (choice.sockets,),
     )
 
 

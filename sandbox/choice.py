@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from sandbox.agents import claude_binary, claude_update
 from sandbox.agents.claude_update import Newest
 from sandbox.e2b.settings import E2BSettings
+from sandbox.egress import is_own_user
 from sandbox.errors import IsolationMissing
 from sandbox.local.provider import LocalProvider
 from sandbox.plain import PlainProvider, PlainSettings
@@ -26,6 +28,8 @@ class Choice:
     """For the operator."""
     ways: Path | None = None
     """Where one that may reach more than the others looks for KEY/egress.sock; None where none looks."""
+    admits: Callable[[int], bool] = is_own_user
+    """Whether a user of this machine may be an environment's, on those sockets."""
     snapshots: Snapshots | None = None
     """Where there are such things."""
     why: str = ""
@@ -62,7 +66,9 @@ async def _here(root: Path, agent: Path, *, isolate: bool) -> Choice:
     except IsolationMissing as missing:
         await local.close()
         return _plain(root, agent, str(missing))
-    return Choice(local, local.sockets, isolated=True, words="local boxes (bubblewrap)", ways=local.ways)
+    return Choice(
+        local, local.sockets, isolated=True, words="local boxes (bubblewrap)", ways=local.ways, admits=local.admits
+    )
 
 
 def _cloud(root: Path, settings: E2BSettings, witness: Witness | None) -> Choice:

@@ -1,10 +1,11 @@
-"""The way out of an environment: a CONNECT proxy on a Unix socket that lets through allowed hosts on port 443 only."""
+"""The way out of an environment: a CONNECT proxy on a Unix socket for TLS to allowed hosts on port 443."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import ipaddress
+import os
 import re
 import socket
 import struct
@@ -14,7 +15,8 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.relay import Connection, relay
+from sandbox import hello, named
+from sandbox.relay import Connection
 from sandbox.runner.forwarder import asked_for
 
 HEAD_BYTES = 8 << 10
@@ -71,6 +73,10 @@ def is_listed(host: str, hosts: Collection[str]) -> bool:
     return name in hosts or any(one.startswith("*.") and name.endswith(one[1:]) for one in hosts)
 
 
+def is_own_user(uid: int) -> bool:
+    return uid == os.geteuid()
+
+
 async def resolve_host(host: str) -> list[str]:
     """All addresses of a name, from the system's resolver."""
     loop = asyncio.get_running_loop()
@@ -86,12 +92,14 @@ class EgressProxy:
         socket_path: Path,
         allowed: Callable[[str], bool],
         *,
+        admits: Callable[[int], bool] = is_own_user,
         resolve: Resolve = resolve_host,
         connect: Connect = asyncio.open_connection,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._path = socket_path
         self._allowed = allowed
+        self._admits = admits
         self._resolve = resolve
         self._connect = connect
         self._clock = clock
@@ -104,7 +112,7 @@ class EgressProxy:
         with contextlib.suppress(FileNotFoundError):
             self._path.unlink()
         self._server = await asyncio.start_unix_server(self._accept, self._path, limit=HEAD_BYTES, backlog=512)
-        # The users inside are not ours; the folder, which they cannot write to, is what guards the socket.
+        # The users inside are not ours: the folder, which they cannot write to, and `admits` guard the socket.
         self._path.chmod(0o666)
 
     async def close(self) -> None:
@@ -134,7 +142,9 @@ class EgressProxy:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, user: int) -> None:
         head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), HEAD_SECONDS)
         try:
-            far = await self._far(head, user)
+            if not self._admits(user):
+                raise _Refused("403 Forbidden", "this way out is for sandboxes")
+            name, far = await self._far(head, user)
         except _Refused as refused:
             writer.write(f"HTTP/1.1 {refused.status}\r\nContent-Type: text/plain\r\n".encode())
             text = f"forgehand: {refused.reason}\n".encode()
@@ -142,14 +152,23 @@ class EgressProxy:
             await asyncio.wait_for(writer.drain(), HEAD_SECONDS)
             return
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        await relay((reader, writer), far)
+        try:
+            await named.carry((reader, writer), far, name)
+        except named.NotNamed as wrong:
+            other = wrong.name if wrong.name is not None and _HOST.fullmatch(wrong.name) else name
+            self.denied.append(Denied(other, 443, wrong.reason, user, self._clock()))
+            writer.write(hello.UNRECOGNISED_NAME)
+            await asyncio.wait_for(writer.drain(), HEAD_SECONDS)
+        finally:
+            far[1].close()
 
-    async def _far(self, head: bytes, user: int) -> Connection:
+    async def _far(self, head: bytes, user: int) -> tuple[str, Connection]:
+        """The name that was asked for, and who answers to it."""
         try:
             host, port = _target(head)
             name = host.lower().removesuffix(".")
             self._check(name, port, user)
-            return await self._reach(await self._addresses(name))
+            return name, await self._reach(await self._addresses(name))
         except _Refused as refused:
             self._note(head, refused.reason, user)
             raise

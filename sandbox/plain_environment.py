@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox import blocked
+from sandbox import blocked, disk
 from sandbox import plain_processes as processes
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
 from sandbox.plain_files import PlainFiles, remove_tree
@@ -205,8 +205,9 @@ class PlainEnvironment:
         before = await asyncio.to_thread(_load, self._mark)
         await asyncio.sleep(0.1)
         after = await asyncio.to_thread(_load, self._mark)
-        disk = await asyncio.to_thread(_disk_bytes, self.folder)
-        return Metrics(max(0.0, (after[0] - before[0]) / 0.1 * 100), after[1], disk)
+        used = await asyncio.to_thread(disk.measured, self.folder)
+        percent = max(0.0, (after[0] - before[0]) / 0.1 * 100)
+        return Metrics(percent, after[1], used.bytes, used.files, used.whole)
 
     async def lease(self) -> Lease | None:
         return None
@@ -287,12 +288,3 @@ async def _capped(pipe: asyncio.StreamReader) -> tuple[bytes, bool]:
 def _load(mark: str) -> tuple[float, int]:
     found = list(processes.marked(mark))
     return sum(one.seconds for one in found), sum(one.memory for one in found)
-
-
-def _disk_bytes(folder: Path) -> int:
-    total = 0
-    for current, _, files in os.walk(folder):
-        for name in files:
-            with contextlib.suppress(OSError):
-                total += (Path(current) / name).lstat().st_blocks * 512
-    return total

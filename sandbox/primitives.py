@@ -57,6 +57,9 @@ class Metrics:
     """Of one CPU: two busy ones are 200."""
     memory_bytes: int
     disk_bytes: int
+    disk_files: int = 0
+    disk_counted: bool = True
+    """False: there is more on the disk than could be counted in time."""
 
 
 @dataclass(frozen=True)

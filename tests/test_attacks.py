@@ -22,6 +22,7 @@ from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.gitstore import refs
 from bot.words import quoting
 from sandbox.agents.claude import Claude
+from sandbox.disk import Usage
 from sandbox.errors import SandboxError
 from sandbox.execution import ExecutionEnvironment
 from sandbox.primitives import EnvironmentPrimitives, ExecResult, Layout
@@ -200,6 +201,71 @@ async def test_an_agent_that_fills_the_hosts_disk_is_ended_and_its_work_saved(
     assert "running full" in world.replies()[0].body
     [saved] = refs(world.repo.path, "refs/forgehand/").values()
     assert world.repo.file(saved, "half.txt") == b"half\n"
+
+
+def short_of(monkeypatch: pytest.MonkeyPatch, *, small_bytes: int = 1 << 60, small_files: int = 1 << 60) -> None:
+    """A disk with nearly nothing left of either."""
+    values = {"SPARE_BYTES": 1 << 60, "SPARE_FILES": 1 << 60, "SPARE_SHARE": 1.0}
+    for name, value in (values | {"SMALL_BYTES": small_bytes, "SMALL_FILES": small_files}).items():
+        monkeypatch.setattr(f"bot.sessions.beside.{name}", value)
+    monkeypatch.setattr("sandbox.local.environment.DISK_AGE_SECONDS", 0.0)
+
+
+MANY = "mkdir /tmp/many; for i in $(seq 6000); do : > /tmp/many/$i; done"
+
+
+@pytest.mark.review("suspected-1")
+@pytest.mark.parametrize("hidden", [False, True])
+async def test_an_agent_that_uses_up_the_files_of_the_disk_is_ended_and_cannot_hide_behind_them(
+    world: World, monkeypatch: pytest.MonkeyPatch, hidden: bool
+) -> None:
+    """`hidden`: they are so many that they cannot be counted in time."""
+    short_of(monkeypatch, small_files=(1 << 60) if hidden else 5_000)
+    many = does("echo half > half.txt; " + MANY)
+    world.model.default(Script([many, Wait("made"), Wait("never"), Say("unreachable")]))
+    async with world.bot():
+        world.say("/claude fix this")
+        if hidden:
+            await world.model.reached("made", 30)
+            monkeypatch.setattr("sandbox.disk.measured", lambda _: Usage(0, 0, whole=False))
+        assert await world.outcome(timeout=30, early=True) == "killed"
+    assert "running full" in world.replies()[0].body
+
+
+@pytest.mark.review("suspected-1")
+async def test_who_takes_little_of_a_full_disk_is_left_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    short_of(monkeypatch)
+    world.declare_checks()
+    world.model.default(Script([does("echo half > half.txt; " + MANY), does("sleep 3"), Say("Done.")]))
+    async with world.bot():
+        world.say("/claude fix this")
+        assert await world.outcome(timeout=40) == "pull_request"
+
+
+@pytest.mark.review("suspected-1")
+async def test_a_setup_that_fills_the_disk_is_ended_with_all_that_it_has_started(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short_of(monkeypatch, small_bytes=20 << 20)
+    fills = "head -c 30000000 /dev/zero > /tmp/zeros; sleep 300 & sleep 300"
+    world.github.commit(world.repo, "main", {CONFIG: f"setup: ['{fills}']\n"}, by="alice")
+    async with world.bot():
+        world.say("/claude fix this")
+        assert await world.outcome(timeout=40) != "pull_request"
+    assert "`setup` was ended because the disk of Forgehand's host was running full." in world.replies()[0].body
+    assert not list((world.root / "data").rglob("zeros"))
+
+
+@pytest.mark.review("suspected-1")
+async def test_a_check_that_fills_the_disk_fails_and_says_why(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    short_of(monkeypatch, small_bytes=20 << 20)
+    fills = "head -c 30000000 /dev/zero > /tmp/zeros; sleep 300"
+    world.github.commit(world.repo, "main", {CONFIG: f"checks: ['{fills}']\n"}, by="alice")
+    world.model.default(Script([does("echo half > half.txt"), Say("Done.")], after=Say("I cannot mend that.")))
+    async with world.bot():
+        world.say("/claude fix this")
+        assert await world.outcome(timeout=60) == "pull_request"
+    assert "was ended because the disk of Forgehand's host was running full." in world.replies()[0].body
 
 
 @pytest.mark.acceptance("E06")

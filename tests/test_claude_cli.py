@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -235,3 +236,15 @@ async def test_a_dead_token_shows_as_a_retry_at_once(cli: Cli) -> None:
 def _stderr(cli: Cli, turn: int) -> str:
     path = Path(cli.execution.primitives.layout.out) / f"turn-{turn}" / "stderr.log"
     return path.read_text() if path.exists() else "(no stderr)"
+
+
+async def test_what_no_turn_needs_is_not_sent_with_each_request(cli: Cli) -> None:
+    """The tools and skills that are switched off made 42 % of a request, which is paid for at every step."""
+    cli.model.default(Script([Say("Done.")]))
+    await cli.events(cli.run("Do it"))
+    [asked] = [one for one in cli.model.requests if one.body.get("tools")]
+    names = {tool["name"] for tool in asked.body["tools"]}
+    assert {"Agent", "Bash", "Edit", "Read", "Write"} <= names
+    assert not names & {"Workflow", "Skill", "ReportFindings", "ListAgents", "SendMessage", "ScheduleWakeup"}
+    assert not any(word in str(asked.body) for word in ("deep-research", "code-review", "plugin-authoring"))
+    assert len(json.dumps(asked.body)) < 26_000

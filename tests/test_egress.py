@@ -11,9 +11,11 @@ import pytest
 
 from sandbox import egress
 from sandbox.egress import EgressProxy, is_public
+from tests import tls_hellos
 from tests.environment_world import short_folder
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+HELLO = tls_hellos.hello("packages.example")
 
 
 @pytest.mark.acceptance("C15")
@@ -92,7 +94,7 @@ class World:
         try:
             writer.write(request)
             if then:
-                writer.write(then)
+                writer.write(HELLO + then)
                 writer.write_eof()
             async with asyncio.timeout(10):
                 return await reader.read()
@@ -123,7 +125,7 @@ async def world(folder: Path) -> AsyncIterator[World]:
 async def test_an_allowed_host_is_reached_with_half_close(world: World) -> None:
     blob = bytes(range(256)) * 4000
     answer = await world.ask(b"CONNECT Packages.Example.:443 HTTP/1.1\r\nHost: x\r\n\r\n", then=blob)
-    assert answer == b"HTTP/1.1 200 Connection established\r\n\r\n" + blob + b"|end"
+    assert answer == b"HTTP/1.1 200 Connection established\r\n\r\n" + HELLO + blob + b"|end"
     assert list(world.proxy.denied) == []
 
 

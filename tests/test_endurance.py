@@ -19,6 +19,8 @@ from bot.models import Usage
 from bot.simulation.anthropic import Call, Cut, Fail, Say, Script, Slow, Wait
 from bot.simulation.github import Fault
 from bot.simulation.github.threads import Issue
+from sandbox.local.folders import Base
+from tests.environment_world import short_folder
 from tests.slices import EVERY
 from tests.world import World
 
@@ -168,9 +170,10 @@ async def test_a_database_locked_for_ten_seconds_costs_ten_seconds(world: World)
 
 
 @contextmanager
-def small_disk(folder: Path, megabytes: int) -> Iterator[None]:
-    folder.mkdir(parents=True)
-    os.system(f"mount -t tmpfs -o size={megabytes}m,mode=755 forgehand {folder}")
+def small_disk(folder: Path, megabytes: int, files: int = 0) -> Iterator[None]:
+    """`files`: that it can hold; 0: as many as it likes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    os.system(f"mount -t tmpfs -o size={megabytes}m,nr_inodes={files},mode=755 forgehand {folder}")
     try:
         yield
     finally:
@@ -208,6 +211,23 @@ async def test_a_full_disk_is_waited_out(tmp_path: Path, step: str) -> None:
                 world.model.release("on")
                 found = await world.outcome(timeout=150)
                 assert found == "pull_request", world.replies()[0].body
+
+
+@pytest.mark.slow
+@pytest.mark.review("suspected-1")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+@pytest.mark.timeout(200)
+async def test_a_disk_that_runs_out_of_files_is_cleared_of_who_makes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is room for bytes all the time. As root, sandboxes are on a disk that need not be the store's."""
+    monkeypatch.setattr("bot.sessions.beside.SMALL_FILES", 5_000)
+    many = "echo half > half.txt; mkdir /tmp/m; for i in $(seq 40000); do : > /tmp/m/$i || break; done; sleep 300"
+    with short_folder() as root, small_disk(Base(root / "data" / "environments").path, 2_000, files=30_000):
+        async with World.running(root) as world:
+            world.model.default(Script([Call("Bash", {"command": many}), Say("unreachable")]))
+            async with world.bot():
+                world.say("/claude fix this")
+                assert await world.outcome(timeout=150) == "killed", world.replies()[0].body
+    assert "running full" in world.replies()[0].body
 
 
 def fill(file: Path) -> None:

@@ -46,6 +46,22 @@ def test_the_lock_pins_what_operators_install_and_names_no_place() -> None:
     assert "://" not in lock and "--index" not in lock and "WARNING" not in lock
 
 
+@pytest.mark.review("security-11")
+def test_nothing_is_installed_that_is_not_pinned_by_a_hash() -> None:
+    """What the package is built with, too: pip fetches it unasked where a build is isolated."""
+    script = (ROOT / ".ci/image").read_text(encoding="utf-8")
+    fetching = [line for line in script.splitlines() if " install " in line or " wheel " in line]
+    assert len(fetching) == 4
+    for line in fetching:
+        assert "--require-hashes" in line or "--no-index" in line or "--no-build-isolation" in line, line
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
+    lock = (ROOT / ".ci/build.lock").read_text(encoding="utf-8")
+    pinned = dict(re.findall(r"^([a-z0-9._-]+)==(\S+) \\\n    --hash=sha256:[0-9a-f]{64}$", lock, re.MULTILINE))
+    for one in map(Requirement, wanted):
+        assert one.specifier.contains(pinned.get(one.name, "0")), one
+    assert ".ci/build.lock" in (ROOT / "Dockerfile").read_text(encoding="utf-8")
+
+
 def dockerfile() -> list[list[str]]:
     """Each instruction of the final stage, in words."""
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")

@@ -26,10 +26,17 @@ from tests.test_delivery_log import POLL, until
 from tests.work_under_way import WRITE
 from tests.world import World
 
+TOKEN = "scrape-me"
+
 
 @asynccontextmanager
 async def served(world: World, **changes: str) -> AsyncIterator[httpx.AsyncClient]:
-    async with world.bot(**changes) as service, httpx.AsyncClient(base_url=service.url, timeout=10) as client:
+    """Seen by a Prometheus that has the token."""
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    async with (
+        world.bot(FORGEHAND_METRICS_TOKEN=TOKEN, **changes) as service,
+        httpx.AsyncClient(base_url=service.url, timeout=10, headers=bearer) as client,
+    ):
         yield client
 
 
@@ -224,17 +231,34 @@ async def test_metrics_tell_of_a_session_and_name_nobody(world: World) -> None:
     assert len(text.splitlines()) < 250, "labels are bounded"
 
 
+ALONE = {"FORGEHAND_POLL_SECONDS": "60"}
+WITH_TOKEN = {"FORGEHAND_METRICS_TOKEN": TOKEN}
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+
+
+@pytest.mark.review("security-11")
 @pytest.mark.parametrize(
-    ("headers", "status"),
+    ("settings", "headers", "status"),
     [
-        ({}, 200),
-        ({"X-Forwarded-For": "203.0.113.7"}, 401),
-        ({"X-Forwarded-For": "203.0.113.7", "Authorization": "Bearer scrape-me"}, 200),
-        ({"Authorization": "Bearer scrape"}, 401),
+        (ALONE, {}, 200),
+        (ALONE, {"Host": "localhost:9090"}, 200),
+        (ALONE, {"Host": "bot.example"}, 401),
+        (ALONE, {"X-Forwarded-For": "203.0.113.7"}, 401),
+        (ALONE, {"X-Forwarded-Host": "bot.example"}, 401),
+        (ALONE | {"FORGEHAND_PUBLIC_URL": "https://bot.example"}, {}, 401),
+        ({}, {}, 401),
+        (WITH_TOKEN, {}, 401),
+        (WITH_TOKEN, BEARER, 200),
+        (WITH_TOKEN, BEARER | {"X-Forwarded-For": "203.0.113.7"}, 200),
+        (ALONE | WITH_TOKEN, {}, 200),
+        (ALONE | WITH_TOKEN, {"Authorization": "Bearer scrape"}, 401),
     ],
 )
-async def test_metrics_are_for_this_machine_or_a_token(world: World, headers: dict[str, str], status: int) -> None:
-    async with served(world, FORGEHAND_METRICS_TOKEN="scrape-me") as client:
+async def test_metrics_are_for_a_token_or_this_machine_where_nobody_else_comes(
+    world: World, settings: dict[str, str], headers: dict[str, str], status: int
+) -> None:
+    """A plain proxy on this machine says nothing of whom it asks for."""
+    async with world.bot(**settings) as service, httpx.AsyncClient(base_url=service.url, timeout=10) as client:
         assert (await client.get("/metrics", headers=headers)).status_code == status
 
 

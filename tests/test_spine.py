@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
+from itertools import pairwise
 
 import httpx
+import pytest
 
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from tests.world import World
@@ -49,6 +52,19 @@ async def test_the_live_comment_shows_steps_todo_and_tools_while_the_agent_works
         world.model.release("shown")
         assert await world.outcome() == "no_change"
     assert "Looked." in world.replies()[0].body
+
+
+@pytest.mark.review("beside-1")
+async def test_no_edit_of_the_live_comment_leaves_it_as_it_was(world: World) -> None:
+    """By a clock on which all of a turn may lie in one second, where the time is no change either."""
+    world.model.default(Script([Say("Nothing to do.")]))
+    async with world.bot(lambda: time.time() // 60 * 60):
+        world.say("/claude look around")
+        assert await world.outcome() == "no_change"
+    [live] = world.replies()
+    texts = [text for _, text in live.history]
+    assert len(texts) > 1
+    assert all(before != after for before, after in pairwise(texts)), texts
 
 
 async def test_a_hundred_deliveries_of_one_comment_are_one_session(world: World) -> None:

@@ -81,6 +81,7 @@ command.__doc__ = EXPLAINED
 
 def _job(values: Mapping[str, str], options: Options, **asked: Any) -> Job:
     from bot.workbench.job import Job
+    from sandbox.agents.base import Subagents
 
     limits = settings.read_limits(values)
     return Job(
@@ -89,6 +90,7 @@ def _job(values: Mapping[str, str], options: Options, **asked: Any) -> Job:
         budget_usd=options.budget_usd or limits.session_budget_usd,
         timeout_seconds=options.timeout_seconds or limits.timeout_minutes * 60,
         max_turns=options.turns,
+        subagents=Subagents(at_once=limits.subagents_at_once, most=limits.subagents),
         **asked,
     )
 

@@ -97,16 +97,17 @@ def _why_not(remark: CommentEdited) -> str:
 async def _carry_out(found: list[Box], remark: CommentEdited, desk: Desk) -> Noted:
     """As the command beside the box; where it is not clear which is meant, a sentence for who may be answered."""
     if (box := boxes.meant(found)) is not None:
-        return await remarks.handle(_tick(box, remark, desk), desk)
-    unclear = _tick(Box("", " ".join(one.command for one in found)), remark, desk)
+        return await remarks.handle(await _tick(box, remark, desk), desk)
+    unclear = await _tick(Box("", " ".join(one.command for one in found)), remark, desk)
     if not (decision := await permission.judge(unclear, desk)).allowed:
         return refused(decision.reason)
     sentence = on_approvals.several_ticked([one.label for one in found])
     return await desk.refuse(unclear, sentence)
 
 
-def _tick(box: Box, remark: CommentEdited, desk: Desk) -> BoxTicked:
-    word = desk.settings.command
+async def _tick(box: Box, remark: CommentEdited, desk: Desk) -> BoxTicked:
+    """The App that is named is ours, which wrote the comment, or another by which it was edited in a person's name."""
+    word, own_app = desk.settings.command, (await desk.github.identity()).app_id
     return BoxTicked(
         origin=remark.origin,
         thread=remark.thread,
@@ -114,7 +115,7 @@ def _tick(box: Box, remark: CommentEdited, desk: Desk) -> BoxTicked:
         body=f"{word} {box.command}",
         created_at=remark.changed_at,
         comment_id=remark.comment_id,
-        via_app=None,  # the payload names the App that wrote the comment, which is ours
+        via_app=None if remark.via_app == own_app else remark.via_app,
         thread_sha256=remark.thread_sha256,
         closed_to_us=remark.closed_to_us,
         approval=box.approval,

@@ -114,11 +114,13 @@ class LiveBoard:
         async with self._posting[key]:
             comment = await comments.get(self._store, key)
             if comment is None or comment.comment_id is None:
-                body = (await self._page.render(key)).body
-                comment_id = await self._outbound.comment(await self._thread(key), body, self._page.marker(key))
-                # What it shows is not noted: it may have been found, with the text of an earlier moment in it.
-                await comments.made(self._store, key, comment_id)
+                page = await self._page.render(key)
+                posted = await self._outbound.comment(await self._thread(key), page.body, self._page.marker(key))
+                await comments.made(self._store, key, posted.id)
                 comment = await comments.get(self._store, key)
+                if comment is not None and posted.as_given:  # not where it was found with the text of an earlier moment
+                    await comments.shown(self._store, comment, _digest(page.body), page.still, final=False)
+                    comment = await comments.get(self._store, key)
         assert comment is not None
         return comment
 
@@ -257,10 +259,10 @@ class LiveBoard:
         except GitHubRefused as refused:  # the whole thread is gone, or locked
             log.info("there is no place for a live comment", extra={"turn": key.workflow_id, "error": str(refused)})
             return
-        await comments.made(self._store, key, made)
+        await comments.made(self._store, key, made.id)
         comment = await comments.get(self._store, key)
         if comment is not None and comment.moved_to is not None:  # it came along, and shows what it showed before
-            await self._outbound.edit_comment(thread, made, body)
+            await self._outbound.edit_comment(thread, made.id, body)
 
 
 def _put_back_final(due: DueList, key: TurnKey, entry: Due) -> None:

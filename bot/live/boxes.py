@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bot.funds import Means
 from bot.models import Outcome
+from bot.outbound import scrub
+from bot.text import markdown
 
-_TASK = re.compile(r"^- \[([ xX])\] (.+?)\s*$", re.MULTILINE)
+_TICKED = re.compile(r"- \[[xX]\] (.+?)\s*")
 _AGAIN = frozenset((Outcome.FAILED, Outcome.KILLED, Outcome.NO_CHANGE, Outcome.REFUSED))
 _ON = frozenset((Outcome.STOPPED, Outcome.TIMED_OUT, Outcome.KILLED))
 MORE_MONEY = "continue +3"
@@ -80,6 +83,22 @@ def rendered(boxes: Sequence[Box], word: str) -> str:
     return "\n".join(f"- [ ] {box.text(word)}" for box in boxes)
 
 
+def alone(body: str, offered: Sequence[Box], word: str) -> str:
+    """The body with no other box than ours, in code either: a click names a box by its number, and those who count
+    do not agree on what is one. In others a space stands, as in `[x ]`."""
+    lines = body.split("\n")
+    like = [at for at, line in enumerate(lines) if scrub.TASK.match(line)]
+    if not like:
+        return body
+    ours, prose = set(rendered(offered, word).split("\n")), _prose(body)
+    for at in like:
+        if lines[at] in ours and at in prose:
+            ours.remove(lines[at])
+        else:
+            lines[at] = scrub.TASK.sub(r"\1\2\3 \4", lines[at])
+    return "\n".join(lines)
+
+
 def ticked(before: str, after: str, offered: Sequence[Box], word: str) -> list[Box]:
     """Of what is on offer now: whatever else was written or ticked in there is nobody's command."""
     new = _ticked(after) - _ticked(before)
@@ -99,5 +118,21 @@ def newly(before: str, after: str) -> bool:
     return bool(_ticked(after) - _ticked(before))
 
 
-def _ticked(body: str) -> set[str]:
-    return {text for sign, text in _TASK.findall(body.replace("\r\n", "\n")) if sign != " "}
+def _ticked(body: str) -> Counter[str]:
+    """What stands beside each ticked box, and how often: what somebody else wrote once is no tick of ours."""
+    body = body.replace("\r\n", "\n")
+    prose = _prose(body) if "- [" in body else set()
+    found = (_TICKED.fullmatch(line) for at, line in enumerate(body.split("\n")) if at in prose)
+    return Counter(match[1] for match in found if match)
+
+
+def _prose(body: str) -> set[int]:
+    """The numbers of the lines that are neither code nor HTML nor in a quote."""
+    found: set[int] = set()
+    number = 0
+    for block in markdown.blocks(body):
+        lines = body.count("\n", block.start, block.end) + (not body.endswith("\n", block.start, block.end))
+        if block.kind is markdown.Kind.TEXT and not block.quoted:
+            found.update(range(number, number + lines))
+        number += lines
+    return found

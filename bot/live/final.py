@@ -36,6 +36,7 @@ def parts(view: View) -> list[tuple[str, int]]:
         (endings.left_out(view.turn.left_out or ()), 2),
         (_saved(view), 0),
         (asides.blocked(view.turn.blocked or ()), 2),
+        (sections.subagents(view), 2),
         (sections.withheld(view), 2),
         (_next(view, outcome), 0),
         (boxes.rendered(asked.boxes_left(view), view.command), 0),

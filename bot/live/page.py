@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bot import funds
+from bot import funds, repo_config
 from bot.funds import Funds, Means, Terms
 from bot.live import asked as asked_of
 from bot.live import boxes, line, render, saving
@@ -62,6 +62,8 @@ class View:
     sandbox_usd: float = 0.0
     """What the environment's machine costs, beside the model."""
     boxes: tuple[Box, ...] = ()
+    subagents: tuple[int, int] = (0, 0)
+    """How many a turn may start, and how many at once."""
     crowded: bool = False
     """So many sessions are at work that this comment is written at the start and at the end only."""
     public_url: str = ""
@@ -141,6 +143,9 @@ class Page:
             sample=await samples.latest(self._store, key),
             sandbox_usd=(await machines.turn_cost(self._store, key)).usd,
             boxes=tuple(await self._boxes(turn, session, asked, means)),
+            subagents=repo_config.load(turn.config).subagents.within(
+                self._limits.subagents, self._limits.subagents_at_once
+            ),
             public_url=self._public_url,
             findings=await self._findings(turn, session),
         )

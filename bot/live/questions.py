@@ -34,7 +34,7 @@ def body(approval: Approval, command: str) -> str:
         words = f"{on_approvals.question(asked)}\n\n{boxes.rendered(offered(approval), command)}"
     else:
         words = on_approvals.question_over(approval.state, approval.answered_by, approval.scope, asked)
-    return f"{marker(approval.id)}\n{words}"
+    return boxes.alone(f"{marker(approval.id)}\n{words}", offered(approval), command)
 
 
 class Questions:

@@ -34,12 +34,13 @@ class Part:
 
 
 def comment(view: View) -> str:
-    """Marker first; then what people read, the most telling lines first."""
+    """Marker first; then what people read, the most telling lines first; no boxes but ours."""
     texts = final.parts(view) if view.ended else _running(view)
     kept = [Part(text, rank) for text, rank in texts if text]
     while sum(truncate.size(part.text) + 2 for part in kept) > ROOM and any(part.rank for part in kept):
         kept.remove(max(kept, key=lambda part: part.rank))
-    return "\n\n".join([_marker(view), *(part.text for part in kept)])
+    body = "\n\n".join([_marker(view), *(part.text for part in kept)])
+    return boxes.alone(body, view.boxes, view.command)
 
 
 def _marker(view: View) -> str:
@@ -60,6 +61,7 @@ def _running(view: View) -> list[tuple[str, int]]:
         (_todo(view.state), 3),
         (_now(view), 0),
         (_said(view.state), 4),
+        (sections.subagents(view), 2),
         (sections.files_so_far(view.state), 5),
         (sections.tools(view.state), 6),
         (sections.log(view.state), 7),

@@ -12,6 +12,7 @@ from bot.live import asides
 from bot.live.figures import clock, line, quoted, size
 from bot.models import Step, TurnState
 from bot.outbound import neutralise
+from bot.words import endings
 
 if TYPE_CHECKING:
     from bot.live.page import View
@@ -63,6 +64,12 @@ def tool_words(tool: ToolUse) -> str:
 def _result(tool: ToolUse) -> str:
     first = next((one for one in tool.summary.splitlines() if one.strip()), "")
     return f" → {shown(first.strip(), 100)}" if first else ""
+
+
+def subagents(view: View) -> str:
+    """Said once it has stopped one."""
+    refused = view.state.spawns_refused
+    return endings.subagents_refused(refused, *view.subagents) if refused else ""
 
 
 def log(state: LiveState) -> str:

@@ -8,6 +8,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from sandbox.agents.events import (
+    SPAWNING,
     TODO_TOOLS,
     AgentEvent,
     Asked,
@@ -16,6 +17,7 @@ from sandbox.agents.events import (
     Retrying,
     Said,
     SessionStarted,
+    SubagentRefused,
     Todo,
     TodoChanged,
     ToolCalled,
@@ -30,6 +32,7 @@ REFUSED_STATUSES = (401, 403)
 NOT_PASSED_ON = "(not passed on: they may no longer write to this repository)"
 MOST_ASKED = 100
 """Questions that a turn is answered; an agent that asks more often waits in vain."""
+MOST_SPAWNING = 1000
 
 
 @dataclass
@@ -59,6 +62,9 @@ class LiveState:
     ended: Ended | None = None
     asked: dict[str, Asked] = field(default_factory=dict)
     """What it waits for permission to do, by request."""
+    spawning: dict[str, int] = field(default_factory=dict)
+    """Its questions for sub-agents, by request: the how many-th that would be of those that were started."""
+    spawns_refused: int = 0
     files: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Lines (added, removed) by its editing tools, by path."""
     log: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
@@ -98,8 +104,8 @@ class LiveState:
                 self.refused_status = event.status if event.status in REFUSED_STATUSES else self.refused_status
             case Ended():
                 self.ended = event
-            case Asked() if len(self.asked) < MOST_ASKED:
-                self.asked[event.request_id] = event
+            case Asked() | SubagentRefused():
+                self._asks(event)
             case _:
                 pass
 
@@ -112,6 +118,15 @@ class LiveState:
                 return
             words = NOT_PASSED_ON if found.get("withheld") is True else str(found["text"])
             self.heard.append((str(found["author"]), words))
+
+    def _asks(self, event: Asked | SubagentRefused) -> None:
+        if isinstance(event, SubagentRefused):
+            self.spawns_refused += 1
+        elif event.tool not in SPAWNING:
+            if len(self.asked) < MOST_ASKED:
+                self.asked[event.request_id] = event
+        elif len(self.spawning) < MOST_SPAWNING:
+            self.spawning[event.request_id] = len(self.spawning) + 1 - self.spawns_refused
 
     def _tool(self, event: ToolCalled | ToolReturned, at: float) -> None:
         if isinstance(event, ToolCalled):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
 
@@ -38,6 +38,14 @@ class TextKind(StrEnum):
     CHECK = "check"
 
 
+@dataclass(frozen=True)
+class Posted:
+    """A comment of ours that is there; `as_given`: with the very text that was to be posted, not an earlier one."""
+
+    id: int
+    as_given: bool
+
+
 class Outbound:
     """Texts arrive composed; whatever of them others wrote went through `neutralise.inert`, `block` or `plain`."""
 
@@ -68,17 +76,17 @@ class Outbound:
         limit = truncate.CHECK_LIMIT if kind is TextKind.CHECK else truncate.BODY_LIMIT
         return _fitted(clean, limit, closes)
 
-    async def comment(self, thread: Thread, body: str, marker: str) -> int:
-        """The id of our comment with this marker on its first line: found, or made now."""
+    async def comment(self, thread: Thread, body: str, marker: str) -> Posted:
+        """Our comment with this marker on its first line: found, or made now."""
         at, text = self._app.installation(thread.installation), self._marked(body, marker)
         me = (await self._app.identity()).bot_id
 
-        async def find() -> int | None:
+        async def find() -> Posted | None:
             found = await at.find_comment(thread.repo, thread.number, marker, me)
-            return found[0] if found else None
+            return Posted(found[0], as_given=found[1] == text) if found else None
 
-        async def make() -> int:
-            return await writes.create_comment(at, thread.repo, thread.number, text)
+        async def make() -> Posted:
+            return Posted(await writes.create_comment(at, thread.repo, thread.number, text), as_given=True)
 
         return await self._find_or_make(thread, find, make)
 

@@ -31,7 +31,10 @@ _ANY_HTML = re.compile(rf"(?!(?<=[@#$-]){SPLIT})<(?=[A-Za-z/!?])", re.IGNORECASE
 _IMAGE = re.compile(r"!(?=\[)")
 _DEFINITION = re.compile(r"(?<=\]):")
 _LINK = re.compile(rf"(?<=\])\((?=\s*<?\s*([^\s)>]{{0,{_LONGEST_ADDRESS + 1}}}))")
-_TASK = re.compile(r"(?m)^((?:[^\S\n]|>)*+(?:(?:[-*+]|\d{1,9}[.)])[ \t>]+)*)\[(?=[ xX]\](?:\s|\Z))")
+TASK = re.compile(
+    r"(?m)^((?:[^\S\n]|&nbsp;|[>*+-]|\d{1,9}[.)])*+)(\\?\[|&#91;)([^\S\n]|&nbsp;|[xX])(\\?\]|&#93;)(?=\s|&nbsp;|\Z)"
+)
+"""A box, or what somebody may take for one: in the text as it is written, or as it is shown."""
 _MATH = re.compile(r"\$(?=[$`]|\s*\Z)|\$(?!<!)(?=[^\n$]*\\[A-Za-z])")
 _SKIP = re.compile(r"\[((?:skip|no) ci|ci skip|skip actions|actions skip)\]|\*\*\*(NO_CI)\*\*\*", re.IGNORECASE)
 _HIDING = 80
@@ -57,9 +60,14 @@ def whole(text: str, closes: int | None = None) -> str:
 
 def untrusted(text: str) -> str:
     """For text that others wrote: besides, no HTML at all, no references, no boxes to tick."""
-    text = any_html(_TASK.sub(r"\1&#91;", text))
+    text = any_html(TASK.sub(_shown_box, text))
     text = _URL.sub(lambda match: _THREAD_URL.sub(_percent, match[0]), text)
     return _REFERENCE.sub(lambda match: match[0] + SPLIT, whole(text))
+
+
+def _shown_box(match: re.Match[str]) -> str:
+    """The same to look at. A bracket in another spelling would not do: GitHub has found boxes in the rendered text."""
+    return match[1] + ("☑" if match[3] in "xX" else "☐")
 
 
 def plain(text: str) -> str:

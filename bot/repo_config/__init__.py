@@ -25,6 +25,19 @@ class Tools:
 
 
 @dataclass(frozen=True)
+class Subagents:
+    """Where the repository wants fewer than the operator allows."""
+
+    most: int | None = None
+    at_once: int | None = None
+
+    def within(self, most: int, at_once: int) -> tuple[int, int]:
+        """How many a turn may start, and how many at once, where the operator allows so many."""
+        mine = most if self.most is None else min(most, self.most)
+        return mine, at_once if self.at_once is None else min(at_once, self.at_once)
+
+
+@dataclass(frozen=True)
 class Triggers:
     """What starts a session besides a command; everything is off unless it stands here."""
 
@@ -72,6 +85,7 @@ class RepoConfig:
     """Seconds."""
     permission: str = "auto"
     tools: Tools = field(default_factory=Tools)
+    subagents: Subagents = field(default_factory=Subagents)
     triggers: Triggers = field(default_factory=Triggers)
     review: Reviewing = field(default_factory=Reviewing)
     base: str | None = None
@@ -96,6 +110,7 @@ class RepoConfig:
 
 _SECTIONS: dict[str, type[Any]] = {
     "tools": Tools,
+    "subagents": Subagents,
     "triggers": Triggers,
     "review": Reviewing,
     "pull": Pulls,

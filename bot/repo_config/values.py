@@ -20,6 +20,7 @@ UNTIL_VERIFIED = "until_verified"
 MAX_LINE = 2_000
 MAX_LABEL = 50
 MAX_LIST = 100
+MAX_COUNT = 1000
 MAX_INSTRUCTIONS = 20_000
 _HOST = re.compile(r"(?:\*\.)?(?!-)[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+\Z")
 _NEVER = ("github.com", "githubusercontent.com", "api.anthropic.com", "e2b.app", "e2b.dev")
@@ -132,6 +133,15 @@ def _dollars(value: Any) -> float:
     return float(value)
 
 
+def _whole(least: int) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_COUNT:
+            raise Wrong(f"must be a whole number from {least} to {MAX_COUNT}")
+        return int(value)
+
+    return read
+
+
 def _option(name: str, value: Any) -> Any:
     """The same words are good here as after the option of a command."""
     try:
@@ -182,6 +192,7 @@ def _tools(value: Any) -> tuple[str, ...]:
 Json = dict[str, Any]
 _STRING: Json = {"type": "string", "minLength": 1}
 _LIST: Json = {"anyOf": [_STRING, {"type": "array", "items": _STRING, "maxItems": MAX_LIST}]}
+_COUNT: Json = {"type": "integer", "minimum": 0, "maximum": MAX_COUNT}
 _BOOLEAN: Json = {"type": "boolean"}
 _LABEL: Json = {"anyOf": [_BOOLEAN, {"type": "string", "minLength": 1, "maxLength": 50}]}
 
@@ -215,6 +226,8 @@ KEYS: dict[str, Key] = {
     ),
     "tools.allowed": Key(_tools, _LIST, "tools that need no question where `permission` is ask"),
     "tools.denied": Key(_tools, _LIST, "tools that the agent never has"),
+    "subagents.most": Key(_whole(0), _COUNT, "sub-agents that a turn may start, at most the operator's"),
+    "subagents.at_once": Key(_whole(1), _COUNT | {"minimum": 1}, "how many of them at the same time, likewise"),
     "triggers.label": Key(_label("claude"), _LABEL, "a label that starts work; true: `claude`"),
     "triggers.issue_opened": Key(_yes_no, _BOOLEAN, "a new issue by somebody with write access starts work"),
     "triggers.review_team": Key(_name, _STRING, "a team whose requested review we write"),

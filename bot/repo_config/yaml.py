@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,8 @@ from bot.errors import BadRepoConfig
 MAX_BYTES = 64 << 10
 MAX_NODES = 10_000
 MAX_DEPTH = 8
+_NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{0,12})?")
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
 @dataclass(frozen=True)
@@ -99,10 +102,22 @@ def _entries(loader: yaml.SafeLoader, node: yaml.MappingNode) -> Iterator[Entry]
 
 
 def _value(loader: yaml.SafeLoader, node: yaml.Node, line: int) -> Any:
+    _check_numbers(node)
     try:
         return loader.construct_object(node, deep=True)
     except (ValueError, OverflowError):  # such as a date that does not exist
         raise _bad(f"line {line}: the value cannot be read; quote it if it is text") from None
+
+
+def _check_numbers(node: yaml.Node) -> None:
+    """YAML takes `010` for 8 and `1:30` for 90, and a hexadecimal one of any length: nobody means that here."""
+    if isinstance(node, yaml.CollectionNode):
+        for item in node.value:
+            _check_numbers(item[1] if isinstance(item, tuple) else item)
+    elif isinstance(node, yaml.ScalarNode) and node.tag in _NUMBERS and not _NUMBER.fullmatch(node.value):
+        text = _key(node.value) if len(node.value) <= 40 else f"{_key(node.value[:40])}…"
+        line = node.start_mark.line + 1
+        raise _bad(f"line {line}: `{text}` is no plain number such as 30 or 2.5; quote it if it is text")
 
 
 def _key(text: str) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
-from collections.abc import Awaitable, Callable
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
 
 from bot.errors import BotError
 from bot.models import Outcome
@@ -16,6 +18,8 @@ from bot.words import endings
 from sandbox.errors import EnvironmentGone, SandboxError
 from sandbox.execution import ExecutionEnvironment
 
+T = TypeVar("T")
+
 log = logging.getLogger(__name__)
 
 AGAIN_SECONDS = 0.5
@@ -24,8 +28,16 @@ GRACE_SECONDS = 3.0
 SPARE_BYTES = 4 << 30
 SPARE_SHARE = 0.1
 """What must stay free of the host's disk: the smaller of the two."""
+SPARE_FILES = 200_000
+"""Likewise of the files that it can hold."""
 SMALL_BYTES = 1 << 30
+SMALL_FILES = 50_000
 """An environment that takes less is not who fills it."""
+
+
+class DiskFilled(SandboxError):
+    """A command was ended because the disk was running full."""
+
 
 Part = Callable[[Services, Turn, ExecutionEnvironment], Awaitable[None]]
 
@@ -58,8 +70,49 @@ async def spare_the_disk(services: Services, turn: Turn, environment: ExecutionE
     await environment.stop(turn.key.n, GRACE_SECONDS)
 
 
-async def _fills_the_disk(services: Services, environment: ExecutionEnvironment) -> bool:
-    disk = await asyncio.to_thread(shutil.disk_usage, services.settings.data_dir)
-    if disk.free >= min(SPARE_BYTES, disk.total * SPARE_SHARE):
+async def spared(
+    services: Services, environment: ExecutionEnvironment, command: str, work: Coroutine[Any, Any, T]
+) -> T:
+    """The same of a command that is no agent's: DiskFilled once it was ended, with all that it has started."""
+    doing = asyncio.ensure_future(work)
+    try:
+        while not doing.done():
+            await asyncio.wait({doing}, timeout=DISK_LOOK_SECONDS)
+            if not doing.done() and services.settings.e2b is None and await _seems_to_fill(services, environment):
+                break
+        else:
+            return doing.result()
+    finally:
+        doing.cancel()
+        await asyncio.gather(doing, return_exceptions=True)
+    await environment.primitives.still()
+    raise DiskFilled(endings.command_filled_the_disk(command))
+
+
+async def _seems_to_fill(services: Services, environment: ExecutionEnvironment) -> bool:
+    try:
+        return await _fills_the_disk(services, environment)
+    except SandboxError:  # the command meets it too, and says so
         return False
-    return (await environment.primitives.metrics()).disk_bytes > SMALL_BYTES
+
+
+async def _fills_the_disk(services: Services, environment: ExecutionEnvironment) -> bool:
+    """What could not be counted to its end is too much: whoever makes millions of files is not spared by them."""
+    places = (services.settings.data_dir, *services.disks)
+    short_of_bytes, short_of_files = await asyncio.to_thread(_short, places)
+    if not (short_of_bytes or short_of_files):
+        return False
+    used = await environment.primitives.metrics()
+    large = (short_of_bytes and used.disk_bytes > SMALL_BYTES) or (short_of_files and used.disk_files > SMALL_FILES)
+    return large or not used.disk_counted
+
+
+def _short(places: Sequence[Path]) -> tuple[bool, bool]:
+    """Whether bytes run out there, and whether files do; of a disk that does not count its files, the first alone."""
+    found = [os.statvfs(place) for place in places]
+    in_bytes = [(one.f_bavail * one.f_frsize, one.f_blocks * one.f_frsize) for one in found]
+    in_files = [(one.f_favail, one.f_files) for one in found if one.f_files]
+    return (
+        any(free < min(SPARE_BYTES, whole * SPARE_SHARE) for free, whole in in_bytes),
+        any(free < min(SPARE_FILES, whole * SPARE_SHARE) for free, whole in in_files),
+    )

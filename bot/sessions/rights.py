@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot import repo_config
+from bot.settings import Limits
 from bot.store.sessions import Turn
+from sandbox.agents.base import Subagents
 
 WRITING_TOOLS = ("Edit", "Write", "NotebookEdit")
 WORK = ("run", "fix_ci", "resolve")
@@ -20,6 +22,12 @@ class Rights:
     """auto, ask or plan."""
     allowed: tuple[str, ...]
     denied: tuple[str, ...]
+
+
+def subagents(turn: Turn, limits: Limits) -> Subagents:
+    config = repo_config.load(turn.config)
+    most, at_once = config.subagents.within(limits.subagents, limits.subagents_at_once)
+    return Subagents(at_once=at_once, most=most)
 
 
 def of(turn: Turn) -> Rights:

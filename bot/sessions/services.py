@@ -36,6 +36,8 @@ class Services:
     signals: Signals = field(default_factory=Signals)
     environment_locks: Locks = field(default_factory=Locks)
     ways: Ways = field(default_factory=Ways)
+    disks: tuple[Path, ...] = ()
+    """Folders of the host where environments write, beside its data directory."""
     clock: Callable[[], float] = time.time
 
     def turn_folder(self, workflow_id: str) -> Path:

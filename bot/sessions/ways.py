@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 
-from sandbox.egress import EgressProxy, is_listed
+from sandbox.egress import EgressProxy, is_listed, is_own_user
 
 
 class Ways:
-    """`folder`: where environments look for KEY/egress.sock; None where something else lets them out."""
+    """`folder`: where environments look for KEY/egress.sock; None where something else lets them out. `admits`:
+    whether a user of this machine may be an environment's."""
 
-    def __init__(self, folder: Path | None = None, everyones: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        folder: Path | None = None,
+        everyones: frozenset[str] = frozenset(),
+        admits: Callable[[int], bool] = is_own_user,
+    ) -> None:
         self._folder = folder
         self._everyones = everyones
+        self._admits = admits
         self._open: dict[str, EgressProxy] = {}
         self._opening = asyncio.Lock()
 
@@ -27,8 +35,8 @@ class Ways:
                 return
             allowed = frozenset() if hosts is None else self._everyones | hosts
             folder = self._folder / environment_id
-            folder.mkdir(parents=True, exist_ok=True)
-            proxy = EgressProxy(folder / "egress.sock", lambda host: is_listed(host, allowed))
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # where it is new: the environment made its own
+            proxy = EgressProxy(folder / "egress.sock", lambda host: is_listed(host, allowed), admits=self._admits)
             await proxy.start()
             self._open[environment_id] = proxy
 

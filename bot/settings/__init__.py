@@ -92,6 +92,9 @@ class Limits:
     """How long a ref with work that was cut short stays in its repository."""
     keep_minutes: float = 30.0
     """How long an environment waits for the next turn of its thread; 0: not at all."""
+    subagents: int = 20
+    """That one turn may start; 0: none."""
+    subagents_at_once: int = 4
     settle_seconds: float = 15.0
     """How long what a push asks for waits for the next push: they seldom come alone."""
 
@@ -117,9 +120,14 @@ class Settings:
     poll_seconds: float = 0.0
     """How often GitHub's log of deliveries is read instead of being called; 0: webhooks come."""
     metrics_token: Secret | None = None
-    """Opens /metrics to others than this machine."""
+    """Opens /metrics; without it only to this machine, where nobody else reaches us."""
     newest_agent: Path | None = None
     """Where the newest Claude Code is kept; None: the tested one is used."""
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether others than this machine send us requests, perhaps by way of a proxy on it."""
+        return self.public_url is not None or self.poll_seconds <= 0
 
     def secrets(self) -> tuple[Secret, ...]:
         """Every credential, for the redactor."""
@@ -275,6 +283,8 @@ def read_limits(values: Mapping[str, str]) -> Limits:
         retention_days=reader.number("FORGEHAND_RETENTION_DAYS", 30, least=1),
         rescue_days=reader.number("FORGEHAND_RESCUE_DAYS", 30, least=1),
         keep_minutes=reader.number("FORGEHAND_KEEP_MINUTES", 30),
+        subagents=reader.whole("FORGEHAND_SUBAGENTS", 20, least=0),
+        subagents_at_once=reader.whole("FORGEHAND_SUBAGENTS_AT_ONCE", 4),
         settle_seconds=reader.number("FORGEHAND_SETTLE_SECONDS", 15),
     )
 

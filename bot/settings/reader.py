@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,9 @@ from urllib.parse import SplitResult, urlsplit
 from bot.errors import SettingsError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LARGEST = 1_000_000_000
+LONGEST_SHOWN = 40
+_NUMBER = re.compile(r"[+-]?(?:[0-9]{1,400}(?:\.[0-9]{0,400})?|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,4})?")
 _HOST = re.compile(r"(?=.{1,253}\Z)(?!-)[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
 
 
@@ -70,14 +72,14 @@ class Reader:
 
     def number(self, name: str, default: float, *, least: float = 0.0) -> float:
         raw = self.text(name, str(default))
-        try:
-            value = float(raw)
-        except ValueError:
-            raise SettingsError(f"{name} must be a number, not {raw!r}.") from None
-        if not math.isfinite(value):
-            raise SettingsError(f"{name} must be a number, not {raw!r}.")
+        given = repr(raw if len(raw) <= LONGEST_SHOWN else f"{raw[:LONGEST_SHOWN]}…")
+        if not _NUMBER.fullmatch(raw):
+            raise SettingsError(f"{name} must be a number such as 20 or 7.5, not {given}.")
+        value = float(raw)
         if value < least:
-            raise SettingsError(f"{name} must be at least {least:g}, not {raw!r}.")
+            raise SettingsError(f"{name} must be at least {least:g}, not {given}.")
+        if value > LARGEST:
+            raise SettingsError(f"{name} must be at most {LARGEST:,}, not {given}.")
         return value
 
     def whole(self, name: str, default: int, *, least: int = 1) -> int:

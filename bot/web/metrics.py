@@ -20,16 +20,22 @@ from bot.store.base import Store
 from bot.store.figures import Figures
 from bot.web.answered import STATUSES
 
-FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+NOT_YOURS = """\
+Send FORGEHAND_METRICS_TOKEN as a bearer token. Without one, a service answers this machine alone, and only if it polls
+and has no public URL.
+"""
+FORWARDED = ("forwarded", "x-forwarded", "x-real-ip", "x-original", "via", "cf-", "true-client-ip", "x-client-ip")
 """A proxy on this machine asks for somebody else."""
 SECONDS = (1, 5, 15, 60, 180, 600, 1800, 3600, 7200)
 LEVELS = ("warning", "error", "critical")
 
 
-def metrics_routes(metrics: Metrics, token: Secret | None) -> list[BaseRoute]:
+def metrics_routes(metrics: Metrics, token: Secret | None, *, is_reached: bool) -> list[BaseRoute]:
+    """`is_reached`: by others than this machine, as far as the settings tell."""
+
     async def answer(request: Request) -> Response:
-        if not _may_read(request, token):
-            return PlainTextResponse("Ask from this machine, or send FORGEHAND_METRICS_TOKEN as a bearer token.\n", 401)
+        if not _may_read(request, token, is_reached=is_reached):
+            return PlainTextResponse(NOT_YOURS, 401)
         return Response(await metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
     return [Route("/metrics", answer)]
@@ -137,9 +143,11 @@ def _by(name: str, help_: str, label: str, values: Mapping[str, int], *, total: 
     return family
 
 
-def _may_read(request: Request, token: Secret | None) -> bool:
+def _may_read(request: Request, token: Secret | None, *, is_reached: bool) -> bool:
+    """A proxy on this machine may say nothing of whom it asks for: where there can be one, only the token opens."""
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     if token is not None and scheme.lower() == "bearer":
         return hmac.compare_digest(given.strip().encode(), token.reveal().encode())
-    here = request.client is not None and request.client.host in LOOPBACK
-    return here and not any(name in request.headers for name in FORWARDED)
+    if is_reached or request.client is None or request.client.host not in LOOPBACK:
+        return False
+    return request.url.hostname in LOOPBACK and not any(name.startswith(FORWARDED) for name in request.headers)

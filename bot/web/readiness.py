@@ -34,14 +34,16 @@ SILENT_SWEEPS = 10
 class Health:
     """What is served of the service's state: little while it starts, all of it once it is `ready`."""
 
-    def __init__(self, store: Store, token: Secret | None) -> None:
+    def __init__(self, store: Store, token: Secret | None, *, is_reached: bool) -> None:
         self._store = store
+        self._is_reached = is_reached
         self.metrics = Metrics(store)
         self._checks: dict[str, Check] = {"start": _starting}
         self._token = token
 
     def routes(self) -> list[BaseRoute]:
-        return [*health_routes(self._checks, alive=self._alive), *metrics_routes(self.metrics, self._token)]
+        metrics = metrics_routes(self.metrics, self._token, is_reached=self._is_reached)
+        return [*health_routes(self._checks, alive=self._alive), *metrics]
 
     async def _alive(self) -> str | None:
         """That descriptors are short is no reason to be started anew: it passes."""

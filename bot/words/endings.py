@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from bot.commands.options import shown
 from bot.models import Step
 from bot.words.quoting import fenced, named
+from sandbox.agents.events import NO_MORE_SUBAGENTS
 
 STEP_WORDS = {
     Step.PREPARE: "reading the thread and pinning the commit",
@@ -101,6 +102,23 @@ def wrote_too_much() -> str:
 
 def filled_the_disk() -> str:
     return "The agent was ended because the disk of its host was running full."
+
+
+def command_filled_the_disk(command: str) -> str:
+    return f"{shown(command, 200)} was ended because the disk of Forgehand's host was running full."
+
+
+def no_more_subagents(most: int) -> str:
+    """For the agent."""
+    return f"{NO_MORE_SUBAGENTS} It may start {most}. Do not try again: go on by yourself, with what you have."
+
+
+def subagents_refused(refused: int, most: int, at_once: int) -> str:
+    were = "one was" if refused == 1 else f"{refused} were"
+    return (
+        f"**Sub-agents:** {were} refused. A turn may start {most}, {at_once} of them at once: `FORGEHAND_SUBAGENTS` "
+        "and `FORGEHAND_SUBAGENTS_AT_ONCE` of the operator, `subagents` in `.github/forgehand.yml`."
+    )
 
 
 def agent_failed(reason: str, said: str) -> str:

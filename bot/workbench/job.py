@@ -12,6 +12,7 @@ from bot.models import Outcome, SessionId, TurnKey, Usage
 from bot.settings import ModelSettings
 from bot.store.spend import Cost
 from bot.workbench import words
+from sandbox.agents.base import Subagents
 from sandbox.agents.events import AgentEvent
 
 DONE = "done"
@@ -41,6 +42,7 @@ class Job:
     max_turns: int | None
     apply: bool
     isolate: bool
+    subagents: Subagents
 
     @property
     def key(self) -> TurnKey:

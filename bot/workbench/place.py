@@ -98,7 +98,9 @@ async def _sockets(stack: AsyncExitStack, choice: Choice, gateway: Gateway, mean
     if len(os.fsencode(path)) > LONGEST_SOCKET:
         raise SettingsError(words.long_socket(path))
     await stack.enter_async_context(Server(gateway, path, grace_seconds=1.0))
-    egress = EgressProxy(choice.sockets / "egress.sock", lambda host: host.lower() in means.egress)
+    egress = EgressProxy(
+        choice.sockets / "egress.sock", lambda host: host.lower() in means.egress, admits=choice.admits
+    )
     await egress.start()
     stack.push_async_callback(egress.close)
     return egress

@@ -12,14 +12,17 @@ from bot.models import InstallationId
 from bot.sessions import refusals
 from bot.sessions.money import budget
 from bot.sessions.money.budget import Decision, Ledger
+from bot.sessions.talk.asks import NOBODY_TO_ASK
 from bot.sessions.verdict import Verdict, judge
 from bot.store import gateway, spend
 from bot.store.base import Store
+from bot.words import endings
 from bot.workbench import words
 from bot.workbench.job import Audience, Job
 from bot.workbench.place import Place
 from bot.workbench.snapshot import Snapshot
 from sandbox.agents.base import AgentRun
+from sandbox.agents.events import Asked
 
 LOOK_SECONDS = 1.0
 GRACE_SECONDS = 3.0
@@ -98,6 +101,7 @@ class Run:
                 max_turns=job.max_turns,
                 budget_usd=job.budget_usd,
                 timeout_seconds=job.timeout_seconds,
+                subagents=job.subagents,
                 instructions=await asyncio.to_thread(_instructions, snapshot),
             )
         )
@@ -109,9 +113,20 @@ class Run:
                 for event in decoder.feed(line):
                     self.state.apply(event, time.time())
                     self._audience.event(event, self.state)
+                    if isinstance(event, Asked):
+                        await self._answer(event)
             self._audience.spent(await spend.turn_cost(self._store, self._job.key))
             if self.state.refused_status:
                 self._wake.set()
+
+    async def _answer(self, asked: Asked) -> None:
+        """Sub-agents are counted; to anything else nobody says yes."""
+        number = self.state.spawning.get(asked.request_id)
+        if number is not None and number <= self._job.subagents.most:
+            await self._environment.permit(TURN, asked.request_id)
+        else:
+            no = NOBODY_TO_ASK if number is None else endings.no_more_subagents(self._job.subagents.most)
+            await self._environment.forbid(TURN, asked.request_id, no)
 
     async def _watch(self) -> None:
         """Ends the run when it must; why is judged afterwards."""

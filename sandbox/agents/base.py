@@ -13,6 +13,15 @@ from sandbox.primitives import Layout
 
 
 @dataclass(frozen=True)
+class Subagents:
+    """How many further agents may help: `at_once`, which its program sees to, and `most` in a turn, which the host does
+    by answering each `Asked` that is one of `SPAWNING`."""
+
+    at_once: int
+    most: int
+
+
+@dataclass(frozen=True)
 class AgentRun:
     """One run of the agent in a session."""
 
@@ -33,6 +42,8 @@ class AgentRun:
     denied_tools: tuple[str, ...] = ()
     permission: str = "auto"
     """auto, ask or plan."""
+    subagents: Subagents | None = None
+    """None: as many as its program likes, and nobody is asked."""
     schema: dict[str, Any] | None = None
     attempt: int = 0
     """How often it was begun before, and lost."""

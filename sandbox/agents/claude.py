@@ -11,6 +11,7 @@ from typing import Any
 from sandbox.agents.base import AgentRun, Decoder, context_folder, instructions_path
 from sandbox.agents.claude_slim import slim
 from sandbox.agents.claude_stream import ClaudeDecoder
+from sandbox.agents.events import SPAWNING
 from sandbox.primitives import Layout
 
 PERMISSION_MODES = {"auto": "bypassPermissions", "ask": "default", "plan": "plan"}
@@ -21,9 +22,14 @@ UNFIT_TOOLS = (
     "CronDelete",
     "CronList",
     "ScheduleWakeup",
+    "Workflow",  # starts agents by the dozen, past every count of ours
+    "ListAgents",  # agents of other sessions, and those that work on in the background: there are none
+    "SendMessage",
+    "Skill",  # those that come with the program are switched off, and the repository's are not read
+    "ReportFindings",  # reviews have a schema of ours
     "Bash(git push *)",  # the host pushes; inside there is neither a remote nor a credential
 )
-SETTINGS = {"attribution": {"commit": "", "pr": ""}, "includeCoAuthoredBy": False}
+SETTINGS: dict[str, Any] = {"attribution": {"commit": "", "pr": ""}, "includeCoAuthoredBy": False}
 LEAST_BUDGET_USD = 0.01
 
 
@@ -38,7 +44,7 @@ class Claude:
         """Everything is a flag of its own argument; the prompt comes on stdin."""
         flags = [layout.agent, "-p"]
         flags += ["--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]
-        flags += ["--setting-sources", "", "--strict-mcp-config", "--settings", json.dumps(SETTINGS)]
+        flags += ["--setting-sources", "", "--strict-mcp-config", "--settings", json.dumps(_settings(run))]
         flags += ["--permission-prompt-tool", "stdio", "--permission-mode", PERMISSION_MODES[run.permission]]
         flags += ["--model", _plain(run.model)]
         if run.budget_usd is not None:
@@ -55,10 +61,15 @@ class Claude:
             flags += ["--json-schema", json.dumps(run.schema)]
         if run.allowed_tools:
             flags += ["--allowedTools", *map(_plain, run.allowed_tools)]
-        return [*flags, "--disallowedTools", *map(_plain, (*UNFIT_TOOLS, *run.denied_tools))]
+        return [*flags, "--disallowedTools", *map(_plain, (*UNFIT_TOOLS, *_spawning(run), *run.denied_tools))]
 
     def environment(self, run: AgentRun, layout: Layout) -> dict[str, str]:
+        at_once = run.subagents.at_once if run.subagents is not None else 0
         return {
+            **({"CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS": str(at_once)} if at_once else {}),
+            "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH": "1",  # a sub-agent starts none
+            "CLAUDE_CODE_DISABLE_WORKFLOWS": "1",
+            "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS": "1",
             "HOME": layout.home,
             "ANTHROPIC_API_KEY": run.token,
             "ANTHROPIC_DEFAULT_HAIKU_MODEL": run.model,  # for its small side questions too: the token is good for one
@@ -101,6 +112,17 @@ class Claude:
 
     def own_paths(self, layout: Layout) -> Sequence[str]:
         return [posixpath.join(layout.home, name) for name in (".claude", ".claude.json")]
+
+
+def _settings(run: AgentRun) -> dict[str, Any]:
+    """A rule that asks holds in every mode: the host is asked for each sub-agent also where all else is allowed."""
+    asks = {"permissions": {"ask": sorted(SPAWNING)}} if run.subagents is not None else {}
+    return {**SETTINGS, **asks}
+
+
+def _spawning(run: AgentRun) -> tuple[str, ...]:
+    """Not offered at all where there may be none."""
+    return tuple(sorted(SPAWNING)) if run.subagents is not None and run.subagents.most < 1 else ()
 
 
 def _response(request_id: str, answer: dict[str, Any]) -> bytes:

@@ -9,6 +9,8 @@ from sandbox.agents.claude_edits import Edit, edit
 from sandbox.agents.claude_titles import title
 from sandbox.agents.claude_todos import TodoList
 from sandbox.agents.events import (
+    NO_MORE_SUBAGENTS,
+    SPAWNING,
     AgentEvent,
     Asked,
     Ended,
@@ -17,6 +19,7 @@ from sandbox.agents.events import (
     Retrying,
     Said,
     SessionStarted,
+    SubagentRefused,
     TodoChanged,
     ToolCalled,
     ToolReturned,
@@ -28,6 +31,8 @@ MAX_COUNT = 10**9
 MOST_LINES, MOST_TEXT = 200, 8000
 """Of a tool's result, where there is room for it."""
 MAX_OPEN_EDITS = 200
+MAX_OPEN_SPAWNS = 1000
+TOO_MANY_AT_ONCE = "Concurrent subagent limit reached"
 REASONS = {
     "aborted_tools": "aborted",
     "aborted_streaming": "aborted",
@@ -44,6 +49,7 @@ class ClaudeDecoder:
         self._todos = TodoList()
         self._cwd = ""
         self._edits: dict[str, Edit] = {}
+        self._spawns: set[str] = set()
 
     def feed(self, line: str | bytes) -> list[AgentEvent]:
         text = line.decode("utf-8", "replace") if isinstance(line, bytes) else line
@@ -103,6 +109,8 @@ class ClaudeDecoder:
         name = one_line(block.name, 80)
         if (change := edit(name, block.input, self._cwd)) and len(self._edits) < MAX_OPEN_EDITS:
             self._edits[block.id] = change
+        if name in SPAWNING and len(self._spawns) < MAX_OPEN_SPAWNS:
+            self._spawns.add(block.id)
         return ToolCalled(block.id, name, title(name, block.input, self._cwd), block.input, parent)
 
     def _user(self, line: lines.User) -> list[AgentEvent]:
@@ -120,6 +128,10 @@ class ClaudeDecoder:
         change = self._edits.pop(block.tool_use_id, None)
         if change and ok:
             events.append(FileChanged(*change))
+        if block.tool_use_id in self._spawns:
+            self._spawns.discard(block.tool_use_id)
+            if not ok and text.startswith((TOO_MANY_AT_ONCE, NO_MORE_SUBAGENTS)):
+                events.append(SubagentRefused(at_once=text.startswith(TOO_MANY_AT_ONCE)))
         task = detail.task if isinstance(detail, lines.TaskResult) else None
         if self._todos.returned(block.tool_use_id, ok=ok, text=text, task_id=task.id if task else ""):
             events.append(TodoChanged(self._todos.items))

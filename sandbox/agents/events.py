@@ -87,6 +87,13 @@ class Asked:
 
 
 @dataclass(frozen=True)
+class SubagentRefused:
+    """A sub-agent that was called and not started: too many `at_once`, or what the host has said no to."""
+
+    at_once: bool
+
+
+@dataclass(frozen=True)
 class Ended:
     """A result line. The run is over at process exit, not here; the last one counts."""
 
@@ -114,6 +121,10 @@ class Unreadable:
     reason: str
 
 
+SPAWNING = frozenset(("Agent", "Task"))
+"""Tools that start a sub-agent."""
+NO_MORE_SUBAGENTS = "No more sub-agents may be started in this turn."
+"""How the host begins its no, by which that is known again."""
 TODO_TOOLS = frozenset(("TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"))
 """Tools by which agents keep their todo list: what they do is told by TodoChanged."""
 
@@ -126,6 +137,7 @@ AgentEvent = (
     | TodoChanged
     | Retrying
     | Asked
+    | SubagentRefused
     | Ended
     | Noted
     | Unreadable

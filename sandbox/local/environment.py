@@ -6,12 +6,13 @@ import asyncio
 import json
 import os
 import re
-import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from sandbox import disk
+from sandbox.disk import Usage
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, NotThere, SandboxError
 from sandbox.local import box as boxes
 from sandbox.local import folders as at
@@ -26,7 +27,6 @@ from sandbox.local.tools import Furniture
 from sandbox.primitives import ExecResult, FileStat, Layout, Lease, Liveness, Metrics
 
 TERMINATE_SECONDS = 20.0
-DISK_SECONDS = 10.0
 DISK_AGE_SECONDS = 10.0
 CPU_SAMPLE_SECONDS = 0.1
 
@@ -60,7 +60,7 @@ class LocalEnvironment:
         self._files = Files(folders, launcher.uid)
         self._exposures = Exposures(folders.out, self._running)
         self._cpu: tuple[float, float] | None = None
-        self._disk: tuple[float, int] | None = None
+        self._disk: tuple[float, Usage] | None = None
 
     @property
     def id(self) -> str:
@@ -175,7 +175,8 @@ class LocalEnvironment:
         found = await self._in_thread(lambda: members.members(self._folders.home))
         elapsed = max(self._cpu[0] - before[0], 1e-3)
         percent = max(0.0, 100 * (self._cpu[1] - before[1]) / elapsed)
-        return Metrics(percent, sum(one.memory_bytes for one in found), await self._in_thread(self._disk_now))
+        used, memory = await self._in_thread(self._disk_now), sum(one.memory_bytes for one in found)
+        return Metrics(percent, memory, used.bytes, used.files, used.whole)
 
     async def lease(self) -> Lease | None:
         return None
@@ -233,15 +234,11 @@ class LocalEnvironment:
     def _cpu_now(self) -> tuple[float, float]:
         return time.monotonic(), sum(one.cpu_seconds for one in members.members(self._folders.home))
 
-    def _disk_now(self) -> int:
+    def _disk_now(self) -> Usage:
         """Counting walks the whole tree, so an answer serves for a while."""
         if self._disk is None or time.monotonic() - self._disk[0] > DISK_AGE_SECONDS:
-            command = ["du", "-sxB1", "--", str(self._folders.box)]
-            try:
-                done = subprocess.run(command, capture_output=True, check=False, timeout=DISK_SECONDS)
-                self._disk = (time.monotonic(), int(done.stdout.split()[0]))
-            except (subprocess.SubprocessError, ValueError, IndexError):
-                self._disk = (time.monotonic(), self._disk[1] if self._disk else 0)
+            found = disk.measured(self._folders.box)
+            self._disk = (time.monotonic(), found)
         return self._disk[1]
 
 

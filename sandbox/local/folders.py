@@ -173,6 +173,14 @@ def make(folders: Folders, uid: int | None) -> None:
         partial.replace(folders.runner / script.name)
 
 
+def make_own(folders: Folders, uid: int | None) -> None:
+    """For the environment's user to pass through, and for nobody else; ours all the same."""
+    folders.own.mkdir(mode=0o700, exist_ok=True)
+    if uid is not None:
+        os.chown(folders.own, -1, uid)
+    folders.own.chmod(0o700 if uid is None else 0o710)
+
+
 def remove(folders: Folders) -> None:
     """The box first: as long as `state` is there, an interrupted removal is found and repeated.
 

@@ -68,6 +68,10 @@ class LocalProvider:
         """Where the host listens as KEY/egress.sock for an environment that may reach more than the others."""
         return self._base.ways
 
+    def admits(self, uid: int) -> bool:
+        """Whether a peer on our sockets may be an environment: where we are root, each has a user out of our range."""
+        return FIRST_UID <= uid <= LAST_UID if os.geteuid() == 0 else uid == os.geteuid()
+
     async def start(self) -> None:
         """Get ready and prove with a real box that this host isolates; IsolationMissing says what to do."""
         await self._prepared()
@@ -167,8 +171,7 @@ class LocalProvider:
             uid: int | None = known["uid"] if known else self._free_uid(key)
             at.make(folders, uid)
             if spec.egress != ():
-                folders.own.mkdir(exist_ok=True)
-                folders.own.chmod(0o711)
+                at.make_own(folders, uid)
             if known is None:
                 now = time.time()
                 write_json(

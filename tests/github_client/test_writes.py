@@ -21,10 +21,10 @@ from tests.github_client.bench import BODY, CREATE_COMMENT, MARKER, Bench
 @pytest.mark.parametrize("kind", ["lose", "fail_after", "truncate"])
 async def test_a_comment_whose_answer_was_lost_is_adopted(bench: Bench, kind: str) -> None:
     bench.github.faults.add(Fault(CREATE_COMMENT, kind))  # type: ignore[arg-type]
-    made = await bench.outbound.comment(bench.thread, BODY, MARKER)
+    made = (await bench.outbound.comment(bench.thread, BODY, MARKER)).id
     assert bench.comments == [BODY]
     assert bench.issue.comments[0].id == made
-    assert await bench.outbound.comment(bench.thread, BODY, MARKER) == made
+    assert (await bench.outbound.comment(bench.thread, BODY, MARKER)).id == made
     assert bench.sent("POST /repos/octo/calc/issues/1/comments") == 1
 
 
@@ -90,7 +90,7 @@ async def test_where_drafts_are_not_to_be_had(bench: Bench) -> None:
 
 @pytest.mark.acceptance("C07")
 async def test_a_deleted_comment_is_not_found(bench: Bench) -> None:
-    made = await bench.outbound.comment(bench.thread, BODY, MARKER)
+    made = (await bench.outbound.comment(bench.thread, BODY, MARKER)).id
     await bench.outbound.edit_comment(bench.thread, made, BODY.replace("queued", "running"))
     bench.github.delete_comment(bench.issue.comments[0])
     with pytest.raises(NotFound):

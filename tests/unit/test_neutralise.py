@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from bot.outbound import neutralise, prose
+from bot.simulation.github import tasks
 from bot.text.characters import shown as visible
 
 MARKER = "<!-- forgehand:session=abcd1234 turn=1 state=running -->"
@@ -247,9 +248,35 @@ def test_forged_trailers_and_markers() -> None:
 
 
 def test_boxes_of_others_cannot_be_ticked() -> None:
-    assert neutralise.inert("- [ ] Stop\n> 1. [x] Approve\n* - [X] x") == (
-        "- &#91; ] Stop\n> 1. &#91;x] Approve\n* - &#91;X] x"
-    )
+    assert neutralise.inert("- [ ] Stop\n> 1. [x] Approve\n* - [X] x") == "- ☐ Stop\n> 1. ☑ Approve\n* - ☑ x"
+
+
+@pytest.mark.review("suspected-3")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- &#91;x] Stop",
+        "- \\[x] Stop",
+        "- [x\\] Stop",
+        "- \\[ \\] Stop",
+        "- &nbsp;[&nbsp;] Stop",
+        "- Stop it\n  [x] Stop",
+        "1) * [x] Stop",
+        "- [x]\n  Stop",
+        "-\t[X] Stop",
+    ],
+)
+def test_what_is_a_box_only_when_it_is_rendered_is_none_either(text: str) -> None:
+    found = neutralise.inert(text)
+    assert "Stop" in found
+    assert tasks.shown(found) == []
+    assert tasks.lines(found) == []
+    assert neutralise.inert(found) == found
+
+
+def test_links_and_words_in_brackets_are_no_boxes() -> None:
+    for text in ("- [x](https://example.com) y", "- [xy] z", "- [x][y] z", "array[x] = 1"):
+        assert neutralise.inert(text) == text
 
 
 def test_our_own_page_stays_as_it_is() -> None:

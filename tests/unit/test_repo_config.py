@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from bot import repo_config
 from bot.errors import BadRepoConfig
 from bot.repo_config import Paths, Pulls, RepoConfig, Reviewing, Tools, Triggers
+from bot.repo_config.values import KEYS
 
 EVERYTHING = """\
 model: claude-opus-5-5
@@ -82,6 +84,64 @@ def test_every_key() -> None:
     assert repo_config.load(repo_config.dump(config)) == config
 
 
+HUGE = (
+    "0x" + "F" * 6_000,
+    "9" * 6_000,
+    "0b" + "1" * 6_000,
+    "-0x" + "F" * 6_000,
+    "1" + ":59" * 2_000,
+    "0" + "7" * 6_000,
+)
+ODD = (*HUGE, "0x1F", "010", "0b11", "1:30", "1_000", "1.5e+3", "1.0e+400", ".inf", "-.inf", ".nan", "9" * 13, "1e999")
+ODD_KINDS = (
+    *ODD,
+    "2026-11-19",
+    "2026-11-19T01:02:03Z",
+    "true",
+    "null",
+    "''",
+    "[[1]]",
+    "[{a: 0x1F}]",
+    "{a: 1}",
+    "!!binary aGk=",
+)
+
+
+@pytest.mark.review("security-11")
+@pytest.mark.parametrize("value", ODD_KINDS, ids=lambda value: value[:12])
+@pytest.mark.parametrize("key", sorted(KEYS))
+def test_no_value_of_no_key_is_more_than_a_sentence(key: str, value: str) -> None:
+    """As it stands, and in a list."""
+    section, _, name = key.rpartition(".")
+    for text in (value, f"[{value}]"):
+        line = f"{section}:\n  {name}: {text}\n" if section else f"{name}: {text}\n"
+        try:
+            repo_config.parse(line)
+        except BadRepoConfig as wrong:
+            assert len(str(wrong)) < 400
+            assert str(wrong).count("\n") == 2
+            assert re.search(r"- line \d: ", str(wrong))
+
+
+@pytest.mark.review("security-11")
+@pytest.mark.parametrize("value", [one for one in ODD if one != "1e999"], ids=lambda value: value[:12])
+def test_a_number_is_what_it_looks_like(value: str) -> None:
+    for text in (f"timeout: {value}\n", f"budget: {value}\n", f"subagents:\n  most: {value}\n", f"setup: [{value}]\n"):
+        with pytest.raises(BadRepoConfig, match=r"is no plain number such as 30 or 2\.5; quote it if it is text"):
+            repo_config.parse(text)
+
+
+def test_plain_numbers_and_quoted_ones_are_read() -> None:
+    found = repo_config.parse(
+        "timeout: 30\nbudget: 2.50\nsubagents: {most: 0, at_once: 1000}\nsetup: ['0x1F', '010']\n"
+    )
+    assert (found.timeout, found.budget, found.setup) == (1800.0, 2.5, ("0x1F", "010"))
+    assert (found.subagents.most, found.subagents.at_once) == (0, 1000)
+    for text in ("{most: -1}", "{most: 1001}", "{at_once: 0}", "{most: 1.0}", "{most: true}"):
+        with pytest.raises(BadRepoConfig, match="must be a whole number from"):
+            repo_config.parse(f"subagents: {text}\n")
+
+
 @pytest.mark.parametrize("text", [None, "", b"", "# nothing\n", "---\n", "null\n", "{}\n", "tools:\n"])
 def test_nothing_means_the_defaults(text: str | bytes | None) -> None:
     assert repo_config.parse(text) == RepoConfig()
@@ -100,7 +160,7 @@ def test_nothing_means_the_defaults(text: str | bytes | None) -> None:
         ("pull: {labels: [" + "x" * 51 + "]}\n", "must be a list of names of labels"),
         ("budget: five\n", "`budget` must be an amount"),
         ("budget: -1\n", "`budget` must be an amount"),
-        ("budget: .nan\n", "`budget` must be an amount"),
+        ("budget: .nan\n", "line 1: `.nan` is no plain number"),
         ("budget: true\n", "`budget` must be an amount"),
         ("timeout: soon\n", "`timeout` must be a time"),
         ("timeout: 9999h\n", "`timeout` must be a time"),
@@ -113,6 +173,7 @@ def test_nothing_means_the_defaults(text: str | bytes | None) -> None:
         ("branch: fixed\n", "`branch` must be"),
         ("branch: '{session}/{user}'\n", "`branch` must be"),
         ("branch: '../{session}'\n", "`branch` must be"),
+        ("budget: 100001\n", "`budget` must be an amount"),
         ("setup: [1]\n", "`setup` must be a list of texts"),
         ("setup: {a: b}\n", "`setup` must be a list of texts"),
         ("setup: [" + "a," * 101 + "]\n", "at most 100"),

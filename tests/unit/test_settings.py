@@ -43,6 +43,15 @@ def test_the_tested_agent_is_used_unless_the_newest_is_asked_for() -> None:
     assert found.newest_agent == found.data_dir / "claude"
 
 
+NUMBERS = (
+    *("FORGEHAND_SESSION_BUDGET", "FORGEHAND_SESSION_CEILING", "FORGEHAND_DAY_BUDGET", "FORGEHAND_MONTH_BUDGET"),
+    *("FORGEHAND_USER_DAY_BUDGET", "FORGEHAND_REPO_MONTH_BUDGET", "FORGEHAND_TIMEOUT_MINUTES", "FORGEHAND_PORT"),
+    *("FORGEHAND_MAX_SESSIONS", "FORGEHAND_REPO_SESSIONS", "FORGEHAND_RETENTION_DAYS", "FORGEHAND_KEEP_MINUTES"),
+    *("FORGEHAND_SUBAGENTS", "FORGEHAND_SUBAGENTS_AT_ONCE", "FORGEHAND_POLL_SECONDS", "FORGEHAND_SETTLE_SECONDS"),
+)
+ODD = ("1e999", "-1e999", "inf", "nan", "0x1F", "1e300", "9" * 6_000, "1_000", "\u0663", "1000000001", "1 000", "true")
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -76,6 +85,7 @@ def test_the_tested_agent_is_used_unless_the_newest_is_asked_for() -> None:
         ("FORGEHAND_SANDBOX", "elsewhere"),
         ("FORGEHAND_SESSION_BUDGET", "inf"),
         ("FORGEHAND_SESSION_BUDGET", "5$"),
+        *((name, value) for name in NUMBERS for value in ODD),
         ("FORGEHAND_EGRESS", "*"),
         ("FORGEHAND_EGRESS", "https://packages.example"),
         ("FORGEHAND_DATABASE_URL", "postgresql://here"),
@@ -85,6 +95,7 @@ def test_a_wrong_one_is_named_in_one_sentence(name: str, value: str) -> None:
     with pytest.raises(SettingsError, match=name) as caught:
         settings.read({**NEEDED, name: value})
     assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300
 
 
 def test_a_private_key_on_one_line_is_one() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bot import verification
+from bot.sessions.beside import spared
 from bot.sessions.checks import outputs
 from bot.sessions.environments import metering
 from bot.sessions.services import Services
@@ -87,7 +88,7 @@ class Checking:
         await metering.look(self.services.store, self.turn.key, environment.primitives)
         printed, began = self._printed(), time.monotonic()
         try:
-            result = await self._result(environment, command, printed)
+            result = await spared(self.services, environment, command, self._result(environment, command, printed))
         except (EnvironmentGone, KeyRefused):
             raise
         except SandboxError as error:  # what the command did to our own script, or to its machine, is its failure

@@ -14,6 +14,7 @@ from bot.errors import TransientError, UserError
 from bot.git.pack import Had, RepositoryPack
 from bot.models import Step
 from bot.sessions import checkpoints, environments, keeping, losses
+from bot.sessions.beside import DiskFilled, spared
 from bot.sessions.environments import growing, warmth
 from bot.sessions.memory import transcripts
 from bot.sessions.money import exhaustion
@@ -168,7 +169,12 @@ async def _set_up(place: _Place, *, known: bool) -> None:
     digest = _digest(place.turn)
     if not commands or (known and place.row.setup_sha256 == digest):
         return
-    for result in await place.environment.setup(commands, SETUP_SECONDS):
+    setup = place.environment.setup(commands, SETUP_SECONDS)
+    try:
+        results = await spared(place.services, place.environment, "setup", setup)
+    except DiskFilled as filled:
+        raise UserError(str(filled)) from None
+    for result in results:
         if result.exit_code != 0 and place.turn.merged_sha is not None:
             return  # a lock file with marks of a conflict in it, perhaps: that is what the agent is to mend
         if result.exit_code != 0:

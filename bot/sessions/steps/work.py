@@ -37,7 +37,8 @@ JUMP_SECONDS = 30.0
 PORTION_BYTES = 32 << 10
 """Of output that is looked through for secrets before others get their turn."""
 MOST_REQUESTS = 2000
-MOST_PARALLEL_REQUESTS = 8
+REQUESTS_BESIDE = 4
+"""At the same time as those of the sub-agents: the agent's own, and small ones beside it."""
 MOST_LINES = 500_000
 MOST_BYTES = 512 << 20
 """Of the agent's output, for one turn: far more than an honest one needs, and all of it is stored."""
@@ -112,7 +113,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
         budget_usd=turn.budget_usd,
         expires_at=now + turn.timeout_seconds + TOKEN_SLACK_SECONDS,
         max_requests=MOST_REQUESTS,
-        concurrency=MOST_PARALLEL_REQUESTS,
+        concurrency=rights.subagents(turn, services.settings.limits).at_once + REQUESTS_BESIDE,
         repo=thread.repo.id,
         user=turn.requester_id,
     )
@@ -135,6 +136,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             allowed_tools=may.allowed,
             denied_tools=may.denied,
             permission=may.permission,
+            subagents=rights.subagents(turn, services.settings.limits),
             schema=findings.SCHEMA if turn.kind == "review" else None,
             attempt=turn.attempt,
             beside=files,

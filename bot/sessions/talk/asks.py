@@ -11,6 +11,7 @@ from bot import repo_config
 from bot.commands.options import shown
 from bot.errors import GitHubRefused
 from bot.live import questions as live_questions
+from bot.sessions import rights
 from bot.sessions.rights import WORK
 from bot.sessions.services import Services
 from bot.store import approvals, questions, sessions
@@ -39,8 +40,11 @@ async def answer(services: Services, turn: Turn, environment: ExecutionEnvironme
     """Beside the run."""
     asking = _Asking(services, turn, environment)
     while True:
-        for asked in list((await services.board.folds.of(turn.key)).asked.values()):
+        state = await services.board.folds.of(turn.key)
+        for asked in list(state.asked.values()):
             await asking.look_at(asked)
+        for request_id, number in list(state.spawning.items()):
+            await asking.count(request_id, number)
         await services.signals.wait(turn.key, LOOK_SECONDS)
 
 
@@ -67,6 +71,17 @@ class _Asking:
             await self._environment.forbid(self._turn.key.n, asked.request_id, _no_one(self._turn, asked))
         self._settled.add(asked.request_id)
         self._services.board.touch(self._turn.key)
+
+    async def count(self, request_id: str, number: int) -> None:
+        """A sub-agent more: no question for people."""
+        if request_id in self._settled:
+            return
+        n, most = self._turn.key.n, rights.subagents(self._turn, self._services.settings.limits).most
+        if number <= most:
+            await self._environment.permit(n, request_id)
+        else:
+            await self._environment.forbid(n, request_id, endings.no_more_subagents(most))
+        self._settled.add(request_id)
 
     async def _asked(self, asked: Asked) -> Approval:
         """The question as it is stored and shown; answered at once where the same was allowed before."""
@@ -119,12 +134,12 @@ async def _put_to_people(services: Services, turn: Turn, approval: Approval) -> 
     body = live_questions.body(approval, services.settings.command)
     services.board.touch(turn.key, pressing=True)  # it must not say that the call runs
     try:
-        comment_id = await services.outbound.comment(
+        posted = await services.outbound.comment(
             replace(thread, number=turn.number), body, live_questions.marker(approval.id)
         )
     except GitHubRefused:  # a locked thread: the live comment shows the question too, and the time runs
         return
-    await questions.made(services.store, turn.key, approval.id, comment_id, approval.state)
+    await questions.made(services.store, turn.key, approval.id, posted.id, approval.state)
     services.board.touch(turn.key)
 
 

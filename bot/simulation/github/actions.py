@@ -40,11 +40,14 @@ class Actions:
         self.events.tell(issue.repo, author, "issue_comment", self.events.comment(comment, "created"))
         return comment
 
-    def edit_comment(self, comment: Comment, by: Account, body: str) -> None:
+    def edit_comment(self, comment: Comment, by: Account, body: str, via: App | None = None) -> None:
+        """`via`: the App that does it in a person's name."""
         old, comment.body = comment.body, body
         comment.updated_at = self.state.clock()
         comment.history.append((comment.updated_at, body))
         payload = self.events.comment(comment, "edited", {"body": {"from": old}})
+        if via is not None:
+            payload["comment"]["performed_via_github_app"] = payloads.app(self.state, via)
         self.events.tell(comment.issue.repo, by, "issue_comment", payload)
 
     def delete_comment(self, comment: Comment, by: Account) -> None:

@@ -1,27 +1,60 @@
-"""The checkboxes of a markdown body: what a click on one makes of its text."""
+"""The checkboxes of a markdown body: which are shown, and what a click on one makes of the text.
+
+As GitHub's published `task_list` does both: a box is what begins a line of a list item *as it is rendered*, and a
+click changes the line of the same number among those that look like one *in the source*, code included. A body in
+which the two differ is ticked in the wrong place, here as there.
+"""
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-_TASK = re.compile(r"\[[ xX]\] ")
-_SIGN = re.compile(r"\[([ xX])\]")
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+_SHOWN = re.compile(r"(?m)^[^\S\n]*\[[ xX]\](?=\s)")
+_SOURCE = re.compile(r"\s*(?:(?:[-+*]|\d+\.)\s*|>\s*)*(\[[ xX]\])\s")
+_FENCE = re.compile(r"```\w*\s*")
+
+
+def shown(body: str) -> list[str]:
+    """The line beside each box of the page, in order."""
+    from markdown_it import MarkdownIt
+
+    found, items = [], 0
+    for token in MarkdownIt("commonmark").parse(body):
+        items += (token.type == "list_item_open") - (token.type == "list_item_close")
+        text = _text(token) if items else ""
+        found += [text[match.end() :].partition("\n")[0].strip() for match in _SHOWN.finditer(text)]
+    return found
 
 
 def lines(body: str) -> list[int]:
-    """The line of each box, in order; what looks like one in code is none."""
-    from markdown_it import MarkdownIt
-
-    tokens = MarkdownIt("commonmark").parse(body)
-    return [token.map[0] for token in tokens if token.type == "inline" and token.map and _TASK.match(token.content)]
+    """The lines of the source that a click may change, in order."""
+    found, fenced = [], False
+    for at, line in enumerate(body.split("\n")):
+        fenced = not fenced if _FENCE.fullmatch(line) else fenced
+        if not fenced and _SOURCE.match(line):
+            found.append(at)
+    return found
 
 
 def ticked(body: str, at: int | str) -> str:
     """The box at a place (from 0), or the first with words beside it, turned over; the rest of the text as it is."""
-    text = body.split("\n")
-    found = lines(body)
-    line = found[at] if isinstance(at, int) else next((one for one in found if at in text[one]), None)
-    if line is None:
+    if isinstance(at, str):
+        at = next((number for number, beside in enumerate(shown(body)) if at in beside), -1)
+    text, found = body.split("\n"), lines(body)
+    if not 0 <= at < len(found):
         raise LookupError(f"no box {at!r}")
-    text[line] = _SIGN.sub(lambda match: "[ ]" if match[1] != " " else "[x]", text[line], count=1)
+    match = _SOURCE.match(text[found[at]])
+    assert match is not None
+    turned = "[ ]" if match[1] != "[ ]" else "[x]"
+    text[found[at]] = text[found[at]][: match.start(1)] + turned + text[found[at]][match.end(1) :]
     return "\n".join(text)
+
+
+def _text(token: Token) -> str:
+    if token.type in ("fence", "code_block"):
+        return token.content
+    return "".join("\n" if "break" in one.type else one.content for one in token.children or ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.simulation.github import attachments, gitstore, payloads, pull_payloads, tasks
-from bot.simulation.github.accounts import Account
+from bot.simulation.github.accounts import Account, App
 from bot.simulation.github.rest_pulls import check_new
 from bot.simulation.github.state import CheckRun, Repository
 from bot.simulation.github.threads import Comment, Issue, Pull, Review, ReviewComment
@@ -30,12 +30,12 @@ class Threads(World):
     def comment(self, of: Issue | Pull, body: str, *, by: Who) -> Comment:
         return self.actions.comment(thread(of), self.person(by), body)
 
-    def edit_comment(self, comment: Comment, body: str, *, by: Who | None = None) -> None:
-        self.actions.edit_comment(comment, self.person(by or comment.author), body)
+    def edit_comment(self, comment: Comment, body: str, *, by: Who | None = None, via: App | None = None) -> None:
+        self.actions.edit_comment(comment, self.person(by or comment.author), body, via)
 
-    def tick(self, comment: Comment, at: int | str, *, by: Who) -> None:
+    def tick(self, comment: Comment, at: int | str, *, by: Who, via: App | None = None) -> None:
         """Click a checkbox of a comment, by its place or by words beside it: GitHub makes an edit of the body of it."""
-        self.edit_comment(comment, tasks.ticked(comment.body, at), by=by)
+        self.edit_comment(comment, tasks.ticked(comment.body, at), by=by, via=via)
 
     def delete_comment(self, comment: Comment, *, by: Who | None = None) -> None:
         self.actions.delete_comment(comment, self.person(by or comment.author))

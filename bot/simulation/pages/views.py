@@ -131,7 +131,7 @@ class Pages:
         issue, fields = sent
         comment = next((one for one in issue.comments if str(one.id) == fields.get("comment")), None)
         at = fields.get("task", "")
-        if comment is None or not at.isdecimal() or int(at) >= len(tasks.lines(comment.body)):
+        if comment is None or not at.isdecimal() or int(at) >= len(tasks.shown(comment.body)):
             return HTMLResponse("There is no such box any more.", status_code=404)
         self._github.tick(comment, int(at), by=self._by)
         return Response(status_code=204)

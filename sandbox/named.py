@@ -1,0 +1,78 @@
+"""Carries a connection to one named server, and only there: TLS whose hellos name that server."""
+
+from __future__ import annotations
+
+import asyncio
+
+from sandbox import hello
+from sandbox.relay import Connection, relay
+
+HELLO_SECONDS = 10.0
+MOST_BYTES = 2 * hello.HELLO_BYTES
+"""Of a hello with its records, and of early data before a second one."""
+_HEAD = 5
+
+
+class NotNamed(Exception):
+    """The connection is not carried. `name`: the other server that it names, if it is that."""
+
+    def __init__(self, reason: str, name: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.name = name
+
+
+async def carry(near: Connection, far: Connection, name: str) -> None:
+    """Nothing reaches the far side before the name was read; what hangs within its time is NotNamed or TimeoutError."""
+    try:
+        async with asyncio.timeout(HELLO_SECONDS):
+            await _pass_hello(near, far, name)
+            if await _asks_again(far, near):
+                await _pass_hello(near, far, name, second=True)
+    except hello.NotAcceptable as wrong:
+        raise NotNamed(f"the connection {wrong}") from None
+    await relay(near, far)
+
+
+async def _pass_hello(near: Connection, far: Connection, name: str, *, second: bool = False) -> None:
+    """Before a second one may come what the client had ready: early data, and a word for old middleboxes."""
+    raw = message = b""
+    while not (message and hello.is_whole(message)):
+        kind, record = await _record(near[0])
+        if kind == hello.HANDSHAKE:
+            message += record[_HEAD:]
+        elif message or not second:
+            raise hello.NotAcceptable("does not begin with a hello of TLS")
+        raw += record
+        if len(raw) > MOST_BYTES:
+            raise hello.NotAcceptable("begins with too many records")
+    found = hello.server_name(message)
+    if found != name:
+        raise NotNamed(f"the connection was to be to {name} and names another server in TLS", found)
+    far[1].write(raw)
+    await far[1].drain()
+
+
+async def _asks_again(far: Connection, near: Connection) -> bool:
+    """Whether a second hello has to come; what the server says goes on to the client. What is no TLS asks nothing."""
+    message = b""
+    while (again := hello.asks_again(message)) is None:
+        head = await far[0].read(1)
+        near[1].write(head)
+        if head != bytes((hello.HANDSHAKE,)):
+            return False
+        head += (rest := await far[0].readexactly(_HEAD - 1))
+        record = await far[0].readexactly(hello.of_record(head)[1])
+        near[1].write(rest + record)
+        message += record
+    await near[1].drain()
+    return again
+
+
+async def _record(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    head = await reader.readexactly(1)
+    if not hello.is_kind(head[0]):  # of another protocol no more may come before an answer
+        raise hello.NotAcceptable("is not TLS")
+    head += await reader.readexactly(_HEAD - 1)
+    kind, length = hello.of_record(head)
+    return kind, head + await reader.readexactly(length)
