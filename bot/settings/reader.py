@@ -12,6 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 from bot.errors import SettingsError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_WORD = re.compile(r"[a-z0-9_-]{1,80}")
 _HOST = re.compile(r"(?=.{1,253}\Z)(?!-)[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
 
 
@@ -89,6 +90,14 @@ class Reader:
     def names(self, name: str) -> tuple[str, ...]:
         """A list joined by commas, in lower case."""
         return tuple(one.strip().lower() for one in self.text(name, "").split(",") if one.strip())
+
+    def words(self, name: str) -> frozenset[str]:
+        """Such as names of fields."""
+        found = self.names(name)
+        for word in found:
+            if not _WORD.fullmatch(word):
+                raise SettingsError(f"{name} takes names such as some_field, joined by commas, not {word!r}.")
+        return frozenset(found)
 
     def port(self, name: str, default: int) -> int:
         """0: a free one."""

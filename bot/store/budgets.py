@@ -10,7 +10,7 @@ from bot.store.base import Database, Store
 from bot.store.rows import one, run
 
 _SPENT = """
-SELECT COALESCE(SUM(cost_usd), 0) AS spent,
+SELECT COALESCE(SUM(cost_usd), 0) AS spent, COALESCE(SUM(unconfirmed_usd), 0) AS unconfirmed,
        COALESCE(SUM(CASE WHEN state = 'reserved' THEN reserved_usd ELSE 0 END), 0) AS reserved
 FROM spend WHERE session_id = :session AND turn <= :turn
 """
@@ -55,7 +55,7 @@ def of_session(db: Database, session: SessionId, turn: int = _LAST_TURN, at: flo
     stored = one(db, _STORED, session=session)
     assert spent is not None and added is not None
     allowed = _allowed(db, InstallationId(stored["installation_id"]), stored["budget_usd"]) if stored else None
-    return Account(spent["spent"], spent["reserved"], allowed, added["usd"])
+    return Account(spent["spent"], spent["reserved"], allowed, added["usd"], spent["unconfirmed"])
 
 
 def _allowed(db: Database, installation: InstallationId, repository: float | None) -> float | None:

@@ -9,6 +9,7 @@ from bot.models import Usage
 
 MOST_TURNS = 20
 """In one answer to `cost`."""
+LEAST_SHOWN_USD = 0.0001
 
 
 def session_spent(money: Funds, command: str) -> str:
@@ -17,6 +18,15 @@ def session_spent(money: Funds, command: str) -> str:
     if money.means is Means.FULL:
         return f"{spent} {with_more(money.means, command)}"
     return f"{spent} To continue with 3 dollars more, comment `{command} continue +3`, followed by what to do."
+
+
+def unconfirmed(usd: float) -> str:
+    """After the amount that is confirmed; empty where the rest would not show."""
+    return f", and up to {dollars(usd)} not confirmed" if usd >= LEAST_SHOWN_USD else ""
+
+
+def spent_of(spent_usd: float, unconfirmed_usd: float, limit_usd: float) -> str:
+    return f"${spent_usd:.2f} of ${limit_usd:.2f}{unconfirmed(unconfirmed_usd)}"
 
 
 def with_more(means: Means, command: str) -> str:
