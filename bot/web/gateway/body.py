@@ -19,8 +19,8 @@ MOST_OF_ONE = 64 << 20
 MOST_OF_ALL = 128 << 20
 MOST_OF_INSTALLATION = 128
 """Requests in hand: half of the connections that there are to the provider."""
-READERS = 2
-"""Bodies that are decoded at once: each takes several times its size meanwhile."""
+READERS = 1
+"""Bodies that are decoded at once: each takes several times its size meanwhile, and the others' time."""
 
 Take = Callable[[int], None]
 
