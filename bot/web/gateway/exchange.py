@@ -78,7 +78,9 @@ class Exchange:
         self._order = order
         self._upstream = upstream
         self._purse = purse
-        self._meter = Meter(in_the_us=asked.in_the_us, cached_long=asked.cache is CacheUse.LONG)
+        self._meter = Meter(
+            most_output=asked.output_tokens, in_the_us=asked.in_the_us, cached_long=asked.cache is CacheUse.LONG
+        )
         self._has_begun = False
         self._covered = (0, -1.0)
         """What the meter was told when it was last asked for money, and how many tokens may be said since."""

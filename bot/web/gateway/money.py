@@ -166,6 +166,8 @@ class Money:
     async def _undo(self, reserving: asyncio.Task[Any], claim: Claim) -> None:
         """The client went away while its reserve was written: nothing will be sent for it."""
         await asyncio.wait({reserving})
+        if reserving.exception() is not None:
+            return
         await self._settle(claim.id, Settlement(0.0, Usage(), None, abandoned=True))
 
     def _keep(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:

@@ -9,7 +9,7 @@ import msgspec
 
 from bot.models import Usage
 from bot.sessions.money import budget
-from bot.sessions.money.budget import BYTES_PER_TOKEN
+from bot.sessions.money.budget import BYTES_PER_TOKEN, WINDOW_TOKENS
 from bot.sessions.money.prices import Consumption
 
 MAX_EVENT_BYTES = 8 << 20
@@ -78,8 +78,9 @@ _wholes: msgspec.json.Decoder[_Message] = msgspec.json.Decoder(_Message)
 class Meter:
     """Feed it every byte of an answer; `consumption` is right at the end, and before what is known so far."""
 
-    def __init__(self, *, in_the_us: bool = False, cached_long: bool = False) -> None:
+    def __init__(self, *, most_output: int = WINDOW_TOKENS, in_the_us: bool = False, cached_long: bool = False) -> None:
         """What the request has asked for: it counts where the answer does not say."""
+        self._most_output = most_output
         self._in_the_us = in_the_us
         self._cached_long = cached_long
         self.began = False
@@ -122,7 +123,10 @@ class Meter:
     @property
     def output_tokens(self) -> int:
         told = self._usage.output_tokens or 0
-        return told if self.finished else max(told, -(-(self._bytes + self._thought) // BYTES_PER_TOKEN))
+        if self.finished:
+            return told
+        seen = -(-(self._bytes + self._thought) // BYTES_PER_TOKEN)
+        return max(told, min(seen, self._most_output))
 
     def at_most(self, output_tokens: int) -> Consumption:
         """What it comes to where the answer goes on up to so many."""
