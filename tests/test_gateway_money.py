@@ -141,6 +141,45 @@ async def test_twenty_streams_at_once_pass_the_budget_by_one_reserve_at_most(rig
     assert any("credit balance is too low" in text for text in heard)
 
 
+@pytest.mark.review("security-2")
+@pytest.mark.parametrize("thinking", [None, {"type": "adaptive", "display": "omitted"}, {"type": "disabled"}])
+async def test_hidden_thinking_passes_the_budget_by_one_reserve_at_most(
+    tmp_path: Path, thinking: dict[str, Any] | None
+) -> None:
+    """Eight at once, of which nothing is seen before it is paid: what is shown of them are pings."""
+    limit, reserve = 1.0, 128_000 * 10 / 1e6 + 0.005
+    async with rigged(tmp_path / "data", tuning=Tuning(patience_seconds=0.0)) as rig:
+        token, key = await rig.token(budget_usd=limit, concurrency=20)
+        rig.model.script("deep", Script([Wait("all"), Say("x", thought=128_000, usage=Usage(10, 128_000))]))
+        more = {} if thinking is None else {"thinking": thinking}
+
+        async def listen() -> None:
+            async with rig.stream(token, "[[scenario:deep]]", max_tokens=128_000, **more) as answer:
+                await answer.aread()
+
+        listening = [asyncio.create_task(listen()) for _ in range(8)]
+        await rig.model.reached("all")
+        rig.model.release("all")
+        await asyncio.gather(*listening)
+        cost = await rig.settled(key)
+        assert 0 < cost.usd <= limit + reserve
+        assert cost.unconfirmed_usd == 0
+
+
+@pytest.mark.review("security-2")
+async def test_a_stream_that_is_left_while_it_thinks_counts_all_that_it_may_think(rig: Rig) -> None:
+    token, key = await rig.token()
+    deep = Say("x", thought=60_000, hold="deep", usage=Usage(10, 60_001))
+    rig.model.script("deep", Script([], after=deep))
+    for _ in range(5):
+        async with rig.stream(token, "[[scenario:deep]]", max_tokens=64_000) as answer:
+            await anext(answer.aiter_bytes())
+            await rig.model.reached("deep")
+    cost = await rig.settled(key)
+    assert cost.usd < 0.001
+    assert cost.unconfirmed_usd == pytest.approx(5 * 64_000 * 10 / 1e6, abs=0.001)
+
+
 @pytest.mark.acceptance("B14")
 async def test_the_installations_day_ends_a_turn_that_has_budget_left(tmp_path: Path) -> None:
     async with rigged(tmp_path / "data", ceilings=Ceilings(day_usd=0.0015, month_usd=10)) as rig:
