@@ -51,7 +51,7 @@ from bot.store.lock import DataDirLock
 from bot.vault import NAMES, Vault
 from bot.web.credentials import NONE, from_vault
 from bot.web.delivery_log import DeliveryLog, Reading
-from bot.web.gateway import Credentials, Gateway
+from bot.web.gateway import Credentials, Dialect, Gateway
 from bot.web.gateway.errors import closed
 from bot.web.overload import Sturdy
 from bot.web.pages.site import Site
@@ -105,7 +105,7 @@ async def running(
         await spend.abandon_open(store)
         gateway = _gateway(store, credentials, settings, clock)
         stack.push_async_callback(gateway.close)
-        health.metrics.refused = gateway.refusals
+        health.metrics.refused, health.metrics.left_out = gateway.refusals, gateway.left_out
         wakes = asyncio.Event()
         doors = [*health.routes(), *_gateway_door(settings.e2b, gateway), *schema_routes(), *site.routes()]
         server = await stack.enter_async_context(_edge(settings, store, doors, wakes.set, health.metrics.webhook))
@@ -148,7 +148,8 @@ def _edge(
 
 def _gateway(store: Store, credentials: Credentials, settings: Settings, clock: Clock) -> Gateway:
     table, ceilings = Prices(settings.model.prices), Ceilings.of(settings.limits)
-    return Gateway(store, credentials, settings.model.upstream, clock, table=table, ceilings=ceilings)
+    dialect = Dialect(settings.model.admitted)
+    return Gateway(store, credentials, settings.model.upstream, clock, table=table, ceilings=ceilings, dialect=dialect)
 
 
 def _gateway_door(e2b: E2BSettings | None, gateway: Gateway) -> list[BaseRoute]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self
 
@@ -54,6 +54,8 @@ class Account:
     budget_usd: float | None = None
     """The word of its account and of its repository, the lower of them, which narrows the operator's."""
     added_usd: float = 0.0
+    unconfirmed_usd: float = 0.0
+    """What requests whose end nobody saw may have cost beside, at most."""
 
 
 @dataclass(frozen=True)
@@ -61,32 +63,39 @@ class Funds:
     """How a session stands."""
 
     spent_usd: float
+    """Confirmed."""
     reserved_usd: float
     limit_usd: float
     most_usd: float
+    unconfirmed_usd: float = 0.0
+
+    @property
+    def counted_usd(self) -> float:
+        """What the limit goes by: it holds also if all came true that is not confirmed."""
+        return self.spent_usd + self.unconfirmed_usd
 
     @property
     def left_usd(self) -> float:
-        return max(self.limit_usd - self.spent_usd, 0.0)
+        return max(self.limit_usd - self.counted_usd, 0.0)
 
     @property
     def means(self) -> Means:
-        if self.spent_usd < self.limit_usd:
+        if self.counted_usd < self.limit_usd:
             return Means.LEFT
         return Means.SPENT if self.limit_usd < self.most_usd else Means.FULL
 
     def granted(self, asked_usd: float) -> float:
         """What is added when somebody asks for this much: enough to go on with it, within the operator's most."""
-        behind = max(self.spent_usd - self.limit_usd, 0.0)
+        behind = max(self.counted_usd - self.limit_usd, 0.0)
         more = asked_usd if asked_usd > behind else behind + asked_usd
         return max(min(more, self.most_usd - self.limit_usd), 0.0)
 
     def after(self, added_usd: float) -> Funds:
-        return Funds(self.spent_usd, self.reserved_usd, self.limit_usd + added_usd, self.most_usd)
+        return replace(self, limit_usd=self.limit_usd + added_usd)
 
 
 def of(account: Account, terms: Terms) -> Funds:
     """An account and a repository only narrow it; what people have added comes on top, up to the operator's most."""
     base = terms.budget_usd if account.budget_usd is None else min(account.budget_usd, terms.budget_usd)
     limit = min(base + account.added_usd, terms.most_usd)
-    return Funds(account.spent_usd, account.reserved_usd, limit, terms.most_usd)
+    return Funds(account.spent_usd, account.reserved_usd, limit, terms.most_usd, account.unconfirmed_usd)

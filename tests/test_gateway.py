@@ -44,7 +44,7 @@ async def test_the_provider_gets_the_real_credential_and_the_rest_of_the_request
     token, key = await rig.token()
     sent = {
         **headers(token),
-        "anthropic-beta": "a,b",
+        "anthropic-beta": "effort-2025-11-24,cache-keepalive-2026-09-03",
         "x-stainless-lang": "js",
         "connection": "keep-alive, x-hop",
         "x-hop": "1",
@@ -61,7 +61,7 @@ async def test_the_provider_gets_the_real_credential_and_the_rest_of_the_request
     assert got.headers["x-api-key"] == REAL_KEY
     assert got.headers["accept-encoding"] == "identity"
     assert {got.headers[name] for name in ("anthropic-beta", "x-stainless-lang", "user-agent")} == {
-        "a,b",
+        "effort-2025-11-24",
         "js",
         "claude-cli/2.1.326",
     }
@@ -75,11 +75,11 @@ async def test_the_provider_gets_the_real_credential_and_the_rest_of_the_request
 async def test_an_oauth_token_goes_as_bearer_with_its_beta(rig: Rig) -> None:
     token, _ = await rig.token()
     rig.credential[:] = [Credential(Secret(OAUTH), is_oauth=True)]
-    sent = {**headers(token), "anthropic-beta": "a"}
+    sent = {**headers(token), "anthropic-beta": "effort-2025-11-24"}
     assert (await rig.client.post(MESSAGES, headers=sent, json=body("hi"))).status_code == 200
     [got] = rig.model.requests
     assert got.headers["authorization"] == f"Bearer {OAUTH}"
-    assert got.headers["anthropic-beta"] == "a,oauth-2025-04-20"
+    assert got.headers["anthropic-beta"] == "effort-2025-11-24,oauth-2025-04-20"
     assert "x-api-key" not in got.headers
 
 
@@ -376,7 +376,7 @@ async def test_what_is_not_the_provider_is_told_in_the_apis_form(tmp_path: Path,
             assert kind(answer) == (503 if where == "html_error" else 502, "api_error")
             cost = await rig.settled(key)
     assert len(hits) == (0 if where == "nobody" else 1), "no redirect is followed and nothing is sent twice"
-    assert (cost.usd == 0) == (where in ("nobody", "redirect", "html_error"))
+    assert (cost.counted_usd == 0) == (where in ("nobody", "redirect", "html_error"))
 
 
 @pytest.mark.acceptance("F15")

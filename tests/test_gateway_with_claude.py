@@ -19,13 +19,14 @@ from bot.simulation.loopback import serving
 from bot.store import gateway as rows
 from bot.store import spend
 from bot.store.base import Store
-from bot.web.gateway import Credential, gateway_app
+from bot.web.gateway import Credential, Gateway, dialect, gateway_app
 
 REAL_KEY = "sk-ant-api03-canary-of-the-installation"
 MODEL = "claude-sonnet-5-5"
 KEY = TurnKey(SessionId("s0000001"), 1)
 FLAGS = ["-p", "--output-format", "stream-json", "--input-format", "stream-json", "--verbose", "--model", MODEL]
-FLAGS += ["--setting-sources", "", "--strict-mcp-config", "--dangerously-skip-permissions"]
+FLAGS += ["--setting-sources", "", "--strict-mcp-config"]
+FREE = ("--dangerously-skip-permissions",)
 QUIET = {"IS_SANDBOX": "1", "DISABLE_UPDATES": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
 
 
@@ -37,8 +38,9 @@ def claude() -> Path:
 
 
 class Rig:
-    def __init__(self, model: SimulatedAnthropic, store: Store, port: int, folder: Path) -> None:
-        self.model, self.store, self.port, self.folder = model, store, port, folder
+    def __init__(self, model: SimulatedAnthropic, store: Store, served: tuple[int, Gateway], folder: Path) -> None:
+        self.model, self.store, self.folder = model, store, folder
+        self.port, self.gateway = served
         (folder / "home").mkdir()
         (folder / "work").mkdir()
 
@@ -46,7 +48,7 @@ class Rig:
         given = {"model": MODEL, "budget_usd": 5.0, "expires_at": self.store.now() + 600, **terms}
         return (await rows.mint(self.store, KEY, InstallationId(7), **given)).reveal()
 
-    async def run(self, token: str, prompt: str) -> tuple[int | None, list[dict[str, Any]]]:
+    async def run(self, token: str, prompt: str, *flags: str) -> tuple[int | None, list[dict[str, Any]]]:
         environment = {
             **QUIET,
             "HOME": str(self.folder / "home"),
@@ -55,7 +57,14 @@ class Rig:
         }
         environment["ANTHROPIC_BASE_URL"] = f"http://127.0.0.1:{self.port}/gateway/anthropic"
         process = await asyncio.create_subprocess_exec(
-            claude(), *FLAGS, cwd=self.folder / "work", env=environment, stdin=-1, stdout=-1, stderr=-1
+            claude(),
+            *FLAGS,
+            *(flags or FREE),
+            cwd=self.folder / "work",
+            env=environment,
+            stdin=-1,
+            stdout=-1,
+            stderr=-1,
         )
         message = {"type": "user", "message": {"role": "user", "content": prompt}, "client_composed": True}
         try:
@@ -78,7 +87,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     async with SimulatedAnthropic.running(REAL_KEY) as model:
         app = gateway_app(store, credential, model.url)
         async with serving(app) as port:
-            yield Rig(model, store, port, tmp_path)
+            yield Rig(model, store, (port, app.state.gateway), tmp_path)
         await app.state.gateway.close()
     await store.close()
 
@@ -104,8 +113,11 @@ async def test_it_reads_edits_tests_and_says_so(rig: Rig) -> None:
     assert "a + b" in path.read_text(encoding="utf-8")
     assert all(request.headers["x-api-key"] == REAL_KEY for request in rig.model.requests)
     cost = await spend.turn_cost(rig.store, KEY)
-    assert cost.usd >= lines[-1]["total_cost_usd"] > 0, "the torn stream was paid too, and the client forgets it"
+    assert cost.counted_usd >= lines[-1]["total_cost_usd"] > 0, (
+        "the torn stream was paid too, and the client forgets it"
+    )
     assert REAL_KEY not in json.dumps(lines)
+    assert not rig.gateway.refusals
 
 
 @pytest.mark.acceptance("D14")
@@ -131,3 +143,57 @@ async def test_a_dead_credential_makes_no_storm(rig: Rig) -> None:
     code, lines = await rig.run(await rig.mint(), "Fix it")
     assert (code, lines[-1]["api_error_status"]) == (1, 401)
     assert len(rig.model.requests) == 1
+
+
+@pytest.mark.review("security-2")
+@pytest.mark.review("suspected-7")
+@pytest.mark.parametrize(
+    ("flags", "without"),
+    [
+        (FREE, {}),
+        ((*FREE, "--effort", "max"), {}),
+        ((*FREE, "--json-schema", '{"type":"object","properties":{"a":{"type":"string"}}}'), {}),
+        ((*FREE, "--thinking", "disabled"), {}),
+        ((*FREE, "--betas", "context-1m-2025-08-07"), {}),
+        (("--permission-mode", "plan"), {"beta", "field"}),
+    ],
+    ids=["work", "effort", "schema", "no thinking", "long context", "plan"],
+)
+async def test_all_that_it_sends_is_known(rig: Rig, flags: tuple[str, ...], without: set[str]) -> None:
+    """A newer one that sends more shows here what the lists must get."""
+    calls: list[Step] = [
+        Call("ToolSearch", {"query": "select:WebSearch", "max_results": 5}),
+        Call("Agent", {"description": "d", "prompt": "look", "subagent_type": "general-purpose"}),
+        Call("WebSearch", {"query": "what is it"}),
+        Say("Done."),
+    ]
+    rig.model.script("all", Script(calls))
+    code, lines = await rig.run(await rig.mint(), "Go [[scenario:all]]", *flags)
+    assert code == 0, lines[-1]
+    assert len(rig.model.requests) >= 4
+    assert not rig.gateway.refusals
+    assert set(rig.gateway.left_out) == set(without)
+    sent = {beta for request in rig.model.requests for beta in request.headers["anthropic-beta"].split(",")}
+    assert sent <= dialect.BETAS
+
+
+@pytest.mark.review("security-2")
+async def test_it_ends_at_once_at_a_field_that_nobody_knows(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dialect, "FIELDS", dialect.FIELDS - {"metadata"})
+    code, lines = await rig.run(await rig.mint(), "Fix it")
+    assert code == 1
+    assert "naming metadata in FORGEHAND_GATEWAY_ALLOW" in lines[-1]["result"]
+    assert not [line for line in lines if line.get("subtype") == "api_retry"]
+    assert set(rig.gateway.refusals) == {"field"}
+    assert rig.gateway.refusals["field"] < 10, "it tries without what it knows to be new, and gives up"
+    assert await rows.last_refusal(rig.store, KEY) == "field"
+
+
+@pytest.mark.review("security-5")
+async def test_it_ends_at_once_when_its_token_was_cut_off(rig: Rig) -> None:
+    token = await rig.mint()
+    await rows.note_refusal(rig.store, rows.digest(token), "storm", last="storm")
+    code, lines = await rig.run(token, "Fix it")
+    assert code == 1
+    assert "its token was cut off" in lines[-1]["result"]
+    assert rig.model.requests == []

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from bot.funds import Raise, Terms
 from bot.models import InstallationId, Repo, RepoId, SessionId, Thread, TurnKey, Usage
-from bot.simulation.anthropic import Call, ModelRequest, Say, Script, Wait
+from bot.simulation.anthropic import Call, Cut, ModelRequest, Say, Script, Wait
 from bot.simulation.github import Fault
 from bot.store import budgets, sessions, spend, spending
 from bot.store import gateway as rows
@@ -34,6 +34,8 @@ from tests.world import World
 REPO = RepoId(5)
 USER = 11
 DEAR = Usage(450_000, 1_000)
+OPEN = r", and up to \$0\.3\d not confirmed"
+"""The rest of an answer that was cut: 32,000 tokens at most."""
 DEAR_USD = 0.91
 WRITE = Call("Bash", {"command": "echo half > half.txt", "description": "Write half of it"})
 
@@ -214,12 +216,12 @@ async def test_the_next_turn_has_what_is_left_and_a_spent_session_says_how_it_go
             world.model.default(Script([WRITE, Say("Dear.", usage=DEAR)]))
             world.say("/claude look again")
             assert await world.outcome(2) == "over_budget"
-            assert re.search(r"it has spent \$1\.8\d of \$1\.50", _live(world, 2))
-            assert re.search(r"\$0\.9\d · session \$1\.8\d of \$1\.50", _live(world, 2))
+            assert re.search(rf"it has spent \$1\.8\d of \$1\.50{OPEN}", _live(world, 2))
+            assert re.search(rf"\$0\.9\d{OPEN} · session \$1\.8\d of \$1\.50{OPEN}", _live(world, 2))
             assert re.search(r"\$0\.9\d of \$1\.50", _live(world, 1))
             asked = world.say("/claude and again")
             told = await _said(world, "so nothing was started")
-            assert re.search(r"has spent \$1\.8\d of its \$1\.50", told) and "`/claude continue +3`" in told
+            assert re.search(rf"has spent \$1\.8\d of its \$1\.50{OPEN}", told) and "`/claude continue +3`" in told
             world.say("/claude cost")
             assert "It may spend $1.50; $0.00 is left." in await _said(world, "This thread has cost")
             world.model.default(Script([Say("Went on.", usage=Usage(10, 10))]))
@@ -230,6 +232,60 @@ async def test_the_next_turn_has_what_is_left_and_a_spent_session_says_how_it_go
         assert re.search(r"\$1\.8\d of \$1\.50", _live(world, 2)), "what was true then stays"
         await _told_alike(world, "4.50")
     assert not asked.reactions and len(world.states()) == 3
+
+
+@pytest.mark.review("beside-2")
+async def test_each_raise_is_in_the_audit_with_what_was_cut_of_it(tmp_path: Path) -> None:
+    async with World.running(tmp_path, FORGEHAND_SESSION_BUDGET="1", FORGEHAND_SESSION_CEILING="5") as world:
+        world.model.default(Script([], after=Say("Done.", usage=Usage(10, 10))))
+        async with world.bot():
+            world.say("/claude continue +1 look at it")
+            assert await world.outcome(1) == "no_change"
+            world.say("/claude plan it")
+            assert await world.outcome(2) == "planned"
+            world.say("/claude continue +10")
+            said = await _said(world, "This session may now spend $5.00")
+            assert "Of the $10.00 that you asked for, $3.00 was added: $5.00 is the most" in said
+            world.say("/claude continue +1")
+            await _said(world, "Nothing was added")
+        rows_ = (await forgehand(world.environment, "audit", "--json")).json
+        raised = [one for one in rows_ if one["action"] == "budget raised"]
+        session = world.states()[0]["session"]
+        assert [(one["actor"], one["subject"]) for one in raised] == [("alice", session)] * 2
+        assert [one["detail"].partition(" that")[0] for one in raised] == ["$3.00 of $10.00", "$1.00 of $1.00"]
+
+
+@pytest.mark.review("security-2")
+async def test_what_is_not_confirmed_is_told_everywhere_and_settled_by_the_operator(tmp_path: Path) -> None:
+    """The provider dies in the middle of an answer: what it charges for that nobody knows yet."""
+    async with World.running(tmp_path, FORGEHAND_SESSION_BUDGET="1.5") as world:
+        world.model.default(Script([Cut(), Say("Done. " * 40, usage=Usage(10_000, 100))]))
+        async with world.bot() as running:
+            world.say("/claude look")
+            assert await world.outcome(1) == "no_change", world.replies()[0].body
+            assert re.search(rf"\$0\.0\d of \$1\.50{OPEN}", _live(world, 1))
+            world.say("/claude cost")
+            told = await _said(world, "This thread has cost")
+            assert re.search(rf"\*\*\$0\.0\d\*\* so far{OPEN}", told) and "$1.1" in told.partition("It may spend")[2]
+            session = str(world.states()[0]["session"])
+            async with visitor.visitor(world, running.url, "alice") as one:
+                assert re.search(OPEN[2:], (await one.get(f"/sessions/{session}")).text)
+            [row] = (await forgehand(world.environment, "spend", "--by", "session", "--json")).json
+            assert row["unconfirmed_usd"] == pytest.approx(0.32, abs=0.005)
+            assert re.search(OPEN, (await forgehand(world.environment, "spend")).out)
+            assert re.search(OPEN, (await forgehand(world.environment, "sessions", "show", session)).out)
+            for much in ("0.5", "-1", "nan", "much"):
+                assert (await forgehand(world.environment, "sessions", "settle", session, "--", much)).code == 1
+            settled = await forgehand(world.environment, "sessions", "settle", session, "0.03")
+            assert settled.code == 0 and "$0.03 is confirmed" in settled.out
+            await world.github.changed(lambda: "not confirmed" not in _live(world, 1), 20)
+            again = await forgehand(world.environment, "sessions", "settle", session, "0.03")
+            assert again.code == 1 and "is confirmed" in again.err
+        [after] = (await forgehand(world.environment, "spend", "--by", "session", "--json")).json
+        assert after["unconfirmed_usd"] == 0
+        assert after["cost_usd"] == pytest.approx(row["cost_usd"] + 0.03)
+        rows_ = (await forgehand(world.environment, "audit", "--json")).json
+        assert [one["actor"] for one in rows_ if one["action"] == "spending settled"] == ["operator"]
 
 
 async def _told_alike(world: World, limit: str) -> None:
@@ -295,6 +351,7 @@ async def test_nobody_passes_what_the_operator_lets_a_session_spend(tmp_path: Pa
             assert await world.outcome() == "over_budget"
             assert "of $0.60" in _live(world, 1) and "a new issue starts a new session" in _live(world, 1)
             assert "continue" not in _live(world, 1).partition("**Next:**")[2]
+            assert "Of the $100.00 that you asked for, $0.10 was added: $0.60 is the most" in world.replies()[1].body
             world.say("/claude continue +3")
             await _said(world, "Nothing was added: $0.60 is the most")
             world.say("/claude retry")
@@ -310,7 +367,7 @@ async def test_a_turn_with_a_budget_of_its_own_ends_there_and_the_session_goes_o
             assert await world.outcome(1) == "over_budget"
             live = _live(world, 1)
             assert "The budget of $0.50 for this turn was used up" in live and "- [ ] **Continue** · " in live
-            assert re.search(r"\$0\.9\d of \$0\.50 · session \$0\.9\d of \$5\.00", live)
+            assert re.search(rf"\$0\.9\d of \$0\.50{OPEN} · session \$0\.9\d of \$5\.00{OPEN}", live)
             world.model.default(Script([Say("Went on.", usage=Usage(10, 10))]))
             world.say("/claude continue")
             assert await world.outcome(2) in ("pull_request", "no_change"), world.replies()[-1].body

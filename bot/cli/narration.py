@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bot.live.state import LiveState
 from bot.store.spend import Cost
+from bot.words import on_money
 from sandbox.agents.events import (
     TODO_TOOLS,
     AgentEvent,
@@ -124,7 +125,7 @@ def done(items: tuple[Todo, ...]) -> int:
 
 
 def money(cost: Cost, budget_usd: float) -> str:
-    return f"${cost.usd:.2f} of ${budget_usd:.2f} · {tokens(cost)}"
+    return f"{on_money.spent_of(cost.usd, cost.unconfirmed_usd, budget_usd)} · {tokens(cost)}"
 
 
 def tokens(cost: Cost) -> str:

@@ -18,6 +18,7 @@ from bot.cli.shape import App
 from bot.errors import UserError
 from bot.funds import Terms
 from bot.models import SessionId
+from bot.words import on_money
 
 if TYPE_CHECKING:
     from bot.store.sessions import Turn
@@ -65,7 +66,8 @@ def show(session: Id, as_json: AsJson = False, config: Config = None) -> None:
     for name, shown in (("branch", "branch"), ("pull request", "pull_url"), ("sandbox", "environment_id")):
         if found[shown]:
             typer.echo(f"{name}: {found[shown]}")
-    typer.echo(f"spent: ${found['cost_usd']:.2f} of ${found['budget_usd']:.2f}")
+    spent = on_money.spent_of(found["cost_usd"], found["unconfirmed_usd"], found["budget_usd"])
+    typer.echo(f"spent: {spent}")
     for turn in found["turns"]:
         ended = f"{turn['state']} {turn['outcome'] or turn['step']}"
         typer.echo(f"turn {turn['n']}: {ended}  {_cost(turn)}  {turn['detail'] or ''}".rstrip())
@@ -85,8 +87,10 @@ async def _show(path: Path, session_id: SessionId, terms: Terms) -> dict[str, An
         for turn in await sessions.turns_of(store, session_id):
             model, machine = await spend.turn_cost(store, turn.key), await machines.turn_cost(store, turn.key)
             turns.append({**dataclasses.asdict(turn), "cost_usd": model.usd, "sandbox_usd": machine.usd})
+            turns[-1]["unconfirmed_usd"] = model.unconfirmed_usd
         money = funds.of(await budgets.account(store, session_id), terms)
-        return {**session, "cost_usd": money.spent_usd, "budget_usd": money.limit_usd, "turns": turns}
+        paid = {"cost_usd": money.spent_usd, "unconfirmed_usd": money.unconfirmed_usd, "budget_usd": money.limit_usd}
+        return {**session, **paid, "turns": turns}
 
 
 @app.command()
@@ -148,9 +152,20 @@ def retry(session: Id, as_json: AsJson = False, config: Config = None) -> None:
     _have("retry", "asked_for", session, as_json, config)
 
 
-def _have(kind: str, name: str, session: str, as_json: bool, config: Path | None) -> None:
+@app.command()
+def settle(
+    session: Id,
+    usd: Annotated[str, typer.Argument(metavar="USD", help="What they have cost, as the provider says.")],
+    as_json: AsJson = False,
+    config: Config = None,
+) -> None:
+    """Say what the requests have cost whose end nobody saw: until then the most that they can cost is counted."""
+    _have("settle", "settled", session, as_json, config, usd=usd)
+
+
+def _have(kind: str, name: str, session: str, as_json: bool, config: Path | None, **more: str) -> None:
     """What the running service does, and how that is called in JSON."""
-    done, answer = console.run(_asked(database(config), kind, SessionId(session)))
+    done, answer = console.run(_asked(database(config), kind, SessionId(session), more))
     if as_json:
         console.print_json({name: done, "message": answer})
     elif done:
@@ -159,13 +174,13 @@ def _have(kind: str, name: str, session: str, as_json: bool, config: Path | None
         console.fail(answer)
 
 
-async def _asked(path: Path, kind: str, session_id: SessionId) -> tuple[bool, str]:
+async def _asked(path: Path, kind: str, session_id: SessionId, more: dict[str, str]) -> tuple[bool, str]:
     from bot.store import sessions
     from bot.store.base import Store
 
     async with Store.reading(path) as store:
         await sessions.session(store, session_id)  # one that is not there needs no service to say so
-    return await service.ask(path, kind, {"session": session_id})
+    return await service.ask(path, kind, {"session": session_id, **more})
 
 
 @app.command()

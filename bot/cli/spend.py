@@ -17,6 +17,7 @@ from bot.cli.asked import AsJson, Config
 from bot.errors import UserError
 from bot.funds import Terms
 from bot.models import SessionId
+from bot.words import on_money
 
 if TYPE_CHECKING:
     from bot.store.base import Store
@@ -46,9 +47,10 @@ def command(
         return
     for row in rows:
         spent = f"{row['cost_usd']:>10.4f}  {row['requests']:>6} requests  {_tokens(row):>14,} tokens"
-        typer.echo(f"{spent}  {_name(row)}{_machine(row['sandbox_usd'])}")
+        typer.echo(f"{spent}  {_name(row)}{_machine(row['sandbox_usd'])}{on_money.unconfirmed(row['unconfirmed_usd'])}")
     machine = sum(row["sandbox_usd"] for row in rows)
-    typer.echo(f"{sum(row['cost_usd'] for row in rows):>10.4f}  dollars {period(since)}{_machine(machine)}")
+    open_ = on_money.unconfirmed(sum(row["unconfirmed_usd"] for row in rows))
+    typer.echo(f"{sum(row['cost_usd'] for row in rows):>10.4f}  dollars {period(since)}{_machine(machine)}{open_}")
 
 
 async def _summed(config: Path | None, by: By, since: str) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ import logging
 import msgspec
 
 from bot.errors import BotError
-from bot.handlers import buttons, expiry, stop, switch
+from bot.handlers import buttons, expiry, settling, stop, switch
 from bot.handlers.desk import Desk
 from bot.models import SessionId
 from bot.store import deliveries, gateway, requests, sessions
@@ -51,6 +51,8 @@ class Errands:
             done, words = await self._stop(SessionId(request.body.get("session", "")))
         elif request.kind == "retry":
             done, words = await self._retry(SessionId(request.body.get("session", "")))
+        elif request.kind == "settle":
+            done, words = await self._settle(request.body)
         elif request.kind in ("pause", "resume"):
             done, words = True, await switch.throw(self._desk, request.kind, stop="stop" in request.body)
         elif request.kind == "replay":
@@ -72,6 +74,12 @@ class Errands:
         if not await stop.stop_all(session_id, "the operator", self._desk):
             return False, f"Nothing runs in session {session_id or '(none)'}."
         return True, f"Session {session_id} is being stopped; its work so far is kept."
+
+    async def _settle(self, body: dict[str, str]) -> tuple[bool, str]:
+        try:
+            return await settling.settle(SessionId(body.get("session", "")), body.get("usd", ""), self._desk)
+        except BotError as error:
+            return False, str(error)
 
     async def _retry(self, session_id: SessionId) -> tuple[bool, str]:
         try:

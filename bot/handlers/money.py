@@ -43,14 +43,24 @@ async def add(extra_usd: float, last: Turn, remark: Remark, desk: Desk, *, then:
     """To the session, without another turn; `then` says what comes of it."""
     await budgets.add(desk.store, last.key.session, asked(extra_usd, remark, desk))
     money = await of_thread(remark.thread, desk)
-    if not await budgets.has_added(desk.store, remark.source):
+    added = await budgets.added(desk.store, remark.source)
+    if added is None:
         return await desk.refuse(remark, on_money.cannot_be_raised(money, desk.settings.command))
     if last.state is TurnState.DONE:
         await desk.show_anew(last.key)
     else:
         desk.board.touch(last.key)
-    await desk.reply(remark, f"{on_money.raised(money)} {then}".rstrip())
+    await desk.reply(remark, f"{on_money.raised(money, extra_usd, added)} {then}".rstrip())
     return acted(last.key.session, "added to what the session may spend")
+
+
+async def tell_of_cut(extra_usd: float | None, remark: Remark, desk: Desk) -> None:
+    """Where a turn was begun with less than was asked for it."""
+    if not extra_usd:
+        return
+    added = await budgets.added(desk.store, remark.source) or 0.0
+    if words := on_money.cut_at_the_most(await of_thread(remark.thread, desk), extra_usd, added):
+        await desk.reply(remark, words)
 
 
 async def _ceiling(remark: Remark, desk: Desk) -> str | None:

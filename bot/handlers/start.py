@@ -92,6 +92,7 @@ async def begin(wish: Wish, remark: Remark, desk: Desk) -> Noted:
         known = await sessions.by_source(desk.store, remark.source)
         if known is None:
             return ignored("it was taken back before it could begin")
+        await money.tell_of_cut(wish.extra_usd, remark, desk)
         return ignored(f"the same text was acted upon before (session {known.session})")
     desk.admit()
     try:
@@ -99,6 +100,7 @@ async def begin(wish: Wish, remark: Remark, desk: Desk) -> Noted:
     except TransientError as error:  # the board keeps trying; the work need not wait for it
         log.info("a live comment waits", extra={"turn": key.workflow_id, "error": str(error)})
     desk.board.touch(key)
+    await money.tell_of_cut(wish.extra_usd, remark, desk)
     if before is not None:
         await desk.show_anew(before)
     return acted(key.session)

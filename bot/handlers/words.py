@@ -70,5 +70,13 @@ async def cost(remark: Remark, desk: Desk) -> Noted:
     total = sum((one.usage for _, one in costs), Usage())
     under_way, machine = any(one.open for _, one in costs), await machines.thread_cost(desk.store, home)
     session = await money.of_thread(remark.thread, desk)
-    await desk.reply(remark, on_money.cost(turns, total, session, under_way=under_way, sandbox_usd=machine.usd))
+    words = on_money.cost(
+        turns,
+        total,
+        session,
+        under_way_usd=sum(one.reserved_usd for _, one in costs) if under_way else None,
+        unconfirmed_usd=sum(one.unconfirmed_usd for _, one in costs),
+        sandbox_usd=machine.usd,
+    )
+    await desk.reply(remark, words)
     return acted(costs[-1][0].session if costs else None)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def meter(view: View) -> str:
     """The bar is that of the limit which is reached first."""
     turn, money = view.turn, view.funds
-    whole = max((money.spent_usd, money.limit_usd), (view.cost.usd, turn.budget_usd), key=_share)
+    whole = max((money.counted_usd, money.limit_usd), (view.cost.counted_usd, turn.budget_usd), key=_share)
     return f"{bar(*whole)} {spent(view)}"
 
 
@@ -22,11 +22,12 @@ def spent(view: View) -> str:
     """The turn's own where it has a limit of its own, or is the only one; else beside the session's."""
     turn, money = view.turn, view.funds
     machine = f" + {on_money.dollars(view.sandbox_usd)} sandbox" if view.sandbox_usd else ""
-    session = f"${money.spent_usd:.2f} of ${money.limit_usd:.2f}"
+    session = on_money.spent_of(money.spent_usd, money.unconfirmed_usd, money.limit_usd)
     if not turn.budget_usd and turn.n == 1:
         return f"{session}{machine}"
     own = f" of ${turn.budget_usd:.2f}" if turn.budget_usd else ""
-    return f"${view.cost.usd:.2f}{own}{machine} · session {session}"
+    open_ = on_money.unconfirmed(view.cost.unconfirmed_usd)
+    return f"${view.cost.usd:.2f}{own}{open_}{machine} · session {session}"
 
 
 def _share(pair: tuple[float, float]) -> float:

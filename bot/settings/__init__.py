@@ -68,6 +68,8 @@ class ModelSettings:
     oauth_token: Secret | None
     prices: prices.Given = field(default_factory=dict)
     """Of models whose price we do not know, or know otherwise."""
+    admitted: frozenset[str] = frozenset()
+    """Fields and betas of the provider's API that go on though nobody knows what they cost."""
 
 
 @dataclass(frozen=True)
@@ -227,6 +229,7 @@ def read_model(values: Mapping[str, str]) -> ModelSettings:
         api_key=reader.header("ANTHROPIC_API_KEY"),
         oauth_token=reader.header("CLAUDE_CODE_OAUTH_TOKEN"),
         prices=prices.read(reader.text(prices.SETTING, "")),
+        admitted=reader.words("FORGEHAND_GATEWAY_ALLOW"),
     )
 
 

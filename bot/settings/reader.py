@@ -14,6 +14,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 LARGEST = 1_000_000_000
 LONGEST_SHOWN = 40
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,400}(?:\.[0-9]{0,400})?|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,4})?")
+_WORD = re.compile(r"[a-z0-9_-]{1,80}")
 _HOST = re.compile(r"(?=.{1,253}\Z)(?!-)[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
 
 
@@ -91,6 +92,14 @@ class Reader:
     def names(self, name: str) -> tuple[str, ...]:
         """A list joined by commas, in lower case."""
         return tuple(one.strip().lower() for one in self.text(name, "").split(",") if one.strip())
+
+    def words(self, name: str) -> frozenset[str]:
+        """Such as names of fields."""
+        found = self.names(name)
+        for word in found:
+            if not _WORD.fullmatch(word):
+                raise SettingsError(f"{name} takes names such as some_field, joined by commas, not {word!r}.")
+        return frozenset(found)
 
     def port(self, name: str, default: int) -> int:
         """0: a free one."""

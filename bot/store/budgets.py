@@ -5,12 +5,12 @@ from __future__ import annotations
 from bot import account_settings, funds
 from bot.funds import Account, Raise
 from bot.models import InstallationId, SessionId
-from bot.store import choices
+from bot.store import audit, choices
 from bot.store.base import Database, Store
 from bot.store.rows import one, run
 
 _SPENT = """
-SELECT COALESCE(SUM(cost_usd), 0) AS spent,
+SELECT COALESCE(SUM(cost_usd), 0) AS spent, COALESCE(SUM(unconfirmed_usd), 0) AS unconfirmed,
        COALESCE(SUM(CASE WHEN state = 'reserved' THEN reserved_usd ELSE 0 END), 0) AS reserved
 FROM spend WHERE session_id = :session AND turn <= :turn
 """
@@ -43,9 +43,15 @@ async def add(store: Store, session: SessionId, more: Raise) -> bool:
     return await store.write(lambda db: put_raise(db, session, more, at))
 
 
-async def has_added(store: Store, source: str) -> bool:
+async def added(store: Store, source: str) -> float | None:
+    """How much by this text or tick; None where it has added nothing."""
     sql = "SELECT usd FROM raises WHERE source = :source"
-    return await store.read(lambda db: one(db, sql, source=source)) is not None
+    row = await store.read(lambda db: one(db, sql, source=source))
+    return None if row is None else float(row["usd"])
+
+
+async def has_added(store: Store, source: str) -> bool:
+    return await added(store, source) is not None
 
 
 def of_session(db: Database, session: SessionId, turn: int = _LAST_TURN, at: float = _END_OF_TIME) -> Account:
@@ -55,7 +61,7 @@ def of_session(db: Database, session: SessionId, turn: int = _LAST_TURN, at: flo
     stored = one(db, _STORED, session=session)
     assert spent is not None and added is not None
     allowed = _allowed(db, InstallationId(stored["installation_id"]), stored["budget_usd"]) if stored else None
-    return Account(spent["spent"], spent["reserved"], allowed, added["usd"])
+    return Account(spent["spent"], spent["reserved"], allowed, added["usd"], spent["unconfirmed"])
 
 
 def _allowed(db: Database, installation: InstallationId, repository: float | None) -> float | None:
@@ -67,4 +73,8 @@ def put_raise(db: Database, session: SessionId, more: Raise, at: float) -> bool:
     """Judged here, as a part of a larger transaction: of two who ask at once only one gets what is left."""
     usd = funds.of(of_session(db, session), more.terms).granted(more.asked_usd)
     values = {"source": more.source, "usd": usd, "login": more.login}
-    return usd > 0 and run(db, _RAISE, session=session, at=at, **values) == 1
+    if usd <= 0 or run(db, _RAISE, session=session, at=at, **values) != 1:
+        return False
+    said = f"${usd:.2f} of ${more.asked_usd:.2f} that were asked for, {more.source}"
+    audit.note(db, audit.Entry(f"raise:{more.source}", at, more.login, "budget raised", session, said))
+    return True

@@ -69,8 +69,6 @@ class Claim:
     reserve_usd: float
     windows: tuple[Window, ...] = ()
     """What there are limits for beside the turn's own."""
-    unlikely_usd: float = 0.0
-    """The part of what it reserves that is not counted where its end is never seen."""
 
 
 Judge = Callable[[Standing], None]
@@ -154,9 +152,13 @@ async def extend(store: Store, key: TurnKey, until: float) -> None:
     await store.write(lambda db: run(db, sql, until=until, session=key.session, turn=key.n))
 
 
-async def note_refusal(store: Store, token_sha256: str, reason: str) -> None:
-    sql = "UPDATE gateway_tokens SET refused = :reason WHERE token_sha256 = :sha"
-    await store.write(lambda db: run(db, sql, reason=reason, sha=token_sha256))
+async def note_refusal(store: Store, token_sha256: str, reason: str, *, last: str) -> None:
+    """Over earlier ones; `last` is the reason that no other takes the place of."""
+    sql = """
+    UPDATE gateway_tokens SET refused = :reason
+    WHERE token_sha256 = :sha AND (refused IS NULL OR refused <> :last)
+    """
+    await store.write(lambda db: run(db, sql, reason=reason, sha=token_sha256, last=last))
 
 
 async def last_refusal(store: Store, key: TurnKey) -> str | None:
@@ -178,7 +180,7 @@ async def reserve(store: Store, claim: Claim, judge: Judge) -> Standing | None:
     now = store.now()
 
     def act(db: Database, found: Grant) -> None:
-        reserved = Reserve(found.model, claim.reserve_usd, now, claim.unlikely_usd)
+        reserved = Reserve(found.model, claim.reserve_usd, now)
         spend.insert(db, claim.id, found.key, found.payers, reserved)
         _bump(db, claim)
 
@@ -191,7 +193,8 @@ async def count_request(store: Store, claim: Claim, judge: Judge) -> Standing | 
 
 
 async def reserve_more(store: Store, claim: Claim, judge: Judge) -> Standing | None:
-    """Add `claim.reserve_usd` to what the request under way has reserved, if `judge` lets it."""
+    """Add `claim.reserve_usd`, which may be less than nothing, to what the request under way has reserved, if `judge`
+    lets it go on."""
     return await _judged(store, claim, judge, lambda db, found: spend.add(db, claim.id, claim.reserve_usd))
 
 

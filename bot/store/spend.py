@@ -12,7 +12,7 @@ from bot.store.base import Database, Store
 from bot.store.rows import Row, many, one, run
 
 _MONEY = """
-COALESCE(SUM(cost_usd), 0) AS usd,
+COALESCE(SUM(cost_usd), 0) AS usd, COALESCE(SUM(unconfirmed_usd), 0) AS unconfirmed,
 COALESCE(SUM(CASE WHEN state = 'reserved' THEN reserved_usd ELSE 0 END), 0) AS reserved,
 COALESCE(SUM(CASE WHEN state = 'reserved' THEN 1 ELSE 0 END), 0) AS open
 """
@@ -56,12 +56,20 @@ class Window:
 
 @dataclass(frozen=True)
 class Cost:
-    """Sums over spend rows; `reserved_usd` belongs to the `open` requests under way and is not in `usd`."""
+    """Sums over spend rows; `usd` is confirmed, and nothing else is in it."""
 
     usd: float
     usage: Usage
     reserved_usd: float = 0.0
+    """What the `open` requests under way may cost at most."""
     open: int = 0
+    unconfirmed_usd: float = 0.0
+    """What those may have cost beside at most whose end nobody saw."""
+
+    @property
+    def counted_usd(self) -> float:
+        """By which limits go."""
+        return self.usd + self.unconfirmed_usd
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,8 @@ class Settlement:
     usage: Usage
     status: int | None
     abandoned: bool = False
+    unconfirmed_usd: float = 0.0
+    """What it may have cost beside, at most."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +89,6 @@ class Reserve:
     model: str
     usd: float
     at: float
-    unlikely_usd: float = 0.0
 
 
 async def settle(store: Store, claim_id: str, end: Settlement) -> None:
@@ -88,12 +97,13 @@ async def settle(store: Store, claim_id: str, end: Settlement) -> None:
 
 
 async def abandon_open(store: Store) -> int:
-    """For the start of the service: what was under way when it died is counted with what it is likely to have cost."""
+    """For the start of the service: of what was under way when it died nothing is confirmed, and all it could cost is
+    counted."""
 
     def work(db: Database) -> int:
-        left = many(db, "SELECT id, reserved_usd - unlikely_usd AS usd FROM spend WHERE state = 'reserved'")
+        left = many(db, "SELECT id, reserved_usd FROM spend WHERE state = 'reserved'")
         for row in left:
-            _settle(db, row["id"], Settlement(row["usd"], Usage(), None, abandoned=True))
+            _settle(db, row["id"], Settlement(0.0, Usage(), None, True, row["reserved_usd"]))
         return len(left)
 
     return await store.write(work)
@@ -134,12 +144,16 @@ async def in_windows(store: Store, payers: Payers, windows: Sequence[Window]) ->
 def insert(db: Database, claim_id: str, key: TurnKey, payers: Payers, reserve: Reserve) -> None:
     """Inside the transaction that judged it."""
     sql = """
-    INSERT INTO spend (id, session_id, turn, installation_id, repo_id, user_id, model, state, reserved_usd,
-        unlikely_usd, at)
-    VALUES (:id, :session, :turn, :installation, :repo, :user, :model, 'reserved', :usd, :unlikely_usd, :at)
+    INSERT INTO spend (id, session_id, turn, installation_id, repo_id, user_id, model, state, reserved_usd, at)
+    VALUES (:id, :session, :turn, :installation, :repo, :user, :model, 'reserved', :usd, :at)
     """
     who = {"installation": payers.installation, "repo": payers.repo, "user": payers.user}
     run(db, sql, id=claim_id, session=key.session, turn=key.n, **who, **asdict(reserve))
+
+
+async def narrow(store: Store, claim_id: str, less_usd: float) -> None:
+    """A request under way turns out to cost at most so much less than it has reserved."""
+    await store.write(lambda db: add(db, claim_id, -less_usd))
 
 
 def add(db: Database, claim_id: str, usd: float) -> None:
@@ -162,18 +176,19 @@ def of_window(db: Database, payers: Payers, window: Window) -> Cost | None:
     """  # noqa: S608 - a column of ours
     under_way = one(db, sql, number=number, since=window.since)
     sql = """
-    SELECT COALESCE(SUM(cost_usd), 0) AS usd FROM spend_days
+    SELECT COALESCE(SUM(cost_usd), 0) AS usd, COALESCE(SUM(unconfirmed_usd), 0) AS unconfirmed FROM spend_days
     WHERE payer = :payer AND number = :number AND day >= :day
     """
     spent = one(db, sql, payer=window.payer.value, number=number, day=_day(window.since))
     assert under_way is not None and spent is not None
-    return Cost(spent["usd"], Usage(), under_way["reserved"], under_way["open"])
+    return Cost(spent["usd"], Usage(), under_way["reserved"], under_way["open"], spent["unconfirmed"])
 
 
 def _settle(db: Database, claim_id: str, end: Settlement) -> None:
     values: dict[str, Any] = {
         "state": "abandoned" if end.abandoned else "settled",
         "cost": end.cost_usd,
+        "unconfirmed": end.unconfirmed_usd,
         "status": end.status,
         "input": end.usage.input_tokens,
         "output": end.usage.output_tokens,
@@ -181,24 +196,28 @@ def _settle(db: Database, claim_id: str, end: Settlement) -> None:
         "cache_write": end.usage.cache_write_tokens,
     }
     sql = """
-    UPDATE spend SET state = :state, cost_usd = :cost, status = :status, input_tokens = :input,
-        output_tokens = :output, cache_read_tokens = :cache_read, cache_write_tokens = :cache_write
+    UPDATE spend SET state = :state, cost_usd = :cost, unconfirmed_usd = :unconfirmed, status = :status,
+        input_tokens = :input, output_tokens = :output, cache_read_tokens = :cache_read,
+        cache_write_tokens = :cache_write
     WHERE id = :id AND state = 'reserved' RETURNING installation_id, repo_id, user_id, at
     """
     settled = one(db, sql, id=claim_id, **values)
-    if settled is not None and end.cost_usd:
-        _add_to_day(db, settled, end.cost_usd)
+    if settled is not None and (end.cost_usd or end.unconfirmed_usd):
+        add_to_day(db, settled, end.cost_usd, end.unconfirmed_usd)
 
 
-def _add_to_day(db: Database, settled: Row, usd: float) -> None:
+def add_to_day(db: Database, settled: Row, usd: float, unconfirmed_usd: float) -> None:
     """To the day on which the request was made, whenever it ended."""
     sql = """
-    INSERT INTO spend_days (payer, number, day, cost_usd) VALUES (:payer, :number, :day, :usd)
-    ON CONFLICT (payer, number, day) DO UPDATE SET cost_usd = spend_days.cost_usd + excluded.cost_usd
+    INSERT INTO spend_days (payer, number, day, cost_usd, unconfirmed_usd)
+    VALUES (:payer, :number, :day, :usd, :unconfirmed)
+    ON CONFLICT (payer, number, day) DO UPDATE SET cost_usd = spend_days.cost_usd + excluded.cost_usd,
+        unconfirmed_usd = spend_days.unconfirmed_usd + excluded.unconfirmed_usd
     """
     for payer in Payer:
         if number := settled[payer.value]:
-            run(db, sql, payer=payer.value, number=number, day=_day(settled["at"]), usd=usd)
+            values = {"usd": usd, "unconfirmed": unconfirmed_usd}
+            run(db, sql, payer=payer.value, number=number, day=_day(settled["at"]), **values)
 
 
 def _day(at: float) -> int:
@@ -213,4 +232,4 @@ def _sum(db: Database, where: str, **values: Any) -> Cost:
 
 def _cost(row: Row) -> Cost:
     usage = Usage(row["input_tokens"], row["output_tokens"], row["cache_read_tokens"], row["cache_write_tokens"])
-    return Cost(row["usd"], usage, row["reserved"], row["open"])
+    return Cost(row["usd"], usage, row["reserved"], row["open"], row["unconfirmed"])

@@ -31,11 +31,11 @@ GROUPS = tuple(_GROUPS)
 _SPENT = f"""(
 SELECT session_id, turn, repo_id, user_id, installation_id, at, cost_usd, 1 AS requests, 0 AS sandbox_usd,
     CASE WHEN state = 'reserved' THEN reserved_usd ELSE 0 END AS under_way_usd,
-    input_tokens, output_tokens, cache_read_tokens, cache_write_tokens
+    unconfirmed_usd, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens
 FROM spend WHERE at >= :since
 UNION ALL
 SELECT machine_runs.session_id, machine_runs.turn, COALESCE(threads.repo_id, 0), COALESCE(turns.requester_id, 0),
-    COALESCE(threads.installation_id, 0), began_at, 0, 0, {machines.USD}, 0, 0, 0, 0, 0
+    COALESCE(threads.installation_id, 0), began_at, 0, 0, {machines.USD}, 0, 0, 0, 0, 0, 0
 FROM machine_runs
 LEFT JOIN turns ON turns.session_id = machine_runs.session_id AND turns.n = machine_runs.turn
 LEFT JOIN sessions ON sessions.id = machine_runs.session_id LEFT JOIN threads ON threads.id = sessions.thread_id
@@ -43,7 +43,7 @@ WHERE began_at >= :since
 ) AS spend"""  # noqa: S608 - constants
 _SUMS = """
 SUM(cost_usd) AS cost_usd, SUM(sandbox_usd) AS sandbox_usd, SUM(requests) AS requests,
-SUM(under_way_usd) AS under_way_usd,
+SUM(under_way_usd) AS under_way_usd, SUM(unconfirmed_usd) AS unconfirmed_usd,
 SUM(input_tokens) AS input_tokens, SUM(output_tokens) AS output_tokens,
 SUM(cache_read_tokens) AS cache_read_tokens, SUM(cache_write_tokens) AS cache_write_tokens
 """

@@ -12,6 +12,7 @@ from bot.vault import OAUTH_TOKEN, require_storable
 from bot.web.credentials import Found
 from bot.web.gateway import hop_headers
 from bot.web.gateway.connection import Broken
+from bot.web.gateway.dialect import Dialect
 from bot.web.gateway.exchange import scrub
 from bot.web.gateway.hop_headers import Credential
 from bot.web.gateway.upstream import Unreachable, Upstream
@@ -48,7 +49,7 @@ async def proven(name: str, given: Secret, model: ModelSettings) -> Secret:
 
 async def try_out(found: Found, upstream_url: str, model: str) -> Trial:
     upstream = Upstream(upstream_url, READ_SECONDS)
-    headers = hop_headers.forwarded([(b"anthropic-version", b"2023-06-01")], found.credential)
+    headers, _ = hop_headers.forwarded([(b"anthropic-version", b"2023-06-01")], found.credential, Dialect())
     body = {"model": model, "messages": [{"role": "user", "content": "Does this key work?"}]}
     try:
         async with upstream.ask(PATH, headers, json.dumps(body).encode()) as answer:

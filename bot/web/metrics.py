@@ -49,6 +49,8 @@ class Metrics:
         """How many are alive, once that can be asked."""
         self.refused: Mapping[str, int] = {}
         """Requests that the gateway refused, by reason; it counts on."""
+        self.left_out: Mapping[str, int] = {}
+        """What requests at the model went on without, betas and fields; it counts on."""
         self._store = store
         self._registry = CollectorRegistry()
         self._after = store.now()
@@ -96,7 +98,8 @@ class Metrics:
     async def _moment(self) -> Collector:
         alive = await self.sandboxes() if self.sandboxes else None
         paused = await switches.paused_at(self._store) is not None
-        return _Moment(await figures.read(self._store), self._store.now(), alive, paused, dict(self.refused))
+        counts = dict(self.refused), dict(self.left_out)
+        return _Moment(await figures.read(self._store), self._store.now(), alive, paused, *counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +109,7 @@ class _Moment(Collector):
     sandboxes: int | None
     paused: bool
     refused: Mapping[str, int]
+    left_out: Mapping[str, int]
 
     def collect(self) -> Iterable[Metric]:
         found = self.found
@@ -115,6 +119,7 @@ class _Moment(Collector):
         yield _by("forgehand_installations", "Installations of the App.", "state", found.installations)
         yield _by("forgehand_model_requests", "By how they ended.", "status", found.model_requests, total=True)
         yield _by("forgehand_gateway_refusals", "Requests not forwarded.", "reason", self.refused, total=True)
+        yield _by("forgehand_gateway_left_out", "What requests went on without.", "kind", self.left_out, total=True)
         yield _by("forgehand_tokens", "As the gateway counted them.", "kind", found.tokens, total=True)
         yield CounterMetricFamily("forgehand_spend_usd", "Dollars spent at the model.", found.usd)
         yield CounterMetricFamily("forgehand_comment_edits", "Edits of live comments.", found.edits)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from bot.commands.options import shown
 from bot.models import Step
+from bot.words import on_money
 from bot.words.quoting import fenced, named
 from sandbox.agents.events import NO_MORE_SUBAGENTS
 
@@ -65,9 +66,10 @@ def over_budget(budget_usd: float) -> str:
     return f"The budget of ${budget_usd:.2f} for this turn was used up."
 
 
-def session_spent(spent_usd: float, limit_usd: float) -> str:
+def session_spent(spent_usd: float, unconfirmed_usd: float, limit_usd: float) -> str:
     """Over all its turns."""
-    return f"The budget of this session is used up: it has spent ${spent_usd:.2f} of ${limit_usd:.2f}."
+    spent = on_money.spent_of(spent_usd, unconfirmed_usd, limit_usd)
+    return f"The budget of this session is used up: it has spent {spent}."
 
 
 def environment_lost(*, saved: bool = False) -> str:
@@ -151,6 +153,9 @@ def token_ended() -> str:
 def gateway_refused(reason: str) -> str:
     known = {
         "credential": "there is no credential for the model. The operator has been told in the log",
+        "field": "the agent's program sent a field of which it is not known what it costs. The operator can read in "
+        "the log how to admit it",
+        "storm": "dozens of the agent's requests were not in order, so the token of this turn was cut off",
         "feature": "the agent asked for a part of the provider's API that is not open to it",
         "model": "the agent asked for another model than the one of this turn",
         "price": "the price of the model is not known here, so its cost could not be kept within the budget",

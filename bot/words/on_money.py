@@ -9,14 +9,27 @@ from bot.models import Usage
 
 MOST_TURNS = 20
 """In one answer to `cost`."""
+LEAST_SHOWN_USD = 0.0001
 
 
 def session_spent(money: Funds, command: str) -> str:
     """To who asks for another turn of it."""
-    spent = f"This session has spent ${money.spent_usd:.2f} of its ${money.limit_usd:.2f}, so nothing was started."
+    open_ = unconfirmed(money.unconfirmed_usd)
+    spent = (
+        f"This session has spent ${money.spent_usd:.2f} of its ${money.limit_usd:.2f}{open_}, so nothing was started."
+    )
     if money.means is Means.FULL:
         return f"{spent} {with_more(money.means, command)}"
     return f"{spent} To continue with 3 dollars more, comment `{command} continue +3`, followed by what to do."
+
+
+def unconfirmed(usd: float) -> str:
+    """After the amount that is confirmed; empty where the rest would not show."""
+    return f", and up to {dollars(usd)} not confirmed" if usd >= LEAST_SHOWN_USD else ""
+
+
+def spent_of(spent_usd: float, unconfirmed_usd: float, limit_usd: float) -> str:
+    return f"${spent_usd:.2f} of ${limit_usd:.2f}{unconfirmed(unconfirmed_usd)}"
 
 
 def with_more(means: Means, command: str) -> str:
@@ -25,8 +38,38 @@ def with_more(means: Means, command: str) -> str:
     return f"To continue from here with 3 dollars more, comment `{command} continue +3`."
 
 
-def raised(money: Funds) -> str:
-    return f"This session may now spend ${money.limit_usd:.2f}; it has spent ${money.spent_usd:.2f}."
+def raised(money: Funds, asked_usd: float, added_usd: float) -> str:
+    may = f"This session may now spend ${money.limit_usd:.2f}; it has spent ${money.spent_usd:.2f}"
+    return f"{may}{unconfirmed(money.unconfirmed_usd)}.{_cut(money, asked_usd, added_usd)}"
+
+
+def cut_at_the_most(money: Funds, asked_usd: float, added_usd: float) -> str:
+    """To who asked for more, and for a turn with it; empty where all of it was added."""
+    return _cut(money, asked_usd, added_usd).strip()
+
+
+def _cut(money: Funds, asked_usd: float, added_usd: float) -> str:
+    if added_usd > asked_usd - LEAST_SHOWN_USD:
+        return ""
+    return (
+        f" Of the ${asked_usd:.2f} that you asked for, ${added_usd:.2f} was added: ${money.most_usd:.2f} is the most "
+        "that the operator lets a session spend."
+    )
+
+
+def nothing_to_settle(session: str) -> str:
+    return f"All that session {session} has spent is confirmed."
+
+
+def cannot_be_so_much(session: str, usd: float, open_usd: float) -> str:
+    return (
+        f"What is not confirmed of session {session} can have cost {dollars(open_usd)} at most, not {dollars(usd)}, so "
+        "nothing was changed. Look at the provider for these requests alone."
+    )
+
+
+def settled(session: str, usd: float, open_usd: float) -> str:
+    return f"Session {session}: {dollars(usd)} is confirmed in the place of up to {dollars(open_usd)} that was not."
 
 
 def cannot_be_raised(money: Funds, command: str) -> str:
@@ -42,19 +85,24 @@ def cost(
     usage: Usage,
     money: Funds | None = None,
     *,
-    under_way: bool = False,
+    under_way_usd: float | None = None,
+    unconfirmed_usd: float = 0.0,
     sandbox_usd: float = 0.0,
 ) -> str:
-    """(number, dollars) of each turn that has spent something at the model; what its session may; and sandboxes."""
+    """(number, dollars) of each turn that has spent something at the model; what its session may; and sandboxes.
+    `under_way_usd` is what requests may cost at most that are under way, if any are."""
     may = f" It may spend ${money.limit_usd:.2f}; ${money.left_usd:.2f} is left." if money else ""
     beside = f" Its sandboxes cost **{dollars(sandbox_usd)}** beside that." if sandbox_usd else ""
     if not turns:
         return f"This thread has cost nothing {'at the model ' if beside else ''}yet.{may}{beside}"
     tokens = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-    total = f"This thread has cost **{dollars(sum(usd for _, usd in turns))}** so far ({tokens:,} tokens)"
+    total = f"This thread has cost **{dollars(sum(usd for _, usd in turns))}** so far"
+    total += f"{unconfirmed(unconfirmed_usd)} ({tokens:,} tokens)"
     listed = ", ".join(f"turn {n} {dollars(usd)}" for n, usd in turns[-MOST_TURNS:])
     earlier = f"the last {MOST_TURNS} of {len(turns)} turns: " if len(turns) > MOST_TURNS else ""
-    open_ = " A request is under way and not counted yet." if under_way else ""
+    open_ = ""
+    if under_way_usd is not None:
+        open_ = f" A request is under way and not counted yet; it may cost up to {dollars(under_way_usd)}."
     return f"{total}{f': {earlier}{listed}' if len(turns) > 1 else ''}.{open_}{may}{beside}"
 
 

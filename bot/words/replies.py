@@ -9,6 +9,7 @@ from bot.commands.forms import FORMS
 from bot.commands.options import USAGE, shown
 from bot.funds import Funds
 from bot.models import Outcome, TurnState
+from bot.words import on_money
 from bot.words.outcomes import headline
 
 
@@ -73,7 +74,8 @@ def at_rest(ending: str, money: Funds, *, beside: str = "") -> str:
 
 
 def _stands(words: str, beside: str, money: Funds) -> str:
-    session = f"The session has spent ${money.spent_usd:.2f} of ${money.limit_usd:.2f}."
+    spent = on_money.spent_of(money.spent_usd, money.unconfirmed_usd, money.limit_usd)
+    session = f"The session has spent {spent}."
     return " ".join(filter(None, (words, beside, session)))
 
 

@@ -16,7 +16,7 @@ from bot.git.errors import MirrorLost
 from bot.sessions.money.prices import Prices
 from bot.store.base import Store
 from bot.web.credentials import from_settings
-from bot.web.gateway import Gateway
+from bot.web.gateway import Dialect, Gateway
 from bot.web.server import Server
 from bot.workbench import slots, words
 from bot.workbench.job import Audience, Job, Means
@@ -58,7 +58,9 @@ async def opened(
             audience.note(words.not_newest(choice.not_newest))
         await _remove_leftovers(choice.provider)
         table = Prices(means.model.prices)
-        gateway = Gateway(store, from_settings(means.model), means.model.upstream, table=table)
+        gateway = Gateway(
+            store, from_settings(means.model), means.model.upstream, table=table, dialect=Dialect(means.model.admitted)
+        )
         stack.push_async_callback(gateway.close)
         egress = await _sockets(stack, choice, gateway, means)
         spec = EnvironmentSpec(LABELS, public_repository=False, lifetime_seconds=job.timeout_seconds + SPARE_SECONDS)

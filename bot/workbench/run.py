@@ -140,7 +140,7 @@ class Run:
         job = self._job
         status = await self._environment.status(TURN)
         cost = await spend.turn_cost(self._store, job.key)
-        exhausted = budget.decide([Ledger(cost.usd, 0.0, job.budget_usd)]) is Decision.EXHAUSTED
+        exhausted = budget.decide([Ledger(cost.counted_usd, 0.0, job.budget_usd)]) is Decision.EXHAUSTED
         terms = Terms("You" if self._stop.is_set() else None, job.timeout_seconds, job.budget_usd)
         found = judge(terms, status, self.state, exhausted=exhausted)
         if found.error == "out_of_credit":

@@ -15,23 +15,24 @@ MODELS = ["claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5", "claude-so
 money = st.floats(0, 1_000, allow_nan=False)
 
 
-def test_a_reserve_is_the_input_at_its_dearest_and_one_block_of_output() -> None:
-    found = budget.estimate(Sizes(300_000, 0, 32_000, CacheUse.SHORT), Prices().of("claude-opus-5-5"))
-    assert (found.input_tokens, found.output_tokens) == (300_000, 8_000)
+@pytest.mark.review("security-2")
+@pytest.mark.review("suspected-2")
+def test_a_reserve_is_the_input_at_its_dearest_and_all_of_the_output() -> None:
+    found = budget.estimate(Sizes(299_000, 0, 32_000, CacheUse.SHORT), Prices().of("claude-opus-5-5"))
+    assert (found.input_tokens, found.output_tokens) == (300_000, 32_000)
     assert found.input_usd == pytest.approx(1.5)
-    assert found.output_usd == pytest.approx(0.16)
-    assert found.unseen_usd == pytest.approx(0.5), "the likely part of the input"
+    assert found.output_usd == pytest.approx(0.64)
 
 
 def test_no_request_takes_in_or_gives_out_more_than_any_model_does() -> None:
-    sizes = Sizes(32 << 20, 9_000, 10**400, CacheUse.NONE, streams=False)
+    sizes = Sizes(32 << 20, 9_000, 10**400, CacheUse.NONE)
     found = budget.estimate(sizes, Prices().of("claude-opus-5-5"))
     assert (found.input_tokens, found.output_tokens) == (budget.WINDOW_TOKENS, budget.WINDOW_TOKENS)
 
 
 def test_an_image_counts_by_the_piece() -> None:
     price = Prices().of("claude-opus-5-5")
-    assert budget.estimate(Sizes(0, 2, 0, CacheUse.NONE), price).input_usd == pytest.approx(0.04)
+    assert budget.estimate(Sizes(0, 2, 0, CacheUse.NONE), price).input_usd == pytest.approx(0.044)
 
 
 @given(
@@ -41,7 +42,6 @@ def test_an_image_counts_by_the_piece() -> None:
     searches=st.integers(0, 8),
     in_the_us=st.booleans(),
     written=st.integers(0, 128_000),
-    streams=st.booleans(),
     is_opaque=st.booleans(),
 )
 def test_no_request_within_its_sizes_costs_more_than_its_reserve(
@@ -51,23 +51,20 @@ def test_no_request_within_its_sizes_costs_more_than_its_reserve(
     searches: int,
     in_the_us: bool,
     written: int,
-    streams: bool,
     is_opaque: bool,
 ) -> None:
-    """A stream's words past the block are seen as they come, and reserved for anew."""
     plain, read, short, long = tokens
     short = short if cache is not CacheUse.NONE else 0
     long = long if cache is CacheUse.LONG else 0
     total = plain + read + short + long
     price = Prices().of(model)
     found_on_the_web = sum(n * budget.SEARCH_TOKENS for n in range(1, searches + 1))
-    output = min(written, budget.OUTPUT_BLOCK) if streams else written
     usage = Usage(
-        plain * (searches + 1) + found_on_the_web, output, read * (searches + 1), (short + long) * (searches + 1)
+        plain * (searches + 1) + found_on_the_web, written, read * (searches + 1), (short + long) * (searches + 1)
     )
     used = Consumption(usage, long * (searches + 1), searches, in_the_us)
     size = 1_000 if is_opaque else total
-    sizes = Sizes(size, 0, written, cache, searches, in_the_us, is_opaque, streams)
+    sizes = Sizes(size, 0, written, cache, searches, in_the_us, is_opaque)
     found = budget.estimate(sizes, price)
     assert prices.cost(price, used) <= found.usd * (1 + 1e-9)
 
@@ -84,7 +81,7 @@ def test_the_strictest_limit_decides(ledgers: list[Ledger]) -> None:
     alone = [budget.decide([one]) for one in ledgers]
     order = [Decision.ADMIT, Decision.WAIT, Decision.EXHAUSTED]
     assert budget.decide(ledgers) is max(alone, key=order.index)
-    assert budget.allowance(ledgers) == min(budget.allowance([one]) for one in ledgers)
+    assert budget.left(ledgers) == min(budget.left([one]) for one in ledgers)
 
 
 @given(

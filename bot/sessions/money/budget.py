@@ -8,8 +8,8 @@ from enum import StrEnum
 
 from bot.sessions.money.prices import IN_THE_US, MILLION, WEB_SEARCH_USD, Price, Rates
 
-OUTPUT_BLOCK = 8_000
-"""Output tokens that are reserved at a time; a longer answer reserves again while it streams."""
+OVERHEAD_TOKENS = 1_000
+"""More than what the provider itself puts beside a request, such as how tools are called."""
 WINDOW_TOKENS = 1_000_000
 """More than any model takes in or gives out for one request."""
 BYTES_PER_TOKEN = 3
@@ -41,8 +41,6 @@ class Sizes:
     in_the_us: bool = False
     is_opaque: bool = False
     """It holds something whose size tells nothing of what is in it: a PDF."""
-    streams: bool = True
-    """Else nothing is seen of the answer, and nothing can be cut, before all of it is paid."""
 
 
 @dataclass(frozen=True)
@@ -53,17 +51,13 @@ class Estimate:
     output_tokens: int
     input_usd: float
     output_usd: float
-    unseen_usd: float
-    """What is counted when the answer may have been made and nothing of it was seen."""
+    searches: int = 0
+    in_the_us: bool = False
+    cache: CacheUse = CacheUse.LONG
 
     @property
     def usd(self) -> float:
         return self.input_usd + self.output_usd
-
-    @property
-    def unlikely_usd(self) -> float:
-        """The part of it that ordinary text does not come to."""
-        return max(self.input_usd - self.unseen_usd, 0.0)
 
 
 @dataclass(frozen=True)
@@ -84,22 +78,22 @@ class Decision(StrEnum):
 
 
 def estimate(sizes: Sizes, price: Price) -> Estimate:
-    """As if every byte were a token, and every input token of the dearest kind that the request can have: an agent that
-    wants to spend more than there is chooses its text for it."""
-    once = WINDOW_TOKENS if sizes.is_opaque else min(_read(sizes, 1), WINDOW_TOKENS)
+    """As if every byte were a token, every input token of the dearest kind that the request can have, and the answer as
+    long as it may be: an agent that wants to spend more than there is chooses its text for it, and what is thought is
+    seen, if at all, when it is paid."""
+    once = WINDOW_TOKENS if sizes.is_opaque else min(_read(sizes), WINDOW_TOKENS)
     tokens = searched(once, sizes.searches)
-    produced = min(max(sizes.max_tokens, 0), OUTPUT_BLOCK if sizes.streams else WINDOW_TOKENS)
+    produced = min(max(sizes.max_tokens, 0), WINDOW_TOKENS)
     rates = price.rates_for(tokens)
     each = (IN_THE_US if sizes.in_the_us else 1.0) / MILLION
     dearest = _dearest(rates, sizes.cache) * each
     reading = tokens * dearest + sizes.searches * WEB_SEARCH_USD
     writing = produced * rates.output * each
-    unseen = min(_read(sizes, BYTES_PER_TOKEN), once) * dearest if sizes.streams else reading + writing
-    return Estimate(tokens, produced, reading, writing, unseen)
+    return Estimate(tokens, produced, reading, writing, sizes.searches, sizes.in_the_us, sizes.cache)
 
 
-def _read(sizes: Sizes, bytes_per_token: int) -> int:
-    return -(-max(sizes.text_bytes, 0) // bytes_per_token) + max(sizes.images, 0) * IMAGE_TOKENS
+def _read(sizes: Sizes) -> int:
+    return max(sizes.text_bytes, 0) + max(sizes.images, 0) * IMAGE_TOKENS + OVERHEAD_TOKENS
 
 
 def _dearest(rates: Rates, cache: CacheUse) -> float:
@@ -131,6 +125,7 @@ def decide(ledgers: Iterable[Ledger]) -> Decision:
     return worst
 
 
-def allowance(ledgers: Iterable[Ledger]) -> float:
-    """What all limits still leave beside what is spent and what the others have reserved; may be negative."""
-    return min((one.limit_usd - one.spent_usd - one.reserved_usd for one in ledgers), default=0.0)
+def left(ledgers: Iterable[Ledger]) -> float:
+    """What all limits leave beside what is spent; may be negative. What others have reserved they need not spend: a
+    request that was admitted ends where the money is gone for sure."""
+    return min((one.limit_usd - one.spent_usd for one in ledgers), default=0.0)

@@ -81,7 +81,7 @@ class Ceilings:
         if self.session is None:
             return None
         found = funds.of(account, self.session)
-        return Ledger(found.spent_usd, found.reserved_usd, found.limit_usd)
+        return Ledger(found.counted_usd, found.reserved_usd, found.limit_usd)
 
     def all(self) -> tuple[Ceiling, ...]:
         every = (
@@ -101,7 +101,7 @@ class Ceilings:
     def ledgers(self, spent: Sequence[Cost | None]) -> list[tuple[Ceiling, Ledger]]:
         """`spent` is what the `windows` hold."""
         pairs = zip(self.all(), spent, strict=True)
-        return [(one, Ledger(cost.usd, cost.reserved_usd, one.usd)) for one, cost in pairs if cost is not None]
+        return [(one, Ledger(cost.counted_usd, cost.reserved_usd, one.usd)) for one, cost in pairs if cost is not None]
 
 
 async def of_account(store: Store, limits: Limits, installation: InstallationId) -> Ceilings:

@@ -32,7 +32,7 @@ def payers(turn: Turn) -> Payers:
 async def found(services: Services, turn: Turn, *, refused: bool) -> Exhaustion | None:
     """`refused`: the agent was told that there is no credit. Then what others have under way counts as spent too."""
     own = await spend.turn_cost(services.store, turn.key)
-    if turn.budget_usd and own.usd >= turn.budget_usd:
+    if turn.budget_usd and own.counted_usd >= turn.budget_usd:
         return Exhaustion(BUDGET, endings.over_budget(turn.budget_usd))
     if spent := _of_session(await of_session(services, turn.key.session)):
         return spent
@@ -59,7 +59,7 @@ async def before_the_start(services: Services, turn: Turn) -> Exhaustion | None:
 
 async def share(services: Services, turn: Turn) -> float:
     """How much of what the turn can spend at most is spent, from 0 to 1: its own budget, or what the others leave."""
-    own = (await spend.turn_cost(services.store, turn.key)).usd
+    own = (await spend.turn_cost(services.store, turn.key)).counted_usd
     most = own + max(await _left(services, turn, own), 0.0)
     return min(own / most, 1.0) if most > 0 else 0.0
 
@@ -91,9 +91,9 @@ async def _left(services: Services, turn: Turn, own: float) -> float:
 
 
 def _of_session(found: Funds) -> Exhaustion | None:
-    if found.spent_usd < found.limit_usd:
+    if found.counted_usd < found.limit_usd:
         return None
-    return Exhaustion(BUDGET, endings.session_spent(found.spent_usd, found.limit_usd))
+    return Exhaustion(BUDGET, endings.session_spent(found.spent_usd, found.unconfirmed_usd, found.limit_usd))
 
 
 async def _ledgers(services: Services, turn: Turn) -> list[tuple[ceilings.Ceiling, Ledger]]:

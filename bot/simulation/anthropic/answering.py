@@ -29,6 +29,8 @@ class Plan:
     between_seconds: float = 0.0
     cut: Cut | None = None
     hold: str | None = None
+    hold_at: str = "content_block_delta"
+    """The event after the first of which it is held."""
 
 
 class ScriptedAnswer(Response):
@@ -66,12 +68,12 @@ class ScriptedAnswer(Response):
             await send({"type": "http.response.body", "body": json.dumps(self._plan.message.whole()).encode()})
 
     async def _stream(self, send: Send) -> None:
-        deltas = 0
+        met = 0
         for name, data in self._events():
             await send({"type": "http.response.body", "body": wire.event_bytes(name, data), "more_body": True})
             await asyncio.sleep(self._plan.between_seconds)
-            deltas += name == "content_block_delta"
-            if self._plan.hold and name == "content_block_delta" and deltas == 1:
+            met += name == self._plan.hold_at
+            if self._plan.hold and name == self._plan.hold_at and met == 1:
                 await self._gates.pass_through(self._plan.hold)
         if self._plan.cut is None or self._plan.cut.error:
             await send({"type": "http.response.body", "body": b""})

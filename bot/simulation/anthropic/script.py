@@ -29,6 +29,9 @@ class Say:
     hold: str | None = None
     """After the first piece of the text, keep the stream open until this name is released."""
     stop_reason: str = "end_turn"
+    thought: int = 0
+    """Tokens of thinking before it, of which a stream shows pings alone, and a signature at their end. Then `hold`
+    keeps it open in the middle of them."""
 
 
 @dataclass(frozen=True)

@@ -153,8 +153,9 @@ class SimulatedAnthropic:
         name = f"msg_{self._count:024d}"
         message = wire.message(answer, id_=name, model=asked.model, request_bytes=size)
         hold = answer.hold if isinstance(answer, Say) else None
+        hold_at = "ping" if isinstance(answer, Say) and answer.thought else "content_block_delta"
         plan = with_preludes(
-            Plan(message, request_id, asked.streams, hold=hold),
+            Plan(message, request_id, asked.streams, hold=hold, hold_at=hold_at),
             waits=[prelude.name for prelude in going if isinstance(prelude, Wait)],
             slow=next(((p.first_token_seconds, p.between_seconds) for p in going if isinstance(p, Slow)), (0, 0)),
             cut=next((prelude for prelude in going if isinstance(prelude, Cut)), None),

@@ -32,6 +32,8 @@ NO_CREDIT = (
 )
 PIECE = 40
 """Characters in one delta."""
+PINGS = 3
+"""While it thinks and shows nothing of it."""
 
 
 def error_body(kind: str, message: str, request_id: str) -> dict[str, Any]:
@@ -85,12 +87,16 @@ def message(answer: Answer, *, id_: str, model: str, request_bytes: int) -> Mess
     """The answer as a message; without given usage it is estimated from the sizes."""
     content = list(_content(answer, id_))
     produced = sum(len(json.dumps(block)) for block in content)
-    usage = answer.usage or Usage(input_tokens=request_bytes // 4 + 1, output_tokens=produced // 4 + 1)
+    thought = answer.thought if isinstance(answer, Say) else 0
+    said = Usage(input_tokens=request_bytes // 4 + 1, output_tokens=produced // 4 + 1 + thought)
+    usage = answer.usage or said
     stop_reason = answer.stop_reason if isinstance(answer, Say) else "tool_use"
     return Message(id=id_, model=model, content=content, stop_reason=stop_reason, usage=usage)
 
 
 def _content(answer: Answer, id_: str) -> Iterator[dict[str, Any]]:
+    if isinstance(answer, Say) and answer.thought:
+        yield {"type": "thinking", "thinking": "", "signature": "A" * 64}
     if answer.text:
         yield {"type": "text", "text": answer.text}
     calls: Sequence[Call] = answer.calls if isinstance(answer, Calls) else [answer] if isinstance(answer, Call) else []
@@ -103,6 +109,9 @@ def _content(answer: Answer, id_: str) -> Iterator[dict[str, Any]]:
 
 def _block_events(index: int, block: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     empty: dict[str, Any]
+    if block["type"] == "thinking":
+        yield from _hidden_events(index, block)
+        return
     if block["type"] == "text":
         empty = {"type": "text", "text": ""}
         deltas = [{"type": "text_delta", "text": piece} for piece in _pieces(block["text"])]
@@ -113,6 +122,16 @@ def _block_events(index: int, block: Mapping[str, Any]) -> Iterator[tuple[str, d
     yield "content_block_start", {"type": "content_block_start", "index": index, "content_block": empty}
     for delta in deltas:
         yield "content_block_delta", {"type": "content_block_delta", "index": index, "delta": delta}
+    yield "content_block_stop", {"type": "content_block_stop", "index": index}
+
+
+def _hidden_events(index: int, block: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    empty = {"type": "thinking", "thinking": "", "signature": ""}
+    yield "content_block_start", {"type": "content_block_start", "index": index, "content_block": empty}
+    for _ in range(PINGS):
+        yield "ping", {"type": "ping"}
+    delta = {"type": "signature_delta", "signature": block["signature"]}
+    yield "content_block_delta", {"type": "content_block_delta", "index": index, "delta": delta}
     yield "content_block_stop", {"type": "content_block_stop", "index": index}
 
 

@@ -5,8 +5,9 @@ Two paths, POST only. What an agent sends is hostile until shown otherwise; what
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import logging
-import math
 import re
 import time
 from collections import Counter
@@ -22,22 +23,23 @@ from starlette.types import Receive, Scope, Send
 from bot.errors import BotError, TransientError
 from bot.models import InstallationId
 from bot.sessions.money import budget
-from bot.sessions.money.budget import Estimate
 from bot.sessions.money.ceilings import Ceilings
 from bot.sessions.money.prices import Prices, UnknownPrice
 from bot.store import gateway as rows
 from bot.store.base import Store
 from bot.store.gateway import Grant
 from bot.web.gateway import errors, hop_headers, model_request
-from bot.web.gateway.body import Room, read_body
+from bot.web.gateway.body import Place, Room, read_body
+from bot.web.gateway.dialect import Dialect
 from bot.web.gateway.errors import Refusal
-from bot.web.gateway.exchange import Exchange, Order
+from bot.web.gateway.exchange import Exchange, Free, Order
 from bot.web.gateway.hop_headers import Credential
 from bot.web.gateway.money import Money
 from bot.web.gateway.presence import Presence
 from bot.web.gateway.upstream import READ_SECONDS, Upstream
+from bot.web.gateway.watch import STORM, Watch, cut_off
 
-__all__ = ["Ceilings", "Credential", "Credentials", "Gateway", "Tuning", "gateway_app"]
+__all__ = ["Ceilings", "Credential", "Credentials", "Dialect", "Gateway", "Tuning", "gateway_app"]
 
 log = logging.getLogger(__name__)
 
@@ -49,9 +51,10 @@ COUNT_TOKENS = "/v1/messages/count_tokens"
 PREFIXES = ("/gateway/anthropic", "/anthropic")
 PATHS = {prefix + path: path for prefix in PREFIXES for path in (MESSAGES, COUNT_TOKENS)}
 QUERY = re.compile(rb"[A-Za-z0-9_=&.-]{0,200}")
-COMPLAINT_SECONDS = 600.0
 ENDING = (401, 403)
 """At which the agent's client ends."""
+TOLD = ("field",)
+"""Reasons at which it may end, with another status."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class Caller:
 
 
 class Gateway:
-    """An ASGI application; `refusals` counts by reason, for the metrics."""
+    """An ASGI application; `refusals` and `left_out` count, for the metrics."""
 
     def __init__(  # noqa: PLR0913 - the composition root's one call
         self,
@@ -89,17 +92,26 @@ class Gateway:
         table: Prices | None = None,
         ceilings: Ceilings | None = None,
         tuning: Tuning | None = None,
+        dialect: Dialect | None = None,
     ) -> None:
-        self.refusals: Counter[str] = Counter()
         self._store = store
         self._credentials = credentials
         self._clock = clock
         self._prices = table or Prices()
         self._tuning = tuning or Tuning()
+        self._dialect = dialect or Dialect()
         self._room = Room()
+        self._watch = Watch(clock)
         self._upstream = Upstream(upstream, self._tuning.read_seconds)
         self._money = Money(store, clock, ceilings, self._tuning.patience_seconds)
-        self._complained: dict[tuple[InstallationId, str], float] = {}
+
+    @property
+    def refusals(self) -> Counter[str]:
+        return self._watch.refusals
+
+    @property
+    def left_out(self) -> Counter[str]:
+        return self._watch.left_out
 
     async def close(self) -> None:
         """Settles what has ended and closes the connections; call it when no server sends requests any more."""
@@ -114,9 +126,9 @@ class Gateway:
         try:
             with _while_the_store_answers():
                 caller = await self._caller(scope)
-            with self._room.place(caller.sha256) as take:
-                raw = await read_body(scope, receive, self._tuning.body_seconds, take)
-                order = await self._order(scope, caller, raw)
+            granted = caller.grant
+            with self._room.place(caller.sha256, granted.concurrency, granted.installation) as place:
+                order = await self._order(scope, receive, caller, place)
                 presence = Presence(receive, send, lambda: self._is_live(caller), self._tuning.check_seconds)
                 await presence.during(self._serve(caller, order, scope, receive, presence.send))
         except Refusal as refusal:
@@ -136,6 +148,8 @@ class Gateway:
         if not granted.is_live(self._clock()):
             await self._note(caller, ended := Refusal(401, "ended", "invalid x-api-key"))
             raise ended
+        if granted.refused == STORM:
+            raise cut_off()
         return caller
 
     async def _is_live(self, caller: Caller) -> bool:
@@ -145,8 +159,8 @@ class Gateway:
             return True  # asked again in a moment; a turn does not end on a guess
         return granted is not None and granted.is_live(self._clock())
 
-    async def _order(self, scope: Scope, caller: Caller, raw: bytes) -> Order:
-        ask = model_request.read(raw, allowed_model=caller.grant.model)
+    async def _order(self, scope: Scope, receive: Receive, caller: Caller, place: Place) -> Order:
+        ask = await self._ask(scope, receive, caller, place)
         try:
             price = self._prices.of(ask.model)
         except UnknownPrice as unknown:
@@ -154,17 +168,28 @@ class Gateway:
         try:
             credential = await self._credentials(caller.grant.installation)
         except BotError as error:
-            self._complain(caller.grant.installation, "no credential for the model", str(error))
+            self._watch.complain(_whose(caller), "no credential for the model", str(error))
             raise Refusal(403, "credential", "There is no credential for the model.") from None
+        headers, betas = hop_headers.forwarded(scope["headers"], credential, self._dialect)
+        self._watch.without("beta", betas)
+        self._watch.without("field", ask.left_out)
         query = scope["query_string"].decode("latin-1")
         return Order(
             path=f"{caller.path}?{query}" if query else caller.path,
-            headers=hop_headers.forwarded(scope["headers"], credential),
+            headers=headers,
             body=ask.body,
             price=price,
             estimate=budget.estimate(ask.sizes, price),
             hidden=(credential.value.reveal(), caller.token),
+            on_sent=place.free,
         )
+
+    async def _ask(self, scope: Scope, receive: Receive, caller: Caller, place: Place) -> model_request.Ask:
+        """In a thread: what stands in a body may take long to read, and others must be answered meanwhile."""
+        raw = await read_body(scope, receive, self._tuning.body_seconds, place.take)
+        read = functools.partial(model_request.read, allowed_model=caller.grant.model, dialect=self._dialect)
+        async with place.reading():
+            return await asyncio.to_thread(read, raw)
 
     async def _serve(self, caller: Caller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -179,19 +204,14 @@ class Gateway:
     async def _count(self, caller: Caller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
         with _while_the_store_answers():
             await self._money.count(caller.sha256)
-        exchange = Exchange(order, self._upstream, _free)
+        exchange = Exchange(order, self._upstream, Free())
         await exchange.run(scope, receive, send)
         self._complain_of(caller, exchange)
 
     async def _answer(self, caller: Caller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
-        estimate = order.estimate
         with _while_the_store_answers():
-            allowance = await self._money.reserve(caller.sha256, estimate)
-
-        async def ceiling(cost_usd: float) -> float:
-            return await self._money.ceiling(allowance, cost_usd, _block(estimate))
-
-        exchange = Exchange(order, self._upstream, ceiling)
+            allowance = await self._money.reserve(caller.sha256, order.estimate)
+        exchange = Exchange(order, self._upstream, allowance)
         try:
             await exchange.run(scope, receive, send)
         finally:
@@ -200,29 +220,24 @@ class Gateway:
 
     async def _note(self, caller: Caller | None, refusal: Refusal) -> None:
         """What ends a run is told to people, who else would hear of the provider: the client cannot tell us apart."""
-        if caller is None or refusal.status not in ENDING or caller.grant.refused == refusal.reason:
+        if caller is None:
+            return
+        reason = STORM if self._watch.misused(caller.sha256, refusal) else refusal.reason
+        is_told = refusal.status in ENDING or reason in (*TOLD, STORM)
+        if not is_told or caller.grant.refused == reason:
             return
         try:
-            await rows.note_refusal(self._store, caller.sha256, refusal.reason)
+            await rows.note_refusal(self._store, caller.sha256, reason, last=STORM)
         except TransientError as error:
-            log.warning("a refusal was not noted", extra={"reason": refusal.reason, "error": str(error)})
+            log.warning("a refusal was not noted", extra={"reason": reason, "error": str(error)})
 
     async def _refuse(self, refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
-        self.refusals[refusal.reason] += 1
-        log.info("gateway refused a request", extra={"reason": refusal.reason, "status": refusal.status})
+        self._watch.refused(refusal)
         await refusal.response()(scope, receive, send)
 
     def _complain_of(self, caller: Caller, exchange: Exchange) -> None:
         if exchange.complaint:
-            self._complain(caller.grant.installation, *exchange.complaint)
-
-    def _complain(self, installation: InstallationId, what: str, detail: str) -> None:
-        """To the operator, once in a while: every request of every session meets the same trouble."""
-        now = self._clock()
-        if now - self._complained.get((installation, what), float("-inf")) < COMPLAINT_SECONDS:
-            return
-        self._complained[installation, what] = now
-        log.error("%s (installation %s): %s", what, installation, detail)
+            self._watch.complain(_whose(caller), *exchange.complaint)
 
 
 def gateway_app(  # noqa: PLR0913 - as Gateway
@@ -234,10 +249,13 @@ def gateway_app(  # noqa: PLR0913 - as Gateway
     table: Prices | None = None,
     ceilings: Ceilings | None = None,
     tuning: Tuning | None = None,
+    dialect: Dialect | None = None,
 ) -> Starlette:
     """Serve it on the socket of local boxes as it is, and mount it at /gateway; `app.state.gateway` is to be closed
     by whoever mounts it, because a mounted application's own end is never called."""
-    gateway = Gateway(store, credentials, upstream, clock, table=table, ceilings=ceilings, tuning=tuning)
+    gateway = Gateway(
+        store, credentials, upstream, clock, table=table, ceilings=ceilings, tuning=tuning, dialect=dialect
+    )
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -247,6 +265,10 @@ def gateway_app(  # noqa: PLR0913 - as Gateway
     app = Starlette(routes=[Mount("/", app=gateway)], lifespan=lifespan)
     app.state.gateway = gateway
     return app
+
+
+def _whose(caller: Caller) -> str:
+    return f"installation {caller.grant.installation}"
 
 
 def _path(scope: Scope) -> str:
@@ -269,12 +291,3 @@ def _while_the_store_answers() -> Iterator[None]:
     except TransientError as error:
         log.warning("a request waits for the store", extra={"error": str(error)})
         raise Refusal(529, "store", errors.BUSY, retry_after=round(error.retry_after or 5)) from None
-
-
-def _block(estimate: Estimate) -> float:
-    """What a longer answer reserves at a time; at least a cent, so that it does not ask for each word."""
-    return max(estimate.output_usd, 0.01)
-
-
-async def _free(_: float) -> float:
-    return math.inf

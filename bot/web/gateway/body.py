@@ -1,11 +1,12 @@
-"""Reads a request's body under a cap and a deadline, and notices a client that goes away."""
+"""Lets requests in, reads their bodies under a cap and a deadline, and notices a client that goes away."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope
@@ -13,37 +14,92 @@ from starlette.types import Receive, Scope
 from bot.web.gateway.errors import Refusal
 
 MAX_BODY_BYTES = 32 << 20
-MOST_OF_ONE = 96 << 20
-MOST_OF_ALL = 384 << 20
+"""As the provider's own API takes it."""
+MOST_OF_ONE = 64 << 20
+MOST_OF_ALL = 128 << 20
+MOST_OF_INSTALLATION = 128
+"""Requests in hand: half of the connections that there are to the provider."""
+READERS = 1
+"""Bodies that are decoded at once: each takes several times its size meanwhile, and the others' time."""
 
 Take = Callable[[int], None]
 
 
+@dataclass
+class _Share:
+    """What one token has in hand."""
+
+    requests: int = 0
+    held: int = 0
+    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Place:
+    """Of one request, from before its body is read to its end."""
+
+    def __init__(self, room: Room, share: _Share) -> None:
+        self._room = room
+        self._share = share
+        self._mine = 0
+
+    def take(self, size: int) -> None:
+        """Raises Refusal where too much is held already."""
+        if self._share.held + size > MOST_OF_ONE or self._room.held + size > MOST_OF_ALL:
+            raise Refusal(429, "room", "Too much is being sent at once.", retry_after=1)
+        self._add(size)
+
+    def free(self) -> None:
+        """The body was sent on."""
+        self._add(-self._mine)
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[None]:
+        """One body of a token at a time, so that nobody waits for another's for long."""
+        async with self._share.reading, self._room.readers:
+            yield
+
+    def _add(self, size: int) -> None:
+        self._mine += size
+        self._share.held += size
+        self._room.held += size
+
+
 class Room:
-    """How much of bodies is in hand, of one token and of all: an agent may open a thousand connections at once, and
-    what is read for each of them takes several times its size."""
+    """How many requests are in hand, and how much of their bodies, of one token, one installation and all: an agent may
+    open a thousand connections at once."""
 
     def __init__(self) -> None:
-        self._held: Counter[str] = Counter()
+        self.held = 0
+        self.readers = asyncio.Semaphore(READERS)
+        self._shares: dict[str, _Share] = {}
+        self._of_installation: Counter[int] = Counter()
 
     @contextmanager
-    def place(self, owner: str) -> Iterator[Take]:
-        """Until its end it holds what was taken; to take too much raises Refusal."""
-        mine = 0
-
-        def take(size: int) -> None:
-            nonlocal mine
-            if self._held[owner] + size > MOST_OF_ONE or self._held.total() + size > MOST_OF_ALL:
-                raise Refusal(429, "room", "Too much is being sent at once.", retry_after=1)
-            mine += size
-            self._held[owner] += size
-
+    def place(self, owner: str, most: int, installation: int) -> Iterator[Place]:
+        """Raises Refusal before anything is read."""
+        share = self._shares.get(owner) or _Share()
+        if share.requests >= most:
+            raise too_many("turn")
+        if self._of_installation[installation] >= MOST_OF_INSTALLATION:
+            raise too_many("installation")
+        self._shares[owner] = share
+        share.requests += 1
+        self._of_installation[installation] += 1
+        place = Place(self, share)
         try:
-            yield take
+            yield place
         finally:
-            self._held[owner] -= mine
-            if not self._held[owner]:
-                del self._held[owner]
+            place.free()
+            share.requests -= 1
+            if not share.requests:
+                del self._shares[owner]
+            self._of_installation[installation] -= 1
+            if not self._of_installation[installation]:
+                del self._of_installation[installation]
+
+
+def too_many(whose: str) -> Refusal:
+    return Refusal(429, "concurrency", f"Too many requests of this {whose} are under way.", retry_after=1)
 
 
 async def read_body(scope: Scope, receive: Receive, seconds: float, take: Take) -> bytes:

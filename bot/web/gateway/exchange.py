@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -13,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from bot.errors import TransientError
 from bot.models import Usage
 from bot.sessions.money import prices
-from bot.sessions.money.budget import Estimate
+from bot.sessions.money.budget import CacheUse, Estimate
 from bot.sessions.money.prices import Price
 from bot.store.spend import Settlement
 from bot.web.gateway import errors, hop_headers
@@ -29,11 +30,28 @@ UNREACHABLE = "The model's provider could not be reached."
 BROKEN = "The answer of the model's provider broke off."
 STRANGE = "The model's provider sent something that is not an answer."
 
-Ceiling = Callable[[float], Awaitable[float]]
-"""Up to where the request may cost, having cost this much: less than that when it must end."""
+
+class Purse(Protocol):
+    """Where the money for one request comes from."""
+
+    def begun(self, most_usd: float) -> None:
+        """The provider has said what the input costs, and so what all of it may cost at most."""
+
+    async def ceiling(self, cost_usd: float) -> float:
+        """Up to where the request may cost, having cost this much: less than that when it must end."""
 
 
-@dataclass(frozen=True)
+class Free:
+    """Of a request that costs nothing."""
+
+    def begun(self, most_usd: float) -> None:
+        pass
+
+    async def ceiling(self, cost_usd: float) -> float:
+        return math.inf
+
+
+@dataclass
 class Order:
     """What to send, and what it was estimated to cost."""
 
@@ -44,16 +62,26 @@ class Order:
     estimate: Estimate
     hidden: tuple[str, ...]
     """Values that no error may show."""
+    on_sent: Callable[[], None]
+
+    def sent(self) -> None:
+        """An answer may take minutes, and nobody needs the body for it."""
+        self.body = b""
+        self.on_sent()
 
 
 class Exchange:
     """Use once: `run`, then `settlement`, whatever happened in between."""
 
-    def __init__(self, order: Order, upstream: Upstream, ceiling: Ceiling) -> None:
+    def __init__(self, order: Order, upstream: Upstream, purse: Purse) -> None:
+        asked = order.estimate
         self._order = order
         self._upstream = upstream
-        self._ceiling = ceiling
-        self._meter = Meter()
+        self._purse = purse
+        self._meter = Meter(
+            most_output=asked.output_tokens, in_the_us=asked.in_the_us, cached_long=asked.cache is CacheUse.LONG
+        )
+        self._has_begun = False
         self._covered = (0, -1.0)
         """What the meter was told when it was last asked for money, and how many tokens may be said since."""
         self._sent = False
@@ -68,6 +96,7 @@ class Exchange:
         self._sent = True
         try:
             async with self._upstream.ask(self._order.path, self._order.headers, self._order.body) as answer:
+                self._order.sent()
                 self.status = answer.status
                 await self._answer(answer, scope, receive, send)
         except Unreachable as error:
@@ -78,16 +107,24 @@ class Exchange:
             await errors.error_response(502, BROKEN)(scope, receive, send)
 
     def settlement(self) -> Settlement:
-        """With nothing seen of an answer that may have been made, what it may have cost is counted."""
-        if self._meter.began:
-            usage = self._meter.consumption.usage
-            return Settlement(self._cost(), usage, self.status, abandoned=not self._meter.finished)
+        """What was seen of an answer is confirmed. Where its end was not seen, all that it may have become is counted
+        beside: who left it does not know when the provider noticed, nor what it had thought by then."""
+        if self._meter.finished:
+            return Settlement(self._cost(), self._meter.consumption.usage, self.status)
         if not self._sent or self._complete:
             return Settlement(0.0, Usage(), self.status, abandoned=not self._complete)
-        return Settlement(self._order.estimate.unseen_usd, Usage(), self.status, abandoned=True)
+        seen, usage = (self._cost(), self._meter.consumption.usage) if self._meter.began else (0.0, Usage())
+        return Settlement(seen, usage, self.status, abandoned=True, unconfirmed_usd=max(self._most() - seen, 0.0))
 
     def _cost(self) -> float:
         return prices.cost(self._order.price, self._meter.consumption)
+
+    def _most(self) -> float:
+        """Searches that are still to come are seen by nobody."""
+        asked = self._order.estimate
+        if not self._meter.began or asked.searches:
+            return asked.usd
+        return prices.cost(self._order.price, self._meter.at_most(asked.output_tokens))
 
     async def _answer(self, answer: Answer, scope: Scope, receive: Receive, send: Send) -> None:
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -118,6 +155,9 @@ class Exchange:
         try:
             while chunk := await answer.next():
                 self._meter.feed(chunk)
+                if self._meter.began and not self._has_begun:
+                    self._has_begun = True
+                    self._purse.begun(self._most())
                 if not self._is_covered() and not await self._cover():
                     yield errors.error_event("invalid_request_error", errors.NO_CREDIT)
                     return
@@ -135,7 +175,7 @@ class Exchange:
     async def _cover(self) -> bool:
         used, price = self._meter.consumption, self._order.price
         cost = prices.cost(price, used)
-        left = await self._ceiling(cost) - cost
+        left = await self._purse.ceiling(cost) - cost
         each = prices.output_usd(price, used)
         self._covered = self._meter.told, self._meter.output_tokens + (left / each if each else math.inf)
         return left >= 0

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from bot.settings import Secret
+from bot.web.gateway.dialect import Dialect
 from bot.web.gateway.errors import Refusal
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
@@ -19,7 +20,7 @@ lead there."""
 PLAIN = re.compile(r"[a-z0-9-]+")
 """An underscore is a hyphen to some servers, so that the name would be another one there."""
 ANSWERED = re.compile(r"request-id|retry-after(-ms)?|x-should-retry|anthropic-ratelimit-[a-z0-9-]+")
-OAUTH_BETA = "oauth-2025-04-20"
+BETA, OAUTH_BETA = "anthropic-beta", "oauth-2025-04-20"
 
 
 @dataclass(frozen=True)
@@ -49,21 +50,23 @@ def token(headers: RawHeaders) -> str:
     return value
 
 
-def forwarded(headers: RawHeaders, credential: Credential) -> list[tuple[str, str]]:
-    """What the provider gets."""
+def forwarded(headers: RawHeaders, credential: Credential, dialect: Dialect) -> tuple[list[tuple[str, str]], list[str]]:
+    """(what the provider gets, the betas that it does not get)."""
     pairs = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers]
     named = {word.strip().lower() for name, value in pairs if name == "connection" for word in value.split(",")}
     dropped = HOP_BY_HOP | OURS | named
     kept = [(name, value) for name, value in pairs if name not in dropped and _may_pass(name)]
+    betas, unknown = dialect.betas(value for name, value in kept if name == BETA)
+    kept = [(name, value) for name, value in kept if name != BETA and dialect.may_pass(name)]
     if credential.is_oauth:
-        betas = [value for name, value in kept if name == "anthropic-beta"]
-        kept = [(name, value) for name, value in kept if name != "anthropic-beta"]
-        kept.append(("anthropic-beta", _with_oauth(betas)))
+        betas = [*betas, OAUTH_BETA] if OAUTH_BETA not in betas else betas
         kept.append(("authorization", f"Bearer {credential.value.reveal()}"))
     else:
         kept.append(("x-api-key", credential.value.reveal()))
+    if betas:
+        kept.append((BETA, ",".join(betas)))
     # identity: what is metered must be readable, and a compressor would hold back the stream
-    return [*kept, ("content-type", "application/json"), ("accept-encoding", "identity")]
+    return [*kept, ("content-type", "application/json"), ("accept-encoding", "identity")], unknown
 
 
 def returned(headers: Mapping[str, str]) -> dict[str, str]:
@@ -74,11 +77,6 @@ def returned(headers: Mapping[str, str]) -> dict[str, str]:
 def _may_pass(name: str) -> bool:
     aside = name.startswith(("x-forwarded", "forwarded")) or name.endswith(CREDENTIALS)
     return not aside and PLAIN.fullmatch(name) is not None
-
-
-def _with_oauth(betas: list[str]) -> str:
-    words = [word.strip() for value in betas for word in value.split(",") if word.strip()]
-    return ",".join([*words, OAUTH_BETA] if OAUTH_BETA not in words else words)
 
 
 def _bearer(value: str) -> str:

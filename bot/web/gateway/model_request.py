@@ -7,14 +7,14 @@ are refused, because they go around the egress rules; features without a known p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from bot.sessions.money import prices
 from bot.sessions.money.budget import CacheUse, Sizes
+from bot.web.gateway import body_json
+from bot.web.gateway.dialect import Dialect
 from bot.web.gateway.errors import Refusal
 
 CLIENT_TOOLS = ("custom", "bash_", "text_editor_", "computer_", "memory_", "tool_search_tool_")
@@ -24,12 +24,10 @@ MOST_SEARCHES = 8
 """Of one request, as the agents' own programs ask for it: all are reserved for, since none shows before it is paid."""
 PLACES = (None, "global", "us")
 """Where the provider may be told to think, as far as it is known what that costs."""
-MOST_PARTS = 3_000_000
-"""Commas and brackets: a body of nothing but tiny lists takes a gigabyte and seconds to decode. Text has few."""
-REMOTE_FIELDS = ("mcp_servers", "container")
-STAND_INS = "fallbacks"
-"""Models that the provider would take in the place of the one that was asked for, whatever they cost: a request goes on
-without them, as it would to a provider that does not know of it."""
+ELSEWHERE = ("container_upload", "file", "url")
+"""Where content may be that is not in the request."""
+_DATED = re.compile(r"[a-z_]+_20\d{6}")
+"""How the provider names its own tools, wherever in a request they are defined."""
 
 
 @dataclass(frozen=True)
@@ -39,114 +37,143 @@ class Ask:
     body: bytes
     model: str
     sizes: Sizes
+    left_out: frozenset[str] = frozenset()
+    """Fields that do not go on."""
 
 
-def read(raw: bytes, *, allowed_model: str) -> Ask:
-    """Raises Refusal."""
-    body = _decode(raw)
-    body.pop(STAND_INS, None)
+@dataclass
+class Found:
+    """What one walk over everything in the request has met."""
+
+    images: int = 0
+    image_bytes: int = 0
+    searches: int = 0
+    is_opaque: bool = False
+
+
+def read(raw: bytes, *, allowed_model: str, dialect: Dialect | None = None) -> Ask:
+    """Raises Refusal. Takes up to a second for the largest; in a thread it never holds the loop for long."""
+    body = body_json.decode(raw)
+    left_out = (dialect or Dialect()).check(body)
     model = body.get("model")
     if not isinstance(model, str) or prices.canonical(model) != prices.canonical(allowed_model):
         raise Refusal(403, "model", "This token is for another model.")
-    _refuse_remote(body)
-    max_tokens = body.get("max_tokens", 0)
-    if not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 0:
-        raise Refusal(400, "malformed", "max_tokens: Input should be a valid integer")
-    images, image_bytes, is_opaque = _attached(body)
+    _refuse_dear(body)
+    found = _walked(body)
     sizes = Sizes(
-        text_bytes=len(raw) - image_bytes,
-        images=images,
-        max_tokens=max_tokens,
+        text_bytes=len(raw) - found.image_bytes,
+        images=found.images,
+        max_tokens=_most_output(body),
         cache=_cache(raw),
-        searches=_searches(body),
+        searches=found.searches,
         in_the_us=body.get("inference_geo") == "us",
-        is_opaque=is_opaque,
-        streams=body.get("stream") is True,
+        is_opaque=found.is_opaque,
     )
-    return Ask(msgspec.json.encode(body), model, sizes)
+    return Ask(body_json.encode(body), model, sizes, left_out)
 
 
-def _decode(raw: bytes) -> dict[str, Any]:
-    if sum(map(raw.count, (b",", b"[", b"{"))) > MOST_PARTS:
-        raise Refusal(413, "too_large", "The request has too many parts.")
-    try:
-        body = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise Refusal(400, "malformed", "The request body is not valid JSON") from None
-    if not isinstance(body, dict):
-        raise Refusal(400, "malformed", "The request body must be a JSON object")
-    return body
-
-
-def _refuse_remote(body: dict[str, Any]) -> None:
-    for name in REMOTE_FIELDS:
-        if body.get(name):
-            raise Refusal(403, "feature", f"{name}: not available through this gateway")
+def _refuse_dear(body: dict[str, Any]) -> None:
     if body.get("speed") not in (None, "standard"):
         raise Refusal(403, "feature", "speed: only the standard speed is available through this gateway")
     if body.get("inference_geo") not in PLACES:
         raise Refusal(403, "feature", "inference_geo: not available through this gateway")
-    for tool in _tools(body):
-        kind = tool.get("type") or "custom"
-        if not isinstance(kind, str) or not kind.startswith((*CLIENT_TOOLS, SEARCH)):
-            raise Refusal(403, "feature", "tools: a tool of the provider is not available through this gateway")
 
 
-def _searches(body: dict[str, Any]) -> int:
-    """How often the provider may search: a request that does not bound it could cost any multiple of its reserve."""
-    found = 0
-    for tool in _tools(body):
-        if str(tool.get("type")).startswith(SEARCH):
-            uses = tool.get("max_uses")
-            if type(uses) is not int or not 0 < uses <= MOST_SEARCHES - found:
-                words = f"tools: web search needs max_uses, of at most {MOST_SEARCHES} in one request"
-                raise Refusal(403, "feature", words)
-            found += uses
+def _most_output(body: dict[str, Any]) -> int:
+    """Thinking that goes on between calls of tools may have a budget of its own that is larger."""
+    thinking = body.get("thinking")
+    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
+    return max(_count(body.get("max_tokens", 0), "max_tokens"), _count(budget or 0, "thinking.budget_tokens"))
+
+
+def _count(value: Any, name: str) -> int:
+    if type(value) is not int or value < 0:
+        raise Refusal(400, "malformed", f"{name}: Input should be a valid integer")
+    return value
+
+
+def _walked(body: dict[str, Any]) -> Found:
+    """Every dict and every list, whatever the key under which it stands: the provider may read it there."""
+    found = Found()
+    waiting: list[tuple[Any, bool]] = []
+    """With whether it is what an image is made of."""
+    for name, value in body.items():
+        if name == "tools" and isinstance(value, list):
+            for tool in value:
+                _tool(tool, found)
+                waiting += _inner(tool)
+        elif name == "context_management":  # whose edits are dated as tools are, and checked before
+            waiting += [inner for edit in _items(value) for inner in _inner(edit)]
+        else:
+            waiting.append((value, False))
+    while waiting:
+        part, of_image = waiting.pop()
+        if isinstance(part, dict):
+            _block(part, found, of_image=of_image)
+        waiting += _inner(part)
     return found
 
 
-def _attached(body: dict[str, Any]) -> tuple[int, int, bool]:
-    """How many images there are, how many bytes of the body they are, and whether there is anything of which the size
-    tells nothing."""
-    count, size, is_opaque = 0, 0, False
-    for block in _blocks(body):
-        source = block.get("source")
-        if not isinstance(source, dict):
-            continue
-        if source.get("type") in ("url", "file"):
-            raise Refusal(403, "feature", "source: only content that is in the request is available")
-        data = source.get("data")
-        if block.get("type") == "image" and isinstance(data, str):
-            count, size = count + 1, size + len(data)
-        elif source.get("type") == "base64":
-            is_opaque = True
-    return count, size, is_opaque
+def _inner(part: Any) -> list[tuple[Any, bool]]:
+    if isinstance(part, dict):
+        is_image = part.get("type") == "image"
+        return [
+            (value, is_image and name == "source") for name, value in part.items() if isinstance(value, dict | list)
+        ]
+    if isinstance(part, list):
+        return [(value, False) for value in part if isinstance(value, dict | list)]
+    return []
 
 
-def _tools(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Also those that a message brings along in the middle of a conversation."""
-    yield from _dicts(body.get("tools"))
-    for block in _blocks(body):
-        tool = block.get("tool")
-        if isinstance(tool, dict) and tool.get("type") != "tool_reference":
-            definition = tool.get("definition")
-            yield definition if isinstance(definition, dict) else tool
+def _items(edits: Any) -> list[Any]:
+    found = edits.get("edits") if isinstance(edits, dict) else None
+    return found if isinstance(found, list) else []
 
 
-def _blocks(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every content block, also inside tool results and documents."""
-    waiting = [*_dicts(body.get("messages")), *_dicts(body.get("system"))]
-    while waiting:
-        block = waiting.pop()
-        yield block
-        waiting += _dicts(block.get("content"))
-        source = block.get("source")
-        if isinstance(source, dict):
-            waiting += _dicts(source.get("content"))
+def _block(block: dict[str, Any], found: Found, *, of_image: bool) -> None:
+    kind, source, tool = block.get("type"), block.get("source"), block.get("tool")
+    if isinstance(kind, str):
+        if kind in ELSEWHERE and (kind in block or "file_id" in block):
+            raise _not_here()
+        if kind == "base64":
+            _attached(block, found, of_image=of_image)
+        elif _DATED.fullmatch(kind):
+            _tool(block, found)
+    if isinstance(source, dict) and source.get("type") in ELSEWHERE:
+        raise _not_here()
+    if isinstance(tool, dict) and tool.get("type") != "tool_reference":
+        definition = tool.get("definition")
+        held = definition if isinstance(definition, dict) else tool
+        if not (isinstance(held.get("type"), str) and _DATED.fullmatch(held["type"])):  # which is met by itself
+            _tool(held, found)
 
 
-def _dicts(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+def _attached(source: dict[str, Any], found: Found, *, of_image: bool) -> None:
+    """Of an image it is known what it costs at most. The size of anything else tells nothing of what is in it."""
+    data, media = source.get("data"), source.get("media_type")
+    if of_image and isinstance(data, str) and isinstance(media, str) and media.startswith("image/"):
+        found.images += 1
+        found.image_bytes += len(data)
+    else:
+        found.is_opaque = True
+
+
+def _tool(tool: Any, found: Found) -> None:
+    """The provider may search as often as is said: a request that does not bound it could cost any multiple of its
+    reserve."""
+    kind = (tool.get("type") or "custom") if isinstance(tool, dict) else "custom"
+    if not isinstance(kind, str) or not kind.startswith((*CLIENT_TOOLS, SEARCH)):
+        raise Refusal(403, "feature", "tools: a tool of the provider is not available through this gateway")
+    if kind.startswith(SEARCH):
+        uses = tool.get("max_uses")
+        if type(uses) is not int or not 0 < uses <= MOST_SEARCHES - found.searches:
+            words = f"tools: web search needs max_uses, of at most {MOST_SEARCHES} in one request"
+            raise Refusal(403, "feature", words)
+        found.searches += uses
+
+
+def _not_here() -> Refusal:
+    return Refusal(403, "feature", "source: only content that is in the request is available")
 
 
 def _cache(raw: bytes) -> CacheUse:

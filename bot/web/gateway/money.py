@@ -7,7 +7,7 @@ import contextlib
 import logging
 import math
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from bot.errors import TransientError
@@ -21,6 +21,7 @@ from bot.store.base import Store
 from bot.store.gateway import Claim, Standing
 from bot.store.spend import Settlement
 from bot.web.gateway import errors
+from bot.web.gateway.body import too_many
 from bot.web.gateway.errors import Refusal
 
 log = logging.getLogger(__name__)
@@ -37,9 +38,16 @@ class _Undecided(Exception):
 class Allowance:
     """Up to where one request may cost without asking again."""
 
+    money: Money
     claim: Claim
     reserved_usd: float
     ceiling_usd: float
+
+    def begun(self, most_usd: float) -> None:
+        self.money.narrow(self, most_usd)
+
+    async def ceiling(self, cost_usd: float) -> float:
+        return await self.money.ceiling(self, cost_usd)
 
 
 class Money:
@@ -60,8 +68,7 @@ class Money:
         while True:
             ended = self._ended
             try:
-                claim = self._claim(token_sha256, estimate.usd)
-                return await self._try(replace(claim, unlikely_usd=estimate.unlikely_usd))
+                return await self._try(self._claim(token_sha256, estimate.usd))
             except _Undecided:
                 left = give_up - asyncio.get_running_loop().time()
                 await _until(ended, left)
@@ -71,17 +78,24 @@ class Money:
         if await rows.count_request(self._store, self._claim(token_sha256, 0.0), self._check_for_count) is None:
             raise _unknown()
 
-    async def ceiling(self, allowance: Allowance, cost_usd: float, block_usd: float) -> float:
-        """Up to where a request that has cost this much may go on; reserves another block for it where it must. Less
-        than the cost when it may not."""
+    def narrow(self, allowance: Allowance, most_usd: float) -> None:
+        """Gives back what the request cannot come to any more. The stream does not wait for it."""
+        less = allowance.reserved_usd - most_usd
+        if less > 0:
+            allowance.reserved_usd = most_usd
+            self._keep(self._narrow(allowance.claim.id, less))
+
+    async def ceiling(self, allowance: Allowance, cost_usd: float) -> float:
+        """Up to where a request that has cost this much may go on; less than that when it may not. It may pass its
+        reserve only where the provider does not keep to what was asked of it."""
         if cost_usd <= allowance.ceiling_usd:
             return allowance.ceiling_usd
-        more = max(block_usd, cost_usd - allowance.reserved_usd)
+        more = max(0.0, cost_usd - allowance.reserved_usd)
         left = 0.0
 
         def judge(standing: Standing) -> None:
             nonlocal left
-            left = budget.allowance(self._ledgers(standing)) + allowance.reserved_usd
+            left = budget.left(self._ledgers(standing))
             if cost_usd >= left or not standing.grant.is_live(self._clock()):
                 raise errors.exhausted()
 
@@ -117,6 +131,17 @@ class Money:
                 log.warning("what a request has cost could not be written down yet", extra={"error": str(error)})
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._closing.wait(), AGAIN_SECONDS)
+        self._wake()
+
+    async def _narrow(self, claim_id: str, less_usd: float) -> None:
+        try:
+            await spend.narrow(self._store, claim_id, less_usd)
+        except TransientError:  # it stays reserved until the request is settled
+            return
+        self._wake()
+
+    def _wake(self) -> None:
+        """Those that wait for money look again."""
         ended, self._ended = self._ended, asyncio.Event()
         ended.set()
 
@@ -126,7 +151,7 @@ class Money:
         def judge(standing: Standing) -> None:
             nonlocal left
             self._check(standing)
-            left = budget.allowance(self._ledgers(standing))
+            left = budget.left(self._ledgers(standing))
 
         reserving = self._keep(rows.reserve(self._store, claim, judge))
         try:
@@ -136,11 +161,13 @@ class Money:
             raise
         if found is None:
             raise _unknown()
-        return Allowance(claim, claim.reserve_usd, min(claim.reserve_usd, left))
+        return Allowance(self, claim, claim.reserve_usd, min(claim.reserve_usd, left))
 
     async def _undo(self, reserving: asyncio.Task[Any], claim: Claim) -> None:
         """The client went away while its reserve was written: nothing will be sent for it."""
         await asyncio.wait({reserving})
+        if reserving.exception() is not None:
+            return
         await self._settle(claim.id, Settlement(0.0, Usage(), None, abandoned=True))
 
     def _keep(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -153,7 +180,7 @@ class Money:
         """In the transaction that reserves. Money comes first: without it, waiting for a place is in vain."""
         self._check_for_count(standing)
         if standing.turn.open >= standing.grant.concurrency:
-            raise Refusal(429, "concurrency", "Too many requests of this turn are under way.", retry_after=1)
+            raise too_many("turn")
         if budget.decide(self._ledgers(standing)) is Decision.WAIT:
             raise _Undecided
 
@@ -171,7 +198,7 @@ class Money:
         session = self._ceilings.of_session(standing.session) if self._ceilings else None
         found = [session] if session else []
         if standing.grant.budget_usd or not found:
-            found.append(Ledger(standing.turn.usd, standing.turn.reserved_usd, standing.grant.budget_usd))
+            found.append(Ledger(standing.turn.counted_usd, standing.turn.reserved_usd, standing.grant.budget_usd))
         if self._ceilings is None:
             return found
         return [*found, *(ledger for _, ledger in self._ceilings.narrowed(standing.own).ledgers(standing.windows))]

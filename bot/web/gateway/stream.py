@@ -9,7 +9,7 @@ import msgspec
 
 from bot.models import Usage
 from bot.sessions.money import budget
-from bot.sessions.money.budget import BYTES_PER_TOKEN
+from bot.sessions.money.budget import BYTES_PER_TOKEN, WINDOW_TOKENS
 from bot.sessions.money.prices import Consumption
 
 MAX_EVENT_BYTES = 8 << 20
@@ -54,6 +54,7 @@ class _Block(msgspec.Struct):
 
 
 class _Delta(msgspec.Struct):
+    stop_reason: str | None = None
     text: str | None = None
     thinking: str | None = None
     partial_json: str | None = None
@@ -75,9 +76,13 @@ _wholes: msgspec.json.Decoder[_Message] = msgspec.json.Decoder(_Message)
 
 
 class Meter:
-    """Feed it every byte of an answer; `consumption` is right at the end and never too low before by much."""
+    """Feed it every byte of an answer; `consumption` is right at the end, and before what is known so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, most_output: int = WINDOW_TOKENS, in_the_us: bool = False, cached_long: bool = False) -> None:
+        """What the request has asked for: it counts where the answer does not say."""
+        self._most_output = most_output
+        self._in_the_us = in_the_us
+        self._cached_long = cached_long
         self.began = False
         """The provider has said what the input costs."""
         self.finished = False
@@ -118,7 +123,15 @@ class Meter:
     @property
     def output_tokens(self) -> int:
         told = self._usage.output_tokens or 0
-        return told if self.finished else max(told, -(-(self._bytes + self._thought) // BYTES_PER_TOKEN))
+        if self.finished:
+            return told
+        seen = -(-(self._bytes + self._thought) // BYTES_PER_TOKEN)
+        return max(told, min(seen, self._most_output))
+
+    def at_most(self, output_tokens: int) -> Consumption:
+        """What it comes to where the answer goes on up to so many."""
+        used = self.consumption
+        return replace(used, usage=replace(used.usage, output_tokens=max(used.usage.output_tokens, output_tokens)))
 
     @property
     def consumption(self) -> Consumption:
@@ -132,12 +145,13 @@ class Meter:
                 output_tokens=max(usage.output_tokens, self.output_tokens),
             )
         tools = self._usage.server_tool_use
-        creation = self._usage.cache_creation
+        creation, place = self._usage.cache_creation, self._usage.inference_geo
+        written = usage.cache_write_tokens if self._cached_long else 0
         return Consumption(
             usage,
-            cache_write_long=(creation.ephemeral_1h_input_tokens or 0) if creation else 0,
+            cache_write_long=(creation.ephemeral_1h_input_tokens or 0) if creation else written,
             web_searches=max((tools.web_search_requests or 0) if tools else 0, 0 if self.finished else self._searches),
-            in_the_us=self._usage.inference_geo == "us",
+            in_the_us=self._in_the_us if place is None else place == "us",
         )
 
     def _line(self, line: bytes) -> None:
@@ -155,7 +169,8 @@ class Meter:
             self._usage, self.began = event.message.usage, True
             self.told += 1
         elif event.type == "message_delta" and event.usage:
-            self._usage, self.began, self.finished = _merged(self._usage, event.usage), True, True
+            self._usage, self.began = _merged(self._usage, event.usage), True
+            self.finished = event.delta is None or event.delta.stop_reason is not None
 
     def _begin(self, block: _Block) -> None:
         if block.type == "web_search_tool_result":

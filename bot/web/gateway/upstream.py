@@ -71,6 +71,7 @@ class Upstream:
         head = connection.request(self._name, self._path + path, headers, len(body))
         async with self._connected() as line:
             await line.send(head, body, WRITE_SECONDS)
+            del body
             yield Answer(await line.head(self._read_seconds), line, self._read_seconds)
 
     async def close(self) -> None:

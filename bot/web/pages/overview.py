@@ -12,7 +12,7 @@ from bot.store.looks import Look
 from bot.store.records import Turn
 from bot.web.pages import drawing, wording
 from bot.web.pages.drawing import Line
-from bot.words import endings
+from bot.words import endings, on_money
 from sandbox.agents.events import Todo
 
 
@@ -39,6 +39,8 @@ class Overview:
     """What runs now."""
     usd: float = 0.0
     sandbox_usd: float = 0.0
+    unconfirmed: str = ""
+    """What may come to that; empty where all is confirmed."""
     funds: Funds | None = None
     tokens: int = 0
     lines: list[Line] = field(default_factory=list)
@@ -61,6 +63,7 @@ def overview(look: Look, state: LiveState | None, terms: Terms, now: float) -> O
         tool=f"{current.name}: {current.title}" if current else "",
         usd=look.usd,
         sandbox_usd=look.sandbox_usd,
+        unconfirmed=on_money.unconfirmed(look.account.unconfirmed_usd),
         funds=funds.of(look.account, terms),
         tokens=look.tokens,
         lines=_lines(look),

@@ -1,0 +1,99 @@
+"""What the tested agent sends to the provider's API: the one list of fields, betas and headers that go on from here.
+
+Whatever may cost something stands here with a reason, or does not go on. The lists were measured with Claude Code
+2.1.326 (`tests/test_gateway_with_claude.py` compares them with what the installed one sends). A beta that is not known
+is left out of the header: without it the provider offers less and costs no more, and the agent's program goes on
+without it where the provider complains. A field cannot be left out, because the request would mean something else:
+it is refused, in the words in which the provider refuses unknown fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bot.web.gateway.errors import Refusal
+
+FIELDS = frozenset({
+    "context_management", "inference_geo", "max_tokens", "messages", "metadata", "model", "output_config", "speed",
+    "stop_sequences", "stream", "system", "temperature", "thinking", "tool_choice", "tools", "top_k", "top_p",
+})  # fmt: skip
+LEFT_OUT = frozenset({"fallbacks", "safeguards"})
+"""Fields of which the provider may know nothing, so that a request means the same without them. `fallbacks` names
+models that the provider takes in the place of the one that was asked for, whatever they cost; `safeguards` has another
+model look at each call of a tool, at a price that is nowhere named."""
+EMPTY = frozenset({"container", "mcp_servers"})
+"""Fields that may be there as long as they ask for nothing."""
+EDITS = ("clear_thinking_", "clear_tool_uses_")
+"""Edits of the context that only leave something out. One that has it summed up is a further answer, and is paid."""
+OUTPUT = frozenset({"effort", "format"})
+BETAS = frozenset({
+    "advanced-tool-use-2025-11-20", "afk-mode-2026-01-31", "claude-code-20250219", "context-1m-2025-08-07",
+    "context-management-2025-06-27", "effort-2025-11-24", "extended-cache-ttl-2025-04-11",
+    "fallback-credit-2026-06-01", "interleaved-thinking-2025-05-14", "mid-conversation-system-2026-04-07",
+    "mid-conversation-tool-changes-2026-07-01", "oauth-2025-04-20", "per-turn-control-2026-07-01",
+    "structured-outputs-2025-12-15", "thinking-display-updates-2026-08-18", "thinking-token-count-2026-05-13",
+    "token-counting-2024-11-01", "tool-search-tool-2025-10-19", "web-search-2025-03-05",
+})  # fmt: skip
+ANTHROPIC = "anthropic-"
+HEADERS = frozenset({"anthropic-beta", "anthropic-dangerous-direct-browser-access", "anthropic-version"})
+"""The provider's own headers. Others of its name may ask for what costs."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The lists above, and what the operator admits beside them at their own risk."""
+
+    admitted: frozenset[str] = field(default_factory=frozenset)
+
+    def check(self, body: dict[str, Any]) -> frozenset[str]:
+        """Raises Refusal; takes out, and returns, the fields that do not go on."""
+        for name in EMPTY:
+            if body.get(name) and name not in self.admitted:
+                raise Refusal(403, "feature", f"{name}: not available through this gateway")
+        left_out = (LEFT_OUT - self.admitted) & body.keys()
+        for name in left_out:
+            del body[name]
+        for name in body.keys() - FIELDS - EMPTY - self.admitted:
+            raise unknown(name)
+        self._within(body, "output_config", OUTPUT)
+        self._check_edits(body.get("context_management"))
+        return left_out
+
+    def betas(self, values: Iterable[str]) -> tuple[list[str], list[str]]:
+        """(those that go on, those that do not), each once."""
+        words = dict.fromkeys(word.strip() for value in values for word in value.split(",") if word.strip())
+        known = [word for word in words if word in BETAS or word.lower() in self.admitted]
+        return known, [word for word in words if word not in known]
+
+    def may_pass(self, header: str) -> bool:
+        return not header.startswith(ANTHROPIC) or header in HEADERS or header in self.admitted
+
+    def _within(self, body: Mapping[str, Any], name: str, known: frozenset[str]) -> None:
+        value = body.get(name)
+        if isinstance(value, dict):
+            for inner in value.keys() - known - self.admitted:
+                raise unknown(f"{name}.{inner}")
+
+    def _check_edits(self, value: Any) -> None:
+        if value is None:
+            return
+        edits = value.get("edits", []) if isinstance(value, dict) and value.keys() <= {"edits"} else None
+        if not isinstance(edits, list):
+            raise unknown("context_management")
+        for edit in edits:
+            kind = edit.get("type") if isinstance(edit, dict) else None
+            if not isinstance(kind, str) or not (kind.startswith(EDITS) or kind in self.admitted):
+                raise unknown(f"context_management.edits.{kind}")
+
+
+def unknown(name: str) -> Refusal:
+    shown = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "_.-") else "?" for letter in name)
+    shown = shown[:80]
+    return Refusal(
+        400,
+        "field",
+        f"{shown}: Extra inputs are not permitted. Forgehand does not know what this costs. The operator can admit it, "
+        f"at their own risk, by naming {shown.rpartition('.')[2]} in FORGEHAND_GATEWAY_ALLOW.",
+    )
