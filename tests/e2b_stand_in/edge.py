@@ -116,6 +116,8 @@ class Edge:
             service = Response("404 page not found\n", 404, media_type="text/plain")
         elif (user := user_of(headers)) not in USERS:
             service = refused(401, f"invalid username: '{user}'")
+        else:
+            scope["user"] = user
         await service(scope, receive, send)
 
 

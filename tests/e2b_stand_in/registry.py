@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.e2b_stand_in import disk
 from tests.e2b_stand_in.clock import Clock
-from tests.e2b_stand_in.machine import DISK, Bind
+from tests.e2b_stand_in.machine import Bind
 from tests.e2b_stand_in.sandbox import Sandbox, Wish
 
 HOUR = 3600.0
@@ -102,7 +102,7 @@ class Registry:
         try:
             sandbox = Sandbox(wish, self._root, self._binds, self.clock)
             if wish.template in self.snapshots:
-                await asyncio.to_thread(copy_disk, self.snapshots[wish.template], sandbox.folder)
+                await asyncio.to_thread(disk.copy, self.snapshots[wish.template], sandbox.folder)
             await sandbox.boot()
         finally:
             self._booting -= 1
@@ -166,7 +166,7 @@ class Registry:
             sandbox.state = "killed"
             sandbox.ended_at = self.clock.now()
             await sandbox.power_off()
-        await asyncio.to_thread(shutil.rmtree, sandbox.folder, ignore_errors=True)
+        await asyncio.to_thread(disk.remove, sandbox.folder)
 
     async def snapshot(self, sandbox_id: str, name: str | None) -> str:
         """Of its disk only: what it runs is not carried over."""
@@ -175,7 +175,7 @@ class Registry:
         folder = self._root / "snapshots" / str(len(self.snapshots) + 1)
         await sandbox.machine.freeze()
         try:
-            await asyncio.to_thread(copy_disk, sandbox.folder, folder)
+            await asyncio.to_thread(disk.copy, sandbox.folder, folder)
         finally:
             sandbox.machine.thaw()
         self.snapshots[found] = folder
@@ -220,8 +220,3 @@ class Registry:
 
 def missing(sandbox_id: str) -> Refusal:
     return Refusal(404, f"Sandbox \"{sandbox_id}\" doesn't exist or you don't have access to it")
-
-
-def copy_disk(source: Path, target: Path) -> None:
-    for name in DISK:
-        shutil.copytree(source / name, target / name, symlinks=True)

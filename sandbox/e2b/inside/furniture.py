@@ -9,10 +9,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from . import files, gate, launching, places
+from . import files, gate, hardening, launching, places
 from .hands import Refused
-
-CLIMBERS = ("/usr/bin/sudo", "/usr/bin/su", "/bin/su", "/usr/bin/pkexec", "/usr/bin/doas", "/usr/bin/newgrp")
 
 
 def furnish(request: dict[str, Any]) -> dict[str, Any]:
@@ -28,7 +26,7 @@ def furnish(request: dict[str, Any]) -> dict[str, Any]:
         if os.geteuid() == 0:
             os.chown(folder, *places.identity(), follow_symlinks=False)
     _close_code()
-    _close_ways_up()
+    hardening.harden()
     missing = [path for path in request["needed"] if not os.access(path, os.X_OK)]
     if missing:
         raise Refused("bad", f"the template lacks {', '.join(missing)}")
@@ -71,13 +69,3 @@ def _close_code() -> None:
         Path(folder).chmod(0o755)
         for name in names:
             Path(folder, name).chmod(0o644)
-
-
-def _close_ways_up() -> None:
-    """Cloud images let their user become root without a password. The agent is that user."""
-    if os.geteuid() != 0:
-        return
-    for path in CLIMBERS:
-        with contextlib.suppress(OSError):
-            if not Path(path).is_symlink():
-                Path(path).chmod(0o700)
