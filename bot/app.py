@@ -48,6 +48,7 @@ from bot.settings import Settings
 from bot.store import spend
 from bot.store.base import Clock, Store
 from bot.store.lock import DataDirLock
+from bot.store.marks import EnvironmentMarks
 from bot.vault import NAMES, Vault
 from bot.web.credentials import NONE, from_vault
 from bot.web.delivery_log import DeliveryLog, Reading
@@ -170,7 +171,8 @@ async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: Ga
 
 async def _chosen(settings: Settings, store: Store, e2b: E2BSettings | None) -> Choice:
     rooms, witness = settings.data_dir / "environments", MachineWitness(store)
-    choice = await choose(rooms, e2b=e2b, witness=witness, newest_in=settings.newest_agent)
+    marks = EnvironmentMarks(store)
+    choice = await choose(rooms, e2b=e2b, witness=witness, marks=marks, newest_in=settings.newest_agent)
     if choice.not_newest:
         log.warning("Claude Code could not be updated", extra={"error": choice.not_newest})
     return choice

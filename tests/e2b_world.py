@@ -14,7 +14,7 @@ from bot.web.server import tcp_socket
 from sandbox.agents import claude_binary
 from sandbox.e2b.provider import E2BProvider
 from sandbox.e2b.settings import E2BSettings
-from sandbox.primitives import Witness
+from sandbox.primitives import Marks, Witness
 from tests.e2b_stand_in import E2BStandIn, Limits
 from tests.world import World
 
@@ -30,10 +30,12 @@ class E2BWorld:
     e2b: E2BStandIn
     settings: E2BSettings
 
-    def provider(self, witness: Witness | None = None, /, **changes: object) -> E2BProvider:
+    def provider(
+        self, witness: Witness | None = None, /, *, marks: Marks | None = None, **changes: object
+    ) -> E2BProvider:
         """Its clock is the cloud's, so that both can be pushed ahead."""
         settings = replace(self.settings, **changes)  # type: ignore[arg-type]
-        return E2BProvider(settings, clock=self.e2b.clock.now, witness=witness)
+        return E2BProvider(settings, clock=self.e2b.clock.now, witness=witness, marks=marks)
 
     async def sdk(self, sandbox_id: str) -> AsyncSandbox:
         """E2B's own client, for what the world does behind the provider's back."""

@@ -162,7 +162,10 @@ class Cloud:
         await self._ask("ending a sandbox", self._sandboxes.kill(sandbox_id), ASK_SECONDS)
 
     async def pause(self, sandbox_id: str) -> None:
-        await self._ask("pausing a sandbox", self._sandboxes.pause(sandbox_id), PAUSE_SECONDS)
+        """It is paused then, also where somebody else has done it."""
+        done = await self._ask("pausing a sandbox", self._sandboxes.pause(sandbox_id), PAUSE_SECONDS)
+        if not done and await self.state(sandbox_id) != "paused":
+            raise EnvironmentBusy("pausing a sandbox: E2B is busy with it; it is tried again")
 
     async def keep(self, sandbox_id: str, seconds: float) -> None:
         """Its life from now on."""

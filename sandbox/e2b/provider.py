@@ -15,13 +15,14 @@ from sandbox.e2b.cloud import Cloud, Listed, TemplateGone
 from sandbox.e2b.environment import E2BEnvironment, Ends
 from sandbox.e2b.inside import places
 from sandbox.e2b.line import Line
+from sandbox.e2b.marks import Marking, Remembered
 from sandbox.e2b.operations import PYTHON
 from sandbox.e2b.settings import E2BSettings
 from sandbox.e2b.slots import Slots
 from sandbox.e2b.tunnels import Tunnels
 from sandbox.e2b.versions import check_agent
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError, SnapshotGone
-from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Lease, Overview, Witness
+from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Lease, Marks, Overview, Witness
 
 if TYPE_CHECKING:
     from e2b import AsyncSandbox
@@ -40,11 +41,17 @@ class E2BProvider:
     """One bot's sandboxes in one account."""
 
     def __init__(
-        self, settings: E2BSettings, *, clock: Callable[[], float] = time.monotonic, witness: Witness | None = None
+        self,
+        settings: E2BSettings,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        witness: Witness | None = None,
+        marks: Marks | None = None,
     ) -> None:
         self._settings = settings
         self._clock = clock
         self._witness = witness
+        self._marking = Marking(marks or Remembered())
         self._cloud = Cloud(settings)
         self._slots = Slots(settings.sandboxes, settings.creations_per_second, self._running)
         self._locks: dict[str, asyncio.Lock] = {}
@@ -80,13 +87,23 @@ class E2BProvider:
         await self._slots.take(environment_id)
         await line.connect()
         self._slots.hold(environment_id)
-        woken = await line.call("wake", key=environment_id, end=chosen.state == "paused", seconds=60.0)
-        if not woken["marked"]:
+        try:
+            await self._woken(environment_id, line, was_paused=chosen.state == "paused")
+        except EnvironmentGone:
             await self._end_unasked(environment_id, await self._listed(environment_id))
             await self._end(environment_id)
-            raise EnvironmentGone(f"the environment {environment_id} came back from a pause without its files")
+            raise
         await self._tunnels.open(environment_id, line, anew=chosen.state == "paused")
         return self._environment(environment_id, line, egress_of(chosen))
+
+    async def _woken(self, key: str, line: Line, *, was_paused: bool) -> None:
+        """EnvironmentGone where what answers is not what went to sleep."""
+        woken = await line.call("wake", key=key, end=was_paused, seconds=60.0)
+        if not woken["marked"]:
+            raise EnvironmentGone(f"the environment {key} came back from a pause without its files")
+        await self._marking.check(key, woken.get("mark"))
+        if was_paused:
+            await self._marking.renew(key, line)
 
     async def rest(self, environment_id: str) -> None:
         """Its memory is kept with it, so nothing of the agent's may be in there."""
@@ -148,6 +165,7 @@ class E2BProvider:
         metadata = {**spec.labels, KEY: key, INSTANCE: self._settings.instance}
         if spec.egress != ():
             metadata[EGRESS] = CLOSED if spec.egress is None else ",".join(spec.egress)
+        await self._marking.forget(key)
         # Not the key alone: after its sandbox was ended, the same key must get a new one.
         once = f"{key}-{secrets.token_hex(8)}"
         try:
@@ -210,7 +228,7 @@ class E2BProvider:
     async def _furnish(self, key: str, line: Line, egress: Sequence[str] | None) -> None:
         self._code = self._code or await asyncio.to_thread(_sources)
         await line.install(self._code)
-        answer = await line.call("furnish", key=key, needed=[*NEEDED, self._settings.agent], seconds=60.0)
+        answer = await self._marking.furnished(key, line, [*NEEDED, self._settings.agent])
         if not answer["known"] and self._settings.floor is not None:
             await check_agent(self._environment(key, line, egress), self._settings)
 
@@ -223,6 +241,7 @@ class E2BProvider:
                     await asyncio.gather(*(self._cloud.kill(one.id) for one in listed))
         except TimeoutError:
             raise EnvironmentBusy(f"the sandbox of {key} could not be ended; it is tried again") from None
+        await self._marking.forget(key)
         self._slots.give(key)
         self._locks.pop(key, None)
 
@@ -236,13 +255,22 @@ class E2BProvider:
     def _line(self, sandbox_id: str, sandbox: Any = None) -> Line:
         return Line(self._cloud, sandbox_id, self._settings.lifetime_seconds, sandbox, clock=self._clock)
 
+    async def _resting(self, key: str, line: Line) -> None:
+        await self._marking.renew(key, line)
+        await self._tunnels.close(key)
+
+    async def _roused(self, key: str, line: Line) -> None:
+        await self._woken(key, line, was_paused=False)
+        await self._marking.renew(key, line)
+        await self._tunnels.open(key, line)
+
     def _environment(self, key: str, line: Line, egress: Sequence[str] | None) -> E2BEnvironment:
         ends = Ends(
             terminate=lambda: self._end(key),
-            resting=lambda: self._tunnels.close(key),
+            resting=lambda: self._resting(key, line),
             rested=lambda: self._slots.give(key),
             rousing=lambda: self._slots.take(key),
-            roused=lambda line: self._tunnels.open(key, line),
+            roused=lambda line: self._roused(key, line),
         )
         found = E2BEnvironment(key, line, self._cloud, self._settings, ends, self._settings.hosts(egress))
         self._open.add(found)

@@ -66,6 +66,14 @@ def lay_out(folder: Path) -> None:
 def copy(source: Path, target: Path) -> None:
     """With owners and modes."""
     target.mkdir(parents=True)
+    save(source, target)
+
+
+def save(source: Path, target: Path) -> None:
+    """In the place of what was there."""
+    for name in DISK:
+        shutil.rmtree(target / name, ignore_errors=True)
+    target.mkdir(parents=True, exist_ok=True)
     subprocess.run(["cp", "-a", *(str(source / name) for name in DISK), str(target)], check=True)
 
 

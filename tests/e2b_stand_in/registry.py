@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,6 +47,9 @@ class Registry:
         """By name, all versions, the newest last."""
         self.refusals: list[Refusal] = []
         """What was answered so far that is not 2xx."""
+        self.saves_disks = False
+        """Each pause is saved, to be what a later one that fails leaves."""
+        self.pauses_fail = False
         self._root = root
         self._binds = binds
         self._keys: dict[str, asyncio.Future[Sandbox]] = {}
@@ -153,11 +157,27 @@ class Registry:
             if sandbox.state == "paused":
                 raise Refusal(409, f"Error pausing sandbox - sandbox '{sandbox_id}' is already paused")
             self.clock.cancel(sandbox.timer)
+            if self.pauses_fail:
+                await self._lose(sandbox)
+                raise Refusal(500, "Error pausing sandbox")
             sandbox.state = "paused"
             if keep_memory:
                 await sandbox.freeze()
             else:
                 await sandbox.power_off()
+            if self.saves_disks:
+                await asyncio.to_thread(disk.save, sandbox.folder, self._saved(sandbox))
+
+    async def _lose(self, sandbox: Sandbox) -> None:
+        """What ran is gone; what was saved last, if ever, is what the sandbox is from now on."""
+        await sandbox.power_off()
+        saved = self._saved(sandbox)
+        sandbox.state = "paused" if saved.exists() else "killed"
+        if saved.exists():
+            await asyncio.to_thread(disk.save, saved, sandbox.folder)
+
+    def _saved(self, sandbox: Sandbox) -> Path:
+        return self._root / "saved" / sandbox.id
 
     async def kill(self, sandbox_id: str) -> None:
         async with self._lock(sandbox_id):
@@ -207,7 +227,8 @@ class Registry:
         if sandbox.state != "running":
             return
         if sandbox.lifecycle.pause:
-            await self.pause(sandbox.id, keep_memory=sandbox.lifecycle.keep_memory)
+            with contextlib.suppress(Refusal):
+                await self.pause(sandbox.id, keep_memory=sandbox.lifecycle.keep_memory)
         else:
             await self.kill(sandbox.id)
 
