@@ -112,8 +112,17 @@ class Cloud:
 
     async def connect(self, sandbox_id: str) -> AsyncSandbox:
         """A paused one is resumed by it; a running one's life is only prolonged."""
-        call = self._sandboxes.connect(sandbox_id, timeout=self._settings.lifetime_seconds)
-        return await self._ask("connecting to a sandbox", call, CREATE_SECONDS)
+        from e2b import GuestUnresponsiveException
+
+        what, seconds = "connecting to a sandbox", self._settings.lifetime_seconds
+        try:
+            return await self._ask(what, self._sandboxes.connect(sandbox_id, timeout=seconds), CREATE_SECONDS)
+        except SandboxError as error:
+            if not isinstance(error.__cause__, GuestUnresponsiveException):
+                raise
+        # It hung when it was paused, and would hang on: its disk is what there is.
+        call = self._sandboxes.connect(sandbox_id, timeout=seconds, on_resume="reboot")
+        return await self._ask(what, call, CREATE_SECONDS)
 
     async def list(self, metadata: Mapping[str, str]) -> list[Listed]:
         """All pages, the oldest sandbox first."""

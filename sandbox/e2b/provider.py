@@ -33,6 +33,7 @@ CLOSED = "-"
 LOOKS = (0.0, 0.3, 1.0, 2.0)
 """Pauses before looking for what a create without an answer may have made."""
 END_SECONDS = 20.0
+AGAIN_SECONDS = 0.5
 NEEDED = (PYTHON, "/usr/bin/git", "/bin/bash")
 SOURCES = {places.RUNNER: Path(__file__).parents[1] / "runner", places.HANDS: Path(__file__).parent / "inside"}
 
@@ -238,12 +239,21 @@ class E2BProvider:
         try:
             async with asyncio.timeout(END_SECONDS):
                 while listed := await self._listed(key):
-                    await asyncio.gather(*(self._cloud.kill(one.id) for one in listed))
+                    done = await asyncio.gather(*(self._killed(one.id) for one in listed))
+                    await asyncio.sleep(0.0 if all(done) else AGAIN_SECONDS)
         except TimeoutError:
             raise EnvironmentBusy(f"the sandbox of {key} could not be ended; it is tried again") from None
         await self._marking.forget(key)
         self._slots.give(key)
         self._locks.pop(key, None)
+
+    async def _killed(self, sandbox_id: str) -> bool:
+        """False where E2B does not say so: it forgets a sandbox whose node it has lost, and fails."""
+        try:
+            await self._cloud.kill(sandbox_id)
+        except EnvironmentBusy:
+            return False
+        return True
 
     async def _listed(self, key: str) -> list[Listed]:
         return await self._cloud.list({KEY: key, INSTANCE: self._settings.instance})

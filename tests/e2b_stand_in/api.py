@@ -69,7 +69,7 @@ class Api:
                 return await handler(request)
             except Refusal as error:
                 self._registry.refusals.append(error)
-                return _error(error.status, str(error))
+                return _error(error.status, str(error), error.error_code)
             except network.Invalid as error:
                 return _error(400, str(error))
             except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -264,5 +264,6 @@ async def _optional(request: Request) -> dict[str, Any]:
     return body
 
 
-def _error(status: int, message: str) -> Response:
-    return JSONResponse({"code": status, "message": message}, status)
+def _error(status: int, message: str, error_code: str | None = None) -> Response:
+    about = {"error_code": error_code} if error_code else {}
+    return JSONResponse({"code": status, "message": message, **about}, status)

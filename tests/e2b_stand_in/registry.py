@@ -21,9 +21,10 @@ LEAST_AFTER_TRAFFIC = 300.0
 class Refusal(Exception):
     """An answer of the API that is not 2xx."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, error_code: str | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.error_code = error_code
 
 
 @dataclass
@@ -131,7 +132,11 @@ class Registry:
 
     def set_timeout(self, sandbox_id: str, seconds: float) -> None:
         """Exactly, but never past the plan's maximum counted from the start of this run."""
-        self._prolong(self.running(sandbox_id), max(0.0, seconds))
+        sandbox = self.running(sandbox_id)
+        self._check_length(sandbox)
+        self._prolong(sandbox, max(0.0, seconds))
+        if sandbox.lost:
+            raise Refusal(500, "Error setting timeout")
 
     async def connect(self, sandbox_id: str, seconds: float, *, keep_memory: bool = True) -> tuple[Sandbox, bool]:
         """Only ever longer; whether it had to be resumed."""
@@ -140,7 +145,10 @@ class Registry:
         async with self._lock(sandbox_id):
             sandbox = self.get(sandbox_id)
             if sandbox.state == "running":
+                self._check_length(sandbox)
                 self._prolong(sandbox, seconds, only_longer=True)
+                if sandbox.lost:
+                    raise Refusal(500, "Error connecting to sandbox")
                 return sandbox, False
             await self._resume(sandbox, seconds, keep_memory=keep_memory)
             return sandbox, True
@@ -186,6 +194,8 @@ class Registry:
             sandbox.state = "killed"
             sandbox.ended_at = self.clock.now()
             await sandbox.power_off()
+            if sandbox.lost:
+                raise Refusal(500, "Error killing sandbox: operation failed")
         await asyncio.to_thread(disk.remove, sandbox.folder)
 
     async def snapshot(self, sandbox_id: str, name: str | None) -> str:
@@ -205,8 +215,21 @@ class Registry:
         for sandbox in self.all.values():
             await sandbox.power_off()
 
+    async def lose(self, sandbox_id: str) -> None:
+        """The node under it is gone, and the API goes on to say that it runs."""
+        sandbox = self.running(sandbox_id)
+        sandbox.lost = True
+        await sandbox.power_off()
+
+    def _check_length(self, sandbox: Sandbox) -> None:
+        if self.clock.now() >= sandbox.started_at + self.limits.hours * HOUR:
+            raise Refusal(400, "Max instance length exceeded")
+
     async def _resume(self, sandbox: Sandbox, seconds: float, *, keep_memory: bool) -> None:
         self._admit(creating=False)
+        if sandbox.hung and keep_memory:
+            said = "the snapshot of this sandbox was taken while its guest agent was not responding"
+            raise Refusal(409, said, "sandbox_snapshot_guest_agent_unresponsive")
         if not keep_memory:
             await sandbox.power_off()
         await sandbox.thaw()

@@ -63,6 +63,10 @@ class Sandbox:
         self.state: State = "running"
         self.folder = folder / self.id
         self.timer: Timer | None = None
+        self.lost = False
+        """Nobody reaches it, and nobody says so."""
+        self.hung = False
+        """envd did not answer when it was paused: its memory is not resumed."""
         self.interrupted = asyncio.Event()
         """Set when it is paused or ends: what is under way with it breaks off. A resumed one has a new event."""
         self.usage = Usage(clock, self.folder)
