@@ -159,10 +159,10 @@ def _gateway_door(e2b: E2BSettings | None, gateway: Gateway) -> list[BaseRoute]:
 
 
 async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: Gateway) -> E2BSettings | None:
-    """Without a public URL, sandboxes in the cloud are connected to from here, and get to the gateway alone."""
+    """Sandboxes in the cloud that may not reach a name are connected to from here, and get to the gateway alone."""
     if e2b is not None and e2b.unmetered is not None:
         log.warning(UNMETERED)
-    if e2b is None or e2b.gateway_url is not None:
+    if e2b is None or not e2b.by_tunnel(None):
         return e2b
     listener = tcp_socket("127.0.0.1", 0)
     await stack.enter_async_context(Server(gateway, listener))

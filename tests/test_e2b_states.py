@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -103,3 +105,13 @@ async def test_a_machine_that_does_not_know_itself_yet_is_no_bad_key(world: E2BW
     assert await env.stat(env.layout.work) is not None
     with pytest.raises(KeyRefused):
         await world.provider(api_key="e2b_" + "0" * 40).create("two", SPEC)
+
+
+@pytest.mark.review("e2b-8")
+async def test_of_metrics_the_last_minute_is_asked_for(world: E2BWorld, provider: E2BProvider) -> None:
+    env = await provider.create("one", SPEC)
+    before = time.time()
+    assert (await env.metrics()).memory_bytes > 0
+    [asked] = [call.query for call in world.e2b.calls if call.path.endswith("/metrics")]
+    [since] = parse_qs(asked)["start"]
+    assert before - 61 <= int(since) <= time.time() - 59

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -24,6 +24,9 @@ PAUSE_SECONDS = 120.0
 SNAPSHOT_SECONDS = 300.0
 RETRIES = 2
 PAGE = 100
+MEASURED_SECONDS = 60.0
+"""How far back a sample may lie. Without it E2B tells of a sandbox's whole life, and coarsely."""
+BAD_REQUEST = 400
 
 T = TypeVar("T")
 
@@ -161,7 +164,13 @@ class Cloud:
         return found
 
     async def forget(self, snapshot_id: str) -> None:
-        await self._ask("removing a snapshot", self._sandboxes.delete_snapshot(snapshot_id), ASK_SECONDS)
+        """EnvironmentBusy as long as a sandbox uses it, also one that is paused."""
+        try:
+            await self._ask("removing a snapshot", self._sandboxes.delete_snapshot(snapshot_id), ASK_SECONDS)
+        except SandboxError as error:
+            if getattr(error.__cause__, "status_code", 0) != BAD_REQUEST:
+                raise
+            raise EnvironmentBusy("removing a snapshot: a sandbox uses it still") from error.__cause__
 
     async def _snapshot(self, sandbox_id: str, name: str, mode: Literal["filesystem", "full"]) -> str:
         call = self._sandboxes.create_snapshot(sandbox_id, name=name, mode=mode)
@@ -188,7 +197,9 @@ class Cloud:
 
     async def metrics(self, sandbox_id: str) -> Metrics | None:
         """The last sample, if there is one yet."""
-        found = await self._ask("measuring a sandbox", self._sandboxes.get_metrics(sandbox_id), ASK_SECONDS)
+        since = datetime.now(UTC) - timedelta(seconds=MEASURED_SECONDS)
+        call = self._sandboxes.get_metrics(sandbox_id, start=since)
+        found = await self._ask("measuring a sandbox", call, ASK_SECONDS)
         if not found:
             return None
         last = max(found, key=lambda one: one.timestamp)

@@ -65,7 +65,7 @@ class E2BProvider:
         async with self._locks.setdefault(key, asyncio.Lock()):
             line = await self._found(key) or await self._created(key, spec)
             await self._furnish(key, line, spec.egress)
-            await self._tunnels.open(key, line)
+            await self._tunnels.open(key, line, spec.egress)
             return self._environment(key, line, spec.egress)
 
     async def find(self, labels: Mapping[str, str]) -> list[EnvironmentPrimitives]:
@@ -94,8 +94,9 @@ class E2BProvider:
             await self._end_unasked(environment_id, await self._listed(environment_id))
             await self._end(environment_id)
             raise
-        await self._tunnels.open(environment_id, line, anew=chosen.state == "paused")
-        return self._environment(environment_id, line, egress_of(chosen))
+        egress = egress_of(chosen)
+        await self._tunnels.open(environment_id, line, egress, anew=chosen.state == "paused")
+        return self._environment(environment_id, line, egress)
 
     async def _woken(self, key: str, line: Line, *, was_paused: bool) -> None:
         """EnvironmentGone where what answers is not what went to sleep."""
@@ -269,10 +270,10 @@ class E2BProvider:
         await self._marking.renew(key, line)
         await self._tunnels.close(key)
 
-    async def _roused(self, key: str, line: Line) -> None:
+    async def _roused(self, key: str, line: Line, egress: Sequence[str] | None) -> None:
         await self._woken(key, line, was_paused=False)
         await self._marking.renew(key, line)
-        await self._tunnels.open(key, line)
+        await self._tunnels.open(key, line, egress)
 
     def _environment(self, key: str, line: Line, egress: Sequence[str] | None) -> E2BEnvironment:
         ends = Ends(
@@ -280,9 +281,9 @@ class E2BProvider:
             resting=lambda: self._resting(key, line),
             rested=lambda: self._slots.give(key),
             rousing=lambda: self._slots.take(key),
-            roused=lambda line: self._roused(key, line),
+            roused=lambda line: self._roused(key, line, egress),
         )
-        found = E2BEnvironment(key, line, self._cloud, self._settings, ends, self._settings.hosts(egress))
+        found = E2BEnvironment(key, line, self._cloud, self._settings, ends, egress)
         self._open.add(found)
         return found
 

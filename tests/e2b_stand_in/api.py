@@ -170,8 +170,7 @@ class Api:
         return told | {"currentVersion": len(self._registry.secrets[name])}
 
     async def _delete_template(self, request: Request) -> Response:
-        if self._registry.snapshots.pop(unquote(_id(request)), None) is None:
-            return _error(404, f"template '{_id(request)}' not found")
+        self._registry.forget_snapshot(unquote(_id(request)))
         return Response(status_code=204)
 
 
@@ -199,7 +198,7 @@ def parse_wish(body: dict[str, Any]) -> Wish:
 
 
 def matches(sandbox: Sandbox, query: Any) -> bool:
-    if sandbox.state not in query.get("state", "running,paused").split(","):
+    if sandbox.snapshotting or sandbox.state not in query.get("state", "running,paused").split(","):
         return False
     if "template" in query and query["template"] != sandbox.template:
         return False

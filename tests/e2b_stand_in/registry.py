@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,12 +52,16 @@ class Registry:
         self.saves_disks = False
         """Each pause is saved, to be what a later one that fails leaves."""
         self.pauses_fail = False
+        self.snapshots_wait_for = asyncio.Event()
+        """Cleared by a test that wants a snapshot to take its time."""
+        self.snapshots_wait_for.set()
         self._root = root
         self._binds = binds
         self._keys: dict[str, asyncio.Future[Sandbox]] = {}
         self._created: list[float] = []
         self._changing: dict[str, asyncio.Lock] = {}
         self._booting = 0
+        self._numbers = itertools.count(1)
 
     # --- finding
 
@@ -188,6 +193,8 @@ class Registry:
         return self._root / "saved" / sandbox.id
 
     async def kill(self, sandbox_id: str) -> None:
+        if self.get(sandbox_id).snapshotting:
+            raise Refusal(409, f"Sandbox '{sandbox_id}' is in 'snapshotting' state")
         async with self._lock(sandbox_id):
             sandbox = self.get(sandbox_id)
             self.clock.cancel(sandbox.timer)
@@ -201,15 +208,27 @@ class Registry:
     async def snapshot(self, sandbox_id: str, name: str | None) -> str:
         """Of its disk only: what it runs is not carried over."""
         sandbox = self.running(sandbox_id)
-        found = name if name and re.fullmatch(r"[a-z0-9:/-]+", name) else f"snapshot-{len(self.snapshots) + 1}"
-        folder = self._root / "snapshots" / str(len(self.snapshots) + 1)
+        number = next(self._numbers)
+        found = name if name and re.fullmatch(r"[a-z0-9:/-]+", name) else f"snapshot-{number}"
+        folder = self._root / "snapshots" / str(number)
+        sandbox.snapshotting = True
         await sandbox.machine.freeze()
         try:
+            await self.snapshots_wait_for.wait()
             await asyncio.to_thread(disk.copy, sandbox.folder, folder)
         finally:
             sandbox.machine.thaw()
+            sandbox.snapshotting = False
         self.snapshots[found] = folder
         return found
+
+    def forget_snapshot(self, name: str) -> None:
+        if name not in self.snapshots:
+            raise Refusal(404, f"template '{name}' not found")
+        for state in ("running", "paused"):
+            if any(one.state == state and one.template == name for one in self.all.values()):
+                raise Refusal(400, f"cannot delete template '{name}' because there are {state} sandboxes using it")
+        del self.snapshots[name]
 
     async def close(self) -> None:
         for sandbox in self.all.values():
