@@ -4,3 +4,5 @@ CREATE TABLE environment_marks (
     mark TEXT NOT NULL,
     PRIMARY KEY (environment_id, mark)
 );
+
+ALTER TABLE environments ADD COLUMN home TEXT;  -- JSON: what lay in the agent's home before one came; NULL: nobody looked
