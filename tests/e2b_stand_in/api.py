@@ -46,6 +46,7 @@ class Api:
             ("GET", f"{one}/metrics", self._metrics),
             ("PUT", f"{one}/network", self._network),
             ("POST", f"{one}/snapshots", self._snapshot),
+            ("GET", "/snapshots", self._snapshots),
             ("POST", "/v3/templates", self.templates.request),
             ("POST", "/v2/templates/{id}/builds/{build}", self.templates.start),
             ("GET", "/templates/{id}/builds/{build}/status", self.templates.status),
@@ -148,6 +149,16 @@ class Api:
     async def _snapshot(self, request: Request) -> Response:
         name = await self._registry.snapshot(_id(request), (await _optional(request)).get("name"))
         return JSONResponse({"snapshotID": name, "names": [name]}, 201)
+
+    async def _snapshots(self, request: Request) -> Response:
+        query = request.query_params
+        found = [
+            {"snapshotID": name, "names": [name]}
+            for name in self._registry.snapshots
+            if query.get("name", name) == name
+            and query.get("sandboxID", self._registry.taken_of.get(name)) == self._registry.taken_of.get(name)
+        ]
+        return JSONResponse(found)
 
     async def _create_secret(self, request: Request) -> Response:
         body = json.loads(await request.body())

@@ -62,7 +62,7 @@ class FilesystemService:
         return {}
 
     async def _list(self, sandbox: Sandbox, body: dict[str, Any]) -> dict[str, Any]:
-        entries = await listing(sandbox, resolved(body.get("path", ""), body["user"]), int(body.get("depth") or 1))
+        entries = await listing(sandbox, resolved(body.get("path", ""), body["user"]), int(body.get("depth", 1)))
         return {"entries": [_told(each) for each in entries.values()]}
 
     async def _one(self, sandbox: Sandbox, do: str, body: dict[str, Any], **values: Any) -> dict[str, Any]:

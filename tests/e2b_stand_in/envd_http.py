@@ -69,6 +69,8 @@ class FilesEndpoint:
     async def _read(self, sandbox: Sandbox, request: Request) -> Response:
         path = resolved(request.query_params.get("path", ""), request.query_params.get("username", "user"))
         fd = await sandbox.machine.link.fd("read", path)
+        if path.startswith("/proc/"):
+            fd = await asyncio.to_thread(_whole, fd)
         try:
             size = os.lseek(fd, 0, os.SEEK_END)
         except OSError:
@@ -116,6 +118,14 @@ class FilesEndpoint:
                 )
             written.append(await _store(sandbox, target, user, _only(data)))
         return JSONResponse(written)
+
+
+def _whole(fd: int) -> int:
+    """A copy of a file that the kernel writes as it is read, and that has no size."""
+    copy = os.memfd_create("copy")
+    with os.fdopen(fd, "rb", buffering=0) as file:
+        os.write(copy, file.readall() or b"")
+    return copy
 
 
 def signature(sandbox: Sandbox, operation: str, query: Any) -> str:

@@ -55,6 +55,9 @@ def entry(path: str) -> dict[str, Any]:
     }
     if stat.S_ISLNK(found.st_mode):
         about["symlinkTarget"] = os.path.realpath(path)
+        with contextlib.suppress(OSError):
+            behind = Path(path).stat().st_mode
+            about["type"] = next((kind for test, kind in KINDS if test(behind)), about["type"])
     return about
 
 
@@ -92,6 +95,8 @@ def look(request: dict[str, Any]) -> Answer:
 
 def listing(request: dict[str, Any]) -> Answer:
     asked, depth = request["path"], request["depth"]
+    if depth < 1:
+        raise Refused("invalid_argument", "depth should be at least 1")
     if not os.path.lexists(asked):
         raise Refused("not_found", f"path not found: lstat {asked}: no such file or directory")
     top = os.path.realpath(asked)
@@ -108,6 +113,7 @@ def listing(request: dict[str, Any]) -> Answer:
                 found.append(about)
         if level + 1 >= depth:
             folders.clear()
+    found.sort(key=lambda about: about["path"].split("/"))
     return {"entries": found}, []
 
 

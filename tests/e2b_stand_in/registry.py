@@ -45,6 +45,8 @@ class Registry:
         self.templates: set[str] | None = None
         """The names that exist; None: every name does."""
         self.snapshots: dict[str, Path] = {}
+        self.taken_of: dict[str, str] = {}
+        """By a snapshot's name, the sandbox that it was made of."""
         self.secrets: dict[str, list[str]] = {}
         """By name, all versions, the newest last."""
         self.refusals: list[Refusal] = []
@@ -220,6 +222,7 @@ class Registry:
             sandbox.machine.thaw()
             sandbox.snapshotting = False
         self.snapshots[found] = folder
+        self.taken_of[found] = sandbox_id
         return found
 
     def forget_snapshot(self, name: str) -> None:
