@@ -33,7 +33,6 @@ CLOSED = "-"
 LOOKS = (0.0, 0.3, 1.0, 2.0)
 """Pauses before looking for what a create without an answer may have made."""
 END_SECONDS = 20.0
-AGAIN_SECONDS = 0.5
 NEEDED = (PYTHON, "/usr/bin/git", "/bin/bash")
 SOURCES = {places.RUNNER: Path(__file__).parents[1] / "runner", places.HANDS: Path(__file__).parent / "inside"}
 
@@ -239,22 +238,26 @@ class E2BProvider:
         await self._tunnels.close(key)
         try:
             async with asyncio.timeout(END_SECONDS):
+                failed: dict[tuple[str, str], EnvironmentBusy] = {}
                 while listed := await self._listed(key):
-                    done = await asyncio.gather(*(self._killed(one.id) for one in listed))
-                    await asyncio.sleep(0.0 if all(done) else AGAIN_SECONDS)
+                    for one in listed:
+                        if (error := failed.get((one.id, one.state))) is not None:
+                            raise error
+                    errors = await asyncio.gather(*(self._killed(one.id) for one in listed))
+                    failed = {(one.id, one.state): error for one, error in zip(listed, errors, strict=True) if error}
         except TimeoutError:
             raise EnvironmentBusy(f"the sandbox of {key} could not be ended; it is tried again") from None
         await self._marking.forget(key)
         self._slots.give(key)
         self._locks.pop(key, None)
 
-    async def _killed(self, sandbox_id: str) -> bool:
-        """False where E2B does not say so: it forgets a sandbox whose node it has lost, and fails."""
+    async def _killed(self, sandbox_id: str) -> EnvironmentBusy | None:
+        """What came instead of a yes. E2B forgets a sandbox whose node it has lost, and fails: one looks again."""
         try:
             await self._cloud.kill(sandbox_id)
-        except EnvironmentBusy:
-            return False
-        return True
+        except EnvironmentBusy as error:
+            return error
+        return None
 
     async def _listed(self, key: str) -> list[Listed]:
         return await self._cloud.list({KEY: key, INSTANCE: self._settings.instance})

@@ -35,7 +35,10 @@ def main() -> None:
 
 
 def serve() -> None:
+    """It has its name from the moment at which it is executed, and is not where that is refused."""
     Path("/proc/self/comm").write_text("sshd", encoding="ascii")
+    if not os.access(PROGRAM, os.X_OK):
+        os._exit(1)
     with contextlib.suppress(FileNotFoundError):
         Path(SOCKET).unlink()
     listener = socket.socket(socket.AF_UNIX)

@@ -74,6 +74,7 @@ def check() -> None:
         _close(path)
         if Path(path).is_symlink():
             _close_behind(os.path.realpath(path))
+    _end_servers()  # one that was just being started when its program was closed
     left = [*_open(), *_ways_in()]
     if left:
         named = ", ".join(left[:TOLD])
@@ -142,6 +143,10 @@ def _close_ssh() -> None:
                 asked = [SYSTEMCTL, "--no-ask-password", "--quiet", *command]
                 silent: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
                 subprocess.run(asked, env={}, timeout=STOP_SECONDS, check=False, **silent)
+    _end_servers()
+
+
+def _end_servers() -> None:
     deadline = time.monotonic() + STOP_SECONDS
     while (left := list(_servers())) and time.monotonic() < deadline:
         for pid in left:
