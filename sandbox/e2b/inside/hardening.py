@@ -95,11 +95,13 @@ def _take(top: str) -> None:
 
 
 def _close(path: str) -> None:
+    """Touched only where it is open: what is written grows what a pause has to save."""
     with contextlib.suppress(OSError):
-        os.chown(path, 0, 0, follow_symlinks=False)
         about = os.lstat(path)
-        if not stat.S_ISLNK(about.st_mode):
-            forbidden = OTHERS_WRITE | GROUP_WRITES | (CLIMBS if stat.S_ISREG(about.st_mode) else 0)
+        if about.st_uid != 0:
+            os.chown(path, 0, 0, follow_symlinks=False)
+        forbidden = OTHERS_WRITE | GROUP_WRITES | (CLIMBS if stat.S_ISREG(about.st_mode) else 0)
+        if about.st_mode & forbidden and not stat.S_ISLNK(about.st_mode):
             Path(path).chmod(stat.S_IMODE(about.st_mode) & ~forbidden)
 
 
