@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
@@ -14,31 +12,12 @@ from sandbox.e2b.provider import E2BProvider
 from sandbox.errors import EnvironmentBusy, KeyRefused
 from sandbox.primitives import EnvironmentSpec, Liveness
 from tests.e2b_stand_in import Fault
-from tests.e2b_world import E2BWorld, e2b_world
-from tests.environment_world import shell, short_folder, small_agent
+from tests.e2b_world import E2BWorld
+from tests.environment_world import shell
 
 SPEC = EnvironmentSpec(labels={"app": "forgehand", "session": "abcd1234"}, public_repository=True)
 BUSY = '{"code": 409, "message": "Sandbox \'x\' cannot be reached while in \'snapshotting\' state"}'
 UNKNOWN = '{"code": 401, "message": "not initialized"}'
-
-
-@pytest.fixture
-def root() -> Iterator[Path]:
-    with short_folder() as found:
-        yield found
-
-
-@pytest.fixture
-async def world(root: Path) -> AsyncIterator[E2BWorld]:
-    async with e2b_world(root, small_agent(root)) as found:
-        yield found
-
-
-@pytest.fixture
-async def provider(world: E2BWorld) -> AsyncIterator[E2BProvider]:
-    found = world.provider()
-    yield found
-    await found.close()
 
 
 @pytest.mark.review("e2b-4")

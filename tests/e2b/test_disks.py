@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,31 +13,15 @@ from sandbox.e2b.provider import E2BProvider
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
 from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec
 from tests.e2b_stand_in import Fault
-from tests.e2b_world import E2BWorld, e2b_world
-from tests.environment_world import short_folder, small_agent
+from tests.e2b_world import E2BWorld
 
 pytestmark = pytest.mark.review("e2b-2")
 SPEC = EnvironmentSpec(labels={"app": "forgehand", "session": "abcd1234"}, public_repository=True)
 
 
-@pytest.fixture
-def root() -> Iterator[Path]:
-    with short_folder() as found:
-        yield found
-
-
-@pytest.fixture
-async def world(root: Path) -> AsyncIterator[E2BWorld]:
-    async with e2b_world(root, small_agent(root)) as found:
-        found.e2b.registry.saves_disks = True
-        yield found
-
-
-@pytest.fixture
-async def provider(world: E2BWorld) -> AsyncIterator[E2BProvider]:
-    found = world.provider()
-    yield found
-    await found.close()
+@pytest.fixture(autouse=True)
+def saves_disks(world: E2BWorld) -> None:
+    world.e2b.registry.saves_disks = True
 
 
 async def twice_used(provider: E2BProvider) -> EnvironmentPrimitives:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from sandbox.errors import SandboxError
 from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec
 from tests.e2b_stand_in import users
 from tests.e2b_world import E2BWorld, e2b_world
-from tests.environment_world import shell, short_folder, small_agent, until
+from tests.environment_world import shell, small_agent, until
 
 pytestmark = [
     pytest.mark.review("e2b-1"),
@@ -37,25 +36,6 @@ try:
 except OSError:
     print("nobody listens")
 """
-
-
-@pytest.fixture
-def root() -> Iterator[Path]:
-    with short_folder() as found:
-        yield found
-
-
-@pytest.fixture
-async def world(root: Path) -> AsyncIterator[E2BWorld]:
-    async with e2b_world(root, small_agent(root)) as found:
-        yield found
-
-
-@pytest.fixture
-async def provider(world: E2BWorld) -> AsyncIterator[E2BProvider]:
-    found = world.provider()
-    yield found
-    await found.close()
 
 
 async def plant(env: EnvironmentPrimitives) -> None:
