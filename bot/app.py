@@ -48,6 +48,7 @@ from bot.settings import Settings
 from bot.store import spend
 from bot.store.base import Clock, Store
 from bot.store.lock import DataDirLock
+from bot.store.marks import EnvironmentMarks
 from bot.vault import NAMES, Vault
 from bot.web.credentials import NONE, from_vault
 from bot.web.delivery_log import DeliveryLog, Reading
@@ -159,10 +160,10 @@ def _gateway_door(e2b: E2BSettings | None, gateway: Gateway) -> list[BaseRoute]:
 
 
 async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: Gateway) -> E2BSettings | None:
-    """Without a public URL, sandboxes in the cloud are connected to from here, and get to the gateway alone."""
+    """Sandboxes in the cloud that may not reach a name are connected to from here, and get to the gateway alone."""
     if e2b is not None and e2b.unmetered is not None:
         log.warning(UNMETERED)
-    if e2b is None or e2b.gateway_url is not None:
+    if e2b is None or not e2b.by_tunnel(None):
         return e2b
     listener = tcp_socket("127.0.0.1", 0)
     await stack.enter_async_context(Server(gateway, listener))
@@ -171,7 +172,8 @@ async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: Ga
 
 async def _chosen(settings: Settings, store: Store, e2b: E2BSettings | None) -> Choice:
     rooms, witness = settings.data_dir / "environments", MachineWitness(store)
-    choice = await choose(rooms, e2b=e2b, witness=witness, newest_in=settings.newest_agent)
+    marks = EnvironmentMarks(store)
+    choice = await choose(rooms, e2b=e2b, witness=witness, marks=marks, newest_in=settings.newest_agent)
     if choice.not_newest:
         log.warning("Claude Code could not be updated", extra={"error": choice.not_newest})
     return choice

@@ -15,7 +15,7 @@ from sandbox.egress import is_own_user
 from sandbox.errors import IsolationMissing
 from sandbox.local.provider import LocalProvider
 from sandbox.plain import PlainProvider, PlainSettings
-from sandbox.primitives import EnvironmentProvider, Snapshots, Witness
+from sandbox.primitives import EnvironmentProvider, Marks, Snapshots, Witness
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,14 @@ async def choose(
     isolate: bool = True,
     e2b: E2BSettings | None = None,
     witness: Witness | None = None,
+    marks: Marks | None = None,
     newest_in: Path | None = None,
 ) -> Choice:
     """Proved by a real probe box, not assumed. Without `isolate`, plain processes also where boxes could be had.
 
     `newest_in`: where the newest agent program is kept, which is looked for first; None: the tested one is used."""
     if e2b is not None:
-        return _cloud(root, e2b, witness)
+        return _cloud(root, e2b, witness, marks)
     tested = claude_binary.find()
     agent = await claude_update.newest(newest_in, tested) if newest_in is not None else Newest(tested)
     choice = await _here(root, agent.program, isolate=isolate)
@@ -71,12 +72,12 @@ async def _here(root: Path, agent: Path, *, isolate: bool) -> Choice:
     )
 
 
-def _cloud(root: Path, settings: E2BSettings, witness: Witness | None) -> Choice:
+def _cloud(root: Path, settings: E2BSettings, witness: Witness | None, marks: Marks | None) -> Choice:
     from sandbox.e2b.provider import E2BProvider
 
     if find_spec("e2b") is None:
         raise IsolationMissing("E2B's SDK is not installed: pip install 'forgehand[e2b]' brings it.")
-    provider = E2BProvider(replace(settings, instance=_instance(root)), witness=witness)
+    provider = E2BProvider(replace(settings, instance=_instance(root)), witness=witness, marks=marks)
     words = f"sandboxes in E2B's cloud (template {settings.template})"
     return Choice(provider, root / "sockets", isolated=True, words=words, snapshots=provider)
 

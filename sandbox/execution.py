@@ -94,6 +94,24 @@ class ExecutionEnvironment:
         memory = list(self.agent.own_paths(self._layout)) if fresh else []
         return memory if launched else [*memory, self._folder(turn)]
 
+    async def home(self) -> dict[str, str]:
+        """What lies in the home before an agent comes, for `comb`."""
+        found = (await self._script("homes", self._homes(), PREPARE_SECONDS)).get("home")
+        return {str(name): str(digest) for name, digest in found.items()} if isinstance(found, dict) else {}
+
+    async def comb(self, known: Mapping[str, str]) -> None:
+        """Of an environment that was used before: what was laid in its home since, and all that is temporary, is taken
+        away. SandboxError where what was there is not as it was."""
+        spec = {**self._homes(), "known": dict(known)}
+        changed = (await self._script("homes", spec, PREPARE_SECONDS)).get("changed")
+        if changed != []:
+            named = ", ".join(str(name)[:100] for name in _list(changed)[:3])
+            raise SandboxError(f"something has changed in the home of an earlier turn: {clean(named)}")
+
+    def _homes(self) -> dict[str, Any]:
+        own = [posixpath.basename(path) for path in self.agent.own_paths(self._layout)]
+        return {"home": self._layout.home, "own": own}
+
     async def setup(
         self, commands: Sequence[str], timeout: float, *, env: Mapping[str, str] | None = None
     ) -> list[CheckResult]:

@@ -257,6 +257,21 @@ class Witness(Protocol):
     async def ended(self, environment_id: str, lease: Lease) -> None: ...
 
 
+class Marks(Protocol):
+    """The words that an environment may come back with from a rest, kept where they outlast us."""
+
+    async def known(self, environment_id: str) -> frozenset[str]: ...
+    async def add(self, environment_id: str, mark: str) -> None:
+        """Before it is written inside: whoever dies in between leaves two that are good."""
+        ...
+
+    async def settle(self, environment_id: str, mark: str, instead_of: frozenset[str]) -> None:
+        """It is inside, and the others are of older disks."""
+        ...
+
+    async def forget(self, environment_id: str) -> None: ...
+
+
 class Snapshots(Protocol):
     """Disks of environments, kept to start others from; of providers that have such a thing."""
 

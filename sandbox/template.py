@@ -22,7 +22,13 @@ NODE = "24-bookworm"
 PACKAGES = ["git", "ripgrep", "python3", "ca-certificates", "curl", "procps", "build-essential"]
 CPUS = 2
 MEMORY_MB = 4096
-SHUT = "chmod 0700 /usr/bin/sudo /usr/bin/su /usr/bin/newgrp 2>/dev/null || true"
+SHUT = (
+    "chmod 0700 /usr/bin/sudo /usr/bin/su /usr/bin/newgrp 2>/dev/null || true",
+    "for unit in ssh.service ssh.socket sshd.service sshd.socket; do ln -sf /dev/null /etc/systemd/system/$unit; done",
+    "chmod 0600 /usr/sbin/sshd 2>/dev/null || true",
+    "passwd -l root",
+)
+"""What E2B's build opens again behind us, such as /usr/local, each start shuts (`inside/hardening.py`)."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,8 @@ def definition(claude: str = CLAUDE_CODE) -> TemplateBuilder:
         .run_cmd(f'test -x {AGENT} || ln -s "$(command -v claude)" {AGENT}')
         .run_cmd(f"{AGENT} --version{'' if is_latest else f' | grep -F {claude}'}")
         .run_cmd("mkdir -p /work")
-        .run_cmd(SHUT)
+        .run_cmd("mkdir -p /etc/systemd/system")
+        .run_cmd(list(SHUT))
         .set_user("user")
         .set_workdir("/work")
     )

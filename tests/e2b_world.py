@@ -7,15 +7,19 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bot.errors import SettingsError
 from bot.web.server import tcp_socket
 from sandbox.agents import claude_binary
 from sandbox.e2b.provider import E2BProvider
 from sandbox.e2b.settings import E2BSettings
-from sandbox.primitives import Witness
+from sandbox.primitives import Marks, Witness
 from tests.e2b_stand_in import E2BStandIn, Limits
 from tests.world import World
+
+if TYPE_CHECKING:
+    from e2b import AsyncSandbox
 
 AGENT = "/run/agent"
 CLAUDE = "/run/claude"
@@ -26,10 +30,21 @@ class E2BWorld:
     e2b: E2BStandIn
     settings: E2BSettings
 
-    def provider(self, witness: Witness | None = None, /, **changes: object) -> E2BProvider:
+    def provider(
+        self, witness: Witness | None = None, /, *, marks: Marks | None = None, **changes: object
+    ) -> E2BProvider:
         """Its clock is the cloud's, so that both can be pushed ahead."""
         settings = replace(self.settings, **changes)  # type: ignore[arg-type]
-        return E2BProvider(settings, clock=self.e2b.clock.now, witness=witness)
+        return E2BProvider(settings, clock=self.e2b.clock.now, witness=witness, marks=marks)
+
+    async def sdk(self, sandbox_id: str) -> AsyncSandbox:
+        """E2B's own client, for what the world does behind the provider's back."""
+        from e2b import AsyncSandbox
+
+        found = self.settings
+        return await AsyncSandbox.connect(
+            sandbox_id, api_key=found.api_key, api_url=found.api_url, sandbox_url=found.sandbox_url
+        )
 
 
 @asynccontextmanager

@@ -99,6 +99,14 @@ async def test_nothing_is_set(world: World) -> None:
     )
 
 
+@pytest.mark.review("e2b-6")
+async def test_a_gateway_at_a_port_that_no_sandbox_reaches_by_name(world: World) -> None:
+    given = {"FORGEHAND_SANDBOX": "e2b", "E2B_API_KEY": "e2b_x", "FORGEHAND_PUBLIC_URL": "https://bot.example:8443"}
+    ran, found = await doctor(world, "http://127.0.0.1:9", **given)
+    assert ran.code == 1
+    assert "FORGEHAND_PUBLIC_URL has the port 8443" in found["settings"]["words"]
+
+
 async def test_github_that_does_not_answer_hides_nothing_else(world: World) -> None:
     world.github.faults.add(Fault("GET /app", "fail", status=503, times=None))
     ran, found = await doctor(world, "http://127.0.0.1:9")

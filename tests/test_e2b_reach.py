@@ -18,8 +18,10 @@ from sandbox.e2b.call import Call as HostCall
 from sandbox.e2b.inside.frames import Broken
 from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec
 from sandbox.runner import web
+from tests.e2b_stand_in import users
 from tests.e2b_world import E2BWorld, e2b_spine, e2b_world
 from tests.environment_world import short_folder, small_agent, until
+from tests.test_forks import forked
 
 EDIT = Call("Bash", {"command": "echo '# more' >> shop.py", "description": "Add"})
 SPEC = EnvironmentSpec(labels={}, public_repository=True)
@@ -42,6 +44,19 @@ async def test_a_comment_becomes_a_pull_request_without_a_public_url(tmp_path: P
         assert sandbox.network["denyOut"] == ["0.0.0.0/0"]
         assert e2b.upgrades.count > 0
         assert not e2b.upgrades.open
+
+
+@pytest.mark.review("e2b-5")
+async def test_what_may_reach_nothing_is_given_no_name_and_so_no_name_server(tmp_path: Path) -> None:
+    """At a public URL with a name: E2B opens 8.8.8.8 beside any name, for every protocol and port."""
+    async with e2b_spine(tmp_path, FORGEHAND_PUBLIC_URL="https://forgehand.example.invalid") as (world, e2b):
+        world.model.default(Script([Say("It halves.")]))
+        async with world.bot():
+            fork = forked(world)
+            world.say("/claude ask what does half do?", on=fork.pull)
+            assert await world.outcome(on=fork.pull) == "answered", world.replies(fork.pull)[0].body
+        assert [one.reaches for one in e2b.sandboxes] == [[]]
+        assert e2b.upgrades.count > 0
 
 
 async def test_a_tunnel_that_is_cut_in_the_middle_of_an_answer_is_ridden_out(tmp_path: Path) -> None:
@@ -156,7 +171,10 @@ async def test_a_switchboard_that_died_is_started_anew() -> None:
     async with tunnelled() as (world, env, _):
         await ask(env, "/before")
         pid = int((await gate_of(world))[0])
-        await env.exec(["kill", "-9", str(pid)])
+        if users.are_two():
+            assert (await env.exec(["kill", "-9", str(pid)])).exit_code != 0, "it is root's"
+        [sandbox] = world.e2b.live
+        await (await world.sdk(sandbox.id)).commands.run(f"kill -9 {pid}", user="root")
 
         async def another() -> bool:
             return int((await gate_of(world))[0]) != pid

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from bot.sessions.environments import warming
 from bot.simulation.github.threads import Issue
+from sandbox.e2b import cloud
 from tests.e2b_stand_in import E2BStandIn
+from tests.e2b_stand_in.sandbox import Wish
 from tests.e2b_world import e2b_spine
 from tests.world import MODEL_KEY, World
 
@@ -127,6 +131,54 @@ async def test_with_the_app_its_snapshots_are_removed(tmp_path: Path) -> None:
             await warmed(world, e2b)
             world.github.uninstall(world.installation)
             await until(lambda: not e2b.registry.snapshots)
+
+
+@pytest.mark.review("e2b-7")
+async def test_a_snapshot_in_use_keeps_no_other_from_being_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kept sandbox, paused, still stands on the first; it goes when that has gone."""
+    monkeypatch.setattr(warming, "LATER_SECONDS", 0.2)
+    async with e2b_spine(tmp_path, **SLOW) as (world, e2b):
+        world.github.commit(world.repo, "main", FILES, message="Configure")
+        async with world.bot():
+            await warmed(world, e2b)
+            [first] = e2b.registry.snapshots
+            by_hand = await e2b.registry.create(Wish(first, 600), None)
+            await e2b.registry.pause(by_hand.id)
+            changed = {".github/forgehand.yml": CONFIG + "  - echo twice >> .installed\n"}
+            world.github.commit(world.repo, "main", changed, message="Configure otherwise")
+            await turn(world)
+            await until(lambda: len(e2b.registry.snapshots) == 2)
+            world.github.uninstall(world.installation)
+            await until(lambda: set(e2b.registry.snapshots) == {first})
+            await e2b.registry.kill(by_hand.id)
+            await until(lambda: not e2b.registry.snapshots)
+
+
+@pytest.mark.review("e2b-8")
+async def test_what_was_in_no_list_while_it_was_snapshotted_is_ended_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warming, "SWEEP_SECONDS", 0.2)
+    monkeypatch.setattr(warming, "MOST_ATTEMPTS", 1)
+    monkeypatch.setattr(cloud, "SNAPSHOT_SECONDS", 0.5)
+    async with e2b_spine(tmp_path, **SLOW) as (world, e2b):
+        world.github.commit(world.repo, "main", FILES, message="Configure")
+        e2b.registry.snapshots_wait_for.clear()
+        async with world.bot():
+            await turn(world)
+            await until(lambda: any(one.snapshotting for one in e2b.live))
+            await until(partial(_given_up, e2b))
+            e2b.registry.snapshots_wait_for.set()
+            await until(lambda: not e2b.live)
+
+
+def _given_up(e2b: E2BStandIn) -> bool:
+    """It was looked for, to be ended, after its snapshot had begun; and it was in no list."""
+    asked = [one.path for one in e2b.calls]
+    taken = next((number for number, path in enumerate(asked) if path.endswith("/snapshots")), len(asked))
+    return "/v2/sandboxes" in asked[taken + 1 :]
 
 
 async def test_a_quick_repository_gets_none(tmp_path: Path) -> None:

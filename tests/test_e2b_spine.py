@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from bot.models import Step
+from bot.sessions import flow
 from bot.sessions.checkpoints import EVERY_SECONDS
 from bot.sessions.losses import MOST_RESUMPTIONS
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script, SimulatedAnthropic, Wait
@@ -162,6 +163,34 @@ async def test_a_sandbox_that_vanishes_loses_minutes_and_not_the_turn(tmp_path: 
             assert outcome == "killed", world.replies()[0].body
             assert "refs/forgehand/rescue/" in world.replies()[0].body
         assert len(world.replies()) == 1
+
+
+@pytest.mark.review("e2b-3")
+@pytest.mark.parametrize("saved", [True, False])
+async def test_a_node_that_is_lost_while_e2b_says_it_runs_is_given_up(
+    tmp_path: Path, saved: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flow, "MOST_ATTEMPTS_WITH_WORK", 2)
+    clock = Ahead()
+    async with e2b_spine(tmp_path) as (world, e2b):
+        world.model.default(Script([EDIT, Wait("go"), Say("unreachable")]))
+        async with world.bot(clock):
+            world.say("/claude add a line")
+            await world.model.reached("go", timeout=60)
+            if saved:
+                clock.seconds = EVERY_SECONDS + 1
+                await until_checkpoint(world)
+            world.model.default(Script([MORE, Say("Went on.")]))
+            await e2b.registry.lose(e2b.live[0].id)
+            outcome = await world.outcome()
+        if saved:
+            assert outcome == "pull_request", world.replies()[0].body
+            [pull] = world.pulls()
+            diff = world.repo.diff("main", pull.head)
+            assert ("+# more" in diff, "+# and more" in diff) == (True, True)
+        else:
+            assert outcome == "killed", world.replies()[0].body
+        assert not [one for one in e2b.live if one.lost], "nobody pays for a ghost"
 
 
 async def test_a_sandbox_that_vanishes_before_the_work_is_replaced(tmp_path: Path) -> None:

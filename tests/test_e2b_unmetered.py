@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def root() -> Iterator[Path]:
         yield found
 
 
-def changed() -> dict[str, object]:
+def changed() -> dict[str, Any]:
     return {"gateway_url": "https://model.example", "unmetered": UNMETERED}
 
 

@@ -6,6 +6,8 @@ import asyncio
 import time
 from pathlib import Path
 
+import pytest
+
 from bot import settings
 from bot.sessions.environments import strays
 from bot.simulation.anthropic import Call, Say, Script, Wait
@@ -162,6 +164,50 @@ async def test_a_kept_one_that_was_spoilt_or_lost_is_replaced(tmp_path: Path) ->
         assert "built" not in one.heard()
         await one.until(1)
         assert one.there() != first
+
+
+LAY = (
+    "mkdir -p ~/.local/bin ~/.config/pip ~/.cache/pip ~/.npm $TMPDIR/laid; echo kept > ~/.cache/pip/one; "
+    "for name in ~/.bashrc ~/.npmrc ~/.local/bin/make ~/.config/pip/pip.conf $TMPDIR/laid/x; do echo x > $name; done; "
+    "chmod 000 ~/.config; echo '# 1' >> shop.py"
+)
+FIND = (
+    "cat ~/.cache/pip/one; find ~ $TMPDIR -mindepth 1 | grep -v -e '/.claude' -e '/.cache' -e '/.npm$'; "
+    "echo '# 2' >> shop.py"
+)
+SETS_UP_HOME = "setup:\n  - mkdir -p ~/.tools && echo once >> ~/.tools/made\n"
+
+
+@pytest.mark.review("e2b-1")
+@everywhere
+async def test_what_the_agent_has_laid_in_its_home_is_gone_for_the_next_turn(kind: str, tmp_path: Path) -> None:
+    """Whatever a shell, a package client or a setup command would obey; caches stay."""
+    async with Life.running(kind, tmp_path) as one, one.world.bot():
+        one.configure(SETS_UP_HOME)
+        assert await one.turn(1, Call("Bash", {"command": LAY})) == "pull_request"
+        await one.until(1)
+        first = one.there()
+        assert await one.turn(2, Call("Bash", {"command": FIND})) == "pushed", one.world.replies()[-1].body
+        heard = one.heard()
+        assert "kept" in heard
+        for name in (".bashrc", ".npmrc", ".local/bin/make", "pip.conf", "laid"):
+            assert name not in heard, heard
+        assert ".tools/made" in heard, "what setup has made there stays"
+        assert one.there() == first
+
+
+@pytest.mark.review("e2b-1")
+@everywhere
+async def test_a_home_whose_own_files_the_agent_has_changed_is_used_no_more(kind: str, tmp_path: Path) -> None:
+    async with Life.running(kind, tmp_path) as one, one.world.bot():
+        one.configure(SETS_UP_HOME)
+        change = "touch -r ~/.tools/made /tmp/when; echo planted >> ~/.tools/made; touch -r /tmp/when ~/.tools/made; "
+        assert await one.turn(1, Call("Bash", {"command": change + "echo '# 1' >> shop.py"})) == "pull_request"
+        await one.until(1)
+        look = Call("Bash", {"command": "cat ~/.tools/made; echo '# 2' >> shop.py"})
+        assert await one.turn(2, look) == "pushed", one.world.replies()[-1].body
+        assert "planted" not in one.heard()
+        assert "once" in one.heard()
 
 
 @everywhere

@@ -158,6 +158,8 @@ class Flow:
         """Wait and repeat the step; when the tries run out, end (a settling turn never gives up)."""
         most = MOST_ATTEMPTS if turn.step in (Step.PREPARE, Step.FURNISH) else MOST_ATTEMPTS_WITH_WORK
         if attempts >= most and turn.step is not Step.SETTLE:
+            if turn.step in (Step.WORK, Step.COLLECT) and isinstance(error.__cause__, EnvironmentBusy):
+                return await losses.out_of_reach(self._services, turn)
             words = endings.gave_up(turn.step, str(error))
             return await detours.failed(self._services, turn, Outcome.FAILED, words)
         pause = error.retry_after if error.retry_after is not None else min(0.25 * 2**attempts, LONGEST_PAUSE_SECONDS)

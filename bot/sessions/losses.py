@@ -7,15 +7,17 @@ import logging
 import shutil
 
 from bot.models import Outcome, Step
-from bot.sessions import checkpoints, keeping
+from bot.sessions import checkpoints, environments, keeping
 from bot.sessions.memory import transcripts
 from bot.sessions.money import exhaustion
 from bot.sessions.moves import End, Move, To
 from bot.sessions.services import Services
 from bot.sessions.steps import collect
+from bot.store import environments as rows
 from bot.store import sessions
 from bot.store.sessions import Turn
 from bot.words import endings
+from sandbox.errors import SandboxError
 from sandbox.execution import ExecutionEnvironment
 
 log = logging.getLogger(__name__)
@@ -47,6 +49,18 @@ async def environment_lost(services: Services, turn: Turn) -> Move:
     if now.step is Step.WORK and now.checkpoint_at is not None and await _may_go_on(services, now):
         return _again(now, endings.goes_on_elsewhere())
     return await _with_what_was_saved(services, now)
+
+
+async def out_of_reach(services: Services, turn: Turn) -> Move:
+    """It is said to be there and does not answer, however often it was asked: for us it is lost. What can be ended of
+    it is ended first, or the turn's next environment would be this one."""
+    row = await rows.used_by(services.store, turn.key)
+    if row is not None:
+        try:
+            await environments.give_up(services, row.id)
+        except SandboxError as error:
+            log.warning("an environment is left to the sweep", extra={"id": row.id, "error": str(error)})
+    return await environment_lost(services, turn)
 
 
 async def _may_go_on(services: Services, turn: Turn) -> bool:

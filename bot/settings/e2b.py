@@ -8,9 +8,12 @@ from urllib.parse import urlsplit
 from bot.errors import SettingsError
 from sandbox.agents.claude import Claude
 from sandbox.e2b.secret import Unmetered
-from sandbox.e2b.settings import AGENT, E2BSettings
+from sandbox.e2b.settings import AGENT, WEB_PORTS, E2BSettings, is_address
 
 PROVIDER = "https://api.anthropic.com"
+LEAVE_OUT = {
+    "FORGEHAND_PUBLIC_URL": ", or leave FORGEHAND_PUBLIC_URL out: Forgehand then connects to its sandboxes instead."
+}
 
 
 class _Secret(Protocol):
@@ -41,6 +44,7 @@ def read(reader: Reader) -> E2BSettings:
     unmetered = _unmetered(reader)
     if unmetered is not None:
         url = reader.url("ANTHROPIC_BASE_URL", PROVIDER)
+    _check_port("FORGEHAND_PUBLIC_URL" if unmetered is None else "ANTHROPIC_BASE_URL", url)
     return E2BSettings(
         api_key=key.reveal(),
         gateway_url=url,
@@ -59,6 +63,16 @@ def read(reader: Reader) -> E2BSettings:
         gib_usd=reader.number("FORGEHAND_E2B_MEMORY_PRICE", 0.0000045),
         longest_seconds=round(reader.number("FORGEHAND_E2B_HOURS", 1, least=0.1) * 3600),
     )
+
+
+def _check_port(name: str, url: str | None) -> None:
+    """Sandboxes get there by a name, unless it is an address."""
+    parts = urlsplit(url or "")
+    if parts.hostname and parts.port not in WEB_PORTS and not is_address(parts.hostname):
+        raise SettingsError(
+            f"{name} has the port {parts.port}, and E2B's firewall lets sandboxes reach a name at 443 and 80 alone: "
+            "have your proxy serve it at 443" + LEAVE_OUT.get(name, ".")
+        )
 
 
 def _unmetered(reader: Reader) -> Unmetered | None:

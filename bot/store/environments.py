@@ -38,6 +38,8 @@ class EnvironmentRow(Record):
     made_of: str
     prepared: bool
     setup_sha256: str | None
+    home: dict[str, str] | None
+    """What lay in the agent's home before one came."""
     kept_until: float | None
     updated_at: float
 
@@ -134,9 +136,9 @@ async def turns_in(store: Store, environment_id: str) -> list[TurnKey]:
 
 
 async def note(store: Store, environment_id: str, **columns: Any) -> None:
-    """`prepared` and `setup_sha256`, as they become true."""
-    settings = ", ".join(f"{name} = :{name}" for name in sorted(columns.keys() & {"prepared", "setup_sha256"}))
-    sql = f"UPDATE environments SET {settings} WHERE id = :id"  # noqa: S608 - names from the two above
+    """`prepared`, `setup_sha256` and `home`, as they become true."""
+    settings = ", ".join(f"{name} = :{name}" for name in sorted(columns.keys() & {"prepared", "setup_sha256", "home"}))
+    sql = f"UPDATE environments SET {settings} WHERE id = :id"  # noqa: S608 - names from those above
     await store.write(lambda db: run(db, sql, id=environment_id, **columns))
 
 
@@ -226,7 +228,7 @@ def _intended(db: Database, key: TurnKey, made_of: str, at: float, purpose: Purp
     INSERT INTO environments (id, session_id, turn, state, purpose, made_of, updated_at)
     VALUES (:id, :session, :n, 'used', :purpose, :made_of, :at)
     ON CONFLICT (id) DO UPDATE SET state = 'used', turn = excluded.turn, made_of = excluded.made_of, prepared = 0,
-        setup_sha256 = NULL, kept_until = NULL, updated_at = excluded.updated_at
+        setup_sha256 = NULL, home = NULL, kept_until = NULL, updated_at = excluded.updated_at
     RETURNING *
     """
     values = {"id": _name(key, purpose), "session": key.session, "n": key.n, "purpose": purpose}

@@ -31,7 +31,7 @@ R = TypeVar("R", bound="Record")
 _JSON = {
     *("files_changed", "verified", "step_times", "notes", "ignored", "blocked", "spot", "matter", "request", "review"),
     "moved_to",
-    *("conflicts", "discussions", "left_out", "asked", "reruns", "failing", "fork", "options"),
+    *("conflicts", "discussions", "left_out", "asked", "reruns", "failing", "fork", "options", "home"),
 }
 _FLAGS = {
     *("resumed", "untrusted", "prepared", "private", "is_pull", "final", "remade", "reacted", "told_refused", "late"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -24,6 +24,9 @@ PAUSE_SECONDS = 120.0
 SNAPSHOT_SECONDS = 300.0
 RETRIES = 2
 PAGE = 100
+MEASURED_SECONDS = 60.0
+"""How far back a sample may lie. Without it E2B tells of a sandbox's whole life, and coarsely."""
+BAD_REQUEST = 400
 
 T = TypeVar("T")
 
@@ -112,8 +115,17 @@ class Cloud:
 
     async def connect(self, sandbox_id: str) -> AsyncSandbox:
         """A paused one is resumed by it; a running one's life is only prolonged."""
-        call = self._sandboxes.connect(sandbox_id, timeout=self._settings.lifetime_seconds)
-        return await self._ask("connecting to a sandbox", call, CREATE_SECONDS)
+        from e2b import GuestUnresponsiveException
+
+        what, seconds = "connecting to a sandbox", self._settings.lifetime_seconds
+        try:
+            return await self._ask(what, self._sandboxes.connect(sandbox_id, timeout=seconds), CREATE_SECONDS)
+        except SandboxError as error:
+            if not isinstance(error.__cause__, GuestUnresponsiveException):
+                raise
+        # It hung when it was paused, and would hang on: its disk is what there is.
+        call = self._sandboxes.connect(sandbox_id, timeout=seconds, on_resume="reboot")
+        return await self._ask(what, call, CREATE_SECONDS)
 
     async def list(self, metadata: Mapping[str, str]) -> list[Listed]:
         """All pages, the oldest sandbox first."""
@@ -152,7 +164,13 @@ class Cloud:
         return found
 
     async def forget(self, snapshot_id: str) -> None:
-        await self._ask("removing a snapshot", self._sandboxes.delete_snapshot(snapshot_id), ASK_SECONDS)
+        """EnvironmentBusy as long as a sandbox uses it, also one that is paused."""
+        try:
+            await self._ask("removing a snapshot", self._sandboxes.delete_snapshot(snapshot_id), ASK_SECONDS)
+        except SandboxError as error:
+            if getattr(error.__cause__, "status_code", 0) != BAD_REQUEST:
+                raise
+            raise EnvironmentBusy("removing a snapshot: a sandbox uses it still") from error.__cause__
 
     async def _snapshot(self, sandbox_id: str, name: str, mode: Literal["filesystem", "full"]) -> str:
         call = self._sandboxes.create_snapshot(sandbox_id, name=name, mode=mode)
@@ -162,7 +180,10 @@ class Cloud:
         await self._ask("ending a sandbox", self._sandboxes.kill(sandbox_id), ASK_SECONDS)
 
     async def pause(self, sandbox_id: str) -> None:
-        await self._ask("pausing a sandbox", self._sandboxes.pause(sandbox_id), PAUSE_SECONDS)
+        """It is paused then, also where somebody else has done it."""
+        done = await self._ask("pausing a sandbox", self._sandboxes.pause(sandbox_id), PAUSE_SECONDS)
+        if not done and await self.state(sandbox_id) != "paused":
+            raise EnvironmentBusy("pausing a sandbox: E2B is busy with it; it is tried again")
 
     async def keep(self, sandbox_id: str, seconds: float) -> None:
         """Its life from now on."""
@@ -176,7 +197,9 @@ class Cloud:
 
     async def metrics(self, sandbox_id: str) -> Metrics | None:
         """The last sample, if there is one yet."""
-        found = await self._ask("measuring a sandbox", self._sandboxes.get_metrics(sandbox_id), ASK_SECONDS)
+        since = datetime.now(UTC) - timedelta(seconds=MEASURED_SECONDS)
+        call = self._sandboxes.get_metrics(sandbox_id, start=since)
+        found = await self._ask("measuring a sandbox", call, ASK_SECONDS)
         if not found:
             return None
         last = max(found, key=lambda one: one.timestamp)

@@ -54,10 +54,11 @@ class E2BEnvironment:
     """Holds no state that another process would need."""
 
     def __init__(
-        self, key: str, line: Line, cloud: Cloud, settings: E2BSettings, ends: Ends, hosts: Sequence[str]
+        self, key: str, line: Line, cloud: Cloud, settings: E2BSettings, ends: Ends, egress: Sequence[str] | None
     ) -> None:
         self._key = key
-        self._hosts = hosts
+        self._hosts = settings.hosts(egress)
+        self._by_tunnel = settings.by_tunnel(egress)
         self._line = line
         self._cloud = cloud
         self._settings = settings
@@ -257,7 +258,7 @@ class E2BEnvironment:
         self._running = (0.0, frozenset())
 
     def _forwarded(self, argv: Sequence[str]) -> list[str]:
-        url = self._settings.gateway_url
+        url = None if self._by_tunnel else self._settings.gateway_url
         gateway = ["--gateway-url", url] if url else ["--gateway", places.GATE_SOCKET]
         if self._settings.unmetered:
             gateway += ["--gateway-strip", self._settings.unmetered.path]

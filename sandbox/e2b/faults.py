@@ -13,6 +13,9 @@ from collections.abc import Awaitable, Callable
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, KeyRefused, NotThere, SandboxError
 
 WORDS = 300
+CONFLICT = 409
+"""It is being paused, resumed, snapshotted or killed."""
+OVERDUE = "Max instance length exceeded"
 
 
 class Unclear(EnvironmentBusy):
@@ -38,10 +41,11 @@ def of_service(error: Exception, what: str) -> SandboxError:
 
 async def of_sandbox(error: Exception, what: str, look: Callable[[], Awaitable[str]]) -> SandboxError:
     """What a call into a sandbox has come to; `look` gives the sandbox's state, or raises EnvironmentGone."""
-    from e2b import SandboxNotFoundException
+    from e2b import AuthenticationException, SandboxNotFoundException
 
     heed(error)
-    found = _certain(error, what)
+    # A machine that comes back, or boots, does not know its own token yet: our key is as good as before.
+    found = None if isinstance(error, AuthenticationException) else _certain(error, what)
     if found is not None and not isinstance(error, SandboxNotFoundException):
         return found
     try:
@@ -58,7 +62,7 @@ async def of_sandbox(error: Exception, what: str, look: Callable[[], Awaitable[s
 def _certain(error: Exception, what: str) -> SandboxError | None:
     if isinstance(error, SandboxError):
         return error
-    return _refused(error, what) or _temporary(error, what)
+    return _temporary(error, what) or _refused(error, what)
 
 
 def _refused(error: Exception, what: str) -> SandboxError | None:
@@ -83,6 +87,10 @@ def _temporary(error: Exception, what: str) -> SandboxError | None:
     import e2b
     from e2b.exceptions import ServiceBusyException
 
+    if getattr(error, "status_code", None) == CONFLICT:
+        return EnvironmentBusy(f"{what}: E2B is busy with the sandbox; it is tried again")
+    if OVERDUE in str(error):
+        return Paused(f"{what}: the sandbox has run for as long as the plan lets it, and is about to be paused")
     if isinstance(error, e2b.NotEnoughSpaceException):
         return EnvironmentBusy(f"{what}: the sandbox's disk is full")
     if isinstance(error, e2b.RateLimitException):

@@ -15,13 +15,14 @@ from sandbox.e2b.cloud import Cloud, Listed, TemplateGone
 from sandbox.e2b.environment import E2BEnvironment, Ends
 from sandbox.e2b.inside import places
 from sandbox.e2b.line import Line
+from sandbox.e2b.marks import Marking, Remembered
 from sandbox.e2b.operations import PYTHON
 from sandbox.e2b.settings import E2BSettings
 from sandbox.e2b.slots import Slots
 from sandbox.e2b.tunnels import Tunnels
 from sandbox.e2b.versions import check_agent
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError, SnapshotGone
-from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Lease, Overview, Witness
+from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Lease, Marks, Overview, Witness
 
 if TYPE_CHECKING:
     from e2b import AsyncSandbox
@@ -40,11 +41,17 @@ class E2BProvider:
     """One bot's sandboxes in one account."""
 
     def __init__(
-        self, settings: E2BSettings, *, clock: Callable[[], float] = time.monotonic, witness: Witness | None = None
+        self,
+        settings: E2BSettings,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        witness: Witness | None = None,
+        marks: Marks | None = None,
     ) -> None:
         self._settings = settings
         self._clock = clock
         self._witness = witness
+        self._marking = Marking(marks or Remembered())
         self._cloud = Cloud(settings)
         self._slots = Slots(settings.sandboxes, settings.creations_per_second, self._running)
         self._locks: dict[str, asyncio.Lock] = {}
@@ -57,7 +64,7 @@ class E2BProvider:
         async with self._locks.setdefault(key, asyncio.Lock()):
             line = await self._found(key) or await self._created(key, spec)
             await self._furnish(key, line, spec.egress)
-            await self._tunnels.open(key, line)
+            await self._tunnels.open(key, line, spec.egress)
             return self._environment(key, line, spec.egress)
 
     async def find(self, labels: Mapping[str, str]) -> list[EnvironmentPrimitives]:
@@ -80,13 +87,24 @@ class E2BProvider:
         await self._slots.take(environment_id)
         await line.connect()
         self._slots.hold(environment_id)
-        woken = await line.call("wake", key=environment_id, end=chosen.state == "paused", seconds=60.0)
-        if not woken["marked"]:
+        try:
+            await self._woken(environment_id, line, was_paused=chosen.state == "paused")
+        except EnvironmentGone:
             await self._end_unasked(environment_id, await self._listed(environment_id))
             await self._end(environment_id)
-            raise EnvironmentGone(f"the environment {environment_id} came back from a pause without its files")
-        await self._tunnels.open(environment_id, line, anew=chosen.state == "paused")
-        return self._environment(environment_id, line, egress_of(chosen))
+            raise
+        egress = egress_of(chosen)
+        await self._tunnels.open(environment_id, line, egress, anew=chosen.state == "paused")
+        return self._environment(environment_id, line, egress)
+
+    async def _woken(self, key: str, line: Line, *, was_paused: bool) -> None:
+        """EnvironmentGone where what answers is not what went to sleep."""
+        woken = await line.call("wake", key=key, end=was_paused, seconds=60.0)
+        if not woken["marked"]:
+            raise EnvironmentGone(f"the environment {key} came back from a pause without its files")
+        await self._marking.check(key, woken.get("mark"))
+        if was_paused:
+            await self._marking.renew(key, line)
 
     async def rest(self, environment_id: str) -> None:
         """Its memory is kept with it, so nothing of the agent's may be in there."""
@@ -148,6 +166,7 @@ class E2BProvider:
         metadata = {**spec.labels, KEY: key, INSTANCE: self._settings.instance}
         if spec.egress != ():
             metadata[EGRESS] = CLOSED if spec.egress is None else ",".join(spec.egress)
+        await self._marking.forget(key)
         # Not the key alone: after its sandbox was ended, the same key must get a new one.
         once = f"{key}-{secrets.token_hex(8)}"
         try:
@@ -210,7 +229,7 @@ class E2BProvider:
     async def _furnish(self, key: str, line: Line, egress: Sequence[str] | None) -> None:
         self._code = self._code or await asyncio.to_thread(_sources)
         await line.install(self._code)
-        answer = await line.call("furnish", key=key, needed=[*NEEDED, self._settings.agent], seconds=60.0)
+        answer = await self._marking.furnished(key, line, [*NEEDED, self._settings.agent])
         if not answer["known"] and self._settings.floor is not None:
             await check_agent(self._environment(key, line, egress), self._settings)
 
@@ -219,12 +238,26 @@ class E2BProvider:
         await self._tunnels.close(key)
         try:
             async with asyncio.timeout(END_SECONDS):
+                failed: dict[tuple[str, str], EnvironmentBusy] = {}
                 while listed := await self._listed(key):
-                    await asyncio.gather(*(self._cloud.kill(one.id) for one in listed))
+                    for one in listed:
+                        if (error := failed.get((one.id, one.state))) is not None:
+                            raise error
+                    errors = await asyncio.gather(*(self._killed(one.id) for one in listed))
+                    failed = {(one.id, one.state): error for one, error in zip(listed, errors, strict=True) if error}
         except TimeoutError:
             raise EnvironmentBusy(f"the sandbox of {key} could not be ended; it is tried again") from None
+        await self._marking.forget(key)
         self._slots.give(key)
         self._locks.pop(key, None)
+
+    async def _killed(self, sandbox_id: str) -> EnvironmentBusy | None:
+        """What came instead of a yes. E2B forgets a sandbox whose node it has lost, and fails: one looks again."""
+        try:
+            await self._cloud.kill(sandbox_id)
+        except EnvironmentBusy as error:
+            return error
+        return None
 
     async def _listed(self, key: str) -> list[Listed]:
         return await self._cloud.list({KEY: key, INSTANCE: self._settings.instance})
@@ -236,15 +269,24 @@ class E2BProvider:
     def _line(self, sandbox_id: str, sandbox: Any = None) -> Line:
         return Line(self._cloud, sandbox_id, self._settings.lifetime_seconds, sandbox, clock=self._clock)
 
+    async def _resting(self, key: str, line: Line) -> None:
+        await self._marking.renew(key, line)
+        await self._tunnels.close(key)
+
+    async def _roused(self, key: str, line: Line, egress: Sequence[str] | None) -> None:
+        await self._woken(key, line, was_paused=False)
+        await self._marking.renew(key, line)
+        await self._tunnels.open(key, line, egress)
+
     def _environment(self, key: str, line: Line, egress: Sequence[str] | None) -> E2BEnvironment:
         ends = Ends(
             terminate=lambda: self._end(key),
-            resting=lambda: self._tunnels.close(key),
+            resting=lambda: self._resting(key, line),
             rested=lambda: self._slots.give(key),
             rousing=lambda: self._slots.take(key),
-            roused=lambda line: self._tunnels.open(key, line),
+            roused=lambda line: self._roused(key, line, egress),
         )
-        found = E2BEnvironment(key, line, self._cloud, self._settings, ends, self._settings.hosts(egress))
+        found = E2BEnvironment(key, line, self._cloud, self._settings, ends, egress)
         self._open.add(found)
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -11,6 +12,16 @@ from sandbox.e2b.secret import Unmetered
 
 AGENT = "/usr/local/bin/claude"
 LOCAL = ("127.0.0.1", "localhost", "::1")
+WEB_PORTS = (None, 80, 443)
+"""Where E2B's firewall knows names; None: the scheme's own."""
+
+
+def is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -52,9 +63,21 @@ class E2BSettings:
     def gateway_host(self) -> str | None:
         return urlsplit(self.gateway_url).hostname if self.gateway_url else None
 
+    @property
+    def filters_by_name(self) -> bool:
+        """E2B knows names by what requests to the web's two ports say, and opens a name server of others beside them:
+        any protocol and port of 8.8.8.8, for each sandbox that may reach anything by a name."""
+        return self.gateway_host is not None and not is_address(self.gateway_host)
+
+    def by_tunnel(self, more: Iterable[str] | None) -> bool:
+        """Whether we connect to the sandbox instead. One that may reach nothing else is not given a name either."""
+        if self.unmetered is not None:
+            return False
+        return self.gateway_url is None or (more is None and self.filters_by_name)
+
     def hosts(self, more: Iterable[str] | None = ()) -> list[str]:
         """All that a sandbox may reach. None: nothing beside the gateway."""
-        own = {self.gateway_host} if self.gateway_host else set()
+        own = {self.gateway_host} if self.gateway_host and not self.by_tunnel(more) else set()
         if more is None:
             return sorted(own)
         return sorted({*own, *self.egress, *(host.lower() for host in more)})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sandbox.e2b.line import Line
 from sandbox.e2b.settings import E2BSettings
@@ -10,16 +10,16 @@ from sandbox.e2b.tunnel import Tunnel
 
 
 class Tunnels:
-    """By the environment's key. Where the gateway has an address of its own, all of this does nothing."""
+    """By the environment's key. For those that reach the gateway by themselves, all of this does nothing."""
 
     def __init__(self, settings: E2BSettings, line: Callable[[str, object], Line]) -> None:
         self._settings = settings
         self._line = line
         self._open: dict[str, Tunnel] = {}
 
-    async def open(self, key: str, line: Line, *, anew: bool = False) -> None:
+    async def open(self, key: str, line: Line, egress: Sequence[str] | None, *, anew: bool = False) -> None:
         """What leads there already stays, unless it is known to lead nowhere."""
-        if self._settings.gateway_address is None or self._settings.gateway_url is not None:
+        if self._settings.gateway_address is None or not self._settings.by_tunnel(egress):
             return
         found = self._open.get(key)
         if found is not None and found.is_open and found.sandbox_id == line.sandbox_id and not anew:

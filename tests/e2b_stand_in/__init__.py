@@ -2,7 +2,8 @@
 
 What it does not have, or has otherwise than E2B:
 - sandboxes share the host's network: rules are checked and kept for reading, not enforced;
-- every user inside is uid 1000 (`root` is accepted as a name), and only the folders of `machine.DISK` can be written;
+- `root` and `user` are two users inside where root of this machine runs it; elsewhere both are uid 1000. Only folders
+  of `disk.DISK` can be written. sshd listens on a Unix socket, sudo is the host's and has no power;
 - no terminals (PTY), no volumes, forks, logs, or webhooks; template builds build nothing; a snapshot is of the disk;
 - a port inside is a port of the host: `http://<port>-<id>.localhost:<port of sandbox_url>/`, or the headers
   E2b-Sandbox-Id and E2b-Sandbox-Port at `sandbox_url`, reach it (HTTP and WebSocket), and so does 127.0.0.1 directly.

@@ -46,6 +46,7 @@ class Api:
             ("GET", f"{one}/metrics", self._metrics),
             ("PUT", f"{one}/network", self._network),
             ("POST", f"{one}/snapshots", self._snapshot),
+            ("GET", "/snapshots", self._snapshots),
             ("POST", "/v3/templates", self.templates.request),
             ("POST", "/v2/templates/{id}/builds/{build}", self.templates.start),
             ("GET", "/templates/{id}/builds/{build}/status", self.templates.status),
@@ -69,7 +70,7 @@ class Api:
                 return await handler(request)
             except Refusal as error:
                 self._registry.refusals.append(error)
-                return _error(error.status, str(error))
+                return _error(error.status, str(error), error.error_code)
             except network.Invalid as error:
                 return _error(400, str(error))
             except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -149,6 +150,16 @@ class Api:
         name = await self._registry.snapshot(_id(request), (await _optional(request)).get("name"))
         return JSONResponse({"snapshotID": name, "names": [name]}, 201)
 
+    async def _snapshots(self, request: Request) -> Response:
+        query = request.query_params
+        found = [
+            {"snapshotID": name, "names": [name]}
+            for name in self._registry.snapshots
+            if query.get("name", name) == name
+            and query.get("sandboxID", self._registry.taken_of.get(name)) == self._registry.taken_of.get(name)
+        ]
+        return JSONResponse(found)
+
     async def _create_secret(self, request: Request) -> Response:
         body = json.loads(await request.body())
         if body["name"] in self._registry.secrets:
@@ -170,8 +181,7 @@ class Api:
         return told | {"currentVersion": len(self._registry.secrets[name])}
 
     async def _delete_template(self, request: Request) -> Response:
-        if self._registry.snapshots.pop(unquote(_id(request)), None) is None:
-            return _error(404, f"template '{_id(request)}' not found")
+        self._registry.forget_snapshot(unquote(_id(request)))
         return Response(status_code=204)
 
 
@@ -199,7 +209,7 @@ def parse_wish(body: dict[str, Any]) -> Wish:
 
 
 def matches(sandbox: Sandbox, query: Any) -> bool:
-    if sandbox.state not in query.get("state", "running,paused").split(","):
+    if sandbox.snapshotting or sandbox.state not in query.get("state", "running,paused").split(","):
         return False
     if "template" in query and query["template"] != sandbox.template:
         return False
@@ -264,5 +274,6 @@ async def _optional(request: Request) -> dict[str, Any]:
     return body
 
 
-def _error(status: int, message: str) -> Response:
-    return JSONResponse({"code": status, "message": message}, status)
+def _error(status: int, message: str, error_code: str | None = None) -> Response:
+    about = {"error_code": error_code} if error_code else {}
+    return JSONResponse({"code": status, "message": message, **about}, status)

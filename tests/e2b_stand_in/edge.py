@@ -50,7 +50,7 @@ class Edge:
                 await self._registry.wake(sandbox)
             except Refusal as error:
                 response = JSONResponse({"code": error.status, "message": str(error)}, error.status)
-        if response is None and (sandbox is None or sandbox.state != "running"):
+        if response is None and (sandbox is None or sandbox.state != "running" or sandbox.lost):
             response = not_found(wanted)
         if response is not None or sandbox is None:
             await (response or not_found(wanted))(scope, receive, send)
@@ -116,6 +116,8 @@ class Edge:
             service = Response("404 page not found\n", 404, media_type="text/plain")
         elif (user := user_of(headers)) not in USERS:
             service = refused(401, f"invalid username: '{user}'")
+        else:
+            scope["user"] = user
         await service(scope, receive, send)
 
 

@@ -41,37 +41,40 @@ class FilesystemService:
             found = work
 
             async def run(body: dict[str, Any]) -> dict[str, Any]:
-                return await found(sandbox, body)
+                return await found(sandbox, {**body, "user": scope["user"]})
 
             response = await unary(request, run)
         await response(scope, receive, send)
 
     async def _stat(self, sandbox: Sandbox, body: dict[str, Any]) -> dict[str, Any]:
-        return await self._one(sandbox, "stat", path=resolved(body.get("path", "")))
+        return await self._one(sandbox, "stat", body)
 
     async def _make(self, sandbox: Sandbox, body: dict[str, Any]) -> dict[str, Any]:
-        return await self._one(sandbox, "mkdir", path=resolved(body.get("path", "")))
+        return await self._one(sandbox, "mkdir", body)
 
     async def _move(self, sandbox: Sandbox, body: dict[str, Any]) -> dict[str, Any]:
-        source, target = resolved(body.get("source", "")), resolved(body.get("destination", ""))
-        return await self._one(sandbox, "move", path=source, to=target)
+        user = body["user"]
+        source, target = resolved(body.get("source", ""), user), resolved(body.get("destination", ""), user)
+        return await self._one(sandbox, "move", {"path": source, "user": user}, to=target)
 
     async def _remove(self, sandbox: Sandbox, body: dict[str, Any]) -> dict[str, Any]:
-        await sandbox.machine.link.ask("remove", path=resolved(body.get("path", "")))
+        await sandbox.machine.link.ask("remove", path=resolved(body.get("path", ""), body["user"]))
         return {}
 
     async def _list(self, sandbox: Sandbox, body: dict[str, Any]) -> dict[str, Any]:
-        entries = await listing(sandbox, resolved(body.get("path", "")), int(body.get("depth") or 1))
+        entries = await listing(sandbox, resolved(body.get("path", ""), body["user"]), int(body.get("depth", 1)))
         return {"entries": [_told(each) for each in entries.values()]}
 
-    async def _one(self, sandbox: Sandbox, do: str, **values: Any) -> dict[str, Any]:
-        answer, _ = await sandbox.machine.link.ask(do, **values)
+    async def _one(self, sandbox: Sandbox, do: str, body: dict[str, Any], **values: Any) -> dict[str, Any]:
+        user = body["user"]
+        path = resolved(body.get("path", ""), user)
+        answer, _ = await sandbox.machine.link.ask(do, path=path, user=user, **values)
         return {"entry": _told(answer["entry"])}
 
     async def _watch(self, sandbox: Sandbox, request: Request, stream: Stream) -> None:
         """By looking again and again: late by one look, and blind to what came and went between two."""
         body = await one_frame(request)
-        path, depth = resolved(body.get("path", "")), 1000 if body.get("recursive") else 1
+        path, depth = resolved(body.get("path", ""), request.scope["user"]), 1000 if body.get("recursive") else 1
         interrupted = sandbox.interrupted
         try:
             before = await listing(sandbox, path, depth)

@@ -67,7 +67,10 @@ class FilesEndpoint:
     # --- down
 
     async def _read(self, sandbox: Sandbox, request: Request) -> Response:
-        fd = await sandbox.machine.link.fd("read", resolved(request.query_params.get("path", "")))
+        path = resolved(request.query_params.get("path", ""), request.query_params.get("username", "user"))
+        fd = await sandbox.machine.link.fd("read", path)
+        if path.startswith("/proc/"):
+            fd = await asyncio.to_thread(_whole, fd)
         try:
             size = os.lseek(fd, 0, os.SEEK_END)
         except OSError:
@@ -96,27 +99,33 @@ class FilesEndpoint:
 
     async def _write(self, sandbox: Sandbox, request: Request) -> Response:
         kind = request.headers.get("content-type", "")
-        path = request.query_params.get("path")
+        path, user = request.query_params.get("path"), request.query_params.get("username", "user")
         zipped = request.headers.get("content-encoding") == "gzip"
         if kind.startswith("application/octet-stream"):
             if not path:
                 return refused(400, "path parameter is required")
-            return JSONResponse(
-                [await _store(sandbox, resolved(path), _unzipped(request) if zipped else request.stream())]
-            )
+            return JSONResponse([await _store(sandbox, path, user, _unzipped(request) if zipped else request.stream())])
         boundary = re.search(r'boundary="?([^";]+)"?', kind)
         if boundary is None:
             return refused(400, "error parsing multipart form: no multipart boundary param in Content-Type")
         body = zlib.decompress(await request.body(), 31) if zipped else await request.body()
         written: list[dict[str, Any]] = []
         for name, data in parts(body, boundary.group(1).encode()):
-            target = resolved(path or name)
+            target = resolved(path or name, user)
             if any(each["path"] == target for each in written):
                 return refused(
                     400, f"you cannot upload multiple files to the same path '{target}' in one upload request"
                 )
-            written.append(await _store(sandbox, target, _only(data)))
+            written.append(await _store(sandbox, target, user, _only(data)))
         return JSONResponse(written)
+
+
+def _whole(fd: int) -> int:
+    """A copy of a file that the kernel writes as it is read, and that has no size."""
+    copy = os.memfd_create("copy")
+    with os.fdopen(fd, "rb", buffering=0) as file:
+        os.write(copy, file.readall() or b"")
+    return copy
 
 
 def signature(sandbox: Sandbox, operation: str, query: Any) -> str:
@@ -155,8 +164,9 @@ def refused(status: int, message: str) -> Response:
     return Response(json.dumps({"code": status, "message": message}), status, media_type="application/json")
 
 
-async def _store(sandbox: Sandbox, path: str, chunks: AsyncIterator[bytes]) -> dict[str, Any]:
-    fd = await sandbox.machine.link.fd("write", path)
+async def _store(sandbox: Sandbox, path: str, user: str, chunks: AsyncIterator[bytes]) -> dict[str, Any]:
+    path = resolved(path, user)
+    fd = await sandbox.machine.link.fd("write", path, user)
     try:
         async for chunk in chunks:
             rest = memoryview(chunk)

@@ -13,8 +13,8 @@ from starlette.types import Receive, Scope, Send
 from tests.e2b_stand_in.clock import Clock
 from tests.e2b_stand_in.fan import Event, Reader
 from tests.e2b_stand_in.link import GuestError
-from tests.e2b_stand_in.machine import HOME, PATH
-from tests.e2b_stand_in.paths import resolved
+from tests.e2b_stand_in.machine import PATH
+from tests.e2b_stand_in.paths import home_of, resolved
 from tests.e2b_stand_in.processes import Order, Process
 from tests.e2b_stand_in.rpc import Stream, failed, first, frame, frames, one_frame, pump, unary
 from tests.e2b_stand_in.sandbox import Sandbox
@@ -44,7 +44,7 @@ class ProcessService:
     # --- streams
 
     async def _streaming(self, method: str, sandbox: Sandbox, request: Request, stream: Stream) -> None:
-        body = await one_frame(request)
+        body = {**await one_frame(request), "user": request.scope["user"]}
         timeout = int(stream.headers.get("connect-timeout-ms", 0)) / 1000 or None
         deadline = None if timeout is None else self._clock.now() + timeout
         interrupted = sandbox.interrupted
@@ -75,17 +75,18 @@ class ProcessService:
             await stream.end(EXPIRED)
 
     async def _start(self, sandbox: Sandbox, body: dict[str, Any], timeout: float | None, stream: Stream) -> Reader:
-        config = body.get("process", {})
-        cwd = resolved(config.get("cwd", ""))
+        config, user = body.get("process", {}), body["user"]
+        cwd = resolved(config.get("cwd", ""), user)
         if "pty" in body:
             raise GuestError("unimplemented", "the stand-in has no terminals")
         try:
             await sandbox.machine.link.ask("stat", path=cwd)
         except GuestError as error:
             raise GuestError("invalid_argument", f"cwd '{cwd}' does not exist") from error
-        env = {"PATH": PATH, "HOME": HOME, "USER": "user", "LOGNAME": "user", **sandbox.env, **config.get("envs", {})}
+        own = {"PATH": PATH, "HOME": home_of(user), "USER": user, "LOGNAME": user}
+        env = {**own, **sandbox.env, **config.get("envs", {})}
         argv = [config.get("cmd", ""), *config.get("args", [])]
-        order = Order(argv, config, env, cwd, bool(body.get("stdin", True)), body.get("tag"), timeout)
+        order = Order(argv, config, env, cwd, bool(body.get("stdin", True)), user, body.get("tag"), timeout)
         process = Process(sandbox.machine, order)
         reader = process.fan.join()
         await sandbox.processes.start(process)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import runpy
 import shutil
 import signal
 import socket
@@ -21,6 +22,10 @@ from pathlib import Path
 from typing import Any
 
 Answer = tuple[dict[str, Any], list[int]]
+IDS = {"root": 0, "user": 1000}
+NAMES = {number: name for name, number in IDS.items()}
+ENVD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+SEED = "/usr/local/bin/e2b-seed-certs"
 KINDS = ((stat.S_ISLNK, "FILE_TYPE_SYMLINK"), (stat.S_ISDIR, "FILE_TYPE_DIRECTORY"), (stat.S_ISREG, "FILE_TYPE_FILE"))
 
 
@@ -43,21 +48,45 @@ def entry(path: str) -> dict[str, Any]:
         "path": path,
         "size": str(found.st_size),
         "mode": stat.S_IMODE(found.st_mode),
-        "permissions": stat.filemode(found.st_mode)[1:],
-        "owner": "user",
-        "group": "user",
+        "permissions": permissions(found.st_mode),
+        "owner": owner(found.st_uid),
+        "group": owner(found.st_gid),
         "modified": found.st_mtime_ns,
     }
     if stat.S_ISLNK(found.st_mode):
         about["symlinkTarget"] = os.path.realpath(path)
+        with contextlib.suppress(OSError):
+            behind = Path(path).stat().st_mode
+            about["type"] = next((kind for test, kind in KINDS if test(behind)), about["type"])
     return about
 
 
-def make_parents(path: str) -> None:
+def permissions(mode: int) -> str:
+    """As Go writes them: the kind, which is `-` for a regular file and `L` for a link, then what may be done."""
+    marks = [mark for test, mark in ((stat.S_ISDIR, "d"), (stat.S_ISLNK, "L"), (stat.S_ISFIFO, "p")) if test(mode)]
+    marks += [mark for bit, mark in ((stat.S_ISUID, "u"), (stat.S_ISGID, "g"), (stat.S_ISVTX, "t")) if mode & bit]
+    plain = stat.filemode(mode & 0o777)[1:]
+    return ("".join(marks) or "-") + plain
+
+
+def owner(number: int) -> str:
+    return NAMES.get(number, str(number)) if os.geteuid() == 0 else "user"
+
+
+def give(path: str, user: str) -> None:
+    """envd touches files as root, and what it makes becomes the user's."""
+    if os.geteuid() == 0:
+        os.chown(path, IDS[user], IDS[user], follow_symlinks=False)
+
+
+def make_parents(path: str, user: str) -> None:
+    missing = [one for one in Path(path).parents if not one.exists()]
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         raise Refused("internal", f"path is a file: {error.filename}") from error
+    for one in missing:
+        give(str(one), user)
 
 
 def look(request: dict[str, Any]) -> Answer:
@@ -66,6 +95,8 @@ def look(request: dict[str, Any]) -> Answer:
 
 def listing(request: dict[str, Any]) -> Answer:
     asked, depth = request["path"], request["depth"]
+    if depth < 1:
+        raise Refused("invalid_argument", "depth should be at least 1")
     if not os.path.lexists(asked):
         raise Refused("not_found", f"path not found: lstat {asked}: no such file or directory")
     top = os.path.realpath(asked)
@@ -82,6 +113,7 @@ def listing(request: dict[str, Any]) -> Answer:
                 found.append(about)
         if level + 1 >= depth:
             folders.clear()
+    found.sort(key=lambda about: about["path"].split("/"))
     return {"entries": found}, []
 
 
@@ -91,12 +123,12 @@ def make_folder(request: dict[str, Any]) -> Answer:
         raise Refused("already_exists", f"directory already exists: {path}")
     if Path(path).exists():
         raise Refused("invalid_argument", f"path already exists but it is not a directory: {path}")
-    make_parents(f"{path}/any")
+    make_parents(f"{path}/any", request["user"])
     return look(request)
 
 
 def move(request: dict[str, Any]) -> Answer:
-    make_parents(request["to"])
+    make_parents(request["to"], request["user"])
     try:
         Path(request["path"]).rename(request["to"])
     except FileNotFoundError as error:
@@ -126,10 +158,12 @@ def open_for_reading(request: dict[str, Any]) -> Answer:
 
 def open_for_writing(request: dict[str, Any]) -> Answer:
     path = request["path"]
-    make_parents(path)
+    make_parents(path, request["user"])
     if Path(path).is_dir():
         raise Refused("invalid_argument", f"path is a directory: {path}")
-    return {}, [os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)]
+    opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    give(path, request["user"])
+    return {}, [opened]
 
 
 def send_signal(request: dict[str, Any]) -> Answer:
@@ -192,14 +226,19 @@ class Guest:
     def _spawn(self, request: dict[str, Any], fds: list[int]) -> None:
         out, err, *rest = fds
         command = request["argv"]
+        identity: dict[str, Any] = {}
+        if os.geteuid() == 0:
+            number = IDS[request["user"]]
+            identity = {"user": number, "group": number, "extra_groups": [27] if number else []}
         try:
             started = subprocess.Popen(
-                command,
+                [*wrapper(), *command],
                 stdin=rest[0] if rest else subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
                 env=request["env"],
                 cwd=request["cwd"],
+                **identity,
             )
         except (OSError, ValueError) as error:
             message = f"error starting process '{' '.join(command)}': {error}"
@@ -212,11 +251,32 @@ class Guest:
         self._send({"exited": started.pid, "status": started.wait()}, [])
 
 
+def wrapper() -> list[str]:
+    """What envd puts before each command, looked up in its own PATH each time, also for root."""
+    kind, nice = shutil.which("ionice", path=ENVD_PATH), shutil.which("nice", path=ENVD_PATH)
+    priority = (f"{kind} -c 2 -n 4 " if kind else "") + (f"{nice} -n 0 " if nice else "")
+    return ["/bin/sh", "-c", f'exec {priority}"${{@}}"', "--"]
+
+
+def boot() -> None:
+    """What runs as root before envd, and what is started beside it."""
+    if os.geteuid() != 0:
+        return
+    if os.access(SEED, os.X_OK):
+        subprocess.run([SEED], check=False, stdin=subprocess.DEVNULL)
+    if os.fork() == 0:
+        with contextlib.suppress(BaseException):
+            os.closerange(3, 1024)
+            runpy.run_path("/run/sshd.py", run_name="__main__")
+        os._exit(0)
+
+
 def main() -> None:
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         # A handler and not SIG_IGN: what is ignored stays so in the processes that are started.
         signal.signal(each, lambda *_: None)
     os.umask(0o022)
+    boot()
     Guest(socket.socket(fileno=int(sys.argv[1]))).serve()
 
 

@@ -54,8 +54,8 @@ class Link:
         finally:
             self._waiting.pop(number, None)
 
-    async def fd(self, do: str, path: str) -> int:
-        _, fds = await self.ask(do, path=path)
+    async def fd(self, do: str, path: str, user: str = "user") -> int:
+        _, fds = await self.ask(do, path=path, user=user)
         return fds[0]
 
     def close(self) -> None:

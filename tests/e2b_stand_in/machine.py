@@ -12,32 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.e2b_stand_in import disk, users
 from tests.e2b_stand_in.link import GuestGone, Link
 
 GUEST = Path(__file__).with_name("guest.py")
-HOME = "/home/user"
+SSHD = Path(__file__).with_name("sshd.py")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-ETC = {
-    "passwd": "root:x:0:0:root:/root:/bin/bash\nuser:x:1000:1000::/home/user:/bin/bash\n",
-    "group": "root:x:0:\nuser:x:1000:\n",
-    "hosts": "127.0.0.1 localhost e2b.local\n::1 localhost\n",
-    "hostname": "e2b.local\n",
-    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
-    # Debian's: a login shell forgets the PATH that it was given
-    "profile": 'if [ "$(id -u)" -eq 0 ]; then\n  PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"\n'
-    'else\n  PATH="/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"\nfi\nexport PATH\n',
-}
 FROM_HOST = ("/etc/ssl", "/etc/ca-certificates", "/etc/alternatives", "/etc/ld.so.cache", "/etc/resolv.conf")
-DISK = {
-    "home": HOME,
-    "tmp": "/tmp",
-    "var-tmp": "/var/tmp",
-    # where a real one's root may write
-    "opt": "/opt",
-    "work": "/work",
-    "var-lib": "/var/lib",
-    "var-forgehand": "/var/forgehand",
-}
 
 
 class MachineDown(Exception):
@@ -66,7 +47,7 @@ class Machine:
         self.link: Link
 
     async def boot(self) -> None:
-        self._furnish()
+        await asyncio.to_thread(disk.lay_out, self._folder)
         ours, theirs = socket.socketpair()
         told, tell = os.pipe()
         with theirs, (self._folder / "box.log").open("ab") as log:
@@ -76,7 +57,7 @@ class Machine:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                pass_fds=(theirs.fileno(), tell),
+                pass_fds=(theirs.fileno(), tell, *_namespaces()),
             )
         os.close(tell)
         self.link = Link(ours, self._exited)
@@ -140,39 +121,34 @@ class Machine:
         if not found.done():
             found.set_result(status)
 
-    def _furnish(self) -> None:
-        for name in (*DISK, "etc"):
-            (self._folder / name).mkdir(parents=True, exist_ok=True)
-        for name, text in ETC.items():
-            (self._folder / "etc" / name).write_text(text, encoding="utf-8")
-
     def _options(self, link: int, status: int) -> list[str]:
-        options = [
-            "--unshare-user",
-            "--uid",
-            "1000",
-            "--gid",
-            "1000",
-            "--unshare-pid",
-            "--unshare-ipc",
-            "--unshare-uts",
-        ]
+        options = [*_users(), "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
         options += ["--hostname", "e2b.local", "--new-session", "--die-with-parent", "--json-status-fd", str(status)]
-        options += ["--cap-drop", "ALL", "--clearenv", "--proc", "/proc", "--dev", "/dev", "--ro-bind", "/usr", "/usr"]
+        options += ["--dir", "/home", "--dir", "/var"]
+        options += ["--clearenv", "--proc", "/proc", "--dev", "/dev", "--ro-bind", "/usr", "/usr", "--tmpfs", "/run"]
         for name in ("bin", "sbin", "lib", "lib64"):
             if Path("/", name).exists():
                 options += ["--symlink", f"usr/{name}", f"/{name}"]
-        for name in ETC:
-            options += ["--ro-bind", str(self._folder / "etc" / name), f"/etc/{name}"]
+        for name, target in disk.DISK.items():
+            options += ["--bind", str(self._folder / name), target]
         for path in FROM_HOST:
             options += ["--ro-bind-try", path, path]
-        for name, target in DISK.items():
-            options += ["--bind", str(self._folder / name), target]
-        options += ["--ro-bind", str(GUEST), "/run/guest.py", "--tmpfs", "/dev/shm"]
+        options += ["--ro-bind", str(GUEST), "/run/guest.py", "--ro-bind", str(SSHD), "/run/sshd.py"]
+        options += ["--perms", "1777", "--tmpfs", "/dev/shm"]
         for bind in self._binds:
             options += ["--ro-bind", str(bind.source), bind.target]
-        options += ["--remount-ro", "/", "--chdir", HOME]
+        options += ["--remount-ro", "/", "--chdir", "/"]
         return [*options, "--", "/usr/bin/python3", "-I", "-S", "/run/guest.py", str(link)]
+
+
+def _users() -> list[str]:
+    if users.are_two():
+        return ["--userns", str(users.namespace())]
+    return ["--unshare-user", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"]
+
+
+def _namespaces() -> list[int]:
+    return [users.namespace()] if users.are_two() else []
 
 
 def _state(pid: int) -> str:

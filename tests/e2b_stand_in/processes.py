@@ -29,6 +29,7 @@ class Order:
     env: dict[str, str]
     cwd: str
     stdin: bool
+    user: str
     tag: str | None = None
     timeout: float | None = None
 
@@ -60,7 +61,9 @@ class Process:
         order = self.order
         try:
             argv, env = list(order.argv), dict(order.env)
-            answer, _ = await self.machine.link.ask("spawn", fds=inside, argv=argv, env=env, cwd=order.cwd)
+            answer, _ = await self.machine.link.ask(
+                "spawn", fds=inside, argv=argv, env=env, cwd=order.cwd, user=order.user
+            )
         except BaseException:
             self._close()
             raise

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import re
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.e2b_stand_in import disk
 from tests.e2b_stand_in.clock import Clock
-from tests.e2b_stand_in.machine import DISK, Bind
+from tests.e2b_stand_in.machine import Bind
 from tests.e2b_stand_in.sandbox import Sandbox, Wish
 
 HOUR = 3600.0
@@ -20,9 +22,10 @@ LEAST_AFTER_TRAFFIC = 300.0
 class Refusal(Exception):
     """An answer of the API that is not 2xx."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, error_code: str | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.error_code = error_code
 
 
 @dataclass
@@ -42,16 +45,25 @@ class Registry:
         self.templates: set[str] | None = None
         """The names that exist; None: every name does."""
         self.snapshots: dict[str, Path] = {}
+        self.taken_of: dict[str, str] = {}
+        """By a snapshot's name, the sandbox that it was made of."""
         self.secrets: dict[str, list[str]] = {}
         """By name, all versions, the newest last."""
         self.refusals: list[Refusal] = []
         """What was answered so far that is not 2xx."""
+        self.saves_disks = False
+        """Each pause is saved, to be what a later one that fails leaves."""
+        self.pauses_fail = False
+        self.snapshots_wait_for = asyncio.Event()
+        """Cleared by a test that wants a snapshot to take its time."""
+        self.snapshots_wait_for.set()
         self._root = root
         self._binds = binds
         self._keys: dict[str, asyncio.Future[Sandbox]] = {}
         self._created: list[float] = []
         self._changing: dict[str, asyncio.Lock] = {}
         self._booting = 0
+        self._numbers = itertools.count(1)
 
     # --- finding
 
@@ -102,7 +114,7 @@ class Registry:
         try:
             sandbox = Sandbox(wish, self._root, self._binds, self.clock)
             if wish.template in self.snapshots:
-                await asyncio.to_thread(copy_disk, self.snapshots[wish.template], sandbox.folder)
+                await asyncio.to_thread(disk.copy, self.snapshots[wish.template], sandbox.folder)
             await sandbox.boot()
         finally:
             self._booting -= 1
@@ -127,7 +139,11 @@ class Registry:
 
     def set_timeout(self, sandbox_id: str, seconds: float) -> None:
         """Exactly, but never past the plan's maximum counted from the start of this run."""
-        self._prolong(self.running(sandbox_id), max(0.0, seconds))
+        sandbox = self.running(sandbox_id)
+        self._check_length(sandbox)
+        self._prolong(sandbox, max(0.0, seconds))
+        if sandbox.lost:
+            raise Refusal(500, "Error setting timeout")
 
     async def connect(self, sandbox_id: str, seconds: float, *, keep_memory: bool = True) -> tuple[Sandbox, bool]:
         """Only ever longer; whether it had to be resumed."""
@@ -136,7 +152,10 @@ class Registry:
         async with self._lock(sandbox_id):
             sandbox = self.get(sandbox_id)
             if sandbox.state == "running":
+                self._check_length(sandbox)
                 self._prolong(sandbox, seconds, only_longer=True)
+                if sandbox.lost:
+                    raise Refusal(500, "Error connecting to sandbox")
                 return sandbox, False
             await self._resume(sandbox, seconds, keep_memory=keep_memory)
             return sandbox, True
@@ -153,40 +172,86 @@ class Registry:
             if sandbox.state == "paused":
                 raise Refusal(409, f"Error pausing sandbox - sandbox '{sandbox_id}' is already paused")
             self.clock.cancel(sandbox.timer)
+            if self.pauses_fail:
+                await self._lose(sandbox)
+                raise Refusal(500, "Error pausing sandbox")
             sandbox.state = "paused"
             if keep_memory:
                 await sandbox.freeze()
             else:
                 await sandbox.power_off()
+            if self.saves_disks:
+                await asyncio.to_thread(disk.save, sandbox.folder, self._saved(sandbox))
+
+    async def _lose(self, sandbox: Sandbox) -> None:
+        """What ran is gone; what was saved last, if ever, is what the sandbox is from now on."""
+        await sandbox.power_off()
+        saved = self._saved(sandbox)
+        sandbox.state = "paused" if saved.exists() else "killed"
+        if saved.exists():
+            await asyncio.to_thread(disk.save, saved, sandbox.folder)
+
+    def _saved(self, sandbox: Sandbox) -> Path:
+        return self._root / "saved" / sandbox.id
 
     async def kill(self, sandbox_id: str) -> None:
+        if self.get(sandbox_id).snapshotting:
+            raise Refusal(409, f"Sandbox '{sandbox_id}' is in 'snapshotting' state")
         async with self._lock(sandbox_id):
             sandbox = self.get(sandbox_id)
             self.clock.cancel(sandbox.timer)
             sandbox.state = "killed"
             sandbox.ended_at = self.clock.now()
             await sandbox.power_off()
-        await asyncio.to_thread(shutil.rmtree, sandbox.folder, ignore_errors=True)
+            if sandbox.lost:
+                raise Refusal(500, "Error killing sandbox: operation failed")
+        await asyncio.to_thread(disk.remove, sandbox.folder)
 
     async def snapshot(self, sandbox_id: str, name: str | None) -> str:
         """Of its disk only: what it runs is not carried over."""
         sandbox = self.running(sandbox_id)
-        found = name if name and re.fullmatch(r"[a-z0-9:/-]+", name) else f"snapshot-{len(self.snapshots) + 1}"
-        folder = self._root / "snapshots" / str(len(self.snapshots) + 1)
+        number = next(self._numbers)
+        found = name if name and re.fullmatch(r"[a-z0-9:/-]+", name) else f"snapshot-{number}"
+        folder = self._root / "snapshots" / str(number)
+        sandbox.snapshotting = True
         await sandbox.machine.freeze()
         try:
-            await asyncio.to_thread(copy_disk, sandbox.folder, folder)
+            await self.snapshots_wait_for.wait()
+            await asyncio.to_thread(disk.copy, sandbox.folder, folder)
         finally:
             sandbox.machine.thaw()
+            sandbox.snapshotting = False
         self.snapshots[found] = folder
+        self.taken_of[found] = sandbox_id
         return found
+
+    def forget_snapshot(self, name: str) -> None:
+        if name not in self.snapshots:
+            raise Refusal(404, f"template '{name}' not found")
+        for state in ("running", "paused"):
+            if any(one.state == state and one.template == name for one in self.all.values()):
+                raise Refusal(400, f"cannot delete template '{name}' because there are {state} sandboxes using it")
+        del self.snapshots[name]
 
     async def close(self) -> None:
         for sandbox in self.all.values():
             await sandbox.power_off()
 
+    async def lose(self, sandbox_id: str) -> None:
+        """The node under it is gone, and the API goes on to say that it runs."""
+        sandbox = self.running(sandbox_id)
+        sandbox.lost = True
+        await sandbox.power_off()
+
+    def _check_length(self, sandbox: Sandbox) -> None:
+        if self.clock.now() >= sandbox.started_at + self.limits.hours * HOUR:
+            raise Refusal(400, "Max instance length exceeded")
+
     async def _resume(self, sandbox: Sandbox, seconds: float, *, keep_memory: bool) -> None:
         self._admit(creating=False)
+        if sandbox.hung and keep_memory:
+            said = "the snapshot of this sandbox was taken while its guest agent was not responding"
+            raise Refusal(409, said, "sandbox_snapshot_guest_agent_unresponsive")
         if not keep_memory:
             await sandbox.power_off()
         await sandbox.thaw()
@@ -207,7 +272,8 @@ class Registry:
         if sandbox.state != "running":
             return
         if sandbox.lifecycle.pause:
-            await self.pause(sandbox.id, keep_memory=sandbox.lifecycle.keep_memory)
+            with contextlib.suppress(Refusal):
+                await self.pause(sandbox.id, keep_memory=sandbox.lifecycle.keep_memory)
         else:
             await self.kill(sandbox.id)
 
@@ -220,8 +286,3 @@ class Registry:
 
 def missing(sandbox_id: str) -> Refusal:
     return Refusal(404, f"Sandbox \"{sandbox_id}\" doesn't exist or you don't have access to it")
-
-
-def copy_disk(source: Path, target: Path) -> None:
-    for name in DISK:
-        shutil.copytree(source / name, target / name, symlinks=True)

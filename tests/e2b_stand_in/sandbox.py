@@ -12,6 +12,7 @@ from typing import Any, Literal
 from tests.e2b_stand_in.clock import Clock, Timer
 from tests.e2b_stand_in.link import GuestGone
 from tests.e2b_stand_in.machine import Bind, Machine
+from tests.e2b_stand_in.network import looks_like_address
 from tests.e2b_stand_in.processes import Processes
 from tests.e2b_stand_in.usage import Usage
 
@@ -63,6 +64,12 @@ class Sandbox:
         self.state: State = "running"
         self.folder = folder / self.id
         self.timer: Timer | None = None
+        self.snapshotting = False
+        """In no list meanwhile."""
+        self.lost = False
+        """Nobody reaches it, and nobody says so."""
+        self.hung = False
+        """envd did not answer when it was paused: its memory is not resumed."""
         self.interrupted = asyncio.Event()
         """Set when it is paused or ends: what is under way with it breaks off. A resumed one has a new event."""
         self.usage = Usage(clock, self.folder)
@@ -73,6 +80,12 @@ class Sandbox:
 
     def __repr__(self) -> str:
         return f"Sandbox({self.id}, {self.state}, {self.metadata})"
+
+    @property
+    def reaches(self) -> list[str]:
+        """What the firewall lets out. Beside any name there is a name server, for every protocol and port."""
+        allowed: list[str] = self.network.get("allowOut") or []
+        return [*allowed, "8.8.8.8"] if any(not looks_like_address(one) for one in allowed) else list(allowed)
 
     @property
     def paused(self) -> bool:

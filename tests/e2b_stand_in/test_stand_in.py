@@ -49,7 +49,7 @@ async def test_two_sandboxes_see_nothing_of_each_other(e2b: E2BStandIn) -> None:
     await one.files.write("/tmp/secret", "x")
     assert not await two.files.exists("/tmp/secret")
     listed = (await two.commands.run("ps -e -o comm=")).stdout.split()
-    assert {"bwrap", "ps", "python3"} <= set(listed) <= {"bash", "bwrap", "ps", "python3"}
+    assert {"bwrap", "ps", "python3"} <= set(listed) <= {"bash", "bwrap", "ps", "python3", "sshd"}
 
 
 async def test_the_same_key_is_the_same_sandbox(e2b: E2BStandIn) -> None:
@@ -279,6 +279,7 @@ async def test_a_snapshot_is_a_template(e2b: E2BStandIn, box: AsyncSandbox) -> N
     e2b.registry.templates = {"claude"}
     other = await AsyncSandbox.create(snapshot.snapshot_id)
     assert await other.files.read("deep/file") == "warm"
+    await other.kill()
     assert await AsyncSandbox.delete_snapshot(snapshot.snapshot_id) is True
     assert await AsyncSandbox.delete_snapshot(snapshot.snapshot_id) is False
 

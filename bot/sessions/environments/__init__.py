@@ -22,6 +22,8 @@ from sandbox.execution import ExecutionEnvironment
 from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec
 
 log = logging.getLogger(__name__)
+CLOSED = 1
+"""Grows whenever more of a sandbox is closed before an agent comes: in one that was open, one has been already."""
 NETWORKED = (Step.WORK, Step.VERIFY)
 """Steps in which commands of others run there; bringing the work home asks for nothing but the work."""
 
@@ -98,7 +100,7 @@ async def spec_of(services: Services, turn: Turn) -> EnvironmentSpec:
 def _made_of(services: Services, spec: EnvironmentSpec) -> str:
     """What cannot be changed in one that is there, also of the operator's: the cloud's firewall stays as it was."""
     e2b = services.settings.e2b
-    operators = [] if e2b is None else [e2b.template, e2b.hosts(), e2b.unmetered is not None]
+    operators = [] if e2b is None else [CLOSED, e2b.template, e2b.hosts(), e2b.unmetered is not None]
     wish = [spec.public_repository, spec.egress, spec.template, *operators]
     return hashlib.sha256(json.dumps(wish).encode()).hexdigest()
 

@@ -21,6 +21,8 @@ LABELS = {"app": "forgehand-warming"}
 """Not the label of turns: their strays are ended, and no turn stands behind these."""
 LOOK_SECONDS = 2.0
 AGAIN_SECONDS = 60.0
+LATER_SECONDS = 600.0
+SWEEP_SECONDS = 300.0
 SETUP_SECONDS = 900.0
 MOST_ATTEMPTS = 2
 NO_TURN = 0
@@ -33,13 +35,15 @@ class Warming:
         self._services = services
         self._cloud = cloud
         self._look_seconds = look_seconds
+        self._later: dict[str, float] = {}
+        """When one that could not be removed is tried again."""
+        self._sweep_at = 0.0
 
     async def run(self) -> None:
-        swept = False
         while True:
             pause = self._look_seconds
             try:
-                swept = swept or await self._sweep()
+                await self._sweep()
                 await self.round()
             except (BotError, SandboxError) as error:
                 log.warning("snapshots will be looked after later", extra={"error": str(error)})
@@ -49,20 +53,36 @@ class Warming:
                 pause = AGAIN_SECONDS
             await asyncio.sleep(pause)
 
-    async def _sweep(self) -> bool:
-        """What a killed process left half made is begun anew."""
-        for left in await self._services.environments.find(LABELS):
-            await left.terminate()
-        return True
+    async def _sweep(self) -> None:
+        """What a killed process left half made is begun anew. And what was in no list while it was being snapshotted,
+        and so seemed to be gone already, is in one by now: one looks again and again."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._sweep_at:
+            for left in await self._services.environments.find(LABELS):
+                await left.terminate()
+            self._sweep_at = now + SWEEP_SECONDS
 
     async def round(self) -> None:
         store = self._services.store
         await snapshots.condemn_older(store, self._services.clock() - warmth.FRESH_SECONDS)
         for one in await snapshots.making(store):
             await self._make(one)
+        now = asyncio.get_running_loop().time()
         for one in await snapshots.condemned(store):
+            if self._later.get(one.name, now) <= now:
+                await self._remove(one, now)
+
+    async def _remove(self, one: Snapshot, now: float) -> None:
+        """Each by itself: one that a sandbox uses still, also a paused one, must not keep the others."""
+        try:
             await self._cloud.remove_snapshot(one.snapshot_id or one.name)
-            await snapshots.forget(store, one.name)
+        except SandboxError as error:
+            if one.name not in self._later:
+                log.warning("a snapshot is removed later", extra={"snapshot": one.name, "error": str(error)})
+            self._later[one.name] = now + LATER_SECONDS
+        else:
+            self._later.pop(one.name, None)
+            await snapshots.forget(self._services.store, one.name)
 
     async def _make(self, wanted: Snapshot) -> None:
         store = self._services.store

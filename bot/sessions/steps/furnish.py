@@ -34,6 +34,8 @@ from sandbox.execution import ExecutionEnvironment
 
 SETUP_SECONDS = 900.0
 SPARE_SECONDS = 600.0
+UNSEEN = {"": ""}
+"""In the place of what lies in a home that nobody has looked at: it is not as it was."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ async def _furnished(services: Services, turn: Turn) -> Move:
         services.store, turn.key.session, environment_id=environment.primitives.id, agent_session_id=agent_session
     )
     place = _Place(services, turn, environment, row, saved)
+    if environments.is_reused(row) and not row.prepared:
+        await environment.comb(UNSEEN if row.home is None else row.home)
     warm = snapshot is not None and await _grow(place, snapshot)
     known = warm or await _bring_in(place)
     resumed = await transcripts.restore(services, agent_session, environment)
@@ -84,6 +88,8 @@ async def _furnished(services: Services, turn: Turn) -> Move:
     elif turn.kind != "review" and await forks.may_set_up(services, turn):
         # What is to be judged is not run with what setup may hold, nor is what nobody here has approved.
         await _set_up(place, known=known)
+    if not row.prepared:  # else an agent may have been here
+        await rows.note(services.store, row.id, home=json.dumps(await environment.home()))
     columns = {"timeout_seconds": await _time_there(place), "furnish_seconds": time.monotonic() - began}
     forgotten = {} if resumed else await recalling.instead(services, turn)
     return To(Step.WORK, {"resumed": int(resumed), **columns, **forgotten})

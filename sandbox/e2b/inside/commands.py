@@ -85,6 +85,11 @@ def _write(path: Path, document: Any) -> None:
     partial.replace(path)
 
 
+def _bound() -> None:
+    processes.die_with_parent()
+    processes.climb_no_more()
+
+
 class _Run:
     def __init__(self, spec: dict[str, Any], stdin: bytes) -> None:
         self._spec = spec
@@ -122,7 +127,7 @@ class _Run:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=processes.die_with_parent,  # noqa: PLW1509 - one thread only
+            preexec_fn=_bound,  # noqa: PLW1509 - one thread only
             **drop,
         )
 

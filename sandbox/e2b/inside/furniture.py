@@ -9,10 +9,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from . import files, gate, launching, places
+from . import files, gate, hardening, launching, places
 from .hands import Refused
-
-CLIMBERS = ("/usr/bin/sudo", "/usr/bin/su", "/bin/su", "/usr/bin/pkexec", "/usr/bin/doas", "/usr/bin/newgrp")
 
 
 def furnish(request: dict[str, Any]) -> dict[str, Any]:
@@ -28,22 +26,34 @@ def furnish(request: dict[str, Any]) -> dict[str, Any]:
         if os.geteuid() == 0:
             os.chown(folder, *places.identity(), follow_symlinks=False)
     _close_code()
-    _close_ways_up()
+    hardening.harden()
     missing = [path for path in request["needed"] if not os.access(path, os.X_OK)]
     if missing:
         raise Refused("bad", f"the template lacks {', '.join(missing)}")
-    known = _mark() == request["key"]
-    Path(places.MARKER).write_text(json.dumps(request["key"]), encoding="utf-8")
-    return {"known": known}
+    found = _marked()
+    mark(request)
+    return {"known": found["key"] == request["key"], "mark": found["mark"]}
+
+
+def mark(request: dict[str, Any]) -> dict[str, Any]:
+    """By which key this machine is known, and by which word its newest disk. On the disk before we answer."""
+    partial = Path(places.MARKER + ".part")
+    with partial.open("w", encoding="utf-8") as file:
+        json.dump({"key": request["key"], "mark": request["mark"]}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(places.MARKER)
+    return {}
 
 
 def wake(request: dict[str, Any]) -> dict[str, Any]:
     """After a pause that nobody asked for: what ran then has lost its connections, and is ended to be begun anew."""
-    marked = _mark() == request["key"]
+    found = _marked()
+    marked = found["key"] == request["key"]
     if marked and request["end"]:
         for name in launching.running():
             launching.end(name)
-    return {"marked": marked}
+    return {"marked": marked, "mark": found["mark"]}
 
 
 def strip(request: dict[str, Any]) -> dict[str, Any]:
@@ -58,11 +68,12 @@ def strip(request: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _mark() -> Any:
-    try:
-        return json.loads(Path(places.MARKER).read_bytes())
-    except (OSError, ValueError):
-        return None
+def _marked() -> dict[str, Any]:
+    with contextlib.suppress(OSError, ValueError):
+        found = json.loads(Path(places.MARKER).read_bytes())
+        if isinstance(found, dict):
+            return {"key": found.get("key"), "mark": found.get("mark")}
+    return {"key": None, "mark": None}
 
 
 def _close_code() -> None:
@@ -71,13 +82,3 @@ def _close_code() -> None:
         Path(folder).chmod(0o755)
         for name in names:
             Path(folder, name).chmod(0o644)
-
-
-def _close_ways_up() -> None:
-    """Cloud images let their user become root without a password. The agent is that user."""
-    if os.geteuid() != 0:
-        return
-    for path in CLIMBERS:
-        with contextlib.suppress(OSError):
-            if not Path(path).is_symlink():
-                Path(path).chmod(0o700)

@@ -20,6 +20,7 @@ PULSE_SECONDS = 2.0
 OPERATIONS = {
     "furnish": "furniture",
     "wake": "furniture",
+    "mark": "furniture",
     "strip": "furniture",
     "read": "files",
     "put": "files",

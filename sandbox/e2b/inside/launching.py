@@ -146,6 +146,7 @@ def _start(spec: dict[str, Any]) -> subprocess.Popen[bytes]:
 
 
 def _ordinary() -> None:
+    processes.climb_no_more()
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("300", encoding="ascii")
 

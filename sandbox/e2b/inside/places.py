@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pwd
 
@@ -36,6 +37,7 @@ BASES = (WORK, OUT, HOME, TEMPORARY, RUNNER)
 """Below these the host opens files; nowhere else."""
 
 
+@functools.cache
 def identity() -> tuple[int, int]:
     """The agent's user and group."""
     try:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
 DEAD = ("Z", "X")
 
 
@@ -21,6 +22,14 @@ def adopt_orphans() -> None:
 
 def die_with_parent() -> None:
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def climb_no_more() -> None:
+    """From here on no program makes its user another one, whatever bits and capabilities its file has."""
+    import ctypes
+
+    if ctypes.CDLL(None).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        raise OSError("a command could not be kept from becoming root")
 
 
 def _prctl(option: int, value: int) -> None:

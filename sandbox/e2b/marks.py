@@ -1,0 +1,67 @@
+"""By what a sandbox's disk is known as the newest one: a word that is changed there and with us before it may rest."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from sandbox.e2b.line import Line
+from sandbox.errors import EnvironmentGone
+from sandbox.primitives import Marks
+
+OLDER = "the environment {} came back from a pause with an older disk"
+
+
+class Remembered:
+    """Of those who keep nothing."""
+
+    def __init__(self) -> None:
+        self._marks: dict[str, frozenset[str]] = {}
+
+    async def known(self, environment_id: str) -> frozenset[str]:
+        return self._marks.get(environment_id, frozenset())
+
+    async def add(self, environment_id: str, mark: str) -> None:
+        self._marks[environment_id] = await self.known(environment_id) | {mark}
+
+    async def settle(self, environment_id: str, mark: str, instead_of: frozenset[str]) -> None:
+        self._marks[environment_id] = (await self.known(environment_id) - instead_of) | {mark}
+
+    async def forget(self, environment_id: str) -> None:
+        self._marks.pop(environment_id, None)
+
+
+class Marking:
+    """E2B serves the last disk that it could save: after a pause that failed, that is an older one."""
+
+    def __init__(self, marks: Marks) -> None:
+        self._marks = marks
+
+    async def check(self, key: str, found: object) -> None:
+        """Of what was never marked any word is good."""
+        known = await self._marks.known(key)
+        if known and found not in known:
+            raise EnvironmentGone(OLDER.format(key))
+
+    async def renew(self, key: str, line: Line) -> None:
+        before, mark = await self._added(key)
+        await line.call("mark", key=key, mark=mark, seconds=60.0)
+        await self._marks.settle(key, mark, before)
+
+    async def furnished(self, key: str, line: Line, needed: Sequence[str]) -> dict[str, Any]:
+        """Of one that was furnished before, the word that it had is looked at."""
+        before, mark = await self._added(key)
+        answer = await line.call("furnish", key=key, mark=mark, needed=needed, seconds=60.0)
+        if answer["known"] and before and answer.get("mark") not in before:
+            raise EnvironmentGone(OLDER.format(key))
+        await self._marks.settle(key, mark, before)
+        return answer
+
+    async def _added(self, key: str) -> tuple[frozenset[str], str]:
+        before, mark = await self._marks.known(key), secrets.token_hex(16)
+        await self._marks.add(key, mark)
+        return before, mark
+
+    async def forget(self, key: str) -> None:
+        await self._marks.forget(key)
