@@ -10,7 +10,18 @@ from pathlib import Path
 from tests.loop.attacks import Known, every
 from tests.loop.field import Field, Found
 
-HEAD = ("door", "input", "healthz s", "status s", "p99 ms", "max ms", "GIL ms", "callback ms", "took s", "worst callback")
+HEAD = (
+    "door",
+    "input",
+    "healthz s",
+    "status s",
+    "p99 ms",
+    "max ms",
+    "GIL ms",
+    "callback ms",
+    "took s",
+    "worst callback",
+)
 WIDTHS = (9, 46, 9, 8, 7, 7, 7, 11, 6, 0)
 
 
@@ -21,8 +32,10 @@ async def main(wanted: list[str]) -> None:
         with tempfile.TemporaryDirectory() as folder:
             try:
                 async with Field.open(Path(folder)) as field:
+                    if one.before is not None:
+                        await one.before(field)
                     found = await field.meet(one.name, one.attack)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - the others are measured all the same
                 print(row((one.door, one.name, f"failed: {type(error).__name__}: {error}")), flush=True)
                 continue
         print(shown(one, found), flush=True)
@@ -37,7 +50,9 @@ def shown(one: Known, found: Found) -> str:
     lines = [row((one.door, one.name, *texts, f"{found.seconds:.0f}", where))]
     for held in lag.worst[:6]:
         trail = " < ".join(reversed([line for line in held.stack if "tests/loop" not in line][-4:]))
-        lines.append(f"      {held.cpu_ms:.0f} ms ({held.wall_ms:.0f}) {held.name}: {trail}")
+        lines.append(
+            f"      {held.cpu_ms:.0f} ms ({held.wall_ms:.0f}, gc {held.collecting_ms:.0f}) {held.name}: {trail}"
+        )
     return "\n".join(lines)
 
 

@@ -104,9 +104,7 @@ class Field:
         """Seconds until the neighbour's `/claude status` is answered."""
         before, began = len(self.world.replies(self.neighbour)), time.monotonic()
         self.world.say("/claude status", by="bob", on=self.neighbour)
-        await self.world.github.changed(
-            lambda: len(self.world.replies(self.neighbour)) > before, STATUS_SECONDS
-        )
+        await self.world.github.changed(lambda: len(self.world.replies(self.neighbour)) > before, STATUS_SECONDS)
         return time.monotonic() - began
 
     async def meet(self, name: str, attack: Attack) -> Found:

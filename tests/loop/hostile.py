@@ -14,7 +14,7 @@ def quotes(size: int) -> str:
 
 def fences(size: int) -> str:
     """Fences in quotes that never close."""
-    return of_size("> ```\nfix \n", size)
+    return of_size("> ```\nfix \n", size, "/claude \n")
 
 
 def deep(size: int) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import asyncio.events
 import contextlib
+import gc
 import json
 import sys
 import threading
@@ -35,6 +36,8 @@ class Held:
     name: str
     cpu_ms: float
     wall_ms: float
+    collecting_ms: float = 0.0
+    """Of it, looking for garbage."""
     stack: list[str] = field(default_factory=list)
     """Where it was seen, outermost first; empty where nobody could look, since C held the interpreter."""
 
@@ -64,6 +67,7 @@ class LoopWatch:
         self._began = 0.0
         """When the callback that runs now has begun; 0 between two."""
         self._stack: list[str] = []
+        self._collecting = self._collection_began = 0.0
         self._ended = threading.Event()
         self._held: list[Held] = []
         self._late: list[tuple[float, float]] = []
@@ -79,19 +83,22 @@ class LoopWatch:
                 original(handle)
                 return
             name = _name(handle)
+            watch._collecting = 0.0
             watch._began, cpu = time.perf_counter(), time.thread_time()
             try:
                 original(handle)
             finally:
                 watch._note(name, time.thread_time() - cpu)
 
-        asyncio.events.Handle._run = timed  # type: ignore[method-assign]
+        asyncio.events.Handle._run = timed  # type: ignore[method-assign,assignment]
+        gc.callbacks.append(self._collects)
         looker = threading.Thread(target=self._look, name="loop-watch", daemon=True)
         looker.start()
         try:
             yield
         finally:
             asyncio.events.Handle._run = original  # type: ignore[method-assign]
+            gc.callbacks.remove(self._collects)
             self._ended.set()
             looker.join()
 
@@ -123,7 +130,15 @@ class LoopWatch:
         self._callbacks += 1
         if cpu >= SLOW_SECONDS:
             stack, self._stack = self._stack, []
-            self._held.append(Held(name, 1000 * cpu, 1000 * wall, stack))
+            self._held.append(Held(name, 1000 * cpu, 1000 * wall, 1000 * self._collecting, stack))
+
+    def _collects(self, phase: str, _: dict[str, int]) -> None:
+        if threading.get_ident() != self._thread:
+            return
+        if phase == "start":
+            self._collection_began = time.thread_time()
+        else:
+            self._collecting += time.thread_time() - self._collection_began
 
     def _look(self) -> None:
         """Where a slow callback is, from beside it."""
