@@ -117,7 +117,7 @@ async def running(
         services = await _assemble(stack, settings, store, redactor, choice, clock)
         desk, parts = await _work(stack, services, wakes, site.doubt, began)
         health.ready(parts, choice.provider)
-        stack.enter_context(site.opened(desk, kept, services.agent))
+        await stack.enter_async_context(site.opened(desk, kept, services.agent))
         yield Running(server.url, choice.words)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.loop import doors_flood
-from tests.loop.field import Attack, Field
+from tests.loop.field import Field
 
 MANY = 1_000
 SECONDS = 1.0
@@ -18,9 +19,11 @@ BUSY_SECONDS = 10.0
 
 
 @pytest.mark.parametrize("attack", [doors_flood.answered_slowly, doors_flood.never_answered])
-async def test_what_github_keeps_waiting_holds_up_no_other_account(tmp_path: Path, attack: Attack) -> None:
+async def test_what_github_keeps_waiting_holds_up_no_other_account(
+    tmp_path: Path, attack: Callable[[Field, int], Awaitable[None]]
+) -> None:
     async with Field.open(tmp_path) as field:
-        found = await field.meet("flood", partial(attack, many=MANY))
+        found = await field.meet("flood", lambda field: attack(field, MANY))
     assert statistics.median(found.status) < SECONDS and found.slowest_status < BUSY_SECONDS, found.status
     assert found.health.slowest < SECONDS and not found.health.refused
 

@@ -79,8 +79,10 @@ async def test_what_waits_is_told_by_thread_each_account_and_repository_in_turn(
     """Account, repository, thread; in the order in which they came."""
     came = [(1, 10, 5), (1, 10, 5), (1, 10, 6), (1, 11, 5), (1, 10, 7), (2, 20, 1), (2, 20, 1), (None, None, None)]
     for at, (account, repo, number) in enumerate(came):
-        guid, where = DeliveryId(f"g{at}"), {"installation_id": account, "repo_id": repo, "number": number}
-        await deliveries.add(store, NewDelivery(guid, "issues", "sha", body="{}", **where), received_at=float(at))
+        came_in = NewDelivery(
+            DeliveryId(f"g{at}"), "issues", "sha", body="{}", installation_id=account, repo_id=repo, number=number
+        )
+        await deliveries.add(store, came_in, received_at=float(at))
     found = [(one.repo_id, one.number, one.guid) for one in await waiting.threads(store, 99)]
     assert found == [(10, 5, None), (20, 1, None), (None, None, "g7"), (11, 5, None), (10, 6, None), (10, 7, None)]
     assert [one.since for one in await waiting.threads(store, 2)] == [0.0, 5.0]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tests.loop.field import Attack
+
+A = TypeVar("A", bound=Attack)
 
 
 @dataclass(frozen=True)
@@ -20,8 +23,8 @@ class Known:
 _ALL: dict[str, Known] = {}
 
 
-def attack(name: str, door: str, before: Attack | None = None) -> Callable[[Attack], Attack]:
-    def known(one: Attack) -> Attack:
+def attack(name: str, door: str, before: Attack | None = None) -> Callable[[A], A]:
+    def known(one: A) -> A:
         assert name not in _ALL
         _ALL[name] = Known(name, door, one, before)
         return one
