@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from difflib import SequenceMatcher
 from typing import Any
 
-from sandbox.agents import comparing
 from sandbox.agents.claude_titles import PATHS, title
 
 WRITING = frozenset(("Edit", "MultiEdit", "Write", "NotebookEdit"))
@@ -19,8 +19,7 @@ def edit(tool: str, tool_input: dict[str, Any], cwd: str) -> Edit | None:
     """None for a tool that changes no file, or a call that names none."""
     if tool not in WRITING or not isinstance(tool_input.get(PATHS[tool]), str):
         return None
-    texts = _pairs(tool_input)
-    pairs = [_counts(*pair, comparing.EFFORT // max(1, len(texts))) for pair in texts]
+    pairs = [_counts(*pair) for pair in _pairs(tool_input)]
     return title(tool, tool_input, cwd), sum(added for added, _ in pairs), sum(removed for _, removed in pairs)
 
 
@@ -38,9 +37,9 @@ def _pair(piece: dict[str, Any], name: str) -> tuple[str, str]:
     return before if isinstance(before, str) else "", after if isinstance(after, str) else ""
 
 
-def _counts(before: str, after: str, effort: int) -> tuple[int, int]:
+def _counts(before: str, after: str) -> tuple[int, int]:
     old, new = before.splitlines(), after.splitlines()
     if max(len(old), len(new)) > MOST_LINES:
         return len(new), len(old)
-    same = comparing.same(old, new, effort)
+    same = sum(block.size for block in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks())
     return len(new) - same, len(old) - same

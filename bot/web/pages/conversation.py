@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from bot.live.state import LiveState
 from bot.store.events import StoredEvent
-from sandbox.agents import comparing
 from sandbox.agents.base import Decoder
 from sandbox.agents.events import (
     TODO_TOOLS,
@@ -24,10 +24,7 @@ from sandbox.agents.events import (
 
 MOST_ENTRIES = 2000
 """Of a page; the newest. The raw log has all."""
-MOST_EDITS = 20
 MOST_DIFF_LINES = 400
-CONTEXT = 3
-"""Lines around a change that are shown with it."""
 MOST_INPUT = 4000
 MOST_SAID = 20_000
 SPEAKING = {"Bash": "command", "Write": "content", "WebFetch": "prompt", "Agent": "prompt", "Task": "prompt"}
@@ -129,12 +126,11 @@ def changes(tool_input: dict[str, Any]) -> list[tuple[str, str]]:
     edits = tool_input.get("edits")
     pairs = edits if isinstance(edits, list) else [tool_input]
     found: list[tuple[str, str]] = []
-    effort = comparing.EFFORT // max(1, min(len(pairs), MOST_EDITS))
-    for one in pairs[:MOST_EDITS]:
+    for one in pairs[:20]:
         if not isinstance(one, dict) or not isinstance(one.get("new_string"), str):
             continue
         before = one.get("old_string")
-        found += _diff(before if isinstance(before, str) else "", one["new_string"], effort)
+        found += _diff(before if isinstance(before, str) else "", one["new_string"])
     if not found and isinstance(tool_input.get("content"), str) and "file_path" in tool_input:
         found = [("add", line) for line in tool_input["content"].splitlines()]
     if len(found) > MOST_DIFF_LINES:
@@ -142,24 +138,9 @@ def changes(tool_input: dict[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
-def _diff(before: str, after: str, effort: int) -> list[tuple[str, str]]:
-    """As `diff -u` shows it, without the first hunk's head; all of both where comparing them takes too long."""
+def _diff(before: str, after: str) -> list[tuple[str, str]]:
+    """The agent's texts are bounded where they are stored, so comparing them is quick."""
+    kinds = {"+": "add", "-": "del", "@": "hunk", " ": "same"}
     old, new = before.splitlines()[:MOST_DIFF_LINES], after.splitlines()[:MOST_DIFF_LINES]
-    blocks = comparing.blocks(old, new, effort) or []
-    lines: list[tuple[str, str]] = []
-    from_old = from_new = 0
-    for at_old, at_new, size in [*blocks, (len(old), len(new), 0)]:
-        lines += [("del", line) for line in old[from_old:at_old]] + [("add", line) for line in new[from_new:at_new]]
-        is_first, is_last = not (at_old or at_new), at_old + size == len(old) and at_new + size == len(new)
-        from_old, from_new = at_old + size, at_new + size
-        lines += _around(old[at_old:from_old], (from_old, from_new), before=not is_first, after=not is_last)
-    return lines
-
-
-def _around(same: list[str], ends: tuple[int, int], *, before: bool, after: bool) -> list[tuple[str, str]]:
-    """Of equal lines those next to a change before or after them; a head where a further hunk begins."""
-    first, last = same[: CONTEXT * before], same[len(same) - CONTEXT * after :]
-    if len(first) + len(last) >= len(same) and (before or after):
-        return [("same", line) for line in same]
-    head = [("hunk", f"@ -{ends[0] - len(last) + 1} +{ends[1] - len(last) + 1} @@")] if before and after else []
-    return [*(("same", line) for line in first), *head, *(("same", line) for line in last)]
+    lines = list(difflib.unified_diff(old, new, n=3, lineterm=""))[3:]
+    return [(kinds.get(line[:1], "same"), line[1:]) for line in lines]
