@@ -24,12 +24,11 @@ _ASKS = {
     "verified": re.compile(r"\btest|verif|how .*(?:checked|validated)", re.IGNORECASE),
 }
 _REFERENCE = re.compile(
-    r"[-*>\s]*+(?:fix(?:es|ed)?|close[sd]?|resolve[sd]?|relates? to|issue|ref(?:s|erences)?)\b[\s:*]*+"
-    r"#[\s(\[<{]*+(?:(?:issue|ticket|number|id|nr|no|x++|n++|_++|\.{3})[\s_.-]*+)*+[\s)\]>}*.]*+",
+    r"[-*>\s]*(?:fix(?:es|ed)?|close[sd]?|resolve[sd]?|relates? to|issue|ref(?:s|erences)?)\b[\s:*]*"
+    r"#[\s(\[<{]*(?:(?:issue|ticket|number|id|nr|no|x+|n+|_+|\.{3})[\s_.-]*)*[\s)\]>}*.]*",
     re.IGNORECASE,
 )
-"""A line that waits for the number of an issue and has none, such as `Fixes # (issue)`. Nothing in it is tried twice:
-each repetition keeps what it has taken."""
+"""A line that waits for the number of an issue and has none, such as `Fixes # (issue)`."""
 _NOT_OURS = re.compile(r"\btype\b|checklist|screenshot|breaking|before (?:you|submit)|risk|deploy|todo", re.IGNORECASE)
 
 
