@@ -143,13 +143,13 @@ class GitHubApp:
         if status is not None:
             params["status"] = status
         answer = require(await self.call(Call("GET", "/app/hook/deliveries", params)))
-        items = tuple(one.delivery() for one in answer.decode(list[wire.DeliveryJson]))
+        items = tuple(one.delivery() for one in await answer.decoded(list[wire.DeliveryJson]))
         return DeliveryPage(items, answer.next_cursor())
 
     async def delivery_payload(self, delivery_id: int) -> bytes:
         """The JSON that was, or should have been, delivered; trusted for the connection that it came over."""
         answer = require(await self.call(Call("GET", f"/app/hook/deliveries/{delivery_id}")))
-        return bytes(answer.decode(wire.DeliveryDetail).request.payload)
+        return bytes((await answer.decoded(wire.DeliveryDetail)).request.payload)
 
     async def close(self) -> None:
         await self.attachments.close()

@@ -18,6 +18,7 @@ async def main() -> None:
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     loop.add_signal_handler(signal.SIGUSR1, lambda: lag.write(report, watch.take()))
     async with app.running(found) as service:
+        app.spare_the_collector()
         with watch.installed():
             beat = asyncio.create_task(watch.beat())
             print(service.url, flush=True)
