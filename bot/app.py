@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
@@ -54,6 +55,7 @@ from bot.web.credentials import NONE, from_vault
 from bot.web.delivery_log import DeliveryLog, Reading
 from bot.web.gateway import Credentials, Dialect, Gateway
 from bot.web.gateway.errors import closed
+from bot.web.metrics import Metrics
 from bot.web.overload import Sturdy
 from bot.web.pages.site import Site
 from bot.web.readiness import Health, Parts
@@ -68,6 +70,8 @@ from sandbox.egress import EgressProxy
 log = logging.getLogger(__name__)
 
 CANCEL_AGAIN_SECONDS = 1.0
+SETTLED_SECONDS = (0.0, 2.0, 30.0)
+"""After the start: some libraries are loaded when they are first needed."""
 UNMETERED = (
     "FORGEHAND_E2B_UNMETERED=1: AGENTS REACH THE MODEL PAST THE GATEWAY. NO BUDGET OF A TURN, PERSON, REPOSITORY OR "
     "INSTALLATION IS ENFORCED, SPENDING IS NOT COUNTED, AND WHATEVER RUNS IN A SANDBOX MAY USE YOUR KEY. "
@@ -100,7 +104,7 @@ async def running(
         store = await open_store(database)
         stack.push_async_callback(store.close)
         began, health = store.now(), Health(store, settings.metrics_token, is_reached=settings.is_reached)
-        logs.configure(redactor.redact, on_record=health.metrics.count)
+        await _count(stack, redactor, health.metrics)
         kept, site = Vault(store, ring, redactor.register), Site()
         credentials = await _credentials(settings, kept)
         await spend.abandon_open(store)
@@ -118,8 +122,22 @@ async def running(
         services = await _assemble(stack, settings, store, redactor, choice, clock)
         desk, parts = await _work(stack, services, wakes, site.doubt, began)
         health.ready(parts, choice.provider)
-        stack.enter_context(site.opened(desk, kept, services.agent))
+        await stack.enter_async_context(site.opened(desk, kept, services.agent))
         yield Running(server.url, choice.words)
+
+
+def spare_the_collector() -> None:
+    """For a process that serves until its end. What stands once it has started stays: to look through that for garbage
+    over and over takes up to a tenth of a second, in which nobody is answered."""
+    loop = asyncio.get_running_loop()
+    for seconds in SETTLED_SECONDS:
+        loop.call_later(seconds, gc.freeze)
+
+
+async def _count(stack: AsyncExitStack, redactor: Redactor, metrics: Metrics) -> None:
+    """From here on: what is logged, and how late the loop is."""
+    logs.configure(redactor.redact, on_record=metrics.count)
+    await stack.enter_async_context(_background(metrics.lateness.watch()))
 
 
 async def _credentials(settings: Settings, stored: Vault) -> Credentials:

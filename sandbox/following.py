@@ -16,6 +16,8 @@ READ_SIZE = 256 << 10
 SLIM_CAP = 16 << 10
 MOST_LINES = 1000
 """In one chunk: a file of nothing but line ends must not keep its readers from everything else."""
+LARGE = 32 << 10
+"""Lines with more bytes together are not read on the loop."""
 SETTLE_SECONDS = 0.05
 SETTLE_TRIES = 40
 
@@ -50,11 +52,11 @@ class Follower:
             async for _ in wake_ups:
                 over = (await self._status()).over  # asked before reading: what was written until then is read after
                 async for lines in self._read(cutter):
-                    yield self._chunk(lines)
+                    yield await self._slimmed(lines)
                 if over:
                     break
         if last := cutter.finish():
-            yield self._chunk(last)
+            yield await self._slimmed(last)
 
     async def _wake_ups(self, offset: int) -> AsyncGenerator[None, None]:
         """Whenever the file has grown, and often for a moment after a final line, as the end is near then."""
@@ -80,6 +82,11 @@ class Follower:
                 yield lines[start : start + MOST_LINES]
             if len(data) < READ_SIZE:
                 return  # its end, as of now; a look more would be a round trip
+
+    async def _slimmed(self, lines: list[RawLine]) -> Chunk:
+        """Beside the loop where it may take long: a single line has up to 32 MB."""
+        size = sum(len(line.data or b"") for line in lines)
+        return await asyncio.to_thread(self._chunk, lines) if size > LARGE else self._chunk(lines)
 
     def _chunk(self, lines: Iterable[RawLine]) -> Chunk:
         slimmed: list[str] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -206,6 +207,20 @@ async def test_what_was_not_said_is_told_with_the_next_line(caplog: pytest.LogCa
     for now[0] in (0.0, 1.0, 59.0, 61.0):
         await answered({"type": "http", "method": "POST"}, receive, send)
     assert [vars(record)["times"] for record in caplog.records] == [1, 3]
+
+
+async def test_metrics_tell_how_late_the_event_loop_is(world: World) -> None:
+    async with world.bot() as service, httpx.AsyncClient(base_url=service.url) as client, asyncio.timeout(10):
+
+        async def late(least: str) -> float:
+            text = (await client.get("/metrics")).text
+            of_all = figure(text, "forgehand_loop_late_seconds_count")
+            return of_all - figure(text, f'forgehand_loop_late_seconds_bucket{{le="{least}"}}')
+
+        before = await late("0.5")
+        time.sleep(1.0)  # so long nobody is answered
+        while await late("0.5") == before:
+            await asyncio.sleep(0.05)
 
 
 async def test_metrics_tell_of_a_session_and_name_nobody(world: World) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 import sqlite3
 import time
@@ -9,7 +11,10 @@ from contextlib import closing
 
 import httpx
 
+from bot.models import SessionId, TurnKey
 from bot.simulation.anthropic import Call, Say, Script, Wait
+from bot.store import events
+from bot.store.base import Store
 from tests.visitor import hear, visitor
 from tests.world import World
 
@@ -233,3 +238,38 @@ async def test_the_buttons_stop_and_repeat_for_who_may_write(world: World) -> No
         assert await world.outcome(2) == "no_change"
         assert "Turn 2" in (await alice.get(page)).text
     assert len(world.states()) == 2, "pressed twice it is one turn more"
+
+
+async def test_of_many_long_entries_a_page_has_the_newest_and_a_stream_tells_them_in_portions(world: World) -> None:
+    world.model.default(Script([Say("Done.")]))
+    async with world.bot() as service:
+        world.say("/claude fix this")
+        assert await world.outcome() == "no_change"
+        key = TurnKey(SessionId(str(world.states()[0]["session"])), 1)
+        store = await Store.open(world.root / "data" / "state.db", migrate=False)
+        block = {"type": "text", "text": "word " * 4_000}
+        message = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [block]}
+        line = json.dumps({"type": "assistant", "message": message, "session_id": "s"})
+        for _ in range(400):
+            await store.write(lambda db: events.note(db, key, events.STREAM, line, 0.0))
+        await store.close()
+        async with visitor(world, service.url, "alice") as alice, asyncio.timeout(60):
+            page = await alice.get(f"/sessions/{key.session}")
+            left_out = re.search(r"(\d+) earlier entries are left out", page.text)
+            assert left_out and int(left_out[1]) > 100 and len(page.text) < 6 << 20
+            told: list[str] = []
+            async with alice.client.stream("GET", f"/sessions/{key.session}/events?after=0") as response:
+                async for heard in hear(response):
+                    if heard.name != "lines":
+                        continue
+                    assert sum(len(one["html"]) for one in heard.data) < 1 << 20
+                    told += [one["id"] for one in heard.data]
+                    if int(heard.id) >= int(seq_of(page)):
+                        break
+    assert len(told) == len(set(told)) > 100
+
+
+def seq_of(page: httpx.Response) -> str:
+    found = re.search(r'data-seq="(\d+)"', page.text)
+    assert found
+    return found[1]

@@ -11,7 +11,7 @@ import pytest
 
 from bot.errors import StoreError
 from bot.models import DeliveryId, InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TurnKey, TurnState
-from bot.store import comments, deliveries, events, line, sessions, threads
+from bot.store import comments, deliveries, events, line, sessions, threads, waiting
 from bot.store.base import Store
 from bot.store.deliveries import Added, Conflict, DeliveryState, Duplicate, NewDelivery
 from bot.store.rows import run
@@ -75,15 +75,36 @@ async def test_a_thousand_at_once_are_one(store: Store) -> None:
     assert answers.count(Duplicate) == 999
 
 
+async def test_what_waits_is_told_by_thread_each_account_and_repository_in_turn(store: Store) -> None:
+    """Account, repository, thread; in the order in which they came."""
+    came = [(1, 10, 5), (1, 10, 5), (1, 10, 6), (1, 11, 5), (1, 10, 7), (2, 20, 1), (2, 20, 1), (None, None, None)]
+    for at, (account, repo, number) in enumerate(came):
+        came_in = NewDelivery(
+            DeliveryId(f"g{at}"), "issues", "sha", body="{}", installation_id=account, repo_id=repo, number=number
+        )
+        await deliveries.add(store, came_in, received_at=float(at))
+    found = [(one.repo_id, one.number, one.guid) for one in await waiting.threads(store, 99)]
+    assert found == [(10, 5, None), (20, 1, None), (None, None, "g7"), (11, 5, None), (10, 6, None), (10, 7, None)]
+    assert [one.since for one in await waiting.threads(store, 2)] == [0.0, 5.0]
+    for thread, oldest in ((found[0], "g0"), (found[1], "g5"), (found[2], "g7")):
+        first = await waiting.first_of(store, thread)
+        assert first is not None and (first.guid, first.body) == (oldest, "{}")
+    await deliveries.settle(store, DeliveryId("g0"), DeliveryState.ACTED)
+    await deliveries.settle(store, DeliveryId("g7"), DeliveryState.ACTED)
+    first = await waiting.first_of(store, found[0])
+    assert first is not None and first.guid == "g1"
+    assert await waiting.first_of(store, found[2]) is None
+
+
 async def test_settling_drops_the_body_and_happens_once(store: Store) -> None:
     for guid in ("a", "b"):
         await deliveries.add(store, NewDelivery(DeliveryId(guid), "issues", "sha", body="{}"))
-    assert [waiting.guid for waiting in await deliveries.waiting(store)] == ["a", "b"]
+    assert [one.guid for one in await waiting.threads(store, 5)] == ["a", "b"]
     assert await deliveries.bump_attempt(store, DeliveryId("a")) == 1
     assert await deliveries.bump_attempt(store, DeliveryId("a")) == 2
     assert await deliveries.settle(store, DeliveryId("a"), DeliveryState.IGNORED, "not for us")
     assert not await deliveries.settle(store, DeliveryId("a"), DeliveryState.ACTED)
-    assert [waiting.guid for waiting in await deliveries.waiting(store, limit=5)] == ["b"]
+    assert [one.guid for one in await waiting.threads(store, 5)] == ["b"]
     found = await deliveries.get(store, "a")
     assert found is not None
     assert (found.state, found.reason, found.body) == (DeliveryState.IGNORED, "not for us", None)

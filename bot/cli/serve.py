@@ -56,6 +56,7 @@ async def _until(stop: asyncio.Event, chosen: Settings, started: asyncio.Event) 
 
     async with app.running(chosen) as service:
         started.set()
+        app.spare_the_collector()
         way = f"reads GitHub's log every {chosen.poll_seconds:g} s, and listens" if chosen.poll_seconds else "listens"
         console.say(f"Forgehand {way} on {service.url}; sandbox: {service.isolation}")
         await stop.wait()

@@ -32,6 +32,8 @@ DEADLINE_SECONDS = 60.0
 REPEAT_AFTER_SECONDS = (0.5, 2.0)
 LIMIT_WAIT_SECONDS = 75.0
 MAX_REDIRECTS = 3
+LARGE = 1 << 18
+"""Bytes of an answer that is not decoded on the loop."""
 _REDIRECTS = (301, 302, 307, 308)
 _UNSENT = ("ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "ProxyError")
 
@@ -76,6 +78,11 @@ class Answer:
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             problem = type(error).__name__
         raise GitHubUnavailable(f"{self.call}: the answer cannot be read ({problem}).")
+
+    async def decoded(self, shape: type[T]) -> T:
+        """The same beside the loop where it is long: lists of texts that people have written have up to 40 MB."""
+        long = len(self.content) > LARGE
+        return await asyncio.to_thread(self.decode, shape) if long else self.decode(shape)
 
     def last_page(self) -> int:
         """The number of the last page of a list, 1 when there is only one."""

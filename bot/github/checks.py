@@ -176,7 +176,7 @@ async def of_commit(caller: Caller, repo: Repo, sha: str) -> list[Result]:
     for page in range(1, MAX_PAGES + 1):
         params: dict[str, str | int] = {"per_page": PAGE, "page": page, "filter": "latest"}
         call = Call("GET", f"{base(repo)}/commits/{segment(sha)}/check-runs", params)
-        runs = (await caller.call(call, Purpose.CHECKS, repo.id)).decode(_Runs).check_runs
+        runs = (await (await caller.call(call, Purpose.CHECKS, repo.id)).decoded(_Runs)).check_runs
         found += [one.result() for one in runs]
         if len(runs) < PAGE:
             break
@@ -186,7 +186,7 @@ async def of_commit(caller: Caller, repo: Repo, sha: str) -> list[Result]:
 async def annotations_of(caller: Caller, repo: Repo, check_id: int) -> list[Annotation]:
     """The first hundred."""
     call = Call("GET", f"{base(repo)}/check-runs/{check_id}/annotations", {"per_page": PAGE})
-    listed = (await caller.call(call, Purpose.CHECKS, repo.id)).decode(list[_Annotation])
+    listed = await (await caller.call(call, Purpose.CHECKS, repo.id)).decoded(list[_Annotation])
     return [
         Annotation(
             one.path, one.start_line, one.end_line, one.annotation_level or "", one.message or "", one.title or ""
@@ -224,7 +224,7 @@ async def jobs(caller: Caller, repo: Repo, runs: Sequence[WorkflowRun]) -> list[
         for page in range(1, MAX_PAGES + 1):
             params: dict[str, str | int] = {"filter": "latest", "per_page": PAGE, "page": page}
             call = Call("GET", f"{base(repo)}/actions/runs/{run.id}/jobs", params)
-            listed = (await caller.call(call, Purpose.ACTIONS, repo.id)).decode(_Jobs).jobs
+            listed = (await (await caller.call(call, Purpose.ACTIONS, repo.id)).decoded(_Jobs)).jobs
             found += [one.job() for one in listed]
             if len(listed) < PAGE:
                 break

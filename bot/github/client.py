@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from urllib.parse import quote, urlsplit
 
-from bot.errors import GitHubRefused, NotFound, Unrecognised
+from bot.errors import NotFound, Unrecognised
 from bot.github import wire
 from bot.github.api import REPEAT_AFTER_SECONDS, Answer, Api, Call, message, require, server_time
 from bot.github.attachments import Attachments
@@ -15,8 +16,13 @@ from bot.github.job_logs import JobLogs
 from bot.github.reads import MAX_PAGES, PAGE, Reads, segment
 from bot.github.tokens import Clock, Signer, Tokens
 from bot.github.types import AppIdentity, DeliveryPage, Hook, InstallationView, Purpose, Registration
+from bot.github.ways import first_answer
 from bot.models import InstallationId, RepoId
 from bot.settings import GitHubSettings, Secret
+
+ASKED_FOR_THE_BOT = 3
+PATIENCE_SECONDS = 0.3
+"""With one installation: everybody's commands wait until the bot's account is known."""
 
 
 def _ignore(_: str) -> None:
@@ -65,18 +71,16 @@ class GitHubApp:
     async def _bot(self, slug: str) -> wire.User:
         """The bot's account is public, but asking for it takes an installation's token or nobody's: not the App's."""
         call = Call("GET", f"/users/{quote(slug, safe='')}%5Bbot%5D")
-        try:
-            answer = await self._as_any_installation(call)
-        except GitHubRefused:
-            answer = require(await self._api.send(call, None))
-        return answer.decode(wire.User)
+        listed = require(await self.call(Call("GET", "/app/installations", {"per_page": PAGE})))
+        active = [one.id for one in listed.decode(list[wire.InstallationJson]) if one.suspended_at is None]
+        ways = [partial(self._as_installation, InstallationId(one), call) for one in active[:ASKED_FOR_THE_BOT]]
+        return (await first_answer([*ways, partial(self._as_nobody, call)], PATIENCE_SECONDS)).decode(wire.User)
 
-    async def _as_any_installation(self, call: Call) -> Answer:
-        listed = require(await self.call(Call("GET", "/app/installations", {"per_page": 100})))
-        for one in listed.decode(list[wire.InstallationJson]):
-            if one.suspended_at is None:
-                return await self.installation(InstallationId(one.id)).call(call, Purpose.METADATA, None)
-        raise NotFound("the App is installed nowhere yet.")
+    async def _as_installation(self, installation_id: InstallationId, call: Call) -> Answer:
+        return await self.installation(installation_id).call(call, Purpose.METADATA, None)
+
+    async def _as_nobody(self, call: Call) -> Answer:
+        return require(await self._api.send(call, None))
 
     async def clock_skew(self) -> float:
         """Seconds by which GitHub's clock is ahead of ours."""
@@ -139,13 +143,13 @@ class GitHubApp:
         if status is not None:
             params["status"] = status
         answer = require(await self.call(Call("GET", "/app/hook/deliveries", params)))
-        items = tuple(one.delivery() for one in answer.decode(list[wire.DeliveryJson]))
+        items = tuple(one.delivery() for one in await answer.decoded(list[wire.DeliveryJson]))
         return DeliveryPage(items, answer.next_cursor())
 
     async def delivery_payload(self, delivery_id: int) -> bytes:
         """The JSON that was, or should have been, delivered; trusted for the connection that it came over."""
         answer = require(await self.call(Call("GET", f"/app/hook/deliveries/{delivery_id}")))
-        return bytes(answer.decode(wire.DeliveryDetail).request.payload)
+        return bytes((await answer.decoded(wire.DeliveryDetail)).request.payload)
 
     async def close(self) -> None:
         await self.attachments.close()

@@ -55,7 +55,7 @@ class Reads:
         """The id and the right of the account that has the login now; NotFound when GitHub knows no such user."""
         path = f"{base(repo)}/collaborators/{segment(login)}/permission"
         answer = await self.call(Call("GET", path), Purpose.METADATA, repo.id)
-        found = answer.decode(wire.Collaborator)
+        found = await answer.decoded(wire.Collaborator)
         return found.user.id, _permission(found)
 
     async def owns(self, organisation: str, login: str, user_id: int) -> bool:
@@ -76,7 +76,7 @@ class Reads:
 
     async def issue(self, repo: Repo, number: int) -> Issue:
         call = Call("GET", f"{base(repo)}/issues/{number}", accept=FULL)
-        return (await self.call(call, Purpose.THREAD, repo.id)).decode(wire.IssueJson).issue()
+        return (await (await self.call(call, Purpose.THREAD, repo.id)).decoded(wire.IssueJson)).issue()
 
     async def comment(self, repo: Repo, comment_id: int) -> Comment:
         call = Call("GET", f"{base(repo)}/issues/comments/{comment_id}", accept=FULL)
@@ -112,8 +112,8 @@ class Reads:
         first = await self._comment_page(repo, number, 1, of)
         last = first.last_page()
         for page in range(last, max(1, last - MAX_PAGES), -1):
-            yield _comments(await self._comment_page(repo, number, page, of))
-        yield _comments(first)
+            yield await _comments(await self._comment_page(repo, number, page, of))
+        yield await _comments(first)
 
     async def _comment_page(self, repo: Repo, number: int, page: int, of: str) -> Answer:
         path, params = f"{base(repo)}/{of}/{number}/comments", {"per_page": PAGE, "page": page}
@@ -168,7 +168,7 @@ class Reads:
     async def repos(self) -> list[RepoView]:
         """The first hundred that the installation has."""
         answer = await self.call(Call("GET", "/installation/repositories", {"per_page": PAGE}), Purpose.METADATA, None)
-        return [one.view() for one in answer.decode(wire.Repositories).repositories]
+        return [one.view() for one in (await answer.decoded(wire.Repositories)).repositories]
 
     async def pull(self, repo: Repo, number: int) -> Pull:
         call = Call("GET", f"{base(repo)}/pulls/{number}")
@@ -179,7 +179,7 @@ class Reads:
         params: dict[str, str | int] = {"head": f"{repo.owner}:{branch}", "state": state, "per_page": PAGE}
         call = Call("GET", f"{base(repo)}/pulls", params)
         answer = await self.call(call, Purpose.THREAD, repo.id)
-        pulls = [one.pull() for one in answer.decode(list[wire.PullJson])]
+        pulls = [one.pull() for one in await answer.decoded(list[wire.PullJson])]
         # GitHub ignores a `head` that it cannot read and lists everything.
         ours = [pull for pull in pulls if pull.head_branch == branch and pull.head_repo_id == repo.id]
         return max(ours, key=lambda pull: pull.number, default=None)
@@ -207,7 +207,7 @@ class Reads:
         params: dict[str, str | int] = {"check_name": name, "per_page": PAGE, "filter": "all"}
         call = Call("GET", f"{base(repo)}/commits/{segment(sha)}/check-runs", params)
         answer = await self.call(call, Purpose.CHECKS, repo.id)
-        runs = [run.check_run() for run in answer.decode(wire.CheckRuns).check_runs]
+        runs = [run.check_run() for run in (await answer.decoded(wire.CheckRuns)).check_runs]
         return next((run for run in runs if run.external_id == external_id), None)
 
     async def check_run_by_id(self, repo: Repo, check_id: int) -> CheckRun:
@@ -215,8 +215,8 @@ class Reads:
         return (await self.call(call, Purpose.CHECKS, repo.id)).decode(wire.CheckRunJson).check_run()
 
 
-def _comments(answer: Answer) -> list[Comment]:
-    return [one.comment() for one in answer.decode(list[wire.CommentJson])]
+async def _comments(answer: Answer) -> list[Comment]:
+    return [one.comment() for one in await answer.decoded(list[wire.CommentJson])]
 
 
 def _permission(found: wire.Collaborator) -> Permission:

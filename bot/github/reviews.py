@@ -49,7 +49,7 @@ async def on_lines(caller: Caller, repo: Repo, number: int) -> list[Comment]:
     params: dict[str, str | int] = {"per_page": PAGE, "sort": "created", "direction": "desc"}
     call = Call("GET", f"{base(repo)}/pulls/{number}/comments", params, accept=FULL)
     answer = await caller.call(call, Purpose.THREAD, repo.id)
-    return [one.placed() for one in answer.decode(list[_OnLine])][::-1]
+    return [one.placed() for one in await answer.decoded(list[_OnLine])][::-1]
 
 
 async def whole(caller: Caller, repo: Repo, number: int) -> list[Comment]:
@@ -59,7 +59,7 @@ async def whole(caller: Caller, repo: Repo, number: int) -> list[Comment]:
     if (last := answer.last_page()) > 1:
         call = Call("GET", path, {"per_page": PAGE, "page": last}, accept=FULL)
         answer = await caller.call(call, Purpose.THREAD, repo.id)
-    return [one.placed() for one in answer.decode(list[_Whole]) if one.body and one.submitted_at]
+    return [one.placed() for one in await answer.decoded(list[_Whole]) if one.body and one.submitted_at]
 
 
 class _File(msgspec.Struct):
@@ -73,7 +73,7 @@ async def patches(caller: Caller, repo: Repo, number: int) -> dict[str, str]:
     for page in range(1, MAX_PAGES + 1):
         params: dict[str, str | int] = {"per_page": PAGE, "page": page}
         call = Call("GET", f"{base(repo)}/pulls/{number}/files", params)
-        listed = (await caller.call(call, Purpose.THREAD, repo.id)).decode(list[_File])
+        listed = await (await caller.call(call, Purpose.THREAD, repo.id)).decoded(list[_File])
         found |= {one.filename: one.patch for one in listed}
         if len(listed) < PAGE:
             break
@@ -152,7 +152,8 @@ async def discussions(caller: Caller, repo: Repo, number: int) -> list[Discussio
     after: str | None = None
     for _ in range(MOST_PAGES):
         variables = {"owner": repo.owner, "name": repo.name, "number": number, "after": after}
-        data = (await graphql(caller, _DISCUSSIONS, variables, repo, Purpose.THREAD)).decode(wire.GraphQL[_Data]).data
+        answer = await graphql(caller, _DISCUSSIONS, variables, repo, Purpose.THREAD)
+        data = (await answer.decoded(wire.GraphQL[_Data])).data
         if data is None or data.repository is None or data.repository.pullRequest is None:
             break
         threads = data.repository.pullRequest.reviewThreads
@@ -167,7 +168,7 @@ async def graphql(caller: Caller, query: str, variables: dict[str, Any], repo: R
     """Queries, and mutations of which twice is once. What GraphQL refuses it says with status 200."""
     call = Call("POST", GRAPHQL, body={"query": query, "variables": variables}, repeatable=True)
     answer = await caller.call(call, purpose, repo.id)
-    if errors := answer.decode(wire.GraphQL[Any]).errors:
+    if errors := (await answer.decoded(wire.GraphQLErrors)).errors:
         raise GitHubRefused(403, f"{call}: {errors[0].message}")
     return answer
 
@@ -177,7 +178,7 @@ async def find(caller: Caller, repo: Repo, number: int, marker: str, author_id: 
     first = await _page(caller, repo, number, 1)
     for page in range(first.last_page(), 0, -1):
         answer = first if page == 1 else await _page(caller, repo, number, page)
-        for one in reversed(answer.decode(list[_Whole])):
+        for one in reversed(await answer.decoded(list[_Whole])):
             if one.user and one.user.id == author_id and carries(one.body or "", marker):
                 return one.id
     return None
@@ -187,7 +188,7 @@ async def holding(caller: Caller, repo: Repo, number: int, author_id: int) -> li
     """Reviews of ours that ask for changes and so hold the merge, as far as the first and the last page go."""
     first = await _page(caller, repo, number, 1)
     pages = [first] if first.last_page() == 1 else [first, await _page(caller, repo, number, first.last_page())]
-    listed = [one for page in pages for one in page.decode(list[_Whole])]
+    listed = [one for page in pages for one in await page.decoded(list[_Whole])]
     return [one.id for one in listed if one.user and one.user.id == author_id and one.state == "CHANGES_REQUESTED"]
 
 
@@ -195,7 +196,7 @@ async def of_review(caller: Caller, repo: Repo, number: int, review_id: int) -> 
     """The comments that were posted with a review, as far as one page goes."""
     path = f"{base(repo)}/pulls/{number}/reviews/{review_id}/comments"
     answer = await caller.call(Call("GET", path, {"per_page": PAGE}), Purpose.THREAD, repo.id)
-    return [one.comment() for one in answer.decode(list[wire.CommentJson])]
+    return [one.comment() for one in await answer.decoded(list[wire.CommentJson])]
 
 
 def finding_of(body: str) -> str | None:

@@ -12,7 +12,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
-MAX_ANSWER_BYTES = 64 << 20  # 100 comments of 65,536 characters, each escaped as JSON, are 39 MB
+MAX_ANSWER_BYTES = 40 << 20  # 100 comments of 65,536 characters, each escaped as JSON, are 39 MB
 DEFAULT_WAIT = 75  # GitHub asks for at least a minute when it names no time
 
 

@@ -289,6 +289,12 @@ class GraphQLError(msgspec.Struct):
     message: str = ""
 
 
+class GraphQLErrors(msgspec.Struct):
+    """Of an answer whose data are of no interest yet, and may be long."""
+
+    errors: list[GraphQLError] = msgspec.field(default_factory=list)
+
+
 class GraphQL(msgspec.Struct, Generic[T]):
     data: T | None = None
     errors: list[GraphQLError] = msgspec.field(default_factory=list)

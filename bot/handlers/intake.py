@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections import defaultdict
+from dataclasses import replace
+from functools import partial
 
 from bot import events, logs
 from bot.errors import GitHubRefused, TransientError, UserError
@@ -16,9 +18,11 @@ from bot.events.remarks import CommentDeleted, CommentEdited
 from bot.events.threads import ThreadChanged
 from bot.handlers import check_buttons, ci, departures, installations, own_comments, remarks, thread_changes
 from bot.handlers.desk import Desk
+from bot.handlers.rota import Rota
 from bot.handlers.verdicts import Noted, ignored, refused
-from bot.store import deliveries
+from bot.store import deliveries, waiting
 from bot.store.deliveries import Delivery, DeliveryState
+from bot.store.waiting import ThreadId
 
 log = logging.getLogger(__name__)
 
@@ -26,35 +30,45 @@ MOST_ATTEMPTS = 40
 """Half an hour of GitHub not answering."""
 LOOK_SECONDS = 10.0
 LONGEST_PAUSE_SECONDS = 60.0
-BATCH = 200
-AT_ONCE = 16
-
-_Thread = tuple[int | None, int] | str
+MOST_OFFERED = 256
+IN_A_ROW = 20
+"""Deliveries of one thread; then others get its place."""
+REST = 4
+"""So many times as long as a look took, the next one waits at least: a long line must not be all that is looked at."""
+SHORTEST_REST_SECONDS = 0.01
+BODIES_AT_ONCE = 4
+"""Of up to 25 MB each, between the store and the event that comes of one."""
+LARGE = 1 << 20
+"""A body that is not decoded beside everything else."""
 
 
 class Intake:
-    """Threads are taken up side by side: one that GitHub keeps waiting holds up nobody else's."""
+    """Threads are taken up side by side: one that GitHub keeps waiting holds up nobody else's, and an account whose
+    threads wait by the thousand no other account's."""
 
     def __init__(self, desk: Desk, wakes: asyncio.Event) -> None:
         self._desk = desk
         self._wakes = wakes
-        self._room = asyncio.Semaphore(AT_ONCE)
-        self._under_way: dict[_Thread, asyncio.Task[None]] = {}
-        self._not_before: dict[_Thread, float] = {}
+        self._rota = Rota()
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._bodies = asyncio.Semaphore(BODIES_AT_ONCE)
+        self._ended = False
 
     async def run(self) -> None:
         """Until cancelled; what could not be done stays in the ledger and is tried again."""
+        clock = asyncio.get_running_loop().time
         try:
             while True:
                 self._wakes.clear()
+                began = clock()
                 pause = await self._look()
-                try:
+                await asyncio.sleep(max(SHORTEST_REST_SECONDS, REST * (clock() - began)))
+                with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(pause):
                         await self._wakes.wait()
-                except TimeoutError:
-                    continue
         finally:
-            tasks = list(self._under_way.values())
+            self._ended = True
+            tasks = list(self._under_way)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -62,29 +76,35 @@ class Intake:
     async def _look(self) -> float:
         """Take up what waits; how long until something is due that nobody will tell us of."""
         try:
-            waiting = await deliveries.waiting(self._desk.store, BATCH)
+            found = await waiting.threads(self._desk.store, MOST_OFFERED + self._rota.paused)
         except Exception:  # the loop must outlive a failure of the store
             log.exception("intake cannot look")
             return LOOK_SECONDS
-        chains: dict[_Thread, list[Delivery]] = defaultdict(list)
-        for delivery in waiting:
-            chains[(delivery.repo_id, delivery.number) if delivery.number else delivery.guid].append(delivery)
-        self._not_before = {thread: at for thread, at in self._not_before.items() if thread in chains}
+        self._rota.offer(found)
+        self._begin()
         now = asyncio.get_running_loop().time()
-        for thread in chains.keys() - self._under_way.keys():
-            if self._not_before.get(thread, now) <= now:
-                self._under_way[thread] = asyncio.create_task(self._chain(thread, chains[thread]))
-        return max(0.05, min([LOOK_SECONDS, *(at - now for at in self._not_before.values() if at > now)]))
+        due = self._rota.next_due(now)
+        return LOOK_SECONDS if due is None else max(0.05, min(LOOK_SECONDS, due - now))
 
-    async def _chain(self, thread: _Thread, chain: list[Delivery]) -> None:
+    def _begin(self) -> None:
+        """As many as may go now."""
+        if self._ended:
+            return
+        for thread in self._rota.take(asyncio.get_running_loop().time()):
+            task = asyncio.create_task(self._chain(thread))
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
+
+    async def _chain(self, thread: ThreadId) -> None:
         """One thread's deliveries in order: one that must wait holds up the later ones."""
         pause = 0.0
         try:
-            async with self._room:
-                for delivery in chain:
-                    with logs.about(delivery=delivery.guid):
-                        if pause := await self._one(delivery):
-                            return
+            for _ in range(IN_A_ROW):
+                if (found := await self._next(thread)) is None:
+                    break
+                with logs.about(delivery=found[0].guid):
+                    if pause := await self._one(*found):
+                        break
         except TransientError as error:  # of the store: nothing is known of this try
             log.warning("intake waits for the store", extra={"error": str(error)})
             pause = error.retry_after or 1.0
@@ -92,17 +112,31 @@ class Intake:
             log.exception("intake failed", extra={"thread": str(thread)})
             pause = LOOK_SECONDS
         finally:
-            self._under_way.pop(thread, None)
-            self._not_before[thread] = asyncio.get_running_loop().time() + pause
+            self._rota.done(thread, asyncio.get_running_loop().time() + pause)
+            self._begin()
             self._wakes.set()
 
-    async def _one(self, delivery: Delivery) -> float:
+    async def _next(self, thread: ThreadId) -> tuple[Delivery, Event | Exception] | None:
+        """The oldest of a thread, its body decoded and let go of."""
+        async with self._bodies:
+            delivery = await waiting.first_of(self._desk.store, thread)
+            if delivery is None:
+                return None
+            body, now = delivery.body or "", self._desk.clock()
+            decode = partial(events.decode, delivery.event, body, delivery=delivery.guid, now=now)
+            try:
+                event: Event | Exception = await asyncio.to_thread(decode) if len(body) > LARGE else decode()
+            except Exception as error:  # noqa: BLE001 - a bug, which is noted where the others are
+                event = error
+        return replace(delivery, body=None), event
+
+    async def _one(self, delivery: Delivery, event: Event | Exception) -> float:
         """0 when it is settled, else the seconds until the next try."""
         attempt = await deliveries.bump_attempt(self._desk.store, delivery.guid)
-        if not attempt:  # while we looked, the task before this one was done with it
+        if not attempt:  # somebody else has settled it since it was read
             return 0.0
         try:
-            noted = await self._dispatch(delivery)
+            noted = await self._dispatch(event)
         except TransientError as error:
             log.warning("delivery waits", extra={"error": str(error), "attempt": attempt})
             if attempt < MOST_ATTEMPTS:
@@ -121,11 +155,10 @@ class Intake:
             log.info("delivery acted upon", extra={"session": noted.session})
         return 0.0
 
-    async def _dispatch(self, delivery: Delivery) -> Noted:
-        event: Event = events.decode(
-            delivery.event, delivery.body or "", delivery=delivery.guid, now=self._desk.clock()
-        )
+    async def _dispatch(self, event: Event | Exception) -> Noted:
         match event:
+            case Exception():
+                raise event
             case Ignored():
                 return ignored(event.reason)
             case CommentEdited():

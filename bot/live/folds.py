@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from bot.live.state import LiveState
 from bot.models import TurnKey
+from bot.portions import in_portions
 from bot.store import events
 from bot.store.base import Store
 from sandbox.agents.base import Agent, Decoder
@@ -34,7 +35,7 @@ class Folds:
         fold = self._folds.setdefault(key, _Fold(self._agent.decoder()))
         async with fold.lock:
             while rows := await events.of_turn(self._store, key, fold.seq, PAGE):
-                for row in rows:
+                async for row in in_portions(rows):
                     if row.kind == events.STREAM:
                         for event in fold.decoder.feed(row.line):
                             fold.state.apply(event, row.at)

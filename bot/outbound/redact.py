@@ -14,11 +14,12 @@ Span = tuple[int, int]
 
 
 class Redactor:
-    """Holds the values; its repr does not."""
+    """Holds the values; its repr does not. Threads may ask it while values come and go."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._forms: dict[str, frozenset[str]] = {}
-        self._by_start: dict[str, list[str]] = {}
+        self._by_start: dict[str, tuple[str, ...]] = {}
+        """Replaced, never changed: whoever reads one has it whole."""
         for value in values:
             self.register(value)
 
@@ -30,13 +31,15 @@ class Redactor:
             forms = frozenset(form for part in needles.parts(value) for form in needles.forms(part))
             self._forms[value] = forms
             for form in forms:
-                self._by_start.setdefault(form[:SHORTEST], []).append(form)
+                self._by_start[form[:SHORTEST]] = (*self._by_start.get(form[:SHORTEST], ()), form)
 
     def forget(self, value: str) -> None:
         for form in self._forms.pop(value, ()):
             start = form[:SHORTEST]
-            self._by_start[start].remove(form)
-            if not self._by_start[start]:
+            left = list(self._by_start[start])
+            left.remove(form)
+            self._by_start[start] = tuple(left)
+            if not left:
                 del self._by_start[start]
 
     def redact(self, text: str) -> str:
@@ -62,7 +65,7 @@ class Redactor:
         """One pass over the text, however many forms there are: a key alone has hundreds."""
         starts = self._by_start
         for at in [at for at in range(len(text) - SHORTEST + 1) if text[at : at + SHORTEST] in starts]:
-            for form in starts[text[at : at + SHORTEST]]:
+            for form in starts.get(text[at : at + SHORTEST], ()):
                 if text.startswith(form, at):
                     yield at, at + len(form)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from bot import account_settings, repo_config
 from bot.github.client import Installation
 from bot.models import Repo
@@ -19,7 +21,7 @@ async def read(services: Services, session: Session) -> RepoConfig:
 async def of(reads: Installation, repo: Repo, store: Store) -> RepoConfig:
     """Where the repository has no file of its own, what its account has chosen."""
     if (raw := await reads.file(repo, repo_config.PATH, repo.default_branch)) is not None:
-        return repo_config.parse(raw)
+        return await asyncio.to_thread(repo_config.parse, raw)
     if await reads.file(repo, repo_config.MISNAMED, repo.default_branch) is not None:
         raise repo_config.misnamed()
     return account_settings.config_without_file(await choices.of(store, reads.id))

@@ -103,12 +103,6 @@ async def get(store: Store, guid: str) -> Delivery | None:
     return Delivery.of(row) if row else None
 
 
-async def waiting(store: Store, limit: int = 100) -> list[Delivery]:
-    """Those that nobody has settled, oldest first."""
-    sql = "SELECT * FROM deliveries WHERE state = 'received' ORDER BY received_at, guid LIMIT :limit"
-    return [Delivery.of(row) for row in await store.read(lambda db: many(db, sql, limit=limit))]
-
-
 async def known(store: Store, guids: Collection[str]) -> set[str]:
     """Which of these are in the ledger; for readers of GitHub's own delivery log, who have no body to compare."""
     sql = "SELECT guid FROM deliveries WHERE guid = :guid"

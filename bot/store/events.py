@@ -61,15 +61,22 @@ async def of_turn(store: Store, key: TurnKey, after_seq: int = 0, limit: int = 1
     sql = """
     SELECT * FROM events WHERE session_id = :session AND turn = :turn AND seq > :after ORDER BY seq LIMIT :limit
     """
-    rows = await store.read(lambda db: many(db, sql, session=key.session, turn=key.n, after=after_seq, limit=limit))
-    return [StoredEvent.of(row) for row in rows]
+
+    def work(db: Database) -> list[StoredEvent]:
+        rows = many(db, sql, session=key.session, turn=key.n, after=after_seq, limit=limit)
+        return [StoredEvent.of(row) for row in rows]
+
+    return await store.read(work)
 
 
 async def of_session(store: Store, session: SessionId, after_seq: int = 0, limit: int = 1000) -> list[StoredEvent]:
     """Over all turns: what `sessions logs` and the live page show."""
     sql = "SELECT * FROM events WHERE session_id = :session AND seq > :after ORDER BY seq LIMIT :limit"
-    rows = await store.read(lambda db: many(db, sql, session=session, after=after_seq, limit=limit))
-    return [StoredEvent.of(row) for row in rows]
+
+    def work(db: Database) -> list[StoredEvent]:
+        return [StoredEvent.of(row) for row in many(db, sql, session=session, after=after_seq, limit=limit)]
+
+    return await store.read(work)
 
 
 def note(db: Database, key: TurnKey, kind: str, line: str, at: float) -> None:

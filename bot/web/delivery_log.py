@@ -166,7 +166,8 @@ class DeliveryLog:
         tries = self._tries[listed.guid] = self._tries.get(listed.guid, 0) + 1
         try:
             body = await self._github.delivery_payload(listed.id)
-            return received.read(listed.guid, listed.event, body, deliveries.UNSEEN, HANDLED_EVENTS)
+            named = (listed.guid, listed.event)
+            return await asyncio.to_thread(received.read, *named, body, deliveries.UNSEEN, HANDLED_EVENTS)
         except TransientError as error:
             if tries < MOST_TRIES or error.retry_after is not None:
                 raise

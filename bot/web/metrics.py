@@ -19,6 +19,7 @@ from bot.store import figures, switches
 from bot.store.base import Store
 from bot.store.figures import Figures
 from bot.web.answered import STATUSES
+from bot.web.lateness import Lateness
 
 NOT_YOURS = """\
 Send FORGEHAND_METRICS_TOKEN as a bearer token. Without one, a service answers this machine alone, and only if it polls
@@ -68,6 +69,7 @@ class Metrics:
         )
         for level in LEVELS:
             self._records.labels(level)
+        self.lateness = Lateness(self._registry)
         self._webhooks = Counter(
             "forgehand_webhooks", "Requests at the webhook by their answer.", ["status"], registry=self._registry
         )

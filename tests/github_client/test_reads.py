@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from bot.errors import NotFound
 from bot.models import Permission
+from bot.simulation.github.faults import Fault
 from tests.github_client.bench import BODY, MARKER, Bench
 
 
@@ -21,6 +24,13 @@ async def test_who_we_are(bench: Bench) -> None:
 async def test_who_we_are_before_anybody_installed_it(bench: Bench) -> None:
     bench.github.uninstall(bench.installed)
     assert (await bench.app.identity()).bot_login == "forgehand[bot]"
+
+
+async def test_who_we_are_is_known_while_github_keeps_one_account_waiting(bench: Bench) -> None:
+    held = bench.github.faults.add(Fault("POST */access_tokens", "hold", times=None))
+    async with asyncio.timeout(5):
+        assert (await bench.app.identity()).bot_login == "forgehand[bot]"
+    assert held.hits
 
 
 async def test_reads(bench: Bench) -> None:

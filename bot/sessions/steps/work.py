@@ -34,8 +34,6 @@ LATE_SECONDS = 60.0
 TOKEN_SLACK_SECONDS = 26 * 3600.0
 """A token is revoked when its turn settles: its date is for what never settles, and must stand a clock that jumps."""
 JUMP_SECONDS = 30.0
-PORTION_BYTES = 32 << 10
-"""Of output that is looked through for secrets before others get their turn."""
 MOST_REQUESTS = 2000
 REQUESTS_BESIDE = 4
 """At the same time as those of the sub-agents: the agent's own, and small ones beside it."""
@@ -168,7 +166,7 @@ async def _follow(services: Services, turn: Turn, environment: ExecutionEnvironm
         stored = await events.append(
             services.store,
             turn.key,
-            await _redacted(services, chunk.lines),
+            await asyncio.to_thread(_redacted, services, chunk.lines),
             expected_offset=offset,
             new_offset=chunk.next_offset,
             skipped=chunk.skipped,
@@ -186,17 +184,8 @@ async def _follow(services: Services, turn: Turn, environment: ExecutionEnvironm
     return True
 
 
-async def _redacted(services: Services, lines: Sequence[str]) -> list[tuple[str, str]]:
-    """A torrent of output must not keep the loop from everything else."""
-    found: list[tuple[str, str]] = []
-    size = 0
-    for line in lines:
-        found.append((events.STREAM, services.redactor.redact(line)))
-        size += len(line)
-        if size > PORTION_BYTES:
-            size = 0
-            await asyncio.sleep(0)
-    return found
+def _redacted(services: Services, lines: Sequence[str]) -> list[tuple[str, str]]:
+    return [(events.STREAM, services.redactor.redact(line)) for line in lines]
 
 
 async def _watch(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:

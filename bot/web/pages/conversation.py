@@ -72,8 +72,14 @@ class Conversation:
             self._take(event, row, part)
         self.seq = row.seq
         while len(self.entries) > MOST_ENTRIES:
-            self.entries.pop(next(iter(self.entries)))
-            self.dropped += 1
+            self.drop_oldest()
+
+    def drop_oldest(self) -> str:
+        """Its name; readers are told how many there were."""
+        name = next(iter(self.entries))
+        del self.entries[name]
+        self.dropped += 1
+        return name
 
     def since(self, seq: int) -> list[Entry]:
         """What a reader who knows all up to that line has yet to see, in the order of its last change."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
@@ -48,9 +49,9 @@ class Site:
             self._access.doubt(person)
             self._watching.nudge()
 
-    @contextmanager
-    def opened(self, desk: Desk, vault: Vault, agent: Agent) -> Iterator[None]:
-        pages, settings = Pages(), desk.settings
+    @asynccontextmanager
+    async def opened(self, desk: Desk, vault: Vault, agent: Agent) -> AsyncIterator[None]:
+        pages, settings = await asyncio.to_thread(Pages), desk.settings
         people, access = Visitors(desk.store), Access(desk.github, desk.store.now)
         sign_in = SignIn(pages, people, settings.github, settings.public_url)
         gate = Gate(desk.store, pages, people, access, sign_in)

@@ -13,10 +13,11 @@ from markupsafe import Markup
 from bot.errors import BotError
 from bot.funds import Terms
 from bot.models import SessionId, TurnState
+from bot.portions import in_portions
 from bot.store import events, looks
 from bot.store.base import Store
 from bot.store.looks import Look
-from bot.web.pages.conversation import Conversation
+from bot.web.pages.conversation import Conversation, Entry
 from bot.web.pages.frame import Pages
 from bot.web.pages.overview import Overview, overview
 from sandbox.agents.base import Agent
@@ -28,6 +29,9 @@ REST_SECONDS = 3.0
 """Between two looks, while a turn runs and while none does."""
 HEARTBEAT_SECONDS = 15.0
 PAGE = 200
+MOST_HTML = 4 << 20
+"""Of all entries on a page, and of those that are told at once."""
+MOST_TOLD = 256 << 10
 MOST_KEPT = 50
 """Sessions whose picture is remembered while nobody watches."""
 
@@ -135,13 +139,21 @@ class Watched:
         while talk.seq < last:
             before = talk.seq
             rows = await events.of_session(self._store, self.session, before, PAGE)
-            for row in rows:
+            async for row in in_portions(rows):
                 if row.seq <= last:
                     talk.feed(row)
-            for entry in talk.since(before):
+            async for entry in in_portions(talk.since(before)):
                 self._html[entry.id] = self._pages.fragment("entry.html", entry=entry)
+            self._shorten()
             if talk.seq == before:
                 return
+
+    def _shorten(self) -> None:
+        """To what a page can hold: of many long entries fewer than of short ones."""
+        talk = self.conversation
+        size = sum(len(self._html[name]) for name in talk.entries)
+        while size > MOST_HTML:
+            size -= len(self._html[talk.drop_oldest()])
         if len(self._html) > len(talk.entries):
             self._html = {name: html for name, html in self._html.items() if name in talk.entries}
 
@@ -168,10 +180,21 @@ class Watched:
     def _since(self, seq: int) -> tuple[bytes, int]:
         """Viewers who stand at the same line share the bytes."""
         if seq not in self._batches:
-            told = self.conversation.since(seq)
+            left = self.conversation.since(seq)
+            told = self._portion(left)
             shown = [{"id": one.id, "turn": one.turn, "html": self._html[one.id]} for one in told]
-            self._batches[seq] = event("lines", shown, self.conversation.seq), self.conversation.seq
+            upto = told[-1].changed if len(told) < len(left) else self.conversation.seq
+            self._batches[seq] = event("lines", shown, upto), upto
         return self._batches[seq]
+
+    def _portion(self, told: list[Entry]) -> list[Entry]:
+        """The first of them, and no line's entries in part: what is left is told next."""
+        size = 0
+        for at, entry in enumerate(told):
+            size += len(self._html[entry.id])
+            if size > MOST_TOLD and at and entry.changed != told[at - 1].changed:
+                return told[:at]
+        return told
 
 
 class Watching:

@@ -1,0 +1,106 @@
+"""What comes in by the webhook."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+
+from bot.simulation.github.webhooks import signed
+from tests.loop import hostile
+from tests.loop.attacks import attack
+from tests.loop.field import Field
+
+KILOBYTE = 1 << 10
+MEGABYTE = 1 << 20
+
+
+@attack("nothing", "none")
+async def nothing(field: Field) -> None:
+    await asyncio.sleep(3)
+
+
+async def comments(field: Field, words: str, by: str) -> None:
+    field.world.say(words, by=by)
+    await field.settled()
+
+
+@attack("quotes of 15 KB by an outsider", "comment")
+async def quotes_outsider(field: Field) -> None:
+    await comments(field, hostile.quotes(15 * KILOBYTE), "mallory")
+
+
+@attack("quotes of 64 KB by a writer", "comment")
+async def quotes_writer(field: Field) -> None:
+    await comments(field, hostile.quotes(64 * KILOBYTE), "alice")
+
+
+@attack("fences of 15 KB by an outsider", "comment")
+async def fences_outsider(field: Field) -> None:
+    await comments(field, hostile.fences(15 * KILOBYTE), "mallory")
+
+
+@attack("fences of 64 KB by a writer", "comment")
+async def fences_writer(field: Field) -> None:
+    await comments(field, hostile.fences(64 * KILOBYTE), "alice")
+
+
+async def post(field: Field, event: str, body: bytes, *, sign: bool = True) -> int:
+    """With a GUID of its own; `sign`: as GitHub does."""
+    hook = signed(field.world.app, event, {})
+    headers = {**hook.headers, **(field.world.github.sign(field.world.app, body) if sign else {})}
+    async with httpx.AsyncClient(timeout=60) as client:
+        answer = await client.post(f"{field.service.url}/webhook", content=body, headers=headers)
+    return answer.status_code
+
+
+def payload(field: Field, **more: Any) -> dict[str, Any]:
+    """Of a comment, as GitHub sends it, with more in it."""
+    comment = field.world.say("Hello.", by="mallory")
+    whole: dict[str, Any] = json.loads(field.world.github.comment_webhook(comment).body)
+    return {**whole, **more}
+
+
+@attack("25 MB, signed, eight at once", "webhook")
+async def large_bodies(field: Field) -> None:
+    body = json.dumps(payload(field, filler="x" * (24 * MEGABYTE))).encode()
+    await asyncio.gather(*(post(field, "issue_comment", body) for _ in range(8)))
+    await field.settled()
+
+
+@attack("25 MB, not signed, eight at once", "webhook")
+async def forged_bodies(field: Field) -> None:
+    body = b"x" * (24 * MEGABYTE)
+    assert set(await asyncio.gather(*(post(field, "issue_comment", body, sign=False) for _ in range(8)))) <= {401, 503}
+
+
+@attack("25 MB of tiny values", "webhook")
+async def tiny_values(field: Field) -> None:
+    body = json.dumps(payload(field)).encode()[:-1] + b',"filler":[' + b"1," * (12 * MEGABYTE) + b"1]}"
+    for _ in range(3):
+        await post(field, "issue_comment", body)
+    await field.settled()
+
+
+@attack("deep JSON of 20 MB", "webhook")
+async def deep_bodies(field: Field) -> None:
+    for text in (hostile.deep(20 * MEGABYTE), hostile.deep_objects(20 * MEGABYTE)):
+        await post(field, "issue_comment", text.encode())
+        await post(field, "issue_comment", f'{{"issue":{text}}}'.encode())
+    await field.settled()
+
+
+@attack("10,000 labels and reviewers", "webhook")
+async def labels(field: Field) -> None:
+    whole = payload(field)
+    user = whole["sender"]
+    label = {"id": 1, "name": "bug", "color": "ffffff", "default": False, "description": "d" * 100}
+    whole["issue"] = {**whole["issue"], "labels": [label] * 10_000, "assignees": [user] * 10_000}
+    pull = {**whole["issue"], "requested_reviewers": [user] * 10_000, "head": {"sha": "0" * 40}}
+    asked = {**whole, "action": "review_requested", "pull_request": pull, "requested_reviewer": user}
+    for _ in range(5):
+        await post(field, "issue_comment", json.dumps(whole).encode())
+        await post(field, "pull_request", json.dumps(asked).encode())
+    await field.settled()
