@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 
+from bot.simulation.github import rendering
+
 _TASK = re.compile(r"\[[ xX]\] ")
 _SIGN = re.compile(r"\[([ xX])\]")
 
 
 def lines(body: str) -> list[int]:
     """The line of each box, in order; what looks like one in code is none."""
+    if rendering.is_flood(body):
+        return []
     from markdown_it import MarkdownIt
 
     tokens = MarkdownIt("commonmark").parse(body)
