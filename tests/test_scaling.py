@@ -21,6 +21,7 @@ KNOWN = (
     Recipe(("`", "``", "```"), in_turn=False),
     Recipe(("x_",), in_turn=True, end="!"),
     Recipe(("a\nb\n", "c\na\n"), in_turn=False),
+    Recipe(("- [x] a", " "), in_turn=False, end="!"),
 )
 """Texts for which something took the square of their length, or worse."""
 

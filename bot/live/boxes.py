@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bot.funds import Means
 from bot.models import Outcome
 
-_TASK = re.compile(r"^- \[([ xX])\] (.+?)\s*$", re.MULTILINE)
+_TASK = re.compile(r"^- \[([ xX])\] (.+)$", re.MULTILINE)
 _AGAIN = frozenset((Outcome.FAILED, Outcome.KILLED, Outcome.NO_CHANGE, Outcome.REFUSED))
 _ON = frozenset((Outcome.STOPPED, Outcome.TIMED_OUT, Outcome.KILLED))
 MORE_MONEY = "continue +3"
@@ -100,4 +100,4 @@ def newly(before: str, after: str) -> bool:
 
 
 def _ticked(body: str) -> set[str]:
-    return {text for sign, text in _TASK.findall(body.replace("\r\n", "\n")) if sign != " "}
+    return {text.rstrip() for sign, text in _TASK.findall(body.replace("\r\n", "\n")) if sign != " "}
