@@ -11,7 +11,8 @@ from bot.models import Spot
 
 MOST = 50
 _LINE = re.compile(
-    r"[\s>*_`#-]{0,8}D(\d{1,3})\b[*_`]{0,3}[ \t]*(?:\((open|done)\))?[*_`]{0,3}[ \t]*:[ \t*_`]*(.*)", re.IGNORECASE
+    r"[\s>*_`#-]{0,8}D(\d{1,3})\b[*_`]{0,3}[ \t]*+(?:\((open|done)\))?[*_`]{0,3}[ \t]*+:[ \t*_`]*+(.*)",
+    re.IGNORECASE,
 )
 """However it is dressed as markdown."""
 
@@ -53,17 +54,18 @@ def distinct(spots: Iterable[Spot]) -> list[Spot]:
 
 def answers(text: str) -> dict[int, Answer]:
     """By number, from the lines that begin with a discussion's name; what follows up to a blank line belongs to it."""
-    found: dict[int, Answer] = {}
+    words: dict[int, list[str]] = {}
+    standing: dict[int, Standing] = {}
     at: int | None = None
     for line in text.splitlines():
         if match := _LINE.match(line):
             at = int(match[1])
-            found[at] = Answer(match[3].strip(), Standing((match[2] or "").lower()))
+            words[at], standing[at] = [match[3].strip()], Standing((match[2] or "").lower())
         elif at is not None and line.strip():
-            found[at] = Answer(f"{found[at].words}\n{line.strip()}".strip(), found[at].standing)
+            words[at].append(line.strip())
         else:
             at = None
-    return found
+    return {one: Answer("\n".join(said).strip(), standing[one]) for one, said in words.items()}
 
 
 def is_settled(spot: Spot, answer: Answer | None, changed: Sequence[str]) -> bool:

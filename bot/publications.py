@@ -135,6 +135,10 @@ class Extras:
     """Merging it closes the thread that it is for."""
 
 
+def _set_apart(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+
+
 def pull_body(  # noqa: PLR0913 - each part of the body, by name
     turn: Asked,
     *,
@@ -145,13 +149,14 @@ def pull_body(  # noqa: PLR0913 - each part of the body, by name
     cost: Spent,
     extras: Extras | None = None,
     inert: Inert = plain,
+    quoted: Inert = _set_apart,
     block: Inert = plain,
 ) -> str:
-    """Asked, done, verified, and what it took. `inert` makes texts of others harmless as markdown, `block` makes them
-    code that they cannot leave."""
+    """Asked, done, verified, and what it took. `inert` makes texts of others harmless as markdown, `quoted` sets them
+    apart besides, `block` makes them code that they cannot leave."""
     # Cut first: making it inert also closes what the cut leaves open, so that what follows stays outside of it.
     extras = extras or Extras()
-    asked = _quoted(inert(_cut(visible(turn.prompt).strip(), MAX_ASKED)))
+    asked = quoted(_cut(visible(turn.prompt).strip() or "(what the thread asks for)", MAX_ASKED))
     done = inert(_cut((turn.agent_result or "").strip(), MAX_DONE)) or "The agent left no summary."
     ours = {
         "link": f"{'Closes' if extras.closes else 'For'} #{number}",
@@ -232,7 +237,3 @@ def _cut(text: str, limit: int) -> str:
     short = text[: limit - 1]
     at = max(short.rfind(" "), short.rfind("\n"))
     return (short[:at] if at > limit // 2 else short).rstrip() + "…"
-
-
-def _quoted(text: str) -> str:
-    return "\n".join(f"> {line}".rstrip() for line in text.splitlines()) or "> (what the thread asks for)"

@@ -9,6 +9,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from bot.text.scanner import Form, margin, scan
+
 PLACES = tuple(
     f"{folder}pull_request_template{ending}" for folder in (".github/", "", "docs/") for ending in (".md", ".txt", "")
 )
@@ -16,16 +18,14 @@ PLACES = tuple(
 MAX_TEMPLATE = 20_000
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
-_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.+?)[ \t#]*$")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _ASKS = {
     "done": re.compile(r"summar|descri|what\b|change|overview|purpose|detail|about", re.IGNORECASE),
     "link": re.compile(r"issue|ticket|relate|fixes|closes|resolves|reference", re.IGNORECASE),
     "verified": re.compile(r"\btest|verif|how .*(?:checked|validated)", re.IGNORECASE),
 }
 _REFERENCE = re.compile(
-    r"[-*>\s]*(?:fix(?:es|ed)?|close[sd]?|resolve[sd]?|relates? to|issue|ref(?:s|erences)?)\b[\s:*]*"
-    r"#[\s(\[<{]*(?:(?:issue|ticket|number|id|nr|no|x+|n+|_+|\.{3})[\s_.-]*)*[\s)\]>}*.]*",
+    r"[-*>\s]*+(?:fix(?:es|ed)?|close[sd]?|resolve[sd]?|relates? to|issue|ref(?:s|erences)?)\b[\s:*]*+"
+    r"#[\s(\[<{]*+(?:issue|ticket|number|id|nr|no|[xn_.\s-])*+[\s)\]>}*.]*+",
     re.IGNORECASE,
 )
 """A line that waits for the number of an issue and has none, such as `Fixes # (issue)`."""
@@ -90,19 +90,18 @@ def _plain(template: str) -> str:
 
 
 def _sections(text: str) -> list[_Section]:
-    found, fence = [_Section()], ""
-    for line in text.split("\n"):
-        if mark := _FENCE.match(line):
-            if not fence:
-                fence = mark[1]
-            elif mark[1].startswith(fence):
-                fence = ""
-        if not fence and _HEADING.match(line):
+    leaves = scan(text)
+    headings = {
+        leaf.first for leaf in leaves if leaf.form is Form.HEADING and leaf.within is None and leaf.mark[0] == "#"
+    }
+    found = [_Section()]
+    for at, line in enumerate(text.split("\n")):
+        if at in headings:
             found.append(_Section(line))
         else:
             found[-1].lines.append(line)
-    if fence:  # else what follows the template would be code
-        found[-1].lines.append(fence)
+    if leaves and leaves[-1].runs_on:  # else what follows the template would be code
+        found[-1].lines.append(margin(leaves[-1].within) + leaves[-1].mark)
     return found
 
 

@@ -11,7 +11,7 @@ from bot.diffs import FileDiff
 
 MOST = 30
 """More is nothing to click through, one by one."""
-_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? ")
+_HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? ")
 _NO_TEXT = ("new file", "deleted file", "old mode", "rename", "copy", "similarity", "GIT binary", "Binary files")
 
 

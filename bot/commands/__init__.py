@@ -30,17 +30,19 @@ from bot.commands.kinds import (
     Why,
 )
 from bot.commands.options import NO_OPTIONS, Options, dollars, shown, take
-from bot.commands.text import before_tail, command_lines
+from bot.commands.text import before_tail, candidates, command_lines
 from bot.errors import CommandError
 from bot.text import characters
 
 
+def begins(body: str, *, word: str = "/claude", app_slug: str = "") -> bool:
+    """Whether any line begins with our word, be it in code: without one there is no command. Nothing is parsed."""
+    return any(True for _ in candidates(body, _words(word, app_slug)))
+
+
 def parse(body: str, *, word: str = "/claude", app_slug: str = "") -> Command | None:
     """The command in a comment, or None; a CommandError's text says what to write instead."""
-    words = (word, f"@{app_slug}") if app_slug else (word,)
-    if not any(one in body for one in words):
-        return None
-    lines = command_lines(body, words)
+    lines = command_lines(body, _words(word, app_slug))
     if not lines:
         return None
     if len(lines) > 1:
@@ -53,9 +55,12 @@ def parse(body: str, *, word: str = "/claude", app_slug: str = "") -> Command | 
 
 def named(body: str, *, word: str = "/claude", app_slug: str = "") -> bool:
     """Whether our word stands in it at all, also quoted, in mid-sentence, or spelt so that it is no command."""
-    words = (word, f"@{app_slug}") if app_slug else (word,)
     seen = characters.plain(unicodedata.normalize("NFKC", body)).casefold()
-    return any(re.search(rf"(?<![\w/@]){re.escape(one.casefold())}(?![\w-])", seen) for one in words)
+    return any(re.search(rf"(?<![\w/@]){re.escape(one.casefold())}(?![\w-])", seen) for one in _words(word, app_slug))
+
+
+def _words(word: str, app_slug: str) -> tuple[str, ...]:
+    return (word, f"@{app_slug}") if app_slug else (word,)
 
 
 _VERB = re.compile(r"([A-Za-z]+)(?=\s|\Z)[ \t]*")

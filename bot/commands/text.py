@@ -36,11 +36,16 @@ _QUOTED_NEXT = re.compile(r"\s*+>")
 _SIGNATURE = re.compile(r"^-- ?\r?$", re.MULTILINE)
 
 
+def candidates(body: str, words: Sequence[str]) -> Iterator[re.Match[str]]:
+    """Every line that begins with one of these words: the only ones that can be commands, wherever they stand."""
+    exact = "|".join(re.escape(word) for word in words)
+    return re.finditer(rf"^ {{0,3}}(?:{exact})(?=[ \t\r\n]|\Z)", body, re.MULTILINE)
+
+
 def command_lines(body: str, words: Sequence[str]) -> list[CommandLine]:
     """Every line that is a command; linear in the length of the body."""
-    exact = "|".join(re.escape(word) for word in words)
-    candidates = list(re.finditer(rf"^ {{0,3}}(?:{exact})(?=[ \t\r\n]|\Z)", body, re.MULTILINE))
-    if not candidates:
+    found = list(candidates(body, words))
+    if not found:
         return []
     divided = blocks(body)
     starts = [block.start for block in divided]
@@ -48,7 +53,7 @@ def command_lines(body: str, words: Sequence[str]) -> list[CommandLine]:
     tail = _mail_tail(body, divided, starts)
     return [
         CommandLine(match.start(), match.end())
-        for match in candidates
+        for match in found
         if match.start() < tail
         and _is_own(divided[bisect_right(starts, match.start()) - 1])
         and not _within(match.start(), closed)

@@ -50,19 +50,26 @@ from bot.handlers.verdicts import Noted, ignored, refused
 from bot.policy import Answer, Decision
 from bot.store import threads
 
+LOOKED_AT = 4_000
+"""Characters of what somebody wrote who may not command us: enough to see whether they meant to."""
+
 
 async def handle(remark: Remark, desk: Desk) -> Noted:
+    """Who may not command us is told so, but has nothing long read; who says nothing to us costs no question to
+    GitHub."""
     if isinstance(remark, Labeled | ReviewWanted):
         return await _without_words(remark, desk)
-    identity = await desk.github.identity()
+    slug = (await desk.github.identity()).slug
+    if not commands.begins(remark.body, word=desk.settings.command, app_slug=slug):
+        return await _without_words(remark, desk)
+    decision = await permission.judge(remark, desk)
     try:
-        command = commands.parse(remark.body, word=desk.settings.command, app_slug=identity.slug)
-        error = None
+        read = remark.body if decision.allowed else remark.body[:LOOKED_AT]
+        command, error = commands.parse(read, word=desk.settings.command, app_slug=slug), None
     except CommandError as problem:
         command, error = None, str(problem)
     if command is None and error is None:
         return await _without_words(remark, desk)
-    decision = await permission.judge(remark, desk)
     if not decision.allowed:
         return await _turn_away(remark, decision, desk)
     if error is not None:

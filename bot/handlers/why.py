@@ -23,4 +23,4 @@ async def handle(remark: Remark, desk: Desk) -> Noted:
 
 
 def _line(delivery: Delivery, desk: Desk) -> str:
-    return replies.fate(delivery, duration(desk.clock() - delivery.received_at), neutralise.inert)
+    return replies.fate(delivery, duration(desk.clock() - delivery.received_at), neutralise.line)

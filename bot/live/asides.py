@@ -20,7 +20,7 @@ def withheld(notes: Sequence[str]) -> str:
     """One folded line, so that nobody wonders why the agent did not know."""
     if not notes:
         return ""
-    rows = "\n".join(f"- {neutralise.inert(note)}" for note in notes)
+    rows = "\n".join(f"- {neutralise.line(note)}" for note in notes)
     head = "1 thing was" if len(notes) == 1 else f"{len(notes)} things were"
     return f"<details><summary>{head} left out of the agent's prompt</summary>\n\n{rows}\n\n</details>"
 

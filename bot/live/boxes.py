@@ -12,7 +12,8 @@ from bot.models import Outcome
 from bot.outbound import scrub
 from bot.text import markdown
 
-_TICKED = re.compile(r"- \[[xX]\] (.+?)\s*")
+_LINE_END = re.compile(r"\r\n?")
+_TICKED = re.compile(r"- \[[xX]\] (.+)")
 _AGAIN = frozenset((Outcome.FAILED, Outcome.KILLED, Outcome.NO_CHANGE, Outcome.REFUSED))
 _ON = frozenset((Outcome.STOPPED, Outcome.TIMED_OUT, Outcome.KILLED))
 MORE_MONEY = "continue +3"
@@ -120,10 +121,10 @@ def newly(before: str, after: str) -> bool:
 
 def _ticked(body: str) -> Counter[str]:
     """What stands beside each ticked box, and how often: what somebody else wrote once is no tick of ours."""
-    body = body.replace("\r\n", "\n")
+    body = _LINE_END.sub("\n", body)
     prose = _prose(body) if "- [" in body else set()
     found = (_TICKED.fullmatch(line) for at, line in enumerate(body.split("\n")) if at in prose)
-    return Counter(match[1] for match in found if match)
+    return Counter(match[1].rstrip() for match in found if match)
 
 
 def _prose(body: str) -> set[int]:

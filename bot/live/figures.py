@@ -57,13 +57,8 @@ def bar(part: float, whole: float) -> str:
 
 def line(text: str, most: int) -> str:
     """Words of others on one line."""
-    return neutralise.inert(clip(" ".join(text.split()), most))
+    return neutralise.line(clip(" ".join(text.split()), most))
 
 
 def clip(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def quoted(text: str) -> str:
-    """Words of others, set apart from ours."""
-    return "\n".join(f"> {one}".rstrip() for one in text.splitlines())

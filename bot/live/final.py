@@ -8,7 +8,7 @@ from bot import verification
 from bot.live import asides, asked, boxes, money, saving, sections
 from bot.live.figures import duration, tokens
 from bot.models import Outcome, TurnState, Usage
-from bot.outbound import neutralise, truncate
+from bot.outbound import truncate
 from bot.words import endings, on_forks, on_reviews, outcomes
 
 if TYPE_CHECKING:
@@ -74,9 +74,8 @@ def _asked_too_late(view: View) -> str:
 def _answer(view: View) -> str:
     if view.turn.kind == "review" and view.turn.outcome is Outcome.REVIEWED:  # it stands in the review
         return ""
-    text = (view.turn.agent_result or "").strip()[: 2 * MOST_RESULT]  # a flood must not be worked through to be cut
-    inert = truncate.truncate(neutralise.inert(text), MOST_RESULT, SHORTENED)
-    return truncate.truncate(sections.agents_words(inert), MOST_QUOTED, SHORTENED)
+    text = truncate.truncate((view.turn.agent_result or "").strip(), MOST_RESULT, SHORTENED)
+    return sections.agents_words(text, MOST_QUOTED, SHORTENED)
 
 
 def _changed(file: dict[str, Any]) -> sections.Changed:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.live import boxes, final, money, sections
-from bot.live.figures import clock, duration, line, ordinal, roughly, tokens
+from bot.live.figures import clip, clock, duration, line, ordinal, roughly, tokens
 from bot.models import Step, TurnState
-from bot.outbound import neutralise, truncate
+from bot.outbound import truncate
 from bot.words import endings, on_approvals
 
 if TYPE_CHECKING:
@@ -156,8 +156,7 @@ def _tool_now(tool: ToolUse, now: float, silent: float) -> str:
 
 
 def _said(state: LiveState) -> str:
-    text = neutralise.inert(state.said.strip()[: 2 * MOST_SAID])
-    return sections.agents_words(text if len(text) <= MOST_SAID else text[: MOST_SAID - 1] + "…")
+    return sections.agents_words(clip(state.said.strip(), MOST_SAID), 2 * MOST_SAID)
 
 
 def _meter(view: View) -> str:

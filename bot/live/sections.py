@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from bot import prompt, repo_config, verification
 from bot.commands.options import shown
 from bot.live import asides
-from bot.live.figures import clock, line, quoted, size
+from bot.live.figures import clock, line, size
 from bot.models import Step, TurnState
-from bot.outbound import neutralise
+from bot.outbound import neutralise, truncate
 from bot.words import endings
 
 if TYPE_CHECKING:
@@ -31,20 +31,21 @@ def request(view: View) -> str:
     turn = view.turn
     verb = f"`{turn.asked_as}` " if turn.asked_as in _VERBS else ""
     words = f"{verb}{line(prompt.in_brief(turn.prompt), 200)}".strip()
-    return f"> **{neutralise.inert(turn.requester)}**: {words or '(no further words)'}"
+    return f"> **{neutralise.line(turn.requester)}**: {words or '(no further words)'}"
 
 
 def heard(state: LiveState) -> str:
     """What was said to the agent while it worked, and that it has it."""
-    rows = [f"> 💬 **{neutralise.inert(who)}**: {line(words, 200)}" for who, words in state.heard[-MOST_HEARD:]]
+    rows = [f"> 💬 **{neutralise.line(who)}**: {line(words, 200)}" for who, words in state.heard[-MOST_HEARD:]]
     if len(state.heard) > MOST_HEARD:
         rows.insert(0, f"> 💬 … and {len(state.heard) - MOST_HEARD} before")
     return "  \n".join(rows)
 
 
-def agents_words(text: str) -> str:
-    """Already inert; set apart, so that nobody takes them for ours."""
-    return f"**The agent says:**\n\n{quoted(text)}" if text.strip() else ""
+def agents_words(text: str, most: int, note: str = "…") -> str:
+    """Set apart, so that nobody takes them for ours; `most` is for what is shown of them."""
+    words = truncate.fitted(text, most, neutralise.quoted, note)
+    return f"**The agent says:**\n\n{words}" if text.strip() else ""
 
 
 def tools(state: LiveState) -> str:

@@ -24,8 +24,6 @@ from bot.text import characters
 T = TypeVar("T")
 LOOK_AFTER_SECONDS = (0.5, 2.0, 4.0)  # a new comment may take a moment to be listed
 COMMIT_LIMIT = 16_000
-_FITTING_TRIES = 4
-_WIDEST = 16  # no sign becomes longer than this when it is made harmless
 
 
 class TextKind(StrEnum):
@@ -47,7 +45,8 @@ class Posted:
 
 
 class Outbound:
-    """Texts arrive composed; whatever of them others wrote went through `neutralise.inert`, `block` or `plain`."""
+    """Texts arrive composed; whatever of them others wrote went through `neutralise`, by the function for the place
+    where it stands: last, when it was cut."""
 
     def __init__(
         self,
@@ -74,7 +73,7 @@ class Outbound:
         if kind is TextKind.COMMIT:
             return neutralise.whole_plain(clean[:COMMIT_LIMIT], closes)
         limit = truncate.CHECK_LIMIT if kind is TextKind.CHECK else truncate.BODY_LIMIT
-        return _fitted(clean, limit, closes)
+        return truncate.fitted(clean, limit, lambda text: neutralise.whole(text, closes))
 
     async def comment(self, thread: Thread, body: str, marker: str) -> Posted:
         """Our comment with this marker on its first line: found, or made now."""
@@ -294,14 +293,3 @@ async def _try(make: Callable[[], Awaitable[T]]) -> T | GitHubUnavailable | GitH
 
 def _own_issue(thread: Thread) -> int | None:
     return None if thread.is_pull else thread.number
-
-
-def _fitted(text: str, limit: int, closes: int | None) -> str:
-    """Making harmless lengthens a text, and a cut can open what was closed: both, until both hold."""
-    room = limit
-    for _ in range(_FITTING_TRIES):
-        clean = neutralise.whole(truncate.truncate(text, room), closes)
-        if truncate.size(clean) <= limit:
-            return clean
-        room = int(room * 0.95 * limit / truncate.size(clean))
-    return neutralise.whole(truncate.truncate(text, limit // _WIDEST), closes)

@@ -9,6 +9,8 @@ SHORTEST = 6  # a shorter value would redact ordinary words
 
 PEM_BODY = 16_384
 _B64 = "A-Za-z0-9_-"
+_JWT_HEAD = 1_000
+"""Without a bound every `eyJ` in a flood of them would be read on to its end."""
 TOKEN = re.compile(
     r"gh[opurs]_[A-Za-z0-9._-]{36,}"  # both formats of installation tokens: 40 characters, or one that holds a JWT
     r"|github_pat_[A-Za-z0-9_]{22,}"
@@ -26,7 +28,7 @@ TOKEN = re.compile(
     r"|ya29\.[A-Za-z0-9_-]{20,}"
     r"|do[opr]_v1_[a-f0-9]{64}"
     r"|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{32,}"
-    rf"|eyJ[{_B64}]{{8,}}\.[{_B64}]{{8,}}\.[{_B64}]{{8,}}"
+    rf"|eyJ[{_B64}]{{8,{_JWT_HEAD}}}+\.[{_B64}]{{8,}}+\.[{_B64}]{{8,}}"
     r"|(?<=://)[^\s/:@\[\]<>]*:[^\s/@\[\]<>]+(?=@)"
 )
 PEM = re.compile(

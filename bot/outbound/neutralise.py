@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from bot.outbound import prose, scrub
 from bot.text import characters
+from bot.text.scanner import Form, Leaf
 
 MARKER = re.compile(r"<!-- forgehand:[A-Za-z0-9_=. :#/-]{0,300} -->[ \t]*\Z")
 _FORGED = re.compile(r"<!--(?=\s*forgehand:)", re.IGNORECASE)
@@ -18,14 +19,27 @@ _COMMAND_IN_CODE = re.compile(rf"(?m)^(?={_SLASH}|{_WORDS})", re.IGNORECASE)
 _ANY_COMMAND = re.compile(rf"(?m)^[ \t]*(?:{_SLASH}|{_WORDS})", re.IGNORECASE)
 _RICH = ("mermaid", "geojson", "topojson", "stl", "math")
 _INFO = re.compile(r"[A-Za-z0-9_+#.-]{1,30}\Z")
-_OPENING = re.compile(r"([ \t>*+.)\d-]*)(`{3,}|~{3,})[^\n]*\Z")
+_OPENING = re.compile(r"((?:[ \t>*+.)\d-]|\[\^[^\]\s]++\]:)*+)(`{3,}|~{3,})[^\n]*\Z")
+_FENCES_AND_QUOTES = re.compile(r"`{3,}|~{3,}|^(?:[ \t]*+[/>])++", re.MULTILINE)
 _TRAILER = re.compile(r"(?m)^(?=[A-Za-z][A-Za-z0-9-]*(?:-by|-id|-checks|-link)?:[ \t])", re.IGNORECASE)
+_BEFORE = "x "
 Change = Callable[[str], str]
 
 
 def inert(text: str) -> str:
     """Markdown that others wrote, to stand in a page of ours: it keeps its form and loses its effects."""
     return _markdown(characters.shown(text), scrub.untrusted, scrub.any_html)
+
+
+def quoted(text: str) -> str:
+    """The same set apart as a quotation, and judged as it stands there."""
+    return _markdown(_set_apart(characters.shown(text)), scrub.untrusted, scrub.any_html, _set_apart)
+
+
+def line(text: str) -> str:
+    """Words of others within a line of ours, where they open no block."""
+    words = " ".join(characters.shown(text).split())
+    return _markdown(_BEFORE + words, scrub.untrusted, scrub.any_html).removeprefix(_BEFORE)
 
 
 def block(text: str, language: str = "") -> str:
@@ -54,15 +68,26 @@ def whole_plain(text: str, closes: int | None = None) -> str:
     return scrub.plain_whole(_forged(characters.shown(text)), closes)
 
 
-def _markdown(text: str, change: Change, escape: Change) -> str:
+def _markdown(text: str, change: Change, escape: Change, apart: Change = str) -> str:
     """Change the prose and leave code as it is; where that cannot be done surely, change everything."""
     try:
         changed = _outside_code(text, change, escape)
-        if any(change(part) != part for part in prose.live_texts(changed)):
+        leaves = prose.blocks(changed)
+        if prose.closing(leaves) or any(change(part) != part for part in prose.live_texts(changed, leaves)):
             changed = _closed(change(text))
         return _forged(_without_commands(changed))
     except prose.TooDeep:
-        return _forged(change(re.sub(r"`{3,}|~{3,}|^[ \t]*[/>]", "", text, flags=re.MULTILINE)))
+        return _forged(apart(_as_words(text, change)))
+
+
+def _set_apart(text: str) -> str:
+    return "\n".join(f"> {one}".rstrip() for one in text.split("\n"))
+
+
+def _as_words(text: str, change: Change) -> str:
+    """Without any code or quotation in it."""
+    lines = change(_FENCES_AND_QUOTES.sub(" ", text)).split("\n")
+    return "\n".join(_COMMAND.sub(_defused, line) for line in lines)
 
 
 def _forged(text: str) -> str:
@@ -71,40 +96,47 @@ def _forged(text: str) -> str:
 
 
 def _outside_code(text: str, change: Change, escape: Change) -> str:
-    # The parser is shown HTML as it will be: what will be shown as text must not open a block.
+    # The scanner is shown HTML as it will be: what will be shown as text must not open a block.
+    if "\t" in text:
+        text = prose.without_tabs(text, prose.blocks(escape(text)))
+    leaves = prose.blocks(escape(text))
     lines = text.split("\n")
     out: list[str] = []
     at = 0
-    for part in prose.blocks(escape(text)):
-        out += (change(line) for line in lines[at : part.start])
-        out += _block(part, lines, change)
-        at = part.end
+    for leaf in leaves:
+        out += (change(line) for line in lines[at : leaf.first])
+        out += _block(leaf, lines[leaf.first : leaf.last], change)
+        at = leaf.last
+    if (end := prose.closing(leaves)) is not None:
+        out.append(end)
     out += (change(line) for line in lines[at:])
     return "\n".join(out)
 
 
-def _block(part: prose.Block, lines: list[str], change: Change) -> list[str]:
-    inside = lines[part.start : part.end]
-    if part.kind == "fence":
-        return _fence(part, lines)
-    if part.kind == "code":
-        return inside
-    if part.kind == "html":
-        return change("\n".join(inside)).split("\n")
-    outside = prose.outside_spans_of_cells if part.kind == "row" else prose.outside_spans
-    return outside("\n".join(inside), change).split("\n")
+def _block(leaf: Leaf, inside: list[str], change: Change) -> list[str]:
+    if leaf.form is Form.FENCE:
+        return [_opening(leaf, inside[0], change), *inside[1:]]
+    if leaf.form is Form.CODE:
+        return inside if leaf.within is not None else _fenced(inside)
+    words = "\n".join(inside)
+    if leaf.form in (Form.HTML, Form.DEFINITION):
+        return change(words).split("\n")
+    outside = prose.outside_spans_of_cells if leaf.form is Form.ROW else prose.outside_spans
+    return outside(words, change).split("\n")
 
 
-def _fence(part: prose.Block, lines: list[str]) -> list[str]:
-    """Its content as it is; its info string without what is hidden in it or makes GitHub draw; closed in any case."""
-    inside = lines[part.start : part.end]
-    opening = _OPENING.match(inside[0])
-    if opening:
-        language = (part.info.split() or [""])[0]
-        inside[0] = opening[1] + opening[2] + (language if _is_plain(language) else "")
-    if part.end == len(lines) and not prose.is_closed(part, lines):
-        inside.append(re.sub(r"[^ \t>]", " ", opening[1] if opening else "") + part.markup)
-    return inside
+def _fenced(inside: list[str]) -> list[str]:
+    """Below a list, what is code by its indentation alone would be words of its last item."""
+    return block("\n".join(one[4:] for one in inside)).split("\n")
+
+
+def _opening(leaf: Leaf, line: str, change: Change) -> str:
+    """A fence's first line: its info string without what is hidden in it or makes GitHub draw."""
+    opening = _OPENING.match(line)
+    if opening is None:
+        return change(line)
+    language = (leaf.info.split() or [""])[0]
+    return change(opening[1]) + opening[2] + (language if _is_plain(language) else "")
 
 
 def _is_plain(language: str) -> bool:
@@ -112,18 +144,16 @@ def _is_plain(language: str) -> bool:
 
 
 def _closed(text: str) -> str:
-    lines = text.split("\n")
-    last = prose.blocks(text)[-1:]
-    if last and last[0].kind == "fence" and last[0].end == len(lines) and not prose.is_closed(last[0], lines):
-        return f"{text}\n{last[0].markup}"
-    return text
+    end = prose.closing(prose.blocks(text))
+    return text if end is None else f"{text}\n{end}"
 
 
 def _without_commands(text: str) -> str:
     """Other bots read the raw lines, also those in code, where a space must do."""
     if not _ANY_COMMAND.search(text):
         return text
-    code = {at for part in prose.blocks(text) if part.kind == "fence" for at in range(part.start + 1, part.end)}
+    fences = (leaf for leaf in prose.blocks(text) if leaf.form is Form.FENCE)
+    code = {at for leaf in fences for at in range(leaf.first + 1, leaf.last)}
     return "\n".join(
         _COMMAND_IN_CODE.sub(" ", line) if at in code else _COMMAND.sub(_defused, line)
         for at, line in enumerate(text.split("\n"))

@@ -1,101 +1,58 @@
-"""Where in Markdown code stands and where prose, as GitHub will see it; built on a real parser, not on guesses."""
+"""Where in Markdown code stands and where prose, as GitHub will see it; by the one scanner, not by guesses."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
 
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.token import Token
+from bot.text import tables
+from bot.text.markdown import Block, Kind
+from bot.text.markup import Mark, code_spans, pieces
+from bot.text.scanner import Form, Leaf, content, margin, scan
 
-DEEPEST = 60
 CODE = "\0x\0"
 """Stands for inline code: not part of a word beside it, and a word to what looks across it."""
-_SPAN = re.compile(r"(?<![\\`])(?:\\\\)*(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _CELL = re.compile(r"(?<!\\)\|")
-_FENCE_END = re.compile(r"[ >\t]*(`{3,}|~{3,})[ \t]*\Z")
-_UNUSED = ("emphasis", "link", "image", "autolink", "entity", "balance_pairs", "text_join", "fragments_join")
-
-
-@dataclass(frozen=True)
-class Block:
-    """Lines [start, end) of a text."""
-
-    start: int
-    end: int
-    kind: str
-    """fence, code (indented), html, row (of a table) or prose."""
-    info: str = ""
-    markup: str = ""
+_INDENTED = re.compile(r"(?:[ >*+.)\d-]*+\t)++")
+_TAB = 4
 
 
 class TooDeep(Exception):
-    """Nested deeper than the parser looks, so that it cannot say what is code."""
+    """Nested deeper, or longer, than the scanner looks, so that it cannot say what is code."""
 
 
-@lru_cache(maxsize=2)
-def _parser(whole: bool) -> MarkdownIt:
-    from markdown_it import MarkdownIt
-
-    parser = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable("table").disable(list(_UNUSED))
-    return parser if whole else parser.disable(["reference", "inline"])
-
-
-def blocks(text: str) -> list[Block]:
+def blocks(text: str) -> list[Leaf]:
     """The blocks in order; lines between them are empty or belong to a container."""
-    found: list[Block] = []
-    in_table = 0
-    for token in _tokens(text, whole=False):
-        in_table += (token.type == "table_open") - (token.type == "table_close")
-        block = _block(token, in_table > 0)
-        if block and (not found or found[-1].start != block.start):
-            found.append(block)
+    found = scan(text)
+    if any(leaf.form is Form.DEEP for leaf in found):
+        raise TooDeep
     return found
 
 
-def _tokens(text: str, *, whole: bool) -> list[Token]:
-    tokens = _parser(whole).parse(text)
-    if any(token.level >= DEEPEST - 5 for token in tokens):
-        raise TooDeep
-    return tokens
+def live_texts(text: str, leaves: Sequence[Leaf]) -> Iterator[str]:
+    """All of it that is not code: what GitHub looks through for mentions and references."""
+    for leaf in leaves:
+        words = content(text, leaf)
+        if leaf.form in (Form.HTML, Form.DEFINITION):
+            yield words
+        elif leaf.form is Form.ROW:
+            yield from map(_live, tables.cells(words))
+        elif leaf.form not in (Form.FENCE, Form.CODE):
+            yield _live(words)
 
 
-def _block(token: Token, in_table: bool) -> Block | None:
-    if token.map is None:
-        return None
-    start, end = token.map
-    kinds = {"fence": "fence", "code_block": "code", "html_block": "html", "inline": "row" if in_table else "prose"}
-    kind = kinds.get(token.type)
-    return Block(start, end, kind, token.info, token.markup) if kind else None
-
-
-def live_texts(text: str) -> Iterator[str]:
-    """All that is not code: what GitHub looks through for mentions and references."""
-    for token in _tokens(text, whole=True):
-        if token.type == "html_block":
-            yield token.content
-        elif token.type == "inline":
-            children = token.children or []
-            yield "".join(CODE if child.type == "code_inline" else _source(child) for child in children)
-
-
-def _source(child: Token) -> str:
-    if child.type in ("softbreak", "hardbreak"):
-        return "\n"
-    return child.markup if child.type == "text_special" else child.content
+def _live(words: str) -> str:
+    found = pieces(words, Block(Kind.TEXT, 0, len(words), quoted=False))
+    return "".join(CODE if one.mark is Mark.CODE else words[one.start : one.end] for one in found)
 
 
 def outside_spans(text: str, change: Callable[[str], str]) -> str:
     """Change what stands outside of inline code."""
     parts: list[str] = []
     at = 0
-    for match in _SPAN.finditer(text):
-        parts += (change(text[at : match.start(1)]), text[match.start(1) : match.end()])
-        at = match.end()
+    for start, end in code_spans(text):
+        parts += (change(text[at:start]), text[start:end])
+        at = end
     return "".join((*parts, change(text[at:])))
 
 
@@ -104,7 +61,25 @@ def outside_spans_of_cells(text: str, change: Callable[[str], str]) -> str:
     return "|".join(outside_spans(cell, change) for cell in _CELL.split(text))
 
 
-def is_closed(block: Block, lines: list[str]) -> bool:
-    """Whether a fence has its end; one that has not runs on to the end of what it stands in."""
-    closing = _FENCE_END.match(lines[block.end - 1])
-    return block.end - block.start > 1 and closing is not None and closing[1].startswith(block.markup)
+def closing(leaves: Sequence[Leaf]) -> str | None:
+    """The line that ends a fence which runs on past the end of the text."""
+    if not leaves or not leaves[-1].runs_on:
+        return None
+    return margin(leaves[-1].within) + leaves[-1].mark
+
+
+def without_tabs(text: str, leaves: Sequence[Leaf]) -> str:
+    """With spaces for the tabs that lines are indented by: a tab is as wide as the place where it comes to stand, and
+    what is code here must be code behind a mark of quotation. In a fence of its own a tab means nothing but itself."""
+    fenced = {at for leaf in leaves if _stands_alone(leaf) for at in range(leaf.first + 1, leaf.last)}
+    lines = text.split("\n")
+    return "\n".join(line if at in fenced else _indented(line) for at, line in enumerate(lines))
+
+
+def _stands_alone(leaf: Leaf) -> bool:
+    return leaf.form is Form.FENCE and leaf.within is None
+
+
+def _indented(line: str) -> str:
+    found = _INDENTED.match(line)
+    return found[0].expandtabs(_TAB) + line[found.end() :] if found else line

@@ -10,6 +10,8 @@ from bot.outbound.views import UNFINISHED, View, views
 
 REDACTED = "[redacted]"
 LONGEST_WORD = 1 << 18
+SHORT = 256
+"""What may be read again with each piece that follows it."""
 Span = tuple[int, int]
 
 
@@ -96,19 +98,30 @@ class Stream:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._held = ""
+        self._fresh: list[str] = []
+        self._waits_for = 0
 
     def feed(self, chunk: str) -> str:
         """What may be shown now."""
-        self._held += chunk
+        self._fresh.append(chunk)
+        self._waits_for -= len(chunk)
+        if self._waits_for > 0:
+            return ""
+        self._held += "".join(self._fresh)
+        self._fresh.clear()
         spans = self._redactor.spans(self._held)
         cut = self._safe_cut(spans)
         out = _without(self._held[:cut], [span for span in spans if span[1] <= cut])
         self._held = self._held[cut:]
+        # Else one endless word would be read again with every piece of it.
+        self._waits_for = len(self._held) if len(self._held) > SHORT else 0
         return out
 
     def end(self) -> str:
         """The rest."""
-        out, self._held = self._redactor.redact(self._held), ""
+        out, self._held = self._redactor.redact(self._held + "".join(self._fresh)), ""
+        self._fresh.clear()
+        self._waits_for = 0
         return out
 
     def _safe_cut(self, spans: list[Span]) -> int:

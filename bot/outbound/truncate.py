@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from bot.outbound import prose
+from bot.text.scanner import Form, Leaf
 
 BODY_LIMIT = 65_536
 CHECK_LIMIT = 65_535
 TITLE_LIMIT = 256
 NOTE = "*… cut here: GitHub takes no longer text.*"
 _LONG_LINE = 2_000
+_TRIES = 4
+_WIDEST = 16
+"""No sign becomes longer than this when it is made harmless."""
 _FOLD = re.compile(r"<details(?: open)?>|</details>", re.IGNORECASE)
 
 
@@ -29,8 +34,20 @@ def truncate(text: str, limit: int = BODY_LIMIT, note: str = NOTE) -> str:
         excess = size(ended) - limit
         if excess <= 0:
             return ended
-        room -= excess
+        room -= max(excess, room // 16)  # each try reads all of it: there must not be many
     return _head(note, limit)
+
+
+def fitted(text: str, limit: int, made: Callable[[str], str], note: str = NOTE) -> str:
+    """What is made of the text, of as much of it as fits. Making lengthens, and a cut can open what was closed: so the
+    cut comes first."""
+    room = limit
+    for _ in range(_TRIES):
+        out = made(truncate(text, room, note))
+        if size(out) <= limit:
+            return out
+        room = int(room * 0.95 * limit / size(out))
+    return made(truncate(text, limit // _WIDEST, note))
 
 
 def title(text: str, limit: int = TITLE_LIMIT) -> str:
@@ -53,25 +70,20 @@ def _first_lines(text: str, room: int) -> list[str]:
 
 
 def _ended(lines: list[str], note: str) -> str:
-    closers = _fence_end(lines)
-    text = "\n".join((*lines, *closers))
-    return "\n\n".join((text, *["</details>"] * _open_folds(lines), note))
+    leaves = _blocks(lines)
+    end = prose.closing(leaves)
+    text = "\n".join(lines if end is None else (*lines, end))
+    return "\n\n".join((text, *["</details>"] * _open_folds(lines, leaves), note))
 
 
-def _fence_end(lines: list[str]) -> list[str]:
-    found = _blocks(lines)
-    if found and found[-1].kind == "fence" and found[-1].end == len(lines) and not prose.is_closed(found[-1], lines):
-        return [found[-1].markup]
-    return []
-
-
-def _open_folds(lines: list[str]) -> int:
-    code = {at for part in _blocks(lines) if part.kind in ("fence", "code") for at in range(part.start, part.end)}
+def _open_folds(lines: list[str], leaves: list[Leaf]) -> int:
+    fenced = (leaf for leaf in leaves if leaf.form in (Form.FENCE, Form.CODE))
+    code = {at for leaf in fenced for at in range(leaf.first, leaf.last)}
     tags = [tag.lower() for at, line in enumerate(lines) if at not in code for tag in _FOLD.findall(line)]
     return max(0, sum(1 if tag.startswith("<d") else -1 for tag in tags))
 
 
-def _blocks(lines: list[str]) -> list[prose.Block]:
+def _blocks(lines: list[str]) -> list[Leaf]:
     try:
         return prose.blocks("\n".join(lines))
     except prose.TooDeep:

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import cache
-from typing import TYPE_CHECKING
 
-from bot.text.markdown import Kind, blocks, line_starts
-
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
+from bot.text import tables
+from bot.text.markdown import Kind, blocks
+from bot.text.scanner import Form, scan
 
 _DEFINED = re.compile(r"\[((?:[^\[\]\\]|\\.)++)\]:", re.DOTALL)
 _NAMED = re.compile(r"\]\[((?:[^\[\]\\]|\\.)*+)\]", re.DOTALL)
-_BAR = re.compile(r"(?<!\\)\|")
-_PREFIX = re.compile(r"[ \t>]*")
 
 
 def kept(text: str) -> str:
@@ -46,40 +40,15 @@ def _folded(name: str) -> str:
     return " ".join(name.split()).casefold()
 
 
-@cache
-def _parser() -> MarkdownIt:
-    from markdown_it import MarkdownIt
-
-    parser = MarkdownIt("commonmark").enable("table")
-    parser.core.ruler.enableOnly(["normalize", "block"])
-    return parser
-
-
 def _without_further_cells(text: str) -> str:
-    starts = line_starts(text)
     parts: list[str] = []
-    at = 0
-    for line, cells in _rows(text):
-        row = text[starts[line] : starts[line + 1]]
-        words = row.rstrip("\r\n")
-        prefix = _PREFIX.match(words)
-        assert prefix is not None
-        inside = words[prefix.end() :].strip().removeprefix("|").removesuffix("|")
-        if len(_BAR.split(inside)) > len(cells):
-            parts += (text[at : starts[line]], prefix[0], f"| {' | '.join(cells)} |", row[len(words) :])
-            at = starts[line + 1]
+    at = columns = 0
+    for row in (leaf for leaf in scan(text) if leaf.form is Form.ROW):
+        _, start, end = row.words[0]
+        found = tables.cells(text[start:end])
+        if row.mark == tables.HEADER:
+            columns = len(found)
+        elif len(found) > columns:
+            parts += (text[at:start], f"| {' | '.join(found[:columns])} |")
+            at = end
     return "".join((*parts, text[at:]))
-
-
-def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Of all tables: the line that each stands on, and its cells as far as they are shown."""
-    line: int | None = None
-    cells: list[str] = []
-    for token in _parser().parse(text):
-        if token.type == "tr_open" and token.map is not None:
-            line, cells = token.map[0], []
-        elif token.type == "inline" and line is not None:
-            cells.append(token.content)
-        elif token.type == "tr_close" and line is not None:
-            yield line, cells
-            line = None

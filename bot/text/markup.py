@@ -31,6 +31,7 @@ class Piece:
 
 
 _TICKS = re.compile(r"`+")
+_ESCAPE_OR_TICKS = re.compile(r"\\[\\`]|`+")
 _NEXT = re.compile(r"\\[\\`<]|`+|<(?=[A-Za-z/!?])")
 _NEXT_IN_HTML = re.compile(r"<(?=[A-Za-z/!?])")
 _AUTOLINK = re.compile(r"<(?:[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*|[^\s<>@]+@[^\s<>@]+)>")
@@ -49,7 +50,7 @@ def pieces(text: str, block: Block) -> Iterator[Piece]:
     """The pieces of a TEXT or HTML block, in order and without gaps."""
     raw = block.kind is Kind.HTML
     pattern = _NEXT_IN_HTML if raw else _NEXT
-    ticks = None if raw else _Ticks(text, block)
+    ticks = None if raw else _Ticks(text, block.start, block.end)
     done = at = block.start
     while match := pattern.search(text, at, block.end):
         piece = _piece(text, block, match, ticks)
@@ -64,12 +65,22 @@ def pieces(text: str, block: Block) -> Iterator[Piece]:
         yield Piece(Mark.TEXT, done, block.end)
 
 
+def code_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where inline code stands in words in which no HTML acts: from its first backtick to behind its last."""
+    ticks, at = _Ticks(text, 0, len(text)), 0
+    while match := _ESCAPE_OR_TICKS.search(text, at):
+        at = match.end()
+        if match[0].startswith("`") and (close := ticks.closing(len(match[0]), at)) is not None:
+            at = close + len(match[0])
+            yield match.start(), at
+
+
 class _Ticks:
     """Finds the end of a code span without looking twice."""
 
-    def __init__(self, text: str, block: Block) -> None:
+    def __init__(self, text: str, start: int, end: int) -> None:
         self._runs: dict[int, list[int]] = {}
-        for match in _TICKS.finditer(text, block.start, block.end):
+        for match in _TICKS.finditer(text, start, end):
             self._runs.setdefault(match.end() - match.start(), []).append(match.start())
 
     def closing(self, length: int, after: int) -> int | None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
 from sandbox.agents.claude_titles import PATHS, title
+from sandbox.agents.text import same_around
 
 WRITING = frozenset(("Edit", "MultiEdit", "Write", "NotebookEdit"))
-MOST_LINES = 2_000
-"""Of a text whose lines are compared one by one; a longer one counts as wholly new."""
+FEW_LINES = 30
+"""Of which every one may be compared with every other, in an edit of one of so many pieces."""
+FEW_EDITS = 50
 
 Edit = tuple[str, int, int]
 """Path within the checkout, lines added, lines removed."""
@@ -19,8 +24,9 @@ def edit(tool: str, tool_input: dict[str, Any], cwd: str) -> Edit | None:
     """None for a tool that changes no file, or a call that names none."""
     if tool not in WRITING or not isinstance(tool_input.get(PATHS[tool]), str):
         return None
-    pairs = [_counts(*pair) for pair in _pairs(tool_input)]
-    return title(tool, tool_input, cwd), sum(added for added, _ in pairs), sum(removed for _, removed in pairs)
+    pairs = _pairs(tool_input)
+    counts = [_counts(*pair, few=FEW_LINES if len(pairs) <= FEW_EDITS else 0) for pair in pairs]
+    return title(tool, tool_input, cwd), sum(added for added, _ in counts), sum(removed for _, removed in counts)
 
 
 def _pairs(tool_input: dict[str, Any]) -> list[tuple[str, str]]:
@@ -37,9 +43,30 @@ def _pair(piece: dict[str, Any], name: str) -> tuple[str, str]:
     return before if isinstance(before, str) else "", after if isinstance(after, str) else ""
 
 
-def _counts(before: str, after: str) -> tuple[int, int]:
+def _counts(before: str, after: str, few: int) -> tuple[int, int]:
     old, new = before.splitlines(), after.splitlines()
-    if max(len(old), len(new)) > MOST_LINES:
-        return len(new), len(old)
-    same = sum(block.size for block in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks())
+    begin, end = same_around(old, new)
+    old, new = old[begin : len(old) - end], new[begin : len(new) - end]
+    same = _most_alike(old, new) if max(len(old), len(new)) <= few else _in_order(_places(old, new))
     return len(new) - same, len(old) - same
+
+
+def _most_alike(old: Sequence[str], new: Sequence[str]) -> int:
+    return sum(block.size for block in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks())
+
+
+def _places(old: Sequence[str], new: Sequence[str]) -> Iterator[int]:
+    """Where in the new text each line of the old one stands: the first of several that are alike at the first."""
+    places: dict[str, deque[int]] = defaultdict(deque)
+    for at, line in enumerate(new):
+        places[line].append(at)
+    return (places[line].popleft() for line in old if places.get(line))
+
+
+def _in_order(places: Iterable[int]) -> int:
+    """How many of them follow each other: nearly the most that could be found, which may take the cube of the lines."""
+    ends: list[int] = []
+    for place in places:
+        at = bisect_left(ends, place)
+        ends[at : at + 1] = [place]
+    return len(ends)

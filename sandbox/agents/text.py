@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 REPLACEMENT = "\ufffd"
 _ESCAPES = re.compile(
@@ -51,6 +52,14 @@ def first_lines(text: str, *, lines: int = 12, limit: int = 1200) -> str:
 
 def shorten(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def same_around(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """How many lines are the same at the beginning of both, and then at their end."""
+    most = min(len(old), len(new))
+    begin = next((at for at in range(most) if old[at] != new[at]), most)
+    end = next((at for at in range(most - begin) if old[-1 - at] != new[-1 - at]), most - begin)
+    return begin, end
 
 
 def _last_state(line: str) -> str:

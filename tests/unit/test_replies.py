@@ -209,6 +209,7 @@ def test_texts_of_others_pass_the_given_door() -> None:
         seconds=5,
         cost=Cost(),
         inert=str.upper,
+        quoted=lambda text: f"> {text} as it stands in a quote",
     )
-    assert "> ASKED" in body
+    assert "> asked as it stands in a quote" in body
     assert "\n\nDONE\n\n" in body

@@ -49,6 +49,7 @@ async def _pull_body(work: Work) -> str:
         cost=await spend.turn_cost(services.store, turn.key),
         extras=Extras(work.report, template, closes),
         inert=neutralise.inert,
+        quoted=neutralise.quoted,
         block=neutralise.block,
     )
 

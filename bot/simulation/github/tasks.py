@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from bot.simulation.github import rendering
+
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
@@ -20,6 +22,8 @@ _FENCE = re.compile(r"```\w*\s*")
 
 def shown(body: str) -> list[str]:
     """The line beside each box of the page, in order."""
+    if rendering.is_flood(body):
+        return []
     from markdown_it import MarkdownIt
 
     found, items = [], 0

@@ -11,6 +11,8 @@ from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
+from bot.simulation.github import rendering
+
 HARMLESS = re.compile(r"</?(?:details|summary|sub|sup|kbd|br|b|i|em|strong|code|h3)\s*/?>", re.IGNORECASE)
 COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 TASK = re.compile(r"^\[([ xX])\] ")
@@ -55,6 +57,8 @@ _MARKDOWN = MarkdownIt("commonmark", {"html": True, "breaks": True}, renderer_cl
 def to_html(text: str, repo: str, replaced: Sequence[str] = ()) -> str:
     """Safe to put into a page; `#2` leads to that thread of the repository. `replaced`: what a suggestion in it would
     take the place of."""
+    if rendering.is_flood(text):
+        return rendering.html(text)
     return str(_MARKDOWN.render(text, {"repo": repo, "replaced": replaced}))
 
 

@@ -21,13 +21,16 @@ from sandbox.agents.events import (
     ToolReturned,
     Unreadable,
 )
+from sandbox.agents.text import same_around
 
 MOST_ENTRIES = 2000
 """Of a page; the newest. The raw log has all."""
 MOST_DIFF_LINES = 400
+COMPARED = 40
 MOST_INPUT = 4000
 MOST_SAID = 20_000
 SPEAKING = {"Bash": "command", "Write": "content", "WebFetch": "prompt", "Agent": "prompt", "Task": "prompt"}
+_KINDS = {"+": "add", "-": "del", "@": "hunk", " ": "same"}
 
 
 @dataclass
@@ -139,8 +142,19 @@ def changes(tool_input: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _diff(before: str, after: str) -> list[tuple[str, str]]:
-    """The agent's texts are bounded where they are stored, so comparing them is quick."""
-    kinds = {"+": "add", "-": "del", "@": "hunk", " ": "same"}
+    """Lines are compared one by one as long as they are few: the time for that may grow with their cube."""
     old, new = before.splitlines()[:MOST_DIFF_LINES], after.splitlines()[:MOST_DIFF_LINES]
-    lines = list(difflib.unified_diff(old, new, n=3, lineterm=""))[3:]
-    return [(kinds.get(line[:1], "same"), line[1:]) for line in lines]
+    begin, end = same_around(old, new)
+    less, more = old[begin : len(old) - end], new[begin : len(new) - end]
+    if max(len(less), len(more)) > COMPARED:
+        around = old[max(0, begin - 3) : begin], old[len(old) - end :][:3]
+        lines = [*_kind(" ", around[0]), *_kind("-", less), *_kind("+", more), *_kind(" ", around[1])]
+    else:
+        cut = max(0, begin - 3), end - min(3, end)
+        old, new = old[cut[0] : len(old) - cut[1]], new[cut[0] : len(new) - cut[1]]
+        lines = list(difflib.unified_diff(old, new, n=3, lineterm=""))[3:]
+    return [(_KINDS.get(line[:1], "same"), line[1:]) for line in lines]
+
+
+def _kind(sign: str, lines: list[str]) -> list[str]:
+    return [f"{sign}{line}" for line in lines]

@@ -2,53 +2,157 @@
 
 from __future__ import annotations
 
-import functools
-import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from itertools import pairwise
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.token import Token
+from bot.text import tables
+from bot.text.scanner import Around, Container, Form, Leaf, content, scan
+from bot.web.pages import inline
 
 HEADING = "h3"
 """Those of the page stand above it: it has the title and the turns."""
 MOST = 10_000
-MOST_BRACKETS = 300
-"""Reading them takes time that grows with their square, and many wait for it: more are shown as they are."""
-_WEB = re.compile(r"https?://[^/]", re.IGNORECASE)
 
 
 def prose(text: str) -> Markup:
     """As it reads in a comment. What is HTML in it is shown as text."""
-    if len(text) > MOST or text.count("[") > MOST_BRACKETS:
+    if len(text) > MOST:
         return Markup('<p class="words">{}</p>').format(text)
-    return Markup(_reader()(text))  # noqa: S704 - markdown-it escapes all that is not its own
+    return Markup(rendered(text))  # noqa: S704 - all that is not our own is escaped
 
 
-@functools.cache
-def _reader() -> Callable[[str], str]:
-    from markdown_it import MarkdownIt
-
-    reader = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
-    reader.disable(["image", "html_block", "html_inline"])
-    reader.validateLink = lambda url: _WEB.match(url) is not None  # type: ignore[method-assign]
-    return lambda text: _rendered(reader, text)
+def rendered(text: str) -> str:
+    page = _Page(text, scan(text))
+    return page.html()
 
 
-def _rendered(reader: MarkdownIt, text: str) -> str:
-    tokens = reader.parse(text)
-    for block in tokens:
-        if block.type in ("heading_open", "heading_close"):
-            block.tag = HEADING
-        block.attrs.pop("style", None)  # of a table's cell; the page forbids it
-        for one in block.children or ():
-            _marked(one)
-    return str(reader.renderer.render(tokens, reader.options, {}))
+class _Page:
+    def __init__(self, text: str, leaves: Sequence[Leaf]) -> None:
+        self._text = text
+        self._leaves = leaves
+        self._parts: list[str] = []
+        self._around: list[Container] = []
+        self._loose = _loose(leaves)
+        self._columns = 0
+
+    def html(self) -> str:
+        for at, leaf in enumerate(self._leaves):
+            self._enter(_path(leaf))
+            if leaf.form is Form.ROW:
+                after = self._leaves[at + 1] if at + 1 < len(self._leaves) else None
+                self._row(leaf, ends=after is None or after.form is not Form.ROW or after.mark == tables.HEADER)
+            else:
+                self._parts.append(self._block(leaf))
+        self._enter([])
+        return "".join(self._parts)
+
+    def _enter(self, path: Sequence[Container]) -> None:
+        """Close what ends before it, and open what begins with it."""
+        same = _common(self._around, path)
+        for at in range(len(self._around) - 1, same - 1, -1):
+            follows = path[at] if at == same and at < len(path) else None
+            self._parts.append(_end(self._around[at], follows))
+        for at in range(same, len(path)):
+            before = self._around[at] if at == same and at < len(self._around) else None
+            self._parts.append(_begin(path[at], before))
+        self._around = list(path)
+
+    def _block(self, leaf: Leaf) -> str:
+        words = content(self._text, leaf)
+        match leaf.form:
+            case Form.HEADING:
+                text = words.rstrip(" \t").rstrip("#") if leaf.mark.startswith("#") else words
+                return f"<{HEADING}>{inline.rendered(text.strip())}</{HEADING}>\n"
+            case Form.RULE:
+                return "<hr />\n"
+            case Form.FENCE | Form.CODE:
+                language = (leaf.info.split() or [""])[0]
+                named = f' class="language-{escape(language)}"' if language else ""
+                return f"<pre><code{named}>{escape(words)}\n</code></pre>\n"
+            case Form.PARAGRAPH:
+                shown = inline.rendered(words.strip())
+            case _:
+                shown = str(escape(words)).replace("\n", "<br />\n")
+        tight = leaf.within is not None and leaf.within.kind is Around.ITEM and _list(leaf.within) not in self._loose
+        return shown if tight else f"<p>{shown}</p>\n"
+
+    def _row(self, leaf: Leaf, *, ends: bool) -> None:
+        cells = tables.cells(content(self._text, leaf))
+        if leaf.mark == tables.HEADER:
+            self._columns = len(cells)
+            self._parts.append(f"<table>\n<thead>\n{_cells(cells, 'th')}</thead>\n")
+        elif leaf.mark == tables.DELIMITERS:
+            self._parts.append("<tbody>\n")
+        else:
+            self._parts.append(_cells([*cells[: self._columns], *[""] * (self._columns - len(cells))], "td"))
+        if ends:
+            self._parts.append("</tbody>\n</table>\n")
 
 
-def _marked(token: Token) -> None:
-    if token.type == "link_open":
-        token.attrSet("rel", "noreferrer nofollow")
+def _cells(cells: Sequence[str], tag: str) -> str:
+    shown = "".join(f"<{tag}>{inline.rendered(cell)}</{tag}>\n" for cell in cells)
+    return f"<tr>\n{shown}</tr>\n"
+
+
+def _path(leaf: Leaf) -> list[Container]:
+    """What it stands in, from the outside."""
+    found: list[Container] = []
+    one = leaf.within
+    while one is not None:
+        found.append(one)
+        one = one.parent
+    return found[::-1]
+
+
+def _common(one: Sequence[Container], other: Sequence[Container]) -> int:
+    many = 0
+    for mine, theirs in zip(one, other, strict=False):
+        if mine is not theirs:
+            break
+        many += 1
+    return many
+
+
+def _begin(one: Container, before: Container | None) -> str:
+    if one.kind is not Around.ITEM:
+        return "<blockquote>\n"
+    if before is not None and _is_next(before, one):
+        return "<li>"
+    if one.number is None:
+        return "<ul>\n<li>"
+    return f'<ol start="{one.number}">\n<li>' if one.number != 1 else "<ol>\n<li>"
+
+
+def _end(one: Container, follows: Container | None) -> str:
+    if one.kind is not Around.ITEM:
+        return "</blockquote>\n"
+    if follows is not None and _is_next(one, follows):
+        return "</li>\n"
+    return "</li>\n</ul>\n" if one.number is None else "</li>\n</ol>\n"
+
+
+def _is_next(one: Container, other: Container) -> bool:
+    """Whether both are items of one list."""
+    return one.kind is other.kind is Around.ITEM and one.mark == other.mark and one.parent is other.parent
+
+
+def _list(item: Container) -> tuple[Container | None, str]:
+    return item.parent, item.mark
+
+
+def _loose(leaves: Sequence[Leaf]) -> set[tuple[Container | None, str]]:
+    """The lists that have an empty line in them: their items are paragraphs."""
+    found: set[tuple[Container | None, str]] = set()
+    for one, other in pairwise(leaves):
+        if other.first <= one.last:
+            continue
+        here, there = _path(one), _path(other)
+        same = _common(here, there)
+        inner = here[same - 1] if same else None
+        if len(here) > same < len(there) and _is_next(here[same], there[same]):
+            found.add(_list(here[same]))
+        elif inner is not None and inner.kind is Around.ITEM:
+            found.add(_list(inner))
+    return found

@@ -1,0 +1,132 @@
+"""Every pure function of ours that reads text of others, as a function of that text alone."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from bot import commands, diffs, discussions, findings, publications, pull_template, suggestions
+from bot.commands.options import shown
+from bot.errors import BadRepoConfig, CommandError
+from bot.live import boxes
+from bot.outbound import neutralise, truncate
+from bot.outbound.redact import Redactor
+from bot.repo_config.yaml import read_entries
+from bot.text import characters
+from bot.text.visible import as_written, visible
+from bot.web.gateway import model_request
+from bot.web.gateway.errors import Refusal
+from bot.web.pages import conversation, wording
+from bot.web.pages.prose import prose, rendered
+from bot.words import quoting
+from sandbox.agents import text as agent_text
+from sandbox.agents.claude_edits import edit
+from sandbox.agents.claude_stream import ClaudeDecoder
+from sandbox.lines import LineCutter
+from tests.scaling.growth import Reader
+
+SECRETS = ("correct horse battery staple", "eyJhbGciOiJIUzI1NiJ9.c2VjcmV0", "s3cr3t-value-of-a-token")
+REDACTOR = Redactor(SECRETS)
+MODEL = "claude-sonnet-5-5"
+OURS = {"done": "It is done.", "link": "Closes #1", "verified": "All pass."}
+SHOWN = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,99 +1,99 @@\n a"
+
+
+def _parsed(body: str) -> object:
+    with contextlib.suppress(CommandError):
+        return commands.parse(body, app_slug="forge")
+    return None
+
+
+def _entries(text: str) -> object:
+    with contextlib.suppress(BadRepoConfig):
+        return read_entries(text)
+    return None
+
+
+def _streamed(text: str) -> str:
+    """As it comes from a process: in pieces."""
+    stream = REDACTOR.stream()
+    return "".join(stream.feed(text[at : at + 4096]) for at in range(0, len(text), 4096)) + stream.end()
+
+
+def _decoded(text: str) -> object:
+    """The text as what the agent says, as the result of a tool, and raw in the place of a line."""
+    decoder = ClaudeDecoder()
+    said = {"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}}
+    returned = {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "1", "content": text}]}}
+    return [event for line in (json.dumps(said), json.dumps(returned), text) for event in decoder.feed(line)]
+
+
+def _edited(text: str) -> object:
+    half = len(text) // 2
+    return edit("Edit", {"file_path": "a", "old_string": text[:half], "new_string": text[half:]}, "/")
+
+
+def _cut(text: str) -> object:
+    cutter, raw = LineCutter(0), text.encode("utf-8", "replace")
+    return [line for at in range(0, len(raw), 1024) for line in cutter.feed(raw[at : at + 1024])]
+
+
+def _asked(text: str) -> object:
+    """A request at the model: the text as what is said, and in the place of the whole."""
+    body = {
+        "model": MODEL,
+        "max_tokens": 1,
+        "messages": [{"role": "user", "content": [{"type": "text", "text": text}]}],
+    }
+    for raw in (json.dumps(body).encode(), text.encode("utf-8", "replace")):
+        with contextlib.suppress(Refusal):
+            model_request.read(raw, allowed_model=MODEL)
+    return None
+
+
+def _review(text: str) -> object:
+    finding: dict[str, Any] = {"path": text, "line": 1, "body": text, "severity": text, "confidence": text}
+    return findings.read({"summary": text, "verdict": text, "comments": [finding]})
+
+
+READERS: Mapping[str, Reader] = {
+    "command parser": lambda text: _parsed(f"/claude {text}"),
+    "command parser, command below": lambda text: _parsed(f"{text}\n/claude fix it"),
+    "command named": lambda text: commands.named(text, app_slug="forge"),
+    "hidden text of data": visible,
+    "hidden text of an instruction": as_written,
+    "characters": characters.shown,
+    "characters spelled out": characters.spelled_out,
+    "neutraliser, words of others": neutralise.inert,
+    "neutraliser, quoted": neutralise.quoted,
+    "neutraliser, within a line": neutralise.line,
+    "neutraliser, whole page": neutralise.whole,
+    "neutraliser, code": neutralise.block,
+    "neutraliser, title": neutralise.plain,
+    "cut to GitHub's limit": lambda text: truncate.truncate(text, max(100, len(text) * 3 // 4)),
+    "cut of a title": truncate.title,
+    "redactor": REDACTOR.redact,
+    "redactor of a stream": _streamed,
+    "words in backticks": shown,
+    "words as code": lambda text: quoting.code(text, "text"),
+    "page prose": prose,
+    "page prose, however long": rendered,
+    "page wording": lambda text: wording.ticked(text) + wording.linked(Markup.escape(text)),
+    "page of an edit": lambda text: conversation.changes({"old_string": text[::2], "new_string": text[1::2]}),
+    "pull request template": lambda text: pull_template.fill(text, OURS),
+    "pull request template, a line that waits": lambda text: pull_template.fill(f"# Issue\nFixes #{text}!", OURS),
+    "diff": diffs.parse,
+    "diff, behind a header": lambda text: diffs.parse(SHOWN + text),
+    "suggestions": lambda text: suggestions.fitting(SHOWN + text, {one.path or "": one for one in diffs.parse(SHOWN)}),
+    "repository's config": _entries,
+    "stream decoder": _decoded,
+    "stream decoder, an edit": _edited,
+    "stream's lines": _cut,
+    "what a program printed": agent_text.clean,
+    "request at the model": _asked,
+    "review": _review,
+    "answers to discussions": discussions.answers,
+    "ticked boxes": lambda text: boxes.newly("", text),
+    "title of a pull request": lambda text: publications.first_title((text,)),
+}
