@@ -16,6 +16,7 @@ from bot.workbench.folder import Folder
 from bot.workbench.job import Job, Landed, Means
 from bot.workbench.landing import Work
 from bot.workbench.snapshot import Snapshot
+from sandbox.agents.base import Subagents
 from tests.git_remote import git, git_bytes
 
 SECRET = "the-private-words-of-another-folder"
@@ -62,7 +63,7 @@ async def executed(folder: Path, root: Path, *, apply: bool = True) -> Taken:
     bundle = _bundle(box, taken.base, scratch / "work.bundle")
     model = ModelSettings("claude-sonnet-4-5", "", Secret("sk-test"), None)
     means = Means(root / "data", model, frozenset(), 30)
-    job = Job(SessionId(f"run{number}"), "work", folder, "m", 1.0, 60, None, apply=apply, isolate=True)
+    job = Job(SessionId(f"run{number}"), "work", folder, "m", 1.0, 60, None, apply, True, Subagents(1, 1))
     landed = await landing.land(Work(job, means, taken, bundle, "Worked.", finished=True))
     return Taken(found, taken, box, landed)
 

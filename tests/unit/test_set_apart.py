@@ -24,7 +24,7 @@ INDENTS = ("\t", " \t", "  \t", "   \t", "    ", "> \t", "-\t\t", "1.\t\t", "10.
 def test_nothing_comes_to_life_behind_a_mark_of_quotation(indent: str, act: str) -> None:
     out = neutralise.whole(neutralise.quoted(f"{indent}{act}"))
     assert_inert(out)
-    assert not tasks.lines(out)
+    assert not tasks.shown(out)
     assert all(line.startswith(">") for line in out.split("\n"))
 
 
@@ -49,7 +49,7 @@ def test_nothing_comes_to_life_below_a_list(indent: str, act: str) -> None:
     for above in ("- ours", "1. ours", "> ours"):
         out = neutralise.whole(f"{above}\n\n{neutralise.inert(f'{indent}{act}')}")
         assert_inert(out)
-        assert not tasks.lines(out)
+        assert not tasks.shown(out)
 
 
 @pytest.mark.review("security-9")

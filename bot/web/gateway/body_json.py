@@ -91,7 +91,7 @@ def _end_of_step(raw: bytes, start: int) -> int:
     end = min(start + STEP_BYTES, len(raw))
     step = raw[start:end]
     slashes = len(step) - len(step.rstrip(b"\\"))
-    return end - 1 if slashes % 2 and end < len(raw) and slashes < len(step) else end
+    return end - 1 if slashes % 2 and end < len(raw) and len(step) > 1 else end
 
 
 def too_many() -> Refusal:
