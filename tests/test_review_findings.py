@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.review_findings import FINDINGS
 
-MARK = re.compile(r"review\(([^)]*)\)")
+MARK = re.compile(r"mark\.review\(([^)]*)\)")
 NAME = re.compile(r"\"([\w-]+)\"")
 
 
