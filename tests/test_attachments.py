@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -131,3 +132,10 @@ async def test_what_goes_wrong_says_nothing_of_the_address(tmp_path: Path) -> No
 )
 def test_an_image_is_known_by_its_first_bytes(data: bytes, kind: str | None) -> None:
     assert pictures.extension(data) == kind
+
+
+@pytest.mark.parametrize("unit", ["<!-- ", '<a b="', "<img ", '<img "', "<img src='", "<a <", "<img src=x"])
+def test_images_are_found_in_no_time_whatever_else_is_in_a_text(unit: str) -> None:
+    flood, began = unit * (65_536 // len(unit)), time.process_time()
+    assert "https://x/y" in images(f'<p><img width=1 alt="a > b" src="https://x/y"> {flood}')
+    assert time.process_time() - began < 0.3

@@ -35,7 +35,7 @@ IN_A_ROW = 20
 """Deliveries of one thread; then others get its place."""
 REST = 4
 """So many times as long as a look took, the next one waits at least: a long line must not be all that is looked at."""
-SHORTEST_REST_SECONDS = 0.01
+SHORTEST_REST_SECONDS, LONGEST_REST_SECONDS = 0.01, 0.5
 BODIES_AT_ONCE = 4
 """Of up to 25 MB each, between the store and the event that comes of one."""
 LARGE = 1 << 20
@@ -62,7 +62,7 @@ class Intake:
                 self._wakes.clear()
                 began = clock()
                 pause = await self._look()
-                await asyncio.sleep(max(SHORTEST_REST_SECONDS, REST * (clock() - began)))
+                await asyncio.sleep(min(max(SHORTEST_REST_SECONDS, REST * (clock() - began)), LONGEST_REST_SECONDS))
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(pause):
                         await self._wakes.wait()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
@@ -88,10 +87,15 @@ async def template(field: Field) -> None:
     assert outcome == "pull_request", outcome
 
 
-@attack("3,000 changed files", "github")
-async def many_files(field: Field) -> None:
+async def widen(field: Field) -> None:
+    """The branch of the attack below."""
     files = {f"folder{n % 50}/file{n}.txt": f"{n}\n" * 40 for n in range(3_000)}
-    await asyncio.to_thread(field.world.github.commit, field.world.repo, "wide", files)
+    field.world.github.commit(field.world.repo, "wide", files)
+    await field.settled()
+
+
+@attack("3,000 changed files", "github", widen)
+async def many_files(field: Field) -> None:
     pull = field.world.github.open_pull(field.world.repo, head="wide", by="alice")
     field.world.say("/claude review", on=pull)
     await field.world.outcome(on=pull, timeout=110)

@@ -27,9 +27,13 @@ class Album:
     notes: list[str] = field(default_factory=list)
 
 
+def _addresses(texts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    return list(dict.fromkeys((where, url) for where, html in texts for url in images(html)))
+
+
 async def gather(attachments: Attachments, texts: Sequence[tuple[str, str]]) -> Album:
     """`texts`: whose text it is, and the text as GitHub renders it; those that matter most come first."""
-    found = list(dict.fromkeys((where, url) for where, html in texts for url in images(html)))
+    found = await asyncio.to_thread(_addresses, texts)
     own = [(where, url) for where, url in found if attachments.is_own(url)]
     album = Album()
     lost = 0
