@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import assert_never
 
 from bot import commands
@@ -48,6 +49,7 @@ from bot.handlers import (
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, ignored, refused
 from bot.policy import Answer, Decision
+from bot.portions import made_of
 from bot.store import threads
 
 LOOKED_AT = 4_000
@@ -59,13 +61,13 @@ async def handle(remark: Remark, desk: Desk) -> Noted:
     GitHub."""
     if isinstance(remark, Labeled | ReviewWanted):
         return await _without_words(remark, desk)
-    slug = (await desk.github.identity()).slug
-    if not commands.begins(remark.body, word=desk.settings.command, app_slug=slug):
+    ours = {"word": desk.settings.command, "app_slug": (await desk.github.identity()).slug}
+    if not await made_of(remark.body, partial(commands.begins, **ours)):
         return await _without_words(remark, desk)
     decision = await permission.judge(remark, desk)
     try:
         read = remark.body if decision.allowed else remark.body[:LOOKED_AT]
-        command, error = commands.parse(read, word=desk.settings.command, app_slug=slug), None
+        command, error = await made_of(read, partial(commands.parse, **ours)), None
     except CommandError as problem:
         command, error = None, str(problem)
     if command is None and error is None:

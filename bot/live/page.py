@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Sequence
@@ -151,9 +152,9 @@ class Page:
         )
 
     async def render(self, key: TurnKey, *, crowded: bool = False) -> Rendered:
-        view = replace(await self.view(key), crowded=crowded)
-        still = render.comment(replace(view, now=view.state.pulse_at or view.turn.created_at, sample=None))
-        return Rendered(render.comment(view), hashlib.sha256(still.encode()).hexdigest(), view.turn.state)
+        view = await self.view(key)
+        apart = replace(view, crowded=crowded, state=view.state.copy())
+        return await asyncio.to_thread(_rendered, apart)
 
     async def boxes(self, turn: Turn, session: Session) -> list[Box]:
         """What may be ticked now; where a later turn has followed, nothing."""
@@ -193,6 +194,11 @@ class Page:
         lately = await standing.lately(self._store, KNOWN_TURNS)
         caps = await choices.caps(self._store)
         return line.place(turn.key, waiting, lately, self._limits, self._clock(), caps=caps)
+
+
+def _rendered(view: View) -> Rendered:
+    still = render.comment(replace(view, now=view.state.pulse_at or view.turn.created_at, sample=None))
+    return Rendered(render.comment(view), hashlib.sha256(still.encode()).hexdigest(), view.turn.state)
 
 
 def _to_answer(one: Approval) -> list[Box]:

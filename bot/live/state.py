@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sandbox.agents.events import (
     SPAWNING,
@@ -72,6 +72,18 @@ class LiveState:
     pulse_at: float | None = None
     heard: list[tuple[str, str]] = field(default_factory=list)
     """What people said to the agent while it worked: who, and in which words."""
+
+    def copy(self) -> LiveState:
+        """As it is now, for a reader in another thread."""
+        return replace(
+            self,
+            tools=[replace(tool) for tool in self.tools],
+            asked=dict(self.asked),
+            spawning=dict(self.spawning),
+            files=dict(self.files),
+            log=deque(self.log, maxlen=LOG_LINES),
+            heard=list(self.heard),
+        )
 
     @property
     def current(self) -> ToolUse | None:

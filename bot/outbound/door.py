@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import TypeVar
 
 from bot.errors import GitHubRefused, GitHubUnavailable
@@ -19,6 +20,7 @@ from bot.outbound import neutralise, truncate
 from bot.outbound.pace import Pace
 from bot.outbound.redact import Redactor
 from bot.outbound.signing import SignedCommits
+from bot.portions import made_of
 from bot.text import characters
 
 T = TypeVar("T")
@@ -77,7 +79,7 @@ class Outbound:
 
     async def comment(self, thread: Thread, body: str, marker: str) -> Posted:
         """Our comment with this marker on its first line: found, or made now."""
-        at, text = self._app.installation(thread.installation), self._marked(body, marker)
+        at, text = self._app.installation(thread.installation), await self._marked(body, marker)
         me = (await self._app.identity()).bot_id
 
         async def find() -> Posted | None:
@@ -91,7 +93,7 @@ class Outbound:
 
     async def reply(self, thread: Thread, comment_id: int, body: str, marker: str) -> int:
         """Like `comment`, in the discussion of the diff that began with this comment."""
-        at, text = self._app.installation(thread.installation), self._marked(body, marker)
+        at, text = self._app.installation(thread.installation), await self._marked(body, marker)
         me = (await self._app.identity()).bot_id
 
         async def find() -> int | None:
@@ -104,8 +106,9 @@ class Outbound:
 
     async def edit_comment(self, thread: Thread, comment_id: int, body: str) -> None:
         """NotFound when somebody deleted it."""
+        text = await self._clean(TextKind.COMMENT, body)
         async with self._changing(thread) as at:
-            await writes.update_comment(at, thread.repo, comment_id, self.text(TextKind.COMMENT, body))
+            await writes.update_comment(at, thread.repo, comment_id, text)
 
     async def react(
         self, thread: Thread, comment_id: int | None, reaction: str, *, on_review_comment: bool = False
@@ -123,7 +126,7 @@ class Outbound:
         at = self._app.installation(thread.installation)
         fields = {
             "title": self.text(TextKind.TITLE, title),
-            "body": self.text(TextKind.PULL_BODY, body, closes=_own_issue(thread)),
+            "body": await self._clean(TextKind.PULL_BODY, body, closes=_own_issue(thread)),
             "head": head,
             "base": base,
             "draft": draft,
@@ -160,8 +163,8 @@ class Outbound:
         """The id of our review with this marker on its first line: found, or handed in now."""
         at = self._app.installation(thread.installation)
         me = (await self._app.identity()).bot_id
-        comments = tuple(replace(one, body=self.text(TextKind.COMMENT, one.body)) for one in draft.comments)
-        clean = replace(draft, body=self._marked(draft.body, marker), comments=comments)
+        comments = [replace(one, body=await self._clean(TextKind.COMMENT, one.body)) for one in draft.comments]
+        clean = replace(draft, body=await self._marked(draft.body, marker), comments=tuple(comments))
 
         async def find() -> int | None:
             return await reviews.find(at, thread.repo, thread.number, marker, me)
@@ -172,8 +175,9 @@ class Outbound:
         return await self._find_or_make(thread, find, make)
 
     async def dismiss(self, thread: Thread, review_id: int, message: str) -> None:
+        text = await self._clean(TextKind.COMMENT, message)
         async with self._changing(thread) as at:
-            await writes.dismiss_review(at, thread.repo, thread.number, review_id, self.text(TextKind.COMMENT, message))
+            await writes.dismiss_review(at, thread.repo, thread.number, review_id, text)
 
     async def resolve(self, thread: Thread, discussion: str) -> None:
         async with self._changing(thread) as at:
@@ -181,7 +185,7 @@ class Outbound:
 
     async def check(self, thread: Thread, *, sha: str, name: str, external_id: str, output: CheckOutput) -> int:
         """The id of our check run with this external id: found, or made now. It is then as `output` says."""
-        at, repo, clean = self._app.installation(thread.installation), thread.repo, self._clean_check(output)
+        at, repo, clean = self._app.installation(thread.installation), thread.repo, await self._clean_check(output)
         made: list[int] = []
 
         async def find() -> int | None:
@@ -225,24 +229,31 @@ class Outbound:
                 await writes.annotate_check(at, thread.repo, check_id, replace(output, annotations=portion))
 
     async def update_check(self, thread: Thread, check_id: int, output: CheckOutput) -> None:
-        await self._update_check(thread, check_id, self._clean_check(output))
+        await self._update_check(thread, check_id, await self._clean_check(output))
 
     async def _update_check(self, thread: Thread, check_id: int, output: CheckOutput) -> None:
         async with self._changing(thread) as at:
             await writes.update_check(at, thread.repo, check_id, output)
 
-    def _clean_check(self, output: CheckOutput) -> CheckOutput:
-        title, summary = self.text(TextKind.TITLE, output.title), self.text(TextKind.CHECK, output.summary)
-        annotations = tuple(
-            replace(one, message=self.text(TextKind.COMMIT, one.message), title=self.text(TextKind.TITLE, one.title))
-            for one in output.annotations
-        )
-        return replace(output, title=title, summary=summary, annotations=annotations)
+    async def _clean(self, kind: TextKind, text: str, *, closes: int | None = None) -> str:
+        return await made_of(text, partial(self.text, kind, closes=closes))
 
-    def _marked(self, body: str, marker: str) -> str:
+    async def _clean_check(self, output: CheckOutput) -> CheckOutput:
+        title, summary = self.text(TextKind.TITLE, output.title), await self._clean(TextKind.CHECK, output.summary)
+        annotations = [
+            replace(
+                one,
+                message=await self._clean(TextKind.COMMIT, one.message),
+                title=self.text(TextKind.TITLE, one.title),
+            )
+            for one in output.annotations
+        ]
+        return replace(output, title=title, summary=summary, annotations=tuple(annotations))
+
+    async def _marked(self, body: str, marker: str) -> str:
         if not carries(body, marker):
             body = f"{marker if marker.endswith('-->') else f'{marker} -->'}\n{body}"
-        text = self.text(TextKind.COMMENT, body)
+        text = await self._clean(TextKind.COMMENT, body)
         assert carries(text, marker), "a marker is one HTML comment of ours on the first line"
         return text
 
