@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import signal
 import sys
@@ -31,6 +32,13 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 def version() -> str:
     return f"forgehand {metadata.version('forgehand')}"
+
+
+def look_in_no_relative_folder() -> None:
+    """Programs are where the PATH says from the root: `.` or `node_modules/.bin` in it would be of whatever folder a
+    command is used on."""
+    named = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    os.environ["PATH"] = os.pathsep.join(filter(os.path.isabs, named)) or os.defpath
 
 
 def require_git() -> None:

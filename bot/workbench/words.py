@@ -50,6 +50,14 @@ def not_plain(path: Path) -> str:
     )
 
 
+def large_file(path: Path, most_bytes: int) -> str:
+    return _seen(f"{path} is larger than {most_bytes >> 10} KiB, which git never makes it: remove it or restore it.")
+
+
+def waits(path: Path) -> str:
+    return _seen(f"{path} is a named pipe or a device, at which git waits for ever: remove it.")
+
+
 def no_worktree_of(top: Path, common: Path) -> str:
     return _seen(
         f"{top / '.git'} leads to the repository {common}, which does not know {top} as its worktree, so nothing of it "
@@ -200,6 +208,14 @@ def branch_taken(branch: str) -> str:
 
 def applied() -> str:
     return "The changes are applied to the folder."
+
+
+def other_repository(top: Path) -> str:
+    return _seen(f"the repository of {top} is no longer the one that the agent began with")
+
+
+def not_landed(told: str) -> str:
+    return f"The work could not be brought home ({_last(told)})."
 
 
 def not_applied(told: str) -> str:
