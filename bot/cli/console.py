@@ -47,14 +47,19 @@ def require_git() -> None:
         raise SettingsError("git is not on PATH. Install it (on Debian: apt install git).")
 
 
+def seen(text: str) -> str:
+    """What stands in a folder's name says nothing to the terminal, and names that are no UTF-8 can be printed."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else "?" for letter in text)
+
+
 def fail(sentence: str, code: int = 1) -> NoReturn:
-    typer.secho(sentence, fg="red", err=True)
+    typer.secho(seen(sentence), fg="red", err=True)
     raise typer.Exit(code)
 
 
 def say(text: str) -> None:
     """For people, beside the result."""
-    typer.echo(text, err=True)
+    typer.echo(seen(text), err=True)
 
 
 def print_json(value: Any) -> None:

@@ -87,3 +87,13 @@ async def test_the_demo_runs_no_module_of_the_folder(tmp_path: Path) -> None:
         *(".env", "json.py", "asyncio.py", "bot.py", "node_modules"),
         *PROGRAMS,
     }
+
+
+@pytest.mark.parametrize("inside", ["", "/.git", "/missing"])
+async def test_a_folders_name_says_nothing_to_the_terminal(tmp_path: Path, inside: str) -> None:
+    folder = repository(tmp_path / os.fsdecode(b"evil\x1b]0;owned\x07\xff"))
+    git(folder, "config", "core.worktree", "../..")
+    environment = {"HOME": str(tmp_path), "ANTHROPIC_API_KEY": "sk-ant-x", "FORGEHAND_DATA_DIR": str(tmp_path / "data")}
+    ran = await installed(environment, "execute", "x", "--path", f"{folder}{inside}", at=tmp_path)
+    assert ran.code == 1 and "evil?]0;owned??" in ran.err and "Traceback" not in ran.err
+    assert "\x1b" not in ran.text and "\x07" not in ran.text
