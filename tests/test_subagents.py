@@ -102,8 +102,8 @@ async def test_they_are_counted_where_the_agent_only_reads(world: World, command
 async def test_the_count_outlives_a_restart(world: World) -> None:
     numbers = iter(range(10))
     world.model.script("part", Script([Say("Part done.")]))
-    steps = [Calls([helper(next(numbers)) for _ in range(2)]), Wait("middle"), Calls([helper(9)])]
-    world.model.default(Script([*steps, Say("All parts are done.")]))
+    first = Calls([helper(next(numbers)) for _ in range(2)])
+    world.model.default(Script([first, Wait("middle"), Calls([helper(9)]), Say("All parts are done.")]))
     async with world.bot(FORGEHAND_SUBAGENTS="2"):
         world.say("/claude do it in parts")
         await world.model.reached("middle", 60.0)
@@ -116,8 +116,8 @@ async def test_the_count_outlives_a_restart(world: World) -> None:
 
 async def test_words_that_come_meanwhile_change_no_count(world: World) -> None:
     world.model.script("part", Script([Say("Part done.")]))
-    steps = [Calls([helper(0)]), Wait("middle"), Calls([helper(1), helper(2)])]
-    world.model.default(Script([*steps, Say("All parts are done.")]))
+    rest = Calls([helper(1), helper(2)])
+    world.model.default(Script([Calls([helper(0)]), Wait("middle"), rest, Say("All parts are done.")]))
     async with world.bot(FORGEHAND_SUBAGENTS="2"):
         world.say("/claude do it in parts")
         await world.model.reached("middle", 60.0)
