@@ -405,3 +405,41 @@ def test_slots_are_given_out_once(tmp_path: Path) -> None:
         assert [first.name, second.name] == ["0", "1"]
     with slots.taken(tmp_path / "execute") as again:
         assert again.name == "0"
+
+
+def helpers(*rounds: int) -> Script:
+    """So many sub-agents at once in each round."""
+    numbers = iter(range(100))
+    calls = [
+        Calls(
+            [
+                Call("Agent", {"description": f"Part {number}", "prompt": f"[[scenario:part]] {number}"})
+                for number in (next(numbers) for _ in range(count))
+            ]
+        )
+        for count in rounds
+    ]
+    return Script([*calls, Say("All parts are done.")])
+
+
+async def test_sub_agents_are_counted_and_one_more_is_refused(desk: Desk) -> None:
+    folder = repository(desk.home / "shop")
+    desk.model.script("part", Script([Say("Part done.")]))
+    desk.model.default(helpers(2, 2, 1))
+    found = await desk.execute("do it in parts", "--path", str(folder), "--json", FORGEHAND_SUBAGENTS="3")
+    assert (found.code, found.facts["result"]) == (0, "All parts are done."), found.err
+    started = [one for one in desk.model.requests if "[[scenario:part]]" in str(one.body["messages"][0])]
+    assert len(started) == 3
+    told = str(desk.model.requests[-1].body)
+    assert told.count("No more sub-agents may be started in this turn. It may start 3.") == 2
+
+
+async def test_a_question_of_the_agents_is_answered_with_a_no_at_once(desk: Desk) -> None:
+    folder = repository(desk.home / "shop")
+    choices = [{"label": "Red", "description": "r"}, {"label": "Blue", "description": "b"}]
+    question = {"question": "Which?", "header": "Colour", "options": choices, "multiSelect": False}
+    call = Call("AskUserQuestion", {"questions": [question]})
+    desk.model.default(Script([Calls([call]), Say("I go on without an answer.")]))
+    found = await desk.execute("ask me", "--path", str(folder), "--json", "--timeout", "30s")
+    assert (found.code, found.facts["result"]) == (0, "I go on without an answer."), found.err
+    assert "Nobody can answer while you work" in str(desk.model.requests[-1].body)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.simulation.anthropic import Call, Calls, Say, Script
+from bot.simulation.anthropic import Call, Calls, Say, Script, Wait
 from tests.world import World
 
 
@@ -48,7 +48,10 @@ async def test_one_more_is_refused_by_the_host_and_the_comment_says_so(world: Wo
     last = str(world.model.requests[-1].body)
     assert last.count("No more sub-agents may be started in this turn. It may start 3.") == 2
     [live] = world.replies()
-    assert "**Sub-agents:** 2 were refused. A turn may start 3, 4 of them at once" in live.body
+    assert (
+        "**Sub-agents:** 2 were refused. A turn may start 3 in all, and at most 4 may work at the same time"
+        in live.body
+    )
 
 
 async def test_one_that_found_no_place_may_be_started_later(world: World) -> None:
@@ -58,7 +61,10 @@ async def test_one_that_found_no_place_may_be_started_later(world: World) -> Non
         world.say("/claude do it in parts")
         assert await world.outcome() == "no_change"
     assert started(world) == 3
-    assert "**Sub-agents:** 3 were refused. A turn may start 3, 1 of them at once" in world.replies()[0].body
+    assert (
+        "**Sub-agents:** 3 were refused. A turn may start 3 in all, and at most 1 may work at the same time"
+        in world.replies()[0].body
+    )
 
 
 async def test_none_are_offered_where_there_may_be_none(world: World) -> None:
@@ -80,3 +86,44 @@ async def test_where_people_are_asked_they_are_not_asked_about_sub_agents(world:
         assert await world.outcome() == "no_change"
     assert started(world) == 1
     assert len(world.replies()) == 1
+
+
+@pytest.mark.parametrize("command", ["ask", "plan"])
+async def test_they_are_counted_where_the_agent_only_reads(world: World, command: str) -> None:
+    scripted(world, 2, 1)
+    async with world.bot(FORGEHAND_SUBAGENTS="1"):
+        world.say(f"/claude {command} in parts")
+        await world.outcome()
+    assert started(world) == 1
+    assert str(world.model.requests[-1].body).count("No more sub-agents may be started in this turn.") == 2
+    assert "**Sub-agents:** 2 were refused." in world.replies()[0].body
+
+
+async def test_the_count_outlives_a_restart(world: World) -> None:
+    numbers = iter(range(10))
+    world.model.script("part", Script([Say("Part done.")]))
+    first = Calls([helper(next(numbers)) for _ in range(2)])
+    world.model.default(Script([first, Wait("middle"), Calls([helper(9)]), Say("All parts are done.")]))
+    async with world.bot(FORGEHAND_SUBAGENTS="2"):
+        world.say("/claude do it in parts")
+        await world.model.reached("middle", 60.0)
+    async with world.bot(FORGEHAND_SUBAGENTS="2"):
+        world.model.release("middle")
+        assert await world.outcome() == "no_change"
+    assert started(world) == 2
+    assert "**Sub-agents:** one was refused." in world.replies()[0].body
+
+
+async def test_words_that_come_meanwhile_change_no_count(world: World) -> None:
+    world.model.script("part", Script([Say("Part done.")]))
+    rest = Calls([helper(1), helper(2)])
+    world.model.default(Script([Calls([helper(0)]), Wait("middle"), rest, Say("All parts are done.")]))
+    async with world.bot(FORGEHAND_SUBAGENTS="2"):
+        world.say("/claude do it in parts")
+        await world.model.reached("middle", 60.0)
+        said = world.say("/claude look at the tests too")
+        await world.github.changed(lambda: said.reactions, 60.0)
+        world.model.release("middle")
+        assert await world.outcome() == "no_change"
+    assert started(world) == 2
+    assert "**Sub-agents:** one was refused." in world.replies()[0].body

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import signal
 import sys
@@ -33,20 +34,32 @@ def version() -> str:
     return f"forgehand {metadata.version('forgehand')}"
 
 
+def look_in_no_relative_folder() -> None:
+    """Programs are where the PATH says from the root: `.` or `node_modules/.bin` in it would be of whatever folder a
+    command is used on."""
+    named = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    os.environ["PATH"] = os.pathsep.join(filter(os.path.isabs, named)) or os.defpath
+
+
 def require_git() -> None:
     """Asked before anything is started: in the middle of a session its absence has many faces."""
     if shutil.which("git") is None:
         raise SettingsError("git is not on PATH. Install it (on Debian: apt install git).")
 
 
+def seen(text: str) -> str:
+    """What stands in a folder's name says nothing to the terminal, and names that are no UTF-8 can be printed."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else "?" for letter in text)
+
+
 def fail(sentence: str, code: int = 1) -> NoReturn:
-    typer.secho(sentence, fg="red", err=True)
+    typer.secho(seen(sentence), fg="red", err=True)
     raise typer.Exit(code)
 
 
 def say(text: str) -> None:
     """For people, beside the result."""
-    typer.echo(text, err=True)
+    typer.echo(seen(text), err=True)
 
 
 def print_json(value: Any) -> None:

@@ -157,7 +157,7 @@ def _summarise(job: Job, report: Report, *, said: str, as_json: bool) -> None:
     style = summary.colour(report)
     typer.secho(f"\n{text.headline}", fg=style, bold=True, err=as_json)
     for part in text.parts:
-        typer.echo(part, err=as_json)
+        typer.echo(console.seen(part), err=as_json)
 
 
 def _fail(sentence: str, *, as_json: bool) -> None:

@@ -45,7 +45,7 @@ def main(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    pass
+    console.look_in_no_relative_folder()
 
 
 app.command("serve")(serve.command)

@@ -216,7 +216,7 @@ def pull(
     if as_json:
         console.print_json(dataclasses.asdict(found))
         return
-    typer.echo(f"branch: {found.branch}" if found.branch else "Nothing was pushed.")
+    typer.echo(console.seen(f"branch: {found.branch}") if found.branch else "Nothing was pushed.")
     if found.kept:
         typer.echo(f"Its work is kept as a bundle: git fetch {found.kept} refs/forgehand/work")
     typer.echo(

@@ -65,7 +65,7 @@ class Io:
     """Settings for this command beside the safe ones."""
     max_file_bytes: int | None = None
     """No file that the command writes grows larger."""
-    max_memory: int | None = None
+    max_memory: int = 4 << 30
     """What the command may take for itself; more ends it with an error. Files that it maps do not count."""
 
 

@@ -361,9 +361,14 @@ def is_left_out(foreign: Path) -> bool:
     """Whether there is a `.env` with settings of ours that does not count, as it lies in that folder."""
     file = Path(".env")
     try:
-        return file.is_file() and _lies_here(foreign) and _OURS.search(file.read_bytes()) is not None
+        return file.is_file() and _lies_here(foreign) and _OURS.search(_start(file)) is not None
     except OSError:
         return False
+
+
+def _start(file: Path) -> bytes:
+    with file.open("rb") as opened:
+        return opened.read(1 << 20)
 
 
 def _lies_here(foreign: Path) -> bool:

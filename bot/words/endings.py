@@ -118,8 +118,9 @@ def no_more_subagents(most: int) -> str:
 def subagents_refused(refused: int, most: int, at_once: int) -> str:
     were = "one was" if refused == 1 else f"{refused} were"
     return (
-        f"**Sub-agents:** {were} refused. A turn may start {most}, {at_once} of them at once: `FORGEHAND_SUBAGENTS` "
-        "and `FORGEHAND_SUBAGENTS_AT_ONCE` of the operator, `subagents` in `.github/forgehand.yml`."
+        f"**Sub-agents:** {were} refused. A turn may start {most} in all, and at most {at_once} may work at the same "
+        "time. The operator sets these limits (`FORGEHAND_SUBAGENTS`, `FORGEHAND_SUBAGENTS_AT_ONCE`); a repository may "
+        "lower them (`subagents` in `.github/forgehand.yml`)."
     )
 
 

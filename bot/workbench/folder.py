@@ -84,7 +84,9 @@ def _wanted(*keys: str) -> str:
 
 
 def _config_home() -> Path:
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    """Only from the root, as the XDG specification has it: another would lie in whatever folder one stands in."""
+    named = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    return named if named.is_absolute() else Path.home() / ".config"
 
 
 def _read(path: str) -> bytes:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bot import publications
+from bot.errors import BotError, UserError
 from bot.git.changes import Change
 from bot.git.errors import BundleRefused, GitFailed, GitTimedOut
 from bot.git.quarantine import Quarantine
@@ -22,9 +23,11 @@ from bot.git.run import Io, run_git
 from bot.outbound import Redactor
 from bot.publish import policy, secrets_scan
 from bot.workbench import passage, words
+from bot.workbench import repository as repositories
 from bot.workbench.job import Job, Landed, Means
 from bot.workbench.repository import Repository
 from bot.workbench.snapshot import AUTHOR, Snapshot
+from bot.workbench.waiting import unless_for_ever
 
 MOST_PATCH_BYTES = 512 << 20
 SECONDS = 300.0
@@ -52,6 +55,14 @@ class Work:
 
 
 async def land(work: Work) -> Landed:
+    """Whatever goes wrong here, the work is not lost."""
+    try:
+        return await _land(work)
+    except (BotError, OSError) as error:
+        return await _refused_bundle(work, words.not_landed(_told(error)))
+
+
+async def _land(work: Work) -> Landed:
     await asyncio.to_thread(_expire, work.kept, work.means.retention_days * DAY)
     quarantine = await Quarantine.create(work.quarantine, work.snapshot.mirror)
     try:
@@ -79,8 +90,8 @@ async def _deliver(work: Work, tree: str, quarantine: Quarantine, landed: Landed
         try:
             await _make_branch(work, repository, commit)
             landed = replace(landed, branch=work.job.branch)
-        except (GitFailed, GitTimedOut) as error:
-            told = words.branch_not_made(work.job.branch, getattr(error, "words", str(error)))
+        except (BotError, OSError) as error:
+            told = words.branch_not_made(work.job.branch, _told(error))
             landed = replace(landed, notes=(*landed.notes, told))
     if work.job.apply and work.finished:
         landed = await _apply(work, tree, landed)
@@ -92,14 +103,17 @@ async def _deliver(work: Work, tree: str, quarantine: Quarantine, landed: Landed
 
 
 async def _make_branch(work: Work, repository: Repository, commit: str) -> None:
-    """Objects first, then the name; a branch of that name must not be there yet."""
+    """Objects first, then the name; a branch of that name must not be there yet. Much may have happened to the
+    repository while the agent worked, so it is judged again."""
     target = work.bundle.with_name("out.pack")
     wanted = f"{commit}\n" + (f"^{repository.head}\n" if repository.head else "")
     with target.open("wb") as output:
         argv = ["pack-objects", "--revs", "--stdout", "--thin", "--quiet"]
         io = Io(stdin=wanted.encode(), stdout=output.fileno())
         await run_git(argv, work.quarantine, io=io, timeout=SECONDS)
-    async with passage.opened(repository) as way:
+    async with passage.opened(await repositories.judged(repository.top)) as way:
+        if repository.head is not None and not await way.has_commit(repository.head):
+            raise UserError(words.other_repository(repository.top))
         await way.add(target)
         await way.set_branch(work.job.branch, commit, None)
 
@@ -114,9 +128,9 @@ async def _apply(work: Work, tree: str, landed: Landed) -> Landed:
             argv = ["-C", str(folder.top), "apply", "--whitespace=nowarn", "-"]
             env = {"GIT_WORK_TREE": str(folder.top)}
             io = Io(stdin=source.fileno(), env=env, config={**folder.settings, "core.bare": "false"})
-            await run_git(argv, work.snapshot.mirror, io=io, timeout=SECONDS)
-    except (GitFailed, GitTimedOut) as error:
-        told = words.not_applied(getattr(error, "words", str(error)))
+            await unless_for_ever(run_git(argv, work.snapshot.mirror, io=io, timeout=SECONDS), folder.top)
+    except (BotError, OSError) as error:
+        told = words.not_applied(_told(error))
         return replace(landed, notes=(*landed.notes, told))
     return replace(landed, applied=True, advice=(*landed.advice, words.applied()))
 
@@ -174,6 +188,10 @@ def _about_branch(work: Work, landed: Landed) -> list[str]:
         "Take it over, on top of what is not committed:",
         take + words.command("git", "-C", top, "apply")[1:],
     ]
+
+
+def _told(error: BotError | OSError) -> str:
+    return error.words if isinstance(error, GitFailed) else str(error)
 
 
 def _message(work: Work) -> str:

@@ -10,12 +10,13 @@ import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from bot.git import names
 from bot.git.run import GitResult, Io, run_git
+from bot.workbench import plain
 from bot.workbench.repository import Repository
 
 SECONDS = 300.0
@@ -91,16 +92,10 @@ def lend(repository: Repository, place: Path) -> None:
     for number, store in enumerate(repository.stores):
         view = place / f"lent-{number}"
         view.mkdir()
-        for folder in _data(store):
+        for folder in plain.data_folders(store):
             (view / folder.name).symlink_to(folder)
         lent.append(os.fsencode(view.resolve()) + b"\n")
     (place / "objects" / "info").mkdir(exist_ok=True)
     (place / "objects" / "info" / "alternates").write_bytes(b"".join(lent))
     if (repository.common_dir / "shallow").exists():
         shutil.copyfile(repository.common_dir / "shallow", place / "shallow")
-
-
-def _data(store: Path) -> Iterable[Path]:
-    return (
-        folder for folder in store.iterdir() if folder.is_dir() and (len(folder.name) == 2 or folder.name == "pack")
-    )

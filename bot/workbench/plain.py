@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from bot.errors import UserError
 from bot.workbench import words
 
 MOST_BYTES = 1 << 20
+_DATA_FOLDER = re.compile(r"[0-9a-f]{2}|pack")
 
 
 def text(path: Path) -> str | None:
@@ -20,7 +22,7 @@ def text(path: Path) -> str | None:
     return None if found is None else os.fsdecode(found)
 
 
-def content(path: Path) -> bytes | None:
+def content(path: Path, most_bytes: int = MOST_BYTES) -> bytes | None:
     """Its first bytes."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -31,31 +33,38 @@ def content(path: Path) -> bytes | None:
     with os.fdopen(file, "rb") as opened:
         if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
             raise UserError(words.not_plain(path))
-        return opened.read(MOST_BYTES)
+        return opened.read(most_bytes)
 
 
-def require_file(path: Path) -> None:
-    _require(path, stat.S_ISREG)
+def require_file(path: Path, most_bytes: int) -> None:
+    _require_size(path, _require(path, stat.S_ISREG), most_bytes)
 
 
 def require_folder(path: Path) -> None:
     _require(path, stat.S_ISDIR)
 
 
-def _require(path: Path, is_kind: Callable[[int], bool]) -> None:
-    """It may be absent."""
+def _require(path: Path, is_kind: Callable[[int], bool]) -> int:
+    """It may be absent. Its size."""
     try:
-        mode = path.lstat().st_mode
+        about = path.lstat()
     except FileNotFoundError:
-        return
+        return 0
     except OSError:
         raise UserError(words.not_plain(path)) from None
-    if not is_kind(mode):
+    if not is_kind(about.st_mode):
         raise UserError(words.not_plain(path))
+    return about.st_size
 
 
-def require_tree(folder: Path) -> None:
-    """The folder and all that is in it."""
+def _require_size(path: Path, size: int, most_bytes: int | None) -> None:
+    """As it says, not as it takes room: a file of holes takes none, and git would read all of it."""
+    if most_bytes is not None and size > most_bytes:
+        raise UserError(words.large_file(path, most_bytes))
+
+
+def require_tree(folder: Path, most_bytes: int | None = None) -> None:
+    """The folder and all that is in it; `most_bytes` of each file."""
     require_folder(folder)
     waiting = [folder] if folder.exists() else []
     while waiting:
@@ -65,6 +74,14 @@ def require_tree(folder: Path) -> None:
                     waiting.append(Path(entry.path))
                 elif not entry.is_file(follow_symlinks=False):
                     raise UserError(words.not_plain(Path(entry.path)))
+                elif most_bytes is not None:
+                    _require_size(Path(entry.path), entry.stat(follow_symlinks=False).st_size, most_bytes)
+
+
+def data_folders(objects: Path) -> list[Path]:
+    """Those of a store of objects that git looks into, so that none is lent that was not judged: where a disk tells no
+    capitals apart, a link named `AB` would answer for `ab`."""
+    return [folder for folder in sorted(objects.iterdir()) if _DATA_FOLDER.fullmatch(folder.name)]
 
 
 def about(top: bytes, path: bytes) -> os.stat_result | None:

@@ -18,10 +18,11 @@ from bot.workbench import configured, plain, stat_evidence, words
 
 _REFERS = re.compile(r"ref: refs/[^\x00-\x20\x7f~^:?*\[\\]+|[0-9a-f]{40}")
 _SETTINGS = r"^(core\.(worktree|bare)|extensions\.(objectformat|refstorage))$"
-_STORE_FOLDERS = re.compile(r"[0-9a-f]{2}|pack|info")
 LENDS = "forgehand.lendsTo"
 """In the config of a repository that others borrow objects from: which git directories may."""
 _MOST_LENDERS = 16
+_SMALL, _MIDDLE, _LARGE = 64 << 10, 16 << 20, 512 << 20
+"""What a file of one line, of settings, and of a line for each file or ref may hold: far more than git writes."""
 _UNREADABLE = (OSError, ValueError, RuntimeError)
 """Also of a path with a NUL in it, and of links that lead in circles."""
 
@@ -142,20 +143,22 @@ async def _require_own(top: Path, git_dir: Path, worktree: str | None) -> None:
 
 def _require_plain(git_dir: Path, common: Path) -> None:
     """All that is taken from here is in files and folders that are no links and nothing else that leads elsewhere."""
-    index = [git_dir / "index", *git_dir.glob("sharedindex.*")]
-    for file in (git_dir / "HEAD", *index, *(common / name for name in ("config", "packed-refs", "shallow"))):
-        plain.require_file(file)
+    for file in (git_dir / "index", *git_dir.glob("sharedindex.*")):
+        plain.require_file(file, _LARGE)
+    plain.require_file(git_dir / "HEAD", _SMALL)
+    plain.require_file(common / "config", _MIDDLE)
+    plain.require_file(common / "packed-refs", _LARGE)
+    plain.require_file(common / "shallow", _MIDDLE)
     plain.require_folder(common / "info")
-    plain.require_file(common / "info" / "exclude")
-    plain.require_tree(common / "refs")
+    plain.require_file(common / "info" / "exclude", _MIDDLE)
+    plain.require_tree(common / "refs", _SMALL)
     _require_plain_store(common / "objects")
 
 
 def _require_plain_store(objects: Path) -> None:
     plain.require_folder(objects)
-    for folder in sorted(objects.iterdir()):
-        if _STORE_FOLDERS.fullmatch(folder.name):
-            plain.require_tree(folder)
+    for folder in (*plain.data_folders(objects), objects / "info"):
+        plain.require_tree(folder)
 
 
 async def _stores(own: tuple[Path, Path], objects: Path) -> tuple[Path, ...]:
@@ -191,7 +194,7 @@ def _require_store(top: Path, store: Path) -> None:
     if not store.is_dir():
         raise UserError(words.lender_missing(top, store))
     _require_plain_store(store)
-    plain.require_file(store.parent / "config")
+    plain.require_file(store.parent / "config", _MIDDLE)
 
 
 def _head(git_dir: Path) -> str:

@@ -6,7 +6,9 @@ import asyncio
 import time
 import uuid
 from dataclasses import dataclass
+from pathlib import Path
 
+from bot.errors import UserError
 from bot.live.state import LiveState
 from bot.models import InstallationId
 from bot.sessions import refusals
@@ -17,7 +19,7 @@ from bot.sessions.verdict import Verdict, judge
 from bot.store import gateway, spend
 from bot.store.base import Store
 from bot.words import endings
-from bot.workbench import words
+from bot.workbench import plain, words
 from bot.workbench.job import Audience, Job
 from bot.workbench.place import Place
 from bot.workbench.snapshot import Snapshot
@@ -102,7 +104,7 @@ class Run:
                 budget_usd=job.budget_usd,
                 timeout_seconds=job.timeout_seconds,
                 subagents=job.subagents,
-                instructions=await asyncio.to_thread(_instructions, snapshot),
+                instructions=await asyncio.to_thread(instructions, snapshot),
             )
         )
 
@@ -163,15 +165,24 @@ async def _first_of(*events: asyncio.Event) -> None:
             task.cancel()
 
 
-def _instructions(snapshot: Snapshot) -> str:
+def instructions(snapshot: Snapshot) -> str:
     """Ours, and the rules for agents that the person keeps in the folder: it is theirs, so they are instruction."""
     folder = snapshot.folder
     parts = [INSTRUCTIONS]
     if folder.inside:
         parts.append(f"The request is about the folder `{folder.inside}` of this repository: start there.")
     for path in dict.fromkeys((folder.top, folder.path)):
-        name = next((name for name in RULE_FILES if (path / name).is_file() and not (path / name).is_symlink()), None)
-        if name is not None:
-            text = (path / name).read_bytes()[:MOST_RULES].decode("utf-8", "replace")
+        name, text = next(
+            ((name, text) for name in RULE_FILES if (text := _rules(path / name)) is not None), ("", None)
+        )
+        if text is not None:
             parts.append(f"The folder's own rules ({(path / name).relative_to(folder.top)}):\n\n{text}")
     return "\n\n".join(parts)
+
+
+def _rules(file: Path) -> str | None:
+    try:
+        found = plain.content(file, MOST_RULES)
+    except UserError:
+        return None  # a link, or no file
+    return None if found is None else found.decode("utf-8", "replace")

@@ -21,6 +21,7 @@ from bot.git.errors import GitFailed
 from bot.git.run import GitResult, Io, run_git
 from bot.workbench import passage, plain, words
 from bot.workbench.folder import Folder
+from bot.workbench.waiting import unless_for_ever
 
 AUTHOR = Author("Forgehand", "forgehand@localhost.invalid")
 MOST_FILES = 200_000
@@ -185,4 +186,4 @@ class _Scratch:
             env={"GIT_WORK_TREE": str(self._folder.top), "GIT_LITERAL_PATHSPECS": "1"},
             config={**self._folder.settings, **own},
         )
-        return await run_git(argv, self._mirror, io=io, timeout=SECONDS)
+        return await unless_for_ever(run_git(argv, self._mirror, io=io, timeout=SECONDS), self._folder.top)

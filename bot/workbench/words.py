@@ -45,9 +45,17 @@ def other_refs(path: Path) -> str:
 
 def not_plain(path: Path) -> str:
     return _seen(
-        f"{path} is a link or no plain file, and may lead out of the repository: put what it leads to in its place, if "
-        "the repository is yours."
+        f"{path} is a link, a pipe or a device, which may lead out of the repository. If the repository is yours, put "
+        "a plain file or folder in its place."
     )
+
+
+def large_file(path: Path, most_bytes: int) -> str:
+    return _seen(f"{path} is larger than {most_bytes >> 10} KiB, which git never makes it: remove it or restore it.")
+
+
+def waits(path: Path) -> str:
+    return _seen(f"{path} is a named pipe or a device, at which git waits for ever: remove it.")
 
 
 def no_worktree_of(top: Path, common: Path) -> str:
@@ -82,8 +90,9 @@ def not_lent(top: Path, store: Path, borrower: Path) -> str:
     config, lends = store.parent / "config", "forgehand.lendsTo"
     claim = command("git", "config", "--file", config, "--add", lends, borrower.parent)[1:]
     return _seen(
-        f"The repository of {top} borrows objects from {store} (as after `git clone --shared`), and nothing there says "
-        f"that it may. If both are yours:{claim}"
+        f"The repository of {top} borrows objects from {store} (as after `git clone --shared` or `--reference`), which "
+        "does not say that it lends them. Copy them with `git repack -a -d` there and remove its "
+        f"objects/info/alternates; or, if both are yours and the lender may be written to:{claim}"
     )
 
 
@@ -118,7 +127,7 @@ def long_prompt(limit: int) -> str:
 
 def not_isolated(why: str) -> str:
     return (
-        f"This host cannot isolate the agent: {why.rstrip('.')}. Mend that, or give --no-isolation to run it as "
+        f"This host cannot isolate the agent: {why.rstrip('.')}. Fix that, or give --no-isolation to run it as "
         "plain processes that may do whatever you may."
     )
 
@@ -200,6 +209,14 @@ def branch_taken(branch: str) -> str:
 
 def applied() -> str:
     return "The changes are applied to the folder."
+
+
+def other_repository(top: Path) -> str:
+    return _seen(f"the repository of {top} is no longer the one that the agent began with")
+
+
+def not_landed(told: str) -> str:
+    return f"The work could not be brought home ({_last(told)})."
 
 
 def not_applied(told: str) -> str:

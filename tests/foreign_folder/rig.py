@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,8 +52,10 @@ def _is_file(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
 
 
-async def executed(folder: Path, root: Path, *, apply: bool = True) -> Taken:
-    """One `forgehand execute`; the agent adds a line to `work.txt`."""
+async def executed(
+    folder: Path, root: Path, *, apply: bool = True, meanwhile: Callable[[], object] = lambda: None
+) -> Taken:
+    """One `forgehand execute`; the agent adds a line to `work.txt`, and `meanwhile` happens."""
     number = next(_NUMBERS)
     scratch = root / f"run-{number}"
     scratch.mkdir()
@@ -61,6 +64,7 @@ async def executed(folder: Path, root: Path, *, apply: bool = True) -> Taken:
     packed = await pack.write(taken.mirror, taken.base, scratch / "in.pack", pack.Extent(50, 1 << 30))
     box = _box(scratch / "box", packed, found.ignored)
     bundle = _bundle(box, taken.base, scratch / "work.bundle")
+    meanwhile()
     model = ModelSettings("claude-sonnet-4-5", "", Secret("sk-test"), None)
     means = Means(root / "data", model, frozenset(), 30)
     job = Job(SessionId(f"run{number}"), "work", folder, "m", 1.0, 60, None, apply, True, Subagents(1, 1))

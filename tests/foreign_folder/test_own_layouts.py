@@ -146,6 +146,41 @@ async def test_a_clone_that_borrows_works_once_the_lender_says_so(tmp_path: Path
     await works(clone, tmp_path)
 
 
+async def test_a_clone_that_borrows_works_once_it_has_the_objects_itself(tmp_path: Path) -> None:
+    """The other way that the sentence names, for who may not write to the lender."""
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", "--shared", str(repository(tmp_path / "lender")), str(clone))
+    assert "`git repack -a -d` there and remove its objects/info/alternates" in await refused(clone, tmp_path, "lends")
+    git(clone, "repack", "-a", "-d", "-q")
+    (clone / ".git/objects/info/alternates").unlink()
+    shutil.rmtree(tmp_path / "lender")
+    await works(clone, tmp_path)
+
+
+async def test_one_that_was_copied_moved_or_unpacked(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "first")
+    folder.rename(tmp_path / "moved")
+    await works(tmp_path / "moved", tmp_path)
+    for number, how in enumerate((["cp", "-r"], ["cp", "-a"])):
+        subprocess.run([*how, str(tmp_path / "moved"), str(tmp_path / f"copied-{number}")], check=True)
+        await works(tmp_path / f"copied-{number}", tmp_path)
+    shutil.make_archive(str(tmp_path / "packed"), "tar", tmp_path / "moved")
+    shutil.unpack_archive(tmp_path / "packed.tar", tmp_path / "unpacked", filter="data")
+    await works(tmp_path / "unpacked", tmp_path)
+
+
+async def test_pointers_of_lfs_stay_pointers(tmp_path: Path) -> None:
+    """Whether or not the large file is there in its place: the filter is a program, and none is run."""
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 4\n"
+    folder = repository(tmp_path / "lfs", **{"large.bin": pointer})
+    committed(folder, {".gitattributes": "*.bin filter=lfs diff=lfs merge=lfs -text\n"})
+    git(folder, "config", "filter.lfs.clean", f"touch {tmp_path}/ran")
+    git(folder, "config", "filter.lfs.required", "true")
+    os.utime(folder / "large.bin")
+    taken = await executed(folder, tmp_path)
+    assert taken.landed.applied and (taken.box / "large.bin").read_text() == pointer and not (tmp_path / "ran").exists()
+
+
 async def test_one_that_borrows_from_within_itself(tmp_path: Path) -> None:
     folder = repository(tmp_path / "whole")
     (folder / ".git/objects").rename(folder / ".git/store")

@@ -141,17 +141,17 @@ ATTACKS: dict[str, tuple[Attack, str]] = {
     "alternates of alternates": (borrowed_in_two_steps, "borrows objects from"),
     "quoted alternates": (write("objects/info/alternates", lambda own: f'"{own}/.git/objects"\n'), "is not there"),
     "head": (write("HEAD", lambda own: f"ref: refs/../../{own.name}\n"), "names neither a branch nor a commit"),
-    "pipe": (a_pipe, "is a link or no plain file"),
+    "pipe": (a_pipe, "is a link, a pipe or a device"),
     **{
-        f"link at {name}": (linked(name), "is a link or no plain file")
+        f"link at {name}": (linked(name), "is a link, a pipe or a device")
         for name in (
             *("HEAD", "index", "config", "packed-refs", "shallow", "info", "info/exclude", "refs", "refs/heads"),
             *("refs/heads/main", "objects", "objects/pack", "objects/info"),
         )
     },
-    "link to objects": (linked("objects/pack/pack-1.pack", "index"), "is a link or no plain file"),
-    "link to a shared index": (linked("sharedindex.1", "index"), "is a link or no plain file"),
-    "link to alternates": (linked("objects/info/alternates", "HEAD"), "is a link or no plain file"),
+    "link to objects": (linked("objects/pack/pack-1.pack", "index"), "is a link, a pipe or a device"),
+    "link to a shared index": (linked("sharedindex.1", "index"), "is a link, a pipe or a device"),
+    "link to alternates": (linked("objects/info/alternates", "HEAD"), "is a link, a pipe or a device"),
 }
 
 

@@ -100,3 +100,21 @@ async def test_no_client_gets_a_neighbours_page(cdn: Cdn, env: LocalEnvironment)
     found = await python(env, raw, network=True)
     assert found.stdout.decode().split() == ["TLSV1_UNRECOGNIZED_NAME"] * 2, found
     assert cdn.served == []
+
+
+@pytest.mark.parametrize("client", ["pip", "npm"])
+async def test_package_clients_ask_the_host_that_is_allowed(cdn: Cdn, env: LocalEnvironment, client: str) -> None:
+    """What they are answered is no package; that they get through to the host, and to no other, is what counts."""
+    ask = {
+        "pip": "python3 -m pip download -q --retries 0 --timeout 10 --no-cache-dir --trusted-host {host} "
+        "--index-url https://{host}/simple/ thing",
+        "npm": "npm view thing --registry=https://{host}/ --strict-ssl=false --fetch-retries=0 --fetch-timeout=10000",
+    }[client]
+    there = await env.exec(shell(f"command -v {client}"))
+    if there.exit_code != 0:
+        pytest.skip(f"{client} is not in the box")
+    await env.exec(shell(ask.format(host=HOST)), network=True)
+    assert set(cdn.served) == {HOST}
+    asked = len(cdn.served)
+    other = await env.exec(shell(ask.format(host="evil.example")), network=True)
+    assert other.exit_code != 0 and len(cdn.served) == asked
