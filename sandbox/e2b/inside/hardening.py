@@ -92,7 +92,8 @@ def check() -> None:
     left = [*_open(), *_ways_in()]
     if left:
         named = ", ".join(left[:TOLD])
-        raise Refused("bad", f"agents could become root in this template, by {named}: root alone may write there")
+        words = f"An agent could become root in this template through {named}. Make root its only writer"
+        raise Refused("bad", f"{words}, and build the template again.")
 
 
 def _close_climbers() -> None:
