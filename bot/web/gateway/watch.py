@@ -48,7 +48,7 @@ class Watch:
         return count >= MOST_MISUSES
 
     def without(self, kind: str, names: Iterable[str]) -> None:
-        """`kind` is `beta` or `field`; the names come from the agent, and so never become a label."""
+        """`kind` is `beta`, `field` or `query`; the names come from the agent, and so never become a label."""
         for name in names:
             self.left_out[kind] += 1
             if name not in self._named and len(self._named) < MOST_NAMED:
