@@ -106,7 +106,7 @@ class ExecutionEnvironment:
         changed = (await self._script("homes", spec, PREPARE_SECONDS)).get("changed")
         if changed != []:
             named = ", ".join(str(name)[:100] for name in _list(changed)[:3])
-            raise SandboxError(f"something has changed in the home of an earlier turn: {clean(named)}")
+            raise SandboxError(f"the earlier turn has changed what was in its home before: {clean(named)}")
 
     def _homes(self) -> dict[str, Any]:
         own = [posixpath.basename(path) for path in self.agent.own_paths(self._layout)]

@@ -225,6 +225,8 @@ def brought(**definition: Any) -> dict[str, Any]:
         ({"speed": "fast"}, (403, "permission_error")),
         ({"tools": [{"type": "web_fetch_20250910", "name": "web_fetch"}]}, (403, "permission_error")),
         ({"tools": [TOOL, {"type": "code_execution_20250825", "name": "c"}]}, (403, "permission_error")),
+        ({"tools": [TOOL, {"type": "bash_code_execution_20250825", "name": "c"}]}, (403, "permission_error")),
+        ({"tools": [TOOL, {"type": "custom_remote", "name": "c"}]}, (403, "permission_error")),
         ({"tools": [{"type": "web_search_20250305", "name": "s"}]}, (403, "permission_error")),
         ({"tools": [{"type": "web_search_20250305", "name": "s", "max_uses": 100}]}, (403, "permission_error")),
         ({"tools": [{"type": "web_search_20250305", "name": "s", "max_uses": 5}] * 2}, (403, "permission_error")),

@@ -43,6 +43,15 @@ async def test_betas_that_are_known_go_on_and_others_are_left_out(rig: Rig, capl
     assert all("FORGEHAND_GATEWAY_ALLOW" in line for line in told)
 
 
+async def test_of_an_address_only_what_the_agent_asks_goes_on(rig: Rig) -> None:
+    token, _ = await rig.token()
+    for query in ("beta=true", "speed=fast&beta=true&beta=false"):
+        answer = await rig.client.post(f"{MESSAGES}?{query}", headers=headers(token), json=body("hi"))
+        assert answer.status_code == 200
+        assert rig.model.requests[-1].query == "beta=true"
+    assert rig.app.state.gateway.left_out == {"query": 2}
+
+
 async def test_whoever_makes_up_betas_fills_no_log(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
     await betas(rig, ",".join(f"made-up-{n}" for n in range(200)))
     assert rig.app.state.gateway.left_out == {"beta": 200}

@@ -154,9 +154,9 @@ def token_ended() -> str:
 def gateway_refused(reason: str) -> str:
     known = {
         "credential": "there is no credential for the model. The operator has been told in the log",
-        "field": "the agent's program sent a field of which it is not known what it costs. The operator can read in "
+        "field": "the agent's program sent a field, and nobody knows what it costs. The operator can read in "
         "the log how to admit it",
-        "storm": "dozens of the agent's requests were not in order, so the token of this turn was cut off",
+        "storm": "the gateway refused dozens of the agent's requests, so the token of this turn was cut off",
         "feature": "the agent asked for a part of the provider's API that is not open to it",
         "model": "the agent asked for another model than the one of this turn",
         "price": "the price of the model is not known here, so its cost could not be kept within the budget",

@@ -15,7 +15,7 @@ from sandbox.e2b import faults
 from sandbox.e2b.cloud import Cloud
 from sandbox.e2b.heard import Heard, end, heed, let_go
 from sandbox.e2b.inside import places
-from sandbox.e2b.operations import command, opened
+from sandbox.e2b.operations import ENVIRONMENT, command, opened
 from sandbox.errors import EnvironmentBusy, SandboxError
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ class Line:
             command(operation, {**request, "seconds": seconds}),
             background=True,
             user=ROOT,
+            envs=ENVIRONMENT,
             timeout=seconds + SPARE_SECONDS,
             request_timeout=OPEN_SECONDS,
             on_stdout=hear,
@@ -194,6 +195,7 @@ class Line:
                 said,
                 background=True,
                 user=ROOT,
+                envs=ENVIRONMENT,
                 timeout=max(1.0, deadline - time.monotonic()) + SPARE_SECONDS,
                 request_timeout=OPEN_SECONDS,
                 on_stdout=heard.out,

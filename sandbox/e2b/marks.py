@@ -38,11 +38,13 @@ class Marking:
     def __init__(self, marks: Marks) -> None:
         self._marks = marks
 
-    async def check(self, key: str, found: object) -> None:
-        """Of what was never marked any word is good."""
+    async def check(self, key: str, found: object) -> bool:
+        """Of what was never marked any word is good. False where an older disk would do as well: whoever was to renew
+        the word has died over it."""
         known = await self._marks.known(key)
         if known and found not in known:
             raise EnvironmentGone(OLDER.format(key))
+        return len(known) <= 1
 
     async def renew(self, key: str, line: Line) -> None:
         before, mark = await self._added(key)

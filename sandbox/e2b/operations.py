@@ -11,6 +11,12 @@ from sandbox.e2b.inside import places
 from sandbox.errors import EnvironmentBusy, NotThere, SandboxError, TooLarge
 
 PYTHON = "/usr/bin/python3"
+ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    **dict.fromkeys(("BASH_ENV", "ENV", "LD_AUDIT", "LD_LIBRARY_PATH", "LD_PRELOAD"), ""),
+}
+"""In the place of a template's own variables: root's login shell looks up programs before it has set its own PATH, and
+a template may name folders of the agent's first."""
 BOOT = f'import sys; sys.path.insert(0, "{places.CODE}"); from hands.hands import main; main()'
 
 

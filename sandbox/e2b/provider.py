@@ -102,8 +102,8 @@ class E2BProvider:
         woken = await line.call("wake", key=key, end=was_paused, seconds=60.0)
         if not woken["marked"]:
             raise EnvironmentGone(f"the environment {key} came back from a pause without its files")
-        await self._marking.check(key, woken.get("mark"))
-        if was_paused:
+        is_settled = await self._marking.check(key, woken.get("mark"))
+        if was_paused or not is_settled:
             await self._marking.renew(key, line)
 
     async def rest(self, environment_id: str) -> None:

@@ -44,12 +44,13 @@ def main() -> int:
 
 
 def comb(home: Path, names: list[str], known: dict[str, str]) -> list[str]:
-    """What has come is removed; told is what is not as it was, for which there is nothing to put in its place."""
+    """What has come is removed. Returned is what is not as it was, for which there is nothing to put in its place, and
+    what nobody could look into before."""
     found = {_said(name): _digest(home, name) for name in names if _said(name) in known}
     for name in names:
         if _said(name) not in known:
             _remove(home / name)
-    return sorted(name for name, digest in known.items() if found.get(name) != digest)
+    return sorted(name for name, digest in known.items() if not digest or found.get(name) != digest)
 
 
 def empty(folder: Path) -> None:

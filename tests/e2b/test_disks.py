@@ -100,6 +100,26 @@ async def test_who_dies_between_the_two_places_leaves_two_marks_that_are_good(wo
     assert await again.is_running()
 
 
+async def test_an_older_disk_is_not_believed_because_somebody_died_over_the_marks(world: E2BWorld) -> None:
+    class Dying(Remembered):
+        async def add(self, environment_id: str, mark: str) -> None:
+            await super().add(environment_id, mark)
+            raise EnvironmentBusy("killed")
+
+    marks, dying = Remembered(), Dying()
+    dying._marks = marks._marks
+    first = await world.provider(marks=marks).create("one", SPEC)
+    await first.pause()
+    with pytest.raises(EnvironmentBusy, match="killed"):
+        await world.provider(marks=dying).attach("one")
+    second = await world.provider(marks=marks).attach("one")
+    await second.write(f"{second.layout.work}/turn", b"2")
+    world.e2b.registry.pauses_fail = True
+    await world.e2b.clock.advance(world.settings.longest_seconds)
+    with pytest.raises(EnvironmentGone, match="older disk"):
+        await world.provider(marks=marks).attach("one")
+
+
 async def test_marks_outlast_the_process_and_are_forgotten_with_their_environment(tmp_path: Path) -> None:
     store = await Store.open(tmp_path / "state.db")
     try:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import stat
+import struct
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -120,7 +122,54 @@ async def test_an_open_place_of_any_kind_is_closed_before_an_agent_comes(world: 
     await provider.close()
 
 
-@pytest.mark.parametrize("kind", ["link", "mount"])
+async def test_a_templates_own_variables_do_not_lead_root_to_the_agents_programs(
+    world: E2BWorld, provider: E2BProvider
+) -> None:
+    env = await provider.create("one", SPEC)
+    own = f"{env.layout.home}/.local/bin"
+    for name in NAMES:
+        await env.write(f"{own}/{name}", PLANTED.encode(), executable=True)
+    await env.write(f"{env.layout.home}/env.sh", f"/usr/bin/id -u >> {SIGN}\n".encode())
+    [sandbox] = world.e2b.live
+    sandbox.env.update(PATH=f"{own}:/usr/local/bin:/usr/bin:/bin", BASH_ENV=f"{env.layout.home}/env.sh")
+    assert await env.stat(env.layout.work) is not None
+    again = await provider.create("one", SPEC)
+    assert await became(again) == b""
+
+
+async def test_what_an_access_list_lets_the_agent_write_is_closed(world: E2BWorld, provider: E2BProvider) -> None:
+    first = await provider.create("one", SPEC)
+    [sandbox] = world.e2b.live
+    folder = sandbox.folder / "etc" / "listed"
+    folder.mkdir()
+    entries = [(0x01, 7, -1), (0x02, 7, users.outside(1000)), (0x04, 5, -1), (0x10, 7, -1), (0x20, 5, -1)]
+    listed = b"".join(struct.pack("<HHi", *entry) for entry in entries)
+    try:
+        os.setxattr(folder, "system.posix_acl_access", struct.pack("<I", 2) + listed)
+    except OSError:
+        pytest.skip("this disk has no access lists")
+    assert (await first.exec(["touch", "/etc/listed/before"])).exit_code == 0
+    await provider.create("one", SPEC)
+    assert (await first.exec(["touch", "/etc/listed/after"])).exit_code == 1
+
+
+async def test_the_engine_of_containers_takes_no_orders_of_the_agent(world: E2BWorld, provider: E2BProvider) -> None:
+    first = await provider.create("one", SPEC)
+    [sandbox] = world.e2b.live
+    inside = "/var/lib/lxd/unix.socket"
+    path = sandbox.folder / "var-lib" / "lxd" / "unix.socket"
+    path.parent.mkdir()
+    ask = ["python3", "-c", f"import socket; socket.socket(socket.AF_UNIX).connect({inside!r})"]
+    with socket.socket(socket.AF_UNIX) as engine:
+        engine.bind(str(path))
+        engine.listen()
+        path.chmod(0o666)
+        assert (await first.exec(ask)).exit_code == 0
+        await provider.create("one", SPEC)
+        assert b"PermissionError" in (await first.exec(ask)).stderr
+
+
+@pytest.mark.parametrize("kind", ["link", "links", "mount"])
 async def test_a_machine_that_cannot_be_closed_is_refused(root: Path, kind: str) -> None:
     from tests.e2b_stand_in import E2BStandIn
     from tests.e2b_stand_in.machine import Bind
@@ -129,7 +178,12 @@ async def test_a_machine_that_cannot_be_closed_is_refused(root: Path, kind: str)
         provider = world.provider()
         await provider.create("one", SPEC)
         [sandbox] = world.e2b.live
-        if kind == "link":
+        tool = sandbox.folder / "home" / "tool"
+        tool.symlink_to("/usr/bin/true")
+        os.chown(tool, users.outside(1000), users.outside(1000), follow_symlinks=False)
+        if kind == "links":
+            (sandbox.folder / "usr-local" / "bin" / "tool").symlink_to("/home/user/tool")
+        elif kind == "link":
             (sandbox.folder / "usr-local" / "bin" / "tool").symlink_to("/home/user/.tool/run")
         else:
             open_to_all = root / "open"
@@ -139,7 +193,7 @@ async def test_a_machine_that_cannot_be_closed_is_refused(root: Path, kind: str)
             await sandbox.power_off()
             await sandbox.thaw()
         assert isinstance(world.e2b, E2BStandIn)
-        with pytest.raises(SandboxError, match=r"/usr/local/bin/tool: root alone may write there"):
+        with pytest.raises(SandboxError, match=r"through /usr/local/bin/tool\. Make root its only writer"):
             await provider.create("one", SPEC)
         await provider.close()
 

@@ -32,6 +32,7 @@ class ModelRequest:
     path: str
     headers: Mapping[str, str]
     body: Mapping[str, Any]
+    query: str = ""
 
     @property
     def model(self) -> str:

@@ -115,7 +115,9 @@ class SimulatedAnthropic:
             body: Any = json.loads(raw)
         except ValueError:
             body = None
-        asked = ModelRequest(request.url.path, dict(request.headers), body if isinstance(body, dict) else {})
+        asked = ModelRequest(
+            request.url.path, dict(request.headers), body if isinstance(body, dict) else {}, request.url.query
+        )
         self._count += 1
         self.requests.append(asked)
         async with self._changed:

@@ -173,7 +173,8 @@ class Gateway:
         headers, betas = hop_headers.forwarded(scope["headers"], credential, self._dialect)
         self._watch.without("beta", betas)
         self._watch.without("field", ask.left_out)
-        query = scope["query_string"].decode("latin-1")
+        query, parts = self._dialect.query(scope["query_string"].decode("latin-1"))
+        self._watch.without("query", parts)
         return Order(
             path=f"{caller.path}?{query}" if query else caller.path,
             headers=headers,

@@ -36,6 +36,8 @@ BETAS = frozenset({
     "structured-outputs-2025-12-15", "thinking-display-updates-2026-08-18", "thinking-token-count-2026-05-13",
     "token-counting-2024-11-01", "tool-search-tool-2025-10-19", "web-search-2025-03-05",
 })  # fmt: skip
+QUERY = frozenset({"beta=true"})
+"""Parts of the address behind the `?`. Others might ask for what costs, as headers and fields do."""
 ANTHROPIC = "anthropic-"
 HEADERS = frozenset({"anthropic-beta", "anthropic-dangerous-direct-browser-access", "anthropic-version"})
 """The provider's own headers. Others of its name may ask for what costs."""
@@ -66,6 +68,12 @@ class Dialect:
         words = dict.fromkeys(word.strip() for value in values for word in value.split(",") if word.strip())
         known = [word for word in words if word in BETAS or word.lower() in self.admitted]
         return known, [word for word in words if word not in known]
+
+    def query(self, raw: str) -> tuple[str, list[str]]:
+        """(what goes on, the names of what does not)."""
+        parts = [(part, part.partition("=")[0]) for part in raw.split("&") if part]
+        known = [part for part, name in parts if part in QUERY or name in self.admitted]
+        return "&".join(known), [name for part, name in parts if part not in known]
 
     def may_pass(self, header: str) -> bool:
         return not header.startswith(ANTHROPIC) or header in HEADERS or header in self.admitted

@@ -17,9 +17,12 @@ from bot.web.gateway import body_json
 from bot.web.gateway.dialect import Dialect
 from bot.web.gateway.errors import Refusal
 
-CLIENT_TOOLS = ("custom", "bash_", "text_editor_", "computer_", "memory_", "tool_search_tool_")
-"""Tools that the client runs, or that cost nothing of their own."""
-SEARCH = "web_search_"
+CLIENT_TOOL = re.compile(
+    r"custom|(?:bash|text_editor|computer|memory)_20\d{6}|tool_search_tool_(?:bm25|regex)(?:_20\d{6})?", re.ASCII
+)
+"""Tools that the client runs, or that cost nothing of their own. Each by its whole name: the provider's own may begin
+with the same word, as `bash_code_execution` does."""
+SEARCH = re.compile(r"web_search_20\d{6}", re.ASCII)
 MOST_SEARCHES = 8
 """Of one request, as the agents' own programs ask for it: all are reserved for, since none shows before it is paid."""
 PLACES = (None, "global", "us")
@@ -162,9 +165,10 @@ def _tool(tool: Any, found: Found) -> None:
     """The provider may search as often as is said: a request that does not bound it could cost any multiple of its
     reserve."""
     kind = (tool.get("type") or "custom") if isinstance(tool, dict) else "custom"
-    if not isinstance(kind, str) or not kind.startswith((*CLIENT_TOOLS, SEARCH)):
+    is_search = isinstance(kind, str) and SEARCH.fullmatch(kind) is not None
+    if not isinstance(kind, str) or not (is_search or CLIENT_TOOL.fullmatch(kind)):
         raise Refusal(403, "feature", "tools: a tool of the provider is not available through this gateway")
-    if kind.startswith(SEARCH):
+    if is_search:
         uses = tool.get("max_uses")
         if type(uses) is not int or not 0 < uses <= MOST_SEARCHES - found.searches:
             words = f"tools: web search needs max_uses, of at most {MOST_SEARCHES} in one request"

@@ -48,12 +48,12 @@ class Watch:
         return count >= MOST_MISUSES
 
     def without(self, kind: str, names: Iterable[str]) -> None:
-        """`kind` is `beta` or `field`; the names come from the agent, and so never become a label."""
+        """`kind` is `beta`, `field` or `query`; the names come from the agent, and so never become a label."""
         for name in names:
             self.left_out[kind] += 1
             if name not in self._named and len(self._named) < MOST_NAMED:
                 self._named.add(name)
-                words = "requests go on without the %s %r, since it is not known what it costs; %s admits it"
+                words = "the %s %r was left out of a request, because nobody knows what it costs; %s lets it through"
                 log.warning(words, kind, name[:80], "FORGEHAND_GATEWAY_ALLOW")
 
     def complain(self, about: object, what: str, detail: str) -> None:
@@ -67,7 +67,7 @@ class Watch:
 
 
 def cut_off() -> Refusal:
-    words = "Dozens of requests of this turn were not in order, so its token was cut off. Start the turn again."
+    words = "The gateway has refused dozens of this turn's requests, so its token was cut off. Start the turn again."
     return Refusal(403, STORM, words)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import posixpath
 import signal
 import stat
 import subprocess
@@ -46,11 +47,24 @@ SHALLOW = (
 LIBRARIES = ("/usr/lib", "/usr/local/lib")
 """Python's and the loader's folders lie there under names that tell a version or a machine."""
 ABOVE = ("/", "/usr", "/opt", "/var", "/var/lib", "/var/forgehand", "/home")
+ENGINES = (
+    "/run/docker.sock",
+    "/run/containerd/containerd.sock",
+    "/run/crio/crio.sock",
+    "/run/podman/podman.sock",
+    "/run/buildkit/buildkitd.sock",
+    "/var/lib/lxd/unix.socket",
+    "/var/snap/lxd/common/lxd/unix.socket",
+    "/var/lib/incus/unix.socket",
+)
+"""Whoever may write to one of these has a container of root's with the whole disk in it."""
 AGENTS_OWN = ("/var/spool/cron/crontabs/", "/var/spool/cron/", "/var/spool/atjobs/", "/var/lib/systemd/linger/")
 """With the user's name: what would be started for it without anybody asking."""
 OTHERS_WRITE, GROUP_WRITES, CLIMBS = stat.S_IWOTH, stat.S_IWGRP, stat.S_ISUID | stat.S_ISGID
 ELSEWHERE = "x"
 """In the place of a password: it is in the file that root alone reads."""
+MOST_LINKS = 40
+"""Of one way, as the system has it."""
 STOP_SECONDS = 10.0
 TOLD = 5
 
@@ -73,12 +87,13 @@ def check() -> None:
     for path in _open():
         _close(path)
         if Path(path).is_symlink():
-            _close_behind(os.path.realpath(path))
+            _close_behind(path)
     _end_servers()  # one that was just being started when its program was closed
     left = [*_open(), *_ways_in()]
     if left:
         named = ", ".join(left[:TOLD])
-        raise Refused("bad", f"agents could become root in this template, by {named}: root alone may write there")
+        words = f"An agent could become root in this template through {named}. Make root its only writer"
+        raise Refused("bad", f"{words}, and build the template again.")
 
 
 def _close_climbers() -> None:
@@ -95,22 +110,34 @@ def _take(top: str) -> None:
 
 
 def _close(path: str) -> None:
-    """Touched only where it is open: what is written grows what a pause has to save."""
+    """Touched only where it is open: what is written grows what a pause has to save. No link is followed."""
     with contextlib.suppress(OSError):
         about = os.lstat(path)
-        if about.st_uid != 0:
-            os.chown(path, 0, 0, follow_symlinks=False)
-        forbidden = OTHERS_WRITE | GROUP_WRITES | (CLIMBS if stat.S_ISREG(about.st_mode) else 0)
-        if about.st_mode & forbidden and not stat.S_ISLNK(about.st_mode):
-            Path(path).chmod(stat.S_IMODE(about.st_mode) & ~forbidden)
+        if stat.S_ISLNK(about.st_mode):
+            if about.st_uid != 0:
+                os.chown(path, 0, 0, follow_symlinks=False)
+            return
+        held = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            _close_held(f"/proc/self/fd/{held}", os.fstat(held))
+        finally:
+            os.close(held)
 
 
-def _close_behind(path: str) -> None:
-    """What root reaches by a link, as far as it is not in a folder that is the agent's to work in."""
-    steps = [path, *map(str, Path(path).parents)]
-    if not any(base in steps for base in places.BASES):
-        for step in steps[:-1]:
-            _close(step)
+def _close_held(path: str, about: os.stat_result) -> None:
+    if about.st_uid != 0:
+        os.chown(path, 0, 0)
+    forbidden = OTHERS_WRITE | GROUP_WRITES | (CLIMBS if stat.S_ISREG(about.st_mode) else 0)
+    if about.st_mode & forbidden and not stat.S_ISLNK(about.st_mode):
+        Path(path).chmod(stat.S_IMODE(about.st_mode) & ~forbidden)
+
+
+def _close_behind(link: str) -> None:
+    """What root passes by a link, as far as it is not in a folder that is the agent's to work in."""
+    for place in _way(link):
+        steps = [place, *map(str, Path(place).parents)]
+        if not any(base in steps for base in places.BASES) and not _is_safe(place):
+            _close(place)
 
 
 def _home_for_packages() -> None:
@@ -218,7 +245,7 @@ def _open() -> list[str]:
     seen: dict[str, bool] = {}
     for path, about in _everything():
         if stat.S_ISLNK(about.st_mode):
-            if not _is_safe(os.path.realpath(path), seen):
+            if not _leads_safely(path, seen):
                 found.append(path)
         elif _agents(about) or _climbs(path, about):
             found.append(path)
@@ -229,6 +256,9 @@ def _everything() -> Iterator[tuple[str, os.stat_result]]:
     for top in ABOVE:
         with contextlib.suppress(OSError):
             yield top, os.lstat(top)
+    for path in ENGINES:
+        with contextlib.suppress(OSError):
+            yield path, os.lstat(path)
     for top in DEEP:
         yield from _entries(top, deep=True)
     for top in {os.path.realpath(one): one for one in SHALLOW}:  # many of them are one and the same by now
@@ -263,9 +293,8 @@ def _entries(top: str, *, deep: bool) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _agents(about: os.stat_result) -> bool:
-    uid, gid = places.identity()
-    mode = about.st_mode
-    return about.st_uid == uid or bool(mode & OTHERS_WRITE) or (about.st_gid == gid and bool(mode & GROUP_WRITES))
+    """Also what a group may write: the same bit stands for everybody whom an access list names."""
+    return about.st_uid == places.identity()[0] or bool(about.st_mode & (OTHERS_WRITE | GROUP_WRITES))
 
 
 def _climbs(path: str, about: os.stat_result) -> bool:
@@ -274,12 +303,46 @@ def _climbs(path: str, about: os.stat_result) -> bool:
     return not os.statvfs(path).f_flag & os.ST_NOSUID
 
 
-def _is_safe(path: str, seen: dict[str, bool]) -> bool:
-    """Neither it nor a folder above it is the agent's to change; what is not there is as its folder is."""
-    if path not in seen:
-        seen[path] = path == "/" or _is_safe(str(Path(path).parent), seen)
-        with contextlib.suppress(OSError):
-            about = os.lstat(path)
-            is_device = stat.S_ISCHR(about.st_mode)  # as /dev/null, which everybody writes to
-            seen[path] = seen[path] and (is_device or not _agents(about))
-    return seen[path]
+def _leads_safely(link: str, seen: dict[str, bool]) -> bool:
+    """Nothing that is passed on its way is the agent's to change, other links included."""
+    for place in _way(link):
+        if place not in seen:
+            seen[place] = _is_safe(place)
+        if not seen[place]:
+            return False
+    return True
+
+
+def _is_safe(place: str) -> bool:
+    """By itself. What is not there is as its folder is, which the way has passed before."""
+    with contextlib.suppress(OSError):
+        about = os.lstat(place)
+        if stat.S_ISLNK(about.st_mode) or stat.S_ISCHR(about.st_mode):  # as /dev/null, which everybody writes to
+            return True
+        return not _agents(about)
+    return True
+
+
+def _way(link: str) -> Iterator[str]:
+    """Every folder, link and file that the system passes when it follows a link."""
+    here, steps, links = "/", _steps(link), 0
+    while steps and links <= MOST_LINKS:
+        step = steps.pop()
+        if step == "..":
+            here = posixpath.dirname(here)
+            continue
+        place = posixpath.join(here, step)
+        yield place
+        try:
+            target = Path(place).readlink()
+        except OSError:
+            here = place
+            continue
+        links += 1
+        here = "/" if target.is_absolute() else here
+        steps += _steps(str(target))
+
+
+def _steps(path: str) -> list[str]:
+    """The last one first."""
+    return [step for step in reversed(path.split("/")) if step not in ("", ".")]
