@@ -1,0 +1,25 @@
+"""The packages of bot/ and sandbox/, and which of them a set of files lies in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+BEYOND = frozenset(("sandbox.runner", "sandbox.e2b.inside", "bot.simulation.pages"))
+"""Their code runs inside of environments and in the demo's own process: no call of it is seen from here."""
+
+
+def every() -> frozenset[str]:
+    """By name, as `bot.live`."""
+    return frozenset(_room(file) for top in ("bot", "sandbox") for file in (ROOT / top).rglob("*.py"))
+
+
+def entered(files: Iterable[str]) -> frozenset[str]:
+    """The packages of those files that are ours."""
+    paths = (Path(name) for name in files)
+    return frozenset(_room(path) for path in paths if path.is_relative_to(ROOT))
+
+
+def _room(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).parts[:-1])
