@@ -15,10 +15,11 @@ def every() -> frozenset[str]:
     return frozenset(_room(file) for top in ("bot", "sandbox") for file in (ROOT / top).rglob("*.py"))
 
 
-def entered(files: Iterable[str]) -> frozenset[str]:
-    """The packages of those files that are ours."""
+def missed(claimed: Iterable[str], files: Iterable[str]) -> list[str]:
+    """Packages that are claimed to be entered, though none of those files lies in them."""
     paths = (Path(name) for name in files)
-    return frozenset(_room(path) for path in paths if path.is_relative_to(ROOT))
+    entered = {_room(path) for path in paths if path.is_relative_to(ROOT)}
+    return sorted({*claimed} - BEYOND - entered)
 
 
 def _room(path: Path) -> str:

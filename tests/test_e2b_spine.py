@@ -28,7 +28,6 @@ EDIT = Call("Bash", {"command": "echo '# more' >> shop.py", "description": "Add"
 MORE = Call("Bash", {"command": "echo '# and more' >> shop.py", "description": "Add"})
 
 
-@pytest.mark.quick("sandbox.e2b", "sandbox.e2b.inside")
 @pytest.mark.acceptance("C14")
 async def test_a_comment_becomes_a_pull_request_and_no_credential_is_inside(tmp_path: Path) -> None:
     async with e2b_spine(tmp_path) as (world, e2b):
