@@ -2,21 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import gc
+from collections.abc import AsyncIterator, Generator
 from pathlib import Path
 
 import pytest
 
-from tests import webhook_rig
+from tests import rooms, webhook_rig
 from tests.slices import EVERY
+from tests.walk import watching
 from tests.webhook_rig import Edge
 from tests.world import World
+
+SHORT = ("unit", "store", "host_git", "github_client", "simulated_github", "e2b_stand_in", "contract")
+"""Folders whose tests take a second at most."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        if item.path.parent.name == "unit":
+            item.add_marker("quick")
         if not EVERY and item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.skip(reason="long: FORGEHAND_TESTS=all runs it"))
+    items.sort(key=_how_soon)
+
+
+def _how_soon(item: pytest.Item) -> int:
+    """Longest first, so that no worker is left with minutes of work when the others have finished: what has asked for
+    more time than others have; then worlds; last what only computes."""
+    if item.get_closest_marker("timeout"):
+        return 0
+    return 2 if item.path.parent.name in SHORT else 1
+
+
+def pytest_collection_finish() -> None:
+    """What is there now stays: the collector need not look through half a million objects again in each test."""
+    gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """What a quick test says of itself is checked: functions of each package that it names were called."""
+    claimed = {room for mark in item.iter_markers("quick") for room in mark.args}
+    if not claimed:
+        return (yield)
+    with watching() as watch:
+        watch.on = True
+        result = yield
+    assert not (missed := rooms.missed(claimed, watch.entered)), f"never entered: {missed}"
+    return result
 
 
 @pytest.fixture

@@ -208,6 +208,7 @@ def called(call: str, command: str) -> dict[str, object]:
     return {"type": "assistant", "message": {"content": [block]}}
 
 
+@pytest.mark.quick("bot.cli")
 def test_a_log_is_told_to_people_in_lines_that_move_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
     result = {"type": "tool_result", "tool_use_id": "1", "content": "3 passed\nin 0.1 s"}
     telling = Telling(2)

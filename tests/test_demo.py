@@ -40,6 +40,7 @@ def test_the_command_offers_each_play() -> None:
     assert {type(play.meanwhile or play.afterwards) for play in PLAYS.values()} >= set(get_args(Deed))
 
 
+@pytest.mark.quick("bot.simulation.scenarios")
 async def test_words_in_the_middle_are_part_of_the_work(tmp_path: Path) -> None:
     story = await played(tmp_path / "demo", PLAYS["steer"])
     assert story.pull is not None

@@ -50,6 +50,7 @@ async def provider(world: E2BWorld) -> AsyncIterator[E2BProvider]:
 @pytest.mark.acceptance("C02")
 @pytest.mark.acceptance("C09")
 @pytest.mark.parametrize("kind", ["fail_after", "lose"])
+@pytest.mark.quick("sandbox.e2b", "sandbox.e2b.inside")
 async def test_a_create_whose_answer_was_lost_leaves_one_sandbox(
     world: E2BWorld, provider: E2BProvider, kind: str
 ) -> None:

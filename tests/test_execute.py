@@ -142,6 +142,7 @@ def own_state(folder: Path) -> tuple[str, ...]:
     return (*hashes, git(folder, "status", "--porcelain"))
 
 
+@pytest.mark.quick
 async def test_work_on_a_clean_repository_comes_back_as_a_branch(desk: Desk) -> None:
     folder = repository(desk.home / "shop")
     before = own_state(folder)
@@ -400,6 +401,7 @@ async def test_an_error_is_one_sentence(
     assert "Traceback" not in found.err
 
 
+@pytest.mark.quick("bot.workbench")
 def test_slots_are_given_out_once(tmp_path: Path) -> None:
     with slots.taken(tmp_path / "execute") as first, slots.taken(tmp_path / "execute") as second:
         assert [first.name, second.name] == ["0", "1"]

@@ -10,6 +10,7 @@ import time
 from contextlib import closing
 
 import httpx
+import pytest
 
 from bot.models import SessionId, TurnKey
 from bot.simulation.anthropic import Call, Say, Script, Wait
@@ -33,6 +34,7 @@ def shell(word: str, words: str) -> Call:
     return Call("Bash", {"command": f"echo {word}", "description": "Echo"}, words)
 
 
+@pytest.mark.quick("bot.web.pages")
 async def test_a_session_can_be_read_by_who_can_read_its_repository_and_by_nobody_else(world: World) -> None:
     world.declare_checks()
     world.github.user("mallory")

@@ -57,6 +57,7 @@ def prompts(world: World) -> list[ModelRequest]:
     return list(seen.values())
 
 
+@pytest.mark.quick("bot.sessions.reviews")
 async def test_findings_become_one_review_on_the_lines_of_the_diff(world: World) -> None:
     world.model.default(reviewer(verdict(ZERO, SPAN, ELSEWHERE)))
     async with world.bot():

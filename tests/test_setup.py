@@ -191,6 +191,7 @@ async def test_a_way_back_that_is_not_ours_is_refused(world: World) -> None:
     assert await start.has_no_app(without_app(world))
 
 
+@pytest.mark.quick("bot.setup")
 @pytest.mark.parametrize("form", ["crlf", "spaces", "escaped", "quoted", "one line"])
 async def test_an_existing_app_is_taken_however_its_key_was_pasted(world: World, form: str) -> None:
     key = world.app.private_key_pem
@@ -231,6 +232,7 @@ async def test_what_cannot_be_used_is_said_and_not_stored(world: World, fields: 
     assert await start.has_no_app(without_app(world))
 
 
+@pytest.mark.quick("bot.checkup")
 async def test_a_key_for_the_model_is_tried_before_it_is_stored(world: World) -> None:
     async with visitor(without_app(world, ANTHROPIC_API_KEY="")) as one:
         await one.enter()

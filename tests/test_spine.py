@@ -14,6 +14,39 @@ from bot.simulation.anthropic import Call, Say, Script, Wait
 from tests.world import World
 
 
+@pytest.mark.quick(
+    "bot",
+    "bot.commands",
+    "bot.engine",
+    "bot.events",
+    "bot.git",
+    "bot.github",
+    "bot.handlers",
+    "bot.live",
+    "bot.outbound",
+    "bot.publish",
+    "bot.repo_config",
+    "bot.sessions",
+    "bot.sessions.checks",
+    "bot.sessions.environments",
+    "bot.sessions.money",
+    "bot.sessions.publishing",
+    "bot.sessions.reading",
+    "bot.sessions.steps",
+    "bot.settings",
+    "bot.simulation",
+    "bot.simulation.anthropic",
+    "bot.simulation.github",
+    "bot.store",
+    "bot.text",
+    "bot.web",
+    "bot.web.gateway",
+    "bot.words",
+    "sandbox",
+    "sandbox.agents",
+    "sandbox.local",
+    "sandbox.runner",
+)
 async def test_a_comment_becomes_a_draft_pull_request(world: World) -> None:
     world.declare_checks()
     async with world.bot():
@@ -87,6 +120,7 @@ async def test_a_hundred_deliveries_of_one_comment_are_one_session(world: World)
     assert len([one for one in world.model.requests if one.has_tools]) == 1
 
 
+@pytest.mark.quick("bot.sessions.memory")
 async def test_the_next_comment_goes_on_with_the_same_session_branch_and_pull_request(world: World) -> None:
     async with world.bot():
         world.say("/claude fix this")

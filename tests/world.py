@@ -75,7 +75,7 @@ class World:
             issue = github.open_issue(repo, title=discount.ISSUE_TITLE, body=discount.ISSUE_BODY, by="alice")
             world = cls(root, github, model, registered, installation, repo, issue)
             world.environment = {**world._environment(), **changes}
-            _bring_tools(world.environments)
+            _bring_tools(Base(world.environments))
             try:
                 yield world
             finally:
@@ -83,13 +83,15 @@ class World:
 
     async def _clear(self) -> None:
         """What a failed or killed run has left: its boxes, and their folders where they lie outside of ours."""
-        provider = LocalProvider(self.environments, claude_binary.find())
-        for left in await provider.find({}):
-            await left.terminate()
-        await provider.close()
-        _remember_tools(self.environments)
-        if not provider.sockets.is_relative_to(self.root):
-            shutil.rmtree(provider.sockets.parent, ignore_errors=True)
+        base = Base(self.environments)
+        if base.environment_ids():
+            provider = LocalProvider(self.environments, claude_binary.find())
+            for left in await provider.find({}):
+                await left.terminate()
+            await provider.close()
+        _remember_tools(base)
+        if not base.path.is_relative_to(self.root):
+            shutil.rmtree(base.path, ignore_errors=True)
 
     @property
     def environments(self) -> Path:
@@ -171,22 +173,27 @@ class World:
 
 
 @functools.cache
-def _tools() -> Path:
-    """What the first world of this process has taken over of the agent's binary: hashing it takes half a second."""
-    folder = Path(tempfile.mkdtemp(prefix="forgehand-tools-"))
+def _tools(device: int) -> Path:
+    """What the first world of this process has taken over of the agent's binary: hashing it takes half a second. It is
+    linked, so it lies on the file system that the boxes are on."""
+    places = (Path(tempfile.gettempdir()), Path("/var/tmp"), Path("/dev/shm"))
+    place = next((one for one in places if one.is_dir() and one.stat().st_dev == device), None)
+    folder = Path(tempfile.mkdtemp(prefix="forgehand-tools-", dir=place))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
-def _bring_tools(environments: Path) -> None:
+def _bring_tools(base: Base) -> None:
     """As a second start of the service on this folder would find them."""
-    if any(_tools().iterdir()):
-        _link_tools(_tools(), Base(environments).tools)
+    kept = _tools(base.path.stat().st_dev)
+    if any(kept.iterdir()):
+        _link_tools(kept, base.tools)
 
 
-def _remember_tools(environments: Path) -> None:
-    if not any(_tools().iterdir()):
-        _link_tools(Base(environments).tools, _tools())
+def _remember_tools(base: Base) -> None:
+    kept = _tools(base.path.stat().st_dev)
+    if not any(kept.iterdir()):
+        _link_tools(base.tools, kept)
 
 
 def _link_tools(source: Path, target: Path) -> None:

@@ -181,6 +181,7 @@ async def test_a_crash_is_asked_for_by_the_page_alone(tmp_path: Path) -> None:
         assert answer.status_code == 403
 
 
+@pytest.mark.quick("bot.simulation.pages")
 async def test_a_page_whose_demo_has_ended_says_so(tmp_path: Path) -> None:
     async with demo(tmp_path / "data") as (url, process):
         async with async_playwright() as playwright:

@@ -36,6 +36,9 @@ async def test_no_secret_of_the_host_process_is_seen(root: Path, monkeypatch: py
         await env.launch("sweep", [env.layout.python, f"{env.layout.work}/sweep.py"])
         await until_size(env, f"{env.layout.out}/launch-sweep.log", 100)
         seen = await env.read(f"{env.layout.out}/launch-sweep.log")
+        while seen.count(b"\n") < 2:
+            await until_size(env, f"{env.layout.out}/launch-sweep.log", len(seen) + 1)
+            seen = await env.read(f"{env.layout.out}/launch-sweep.log")
         assert CANARY.encode() not in seen
         assert str(os.getpid()).encode() not in seen.splitlines()[-1]
 
