@@ -130,9 +130,7 @@ def _walked(body: dict[str, Any]) -> Found:
 def _inner(part: Any, where: Where) -> list[tuple[Any, Where]]:
     if isinstance(part, dict):
         kind = part.get("type")
-        return [
-            (value, _within(where, kind, name)) for name, value in part.items() if isinstance(value, dict | list)
-        ]
+        return [(value, _within(where, kind, name)) for name, value in part.items() if isinstance(value, dict | list)]
     if isinstance(part, list):
         return [(value, where) for value in part if isinstance(value, dict | list)]
     return []
