@@ -113,11 +113,13 @@ async def test_a_body_takes_no_memory_while_its_answer_comes(rig: Rig) -> None:
 @pytest.mark.review("security-5")
 async def test_what_all_send_at_once_is_bounded(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "MOST_OF_ALL", 150_000)
+    monkeypatch.setattr(bodies, "ALWAYS_OF_ONE", 50_000)
     token, _ = await rig.token()
     other, _ = await rig.token()
     rig.model.script("slow", Script([Wait("go"), Say("x")]))
-    first = asyncio.create_task(rig.ask(token, "[[scenario:slow]]", system="x" * 100_000))
+    first = asyncio.create_task(rig.ask(token, "[[scenario:slow]]", system="x" * 130_000))
     await rig.model.reached("go")
+    assert (await rig.ask(other, system="x" * 30_000)).status_code == 200, "a little always passes"
     answer = await rig.ask(other, system="x" * 100_000)
     assert kind(answer) == (429, "rate_limit_error")
     assert answer.headers["retry-after"] == "1"
