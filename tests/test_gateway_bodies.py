@@ -113,11 +113,13 @@ async def test_a_body_takes_no_memory_while_its_answer_comes(rig: Rig) -> None:
 @pytest.mark.review("security-5")
 async def test_what_all_send_at_once_is_bounded(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "MOST_OF_ALL", 150_000)
+    monkeypatch.setattr(bodies, "ALWAYS_OF_ONE", 50_000)
     token, _ = await rig.token()
     other, _ = await rig.token()
     rig.model.script("slow", Script([Wait("go"), Say("x")]))
-    first = asyncio.create_task(rig.ask(token, "[[scenario:slow]]", system="x" * 100_000))
+    first = asyncio.create_task(rig.ask(token, "[[scenario:slow]]", system="x" * 130_000))
     await rig.model.reached("go")
+    assert (await rig.ask(other, system="x" * 30_000)).status_code == 200, "a little always passes"
     answer = await rig.ask(other, system="x" * 100_000)
     assert kind(answer) == (429, "rate_limit_error")
     assert answer.headers["retry-after"] == "1"
@@ -225,3 +227,21 @@ async def test_pictures_are_counted_by_the_piece_and_what_only_says_to_be_one_is
     await rig.model.reached("never")
     asking.cancel()
     assert (await rig.settled(key)).unconfirmed_usd < 10_000 * 2 / 1e6
+
+
+@pytest.mark.review("security-8")
+@pytest.mark.parametrize("place", ["called with", "described by"])
+async def test_a_picture_where_the_provider_reads_text_is_no_picture(rig: Rig, place: str) -> None:
+    """What a tool is called with is read letter by letter: a million of them are no picture of 5,000 tokens."""
+    token, key = await rig.token()
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A " * 500_000}}
+    used = {"type": "tool_use", "id": "t", "name": "Bash", "input": picture if place == "called with" else {}}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "done"}
+    said = {"role": "user", "content": [result, {"type": "text", "text": "[[scenario:slow]]"}]}
+    tools = [{"name": "Bash", "input_schema": {"type": "object", "x": picture if place == "described by" else 1}}]
+    rig.model.script("slow", Script([Wait("never"), Say("x")]))
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": [used]}, said]
+    asking = asyncio.create_task(rig.ask(token, messages=messages, tools=tools))
+    await rig.model.reached("never")
+    asking.cancel()
+    assert (await rig.settled(key)).unconfirmed_usd > 1_000_000 * 2 / 1e6

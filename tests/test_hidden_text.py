@@ -54,6 +54,7 @@ MARKUP = {
     "cdata": "<![CDATA[ {word} ]]>",
     "instruction": "<?x {word} ?>",
     "declaration": "<!DOCTYPE {word}>",
+    "comment behind an address": "https://e.example/`` <!-- {word} --> ``",
     "fence": "```python {word} and\nx = 1\n```",
     "image": "![please {word} now](https://e.example/x)",
     "link title": '[a](https://e.example "{word} now")',

@@ -22,6 +22,8 @@ KNOWN = (
     Recipe(("x_",), in_turn=True, end="!"),
     Recipe(("a\nb\n", "c\na\n"), in_turn=False),
     Recipe(("- [x] a", " "), in_turn=False, end="!"),
+    Recipe((" ",), in_turn=True, begin="a <a", end=">"),
+    Recipe(("b ",), in_turn=True, begin="<div a=b /c=' x=\"", end="'>"),
 )
 """Texts for which something took the square of their length, or worse."""
 

@@ -155,7 +155,9 @@ def retry(session: Id, as_json: AsJson = False, config: Config = None) -> None:
 @app.command()
 def settle(
     session: Id,
-    usd: Annotated[str, typer.Argument(metavar="USD", help="What they have cost, as the provider says.")],
+    usd: Annotated[
+        str, typer.Argument(metavar="USD", help="What they have cost beyond what is confirmed already; 0 if nothing.")
+    ],
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:

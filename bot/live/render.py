@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 ROOM = 60_000
 """The rest of GitHub's 65,536 is for what making the whole harmless may add."""
+ROOM_LINES = 8_000
+"""Fewer than are read of any text (`text.scanner`): a box below what nobody reads would be none."""
 MOST_SAID = 700
 MOST_TODO = 20
 DONE_BEFORE = 3
@@ -37,10 +40,15 @@ def comment(view: View) -> str:
     """Marker first; then what people read, the most telling lines first; no boxes but ours."""
     texts = final.parts(view) if view.ended else _running(view)
     kept = [Part(text, rank) for text, rank in texts if text]
-    while sum(truncate.size(part.text) + 2 for part in kept) > ROOM and any(part.rank for part in kept):
+    while _is_too_long(kept) and any(part.rank for part in kept):
         kept.remove(max(kept, key=lambda part: part.rank))
     body = "\n\n".join([_marker(view), *(part.text for part in kept)])
     return boxes.alone(body, view.boxes, view.command)
+
+
+def _is_too_long(parts: Sequence[Part]) -> bool:
+    lines = sum(part.text.count("\n") + 2 for part in parts)
+    return lines > ROOM_LINES or sum(truncate.size(part.text) + 2 for part in parts) > ROOM
 
 
 def _marker(view: View) -> str:

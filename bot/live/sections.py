@@ -44,7 +44,7 @@ def heard(state: LiveState) -> str:
 
 def agents_words(text: str, most: int, note: str = "…") -> str:
     """Set apart, so that nobody takes them for ours; `most` is for what is shown of them."""
-    words = truncate.fitted(text, most, neutralise.quoted, note)
+    words = truncate.fitted(truncate.lines(text, note=note), most, neutralise.quoted, note)
     return f"**The agent says:**\n\n{words}" if text.strip() else ""
 
 

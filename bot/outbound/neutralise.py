@@ -37,9 +37,10 @@ def quoted(text: str) -> str:
 
 
 def line(text: str) -> str:
-    """Words of others within a line of ours, where they open no block."""
+    """Words of others within a line of ours, where they open no block, and no code that words after them would end."""
     words = " ".join(characters.shown(text).split())
-    return _markdown(_BEFORE + words, scrub.untrusted, scrub.any_html).removeprefix(_BEFORE)
+    made = _markdown(_BEFORE + words, scrub.untrusted, scrub.any_html).removeprefix(_BEFORE)
+    return prose.outside_spans(made, _without_ticks) if "`" in made else made
 
 
 def block(text: str, language: str = "") -> str:
@@ -78,6 +79,10 @@ def _markdown(text: str, change: Change, escape: Change, apart: Change = str) ->
         return _forged(_without_commands(changed))
     except prose.TooDeep:
         return _forged(apart(_as_words(text, change)))
+
+
+def _without_ticks(text: str) -> str:
+    return text.replace("`", "&#96;")
 
 
 def _set_apart(text: str) -> str:

@@ -42,12 +42,22 @@ def live_texts(text: str, leaves: Sequence[Leaf]) -> Iterator[str]:
 
 
 def _live(words: str) -> str:
+    if not _is_sure(words):
+        return words
     found = pieces(words, Block(Kind.TEXT, 0, len(words), quoted=False))
     return "".join(CODE if one.mark is Mark.CODE else words[one.start : one.end] for one in found)
 
 
+def _is_sure(words: str) -> bool:
+    """Whether there is no address in it that may swallow a backtick: that depends on what is a link, which takes all of
+    GitHub's reader to know."""
+    return "`" not in words or list(code_spans(words)) == list(code_spans(words, addresses=False))
+
+
 def outside_spans(text: str, change: Callable[[str], str]) -> str:
-    """Change what stands outside of inline code."""
+    """Change what stands outside of inline code; all of it where that cannot be told for sure."""
+    if not _is_sure(text):
+        return change(text)
     parts: list[str] = []
     at = 0
     for start, end in code_spans(text):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 SPLIT = "<!-- -->"
-_OURS = r"lt|gt|amp|quot|nbsp|#33|#36|#39|#40|#47|#58|#91"
+_OURS = r"lt|gt|amp|quot|nbsp|#33|#36|#39|#40|#47|#58|#91|#96"
 _TAGS = r"details|summary|sub|sup|br|hr|kbd|b|i|em|strong|del|ins"
 _OUR_TAG = rf"</?(?:{_TAGS})(?: open)?[ ]?/?>"
 _KEYWORD = r"(?<![A-Za-z0-9])(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)(?![A-Za-z0-9])"
@@ -22,7 +22,7 @@ _THREAD = r"(?:issues|pull|pulls|discussions|commit)"
 _URL = re.compile(r"(?:https?://|www\.)[^\s<>\"'`|)\]]+", re.IGNORECASE)
 _ENTITY = re.compile(rf"&(?!(?:{_OURS});)(?=#[0-9]{{1,8}};|#[xX][0-9a-fA-F]{{1,7}};|[A-Za-z][A-Za-z0-9]{{1,32}};)")
 _MENTION = re.compile(r"(?<![A-Za-z0-9])@(?=[A-Za-z0-9])")
-_REFERENCE = re.compile(r"(?<!&)#(?=\d)|(?<=&)#(?=\d)(?!(?:33|36|39|40|47|58|91);)|(?<=GH-)(?=\d)", re.IGNORECASE)
+_REFERENCE = re.compile(r"(?<!&)#(?=\d)|(?<=&)#(?=\d)(?!(?:33|36|39|40|47|58|91|96);)|(?<=GH-)(?=\d)", re.IGNORECASE)
 _CLOSING = re.compile(rf"{_KEYWORD}{_GAP}(?:{_NAME}/{_NAME}|[\w-]{{1,100}}+)?(#|GH-)(?=\d)(\d+)", re.IGNORECASE)
 _CLOSING_URL = re.compile(rf"({_KEYWORD}[\s\S]{{0,40}}?https?://[^\s<>]{{1,500}}?/{_THREAD}/)(?=\d)", re.IGNORECASE)
 _THREAD_URL = re.compile(rf"(/{_THREAD}/)([0-9a-f])", re.IGNORECASE)
@@ -32,7 +32,7 @@ _IMAGE = re.compile(r"!(?=\[)")
 _DEFINITION = re.compile(r"(?<=\]):")
 _LINK = re.compile(rf"(?<=\])\((?=\s*<?\s*([^\s)>]{{0,{_LONGEST_ADDRESS + 1}}}))")
 TASK = re.compile(
-    r"(?m)^((?:[^\S\n]|&nbsp;|[>*+-]|\d{1,9}[.)])*+)(\\?\[|&#91;)([^\S\n]|&nbsp;|[xX])(\\?\]|&#93;)(?=\s|&nbsp;|\Z)"
+    r"(?m)^((?:[^\S\n]|&nbsp;|[>*+#-]|\d{1,9}[.)])*+)(\\?\[|&#91;)([^\S\n]|&nbsp;|[xX])(\\?\]|&#93;)(?=\s|&nbsp;|\Z)"
 )
 """A box, or what somebody may take for one: in the text as it is written, or as it is shown."""
 _MATH = re.compile(r"\$(?=[$`]|\s*\Z)|\$(?!<!)(?=[^\n$]*\\[A-Za-z])")

@@ -12,6 +12,8 @@ BODY_LIMIT = 65_536
 CHECK_LIMIT = 65_535
 TITLE_LIMIT = 256
 NOTE = "*… cut here: GitHub takes no longer text.*"
+MOST_LINES = 2_000
+"""Of a text that stands among others in a comment: what follows a longer one, boxes too, must still be read."""
 _LONG_LINE = 2_000
 _TRIES = 4
 _WIDEST = 16
@@ -48,6 +50,11 @@ def fitted(text: str, limit: int, made: Callable[[str], str], note: str = NOTE) 
             return out
         room = int(room * 0.95 * limit / size(out))
     return made(truncate(text, limit // _WIDEST, note))
+
+
+def lines(text: str, most: int = MOST_LINES, note: str = NOTE) -> str:
+    """Its first lines, where there are more."""
+    return text if text.count("\n") < most else _ended(text.split("\n", most)[:most], note)
 
 
 def title(text: str, limit: int = TITLE_LIMIT) -> str:

@@ -32,7 +32,16 @@ class Piece:
 
 _TICKS = re.compile(r"`+")
 _ESCAPE_OR_TICKS = re.compile(r"\\[\\`]|`+")
-_NEXT = re.compile(r"\\[\\`<]|`+|<(?=[A-Za-z/!?])")
+_ADDRESS = r"(?<![A-Za-z])(?:https?|ftp)://(?=[^\s!-/:-@\[-`{-~])|(?:(?<=[\s*_~(])|\A)www\.(?=[^\s!-/:-@\[-`{-~])"
+_ADDRESS_END = re.compile(r"[^\s<]*+")
+_DESTINATION = re.compile(
+    r"""\([ \t\n]*+(?:<[^<>\n]*+>|(?!<)[^\s()]*+(?:\([^\s()]*+\)[^\s()]*+)*+)
+    (?:[ \t\n]++(?:"[^"]*+"|'[^']*+'|\([^()]*+\)))?+[ \t\n]*+\)""",
+    re.VERBOSE,
+)
+_HOST = re.compile(r"[^\s!-,/:-@\[-^`{-~]*+")
+_NEXT_IN_WORDS = re.compile(rf"\\[\\`\[\]]|`+|[\[\]]|{_ADDRESS}", re.IGNORECASE)
+_NEXT = re.compile(rf"\\[\\`<\[\]]|`+|<(?=[A-Za-z/!?])|[\[\]]|{_ADDRESS}", re.IGNORECASE)
 _NEXT_IN_HTML = re.compile(r"<(?=[A-Za-z/!?])")
 _AUTOLINK = re.compile(r"<(?:[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*|[^\s<>@]+@[^\s<>@]+)>")
 # Possessive throughout: each tag is tried one way only, so that one without an end costs one pass.
@@ -51,8 +60,12 @@ def pieces(text: str, block: Block) -> Iterator[Piece]:
     raw = block.kind is Kind.HTML
     pattern = _NEXT_IN_HTML if raw else _NEXT
     ticks = None if raw else _Ticks(text, block.start, block.end)
+    brackets = _Brackets()
     done = at = block.start
     while match := pattern.search(text, at, block.end):
+        if match[0] in brackets.SIGNS or match[0][-1] in "/.":
+            at = brackets.passed(text, match, block.end)
+            continue
         piece = _piece(text, block, match, ticks)
         at = piece.end
         if piece.mark is Mark.TEXT:
@@ -65,14 +78,46 @@ def pieces(text: str, block: Block) -> Iterator[Piece]:
         yield Piece(Mark.TEXT, done, block.end)
 
 
-def code_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where inline code stands in words in which no HTML acts: from its first backtick to behind its last."""
-    ticks, at = _Ticks(text, 0, len(text)), 0
-    while match := _ESCAPE_OR_TICKS.search(text, at):
-        at = match.end()
+def code_spans(text: str, *, addresses: bool = True) -> Iterator[tuple[int, int]]:
+    """Where inline code stands in words in which no HTML acts: from its first backtick to behind its last. Without
+    `addresses` as if none of them swallowed a backtick."""
+    ticks, brackets, at = _Ticks(text, 0, len(text)), _Brackets(), 0
+    pattern = _NEXT_IN_WORDS if addresses else _ESCAPE_OR_TICKS
+    while match := pattern.search(text, at):
+        at = brackets.passed(text, match, len(text))
         if match[0].startswith("`") and (close := ticks.closing(len(match[0]), at)) is not None:
             at = close + len(match[0])
             yield match.start(), at
+
+
+class _Brackets:
+    """A bare address (`https://a`) swallows what follows it, backticks too, up to a space; between brackets it is
+    words like others."""
+
+    SIGNS = ("[", "]")
+
+    def __init__(self) -> None:
+        self._open = 0
+
+    def passed(self, text: str, match: re.Match[str], end: int) -> int:
+        """Where to read on behind a bracket or an address."""
+        sign = match[0]
+        if sign == "[":
+            self._open += 1
+        elif sign == "]" and self._open:
+            self._open -= 1
+            found = _DESTINATION.match(text, match.end(), end)
+            return found.end() if found else match.end()
+        elif sign[-1] in "/." and not self._open and _is_host(text, match.end(), end):
+            found = _ADDRESS_END.match(text, match.end(), end)
+            return found.end() if found else match.end()
+        return match.end()
+
+
+def _is_host(text: str, start: int, end: int) -> bool:
+    """GitHub takes no underscore in the last two words of a name for an address."""
+    found = _HOST.match(text, start, end)
+    return found is not None and "_" not in "".join(found[0].split(".")[-2:])
 
 
 class _Ticks:

@@ -58,7 +58,8 @@ _ENTITY = re.compile(r"&(?:#\d{1,8}|#[xX][0-9a-fA-F]{1,7}|[A-Za-z][A-Za-z0-9]{1,
 _IMAGE = re.compile(r"!\[(?:[^\[\]]|\[[^\[\]]*+\])*+\](?:\([^()\n]*+(?:\([^()\n]*+\)[^()\n]*+)?\)|\[[^\[\]\n]*+\])?")
 _LINK_TITLE = re.compile(r"""(\]\([ \t]*+[^\s()]*+)\s++(?:"[^"]*+"|'[^']*+'|\([^()]*+\))\s*+\)""")
 _EMPTY_LINK = re.compile(r"(?<!!)\[\s*+\]\([^()\n]*+\)")
-_PROSE_VALUE = re.compile(r"""\s+[^\s=<>"'/]+\s*=\s*(?:"[^"]*\s[^"]*"|'[^']*\s[^']*')""")
+_VALUE = re.compile(r"""(?<!\s)\s++[^\s=<>"'/]++\s*+=\s*+("[^"]*+"|'[^']*+')""")
+_SPACE = re.compile(r"\s")
 _BARE_WORDS = re.compile(r"""\s[^\s=<>"'/]+(?=[\s/>])""")
 _FENCE = re.compile(r"([ \t>*+\-\d.)]*(?:`{3,}|~{3,})[ \t]*)([\w#+.-]{0,30})([^\r\n]*)")
 _DRAWN_FENCES = frozenset(("mermaid", "geojson", "topojson", "stl", "math"))
@@ -180,12 +181,16 @@ class _Page:
 
     def _tamed(self, tag: str, name: str) -> str:
         """The tag without attributes that could be read as sentences: nobody sees them on the page."""
-        tame = _PROSE_VALUE.sub("", tag)
+        tame = _VALUE.sub(_without_sentence, tag)
         if len(_BARE_WORDS.findall(tame)) > 3:
             tame = f"<{name}>"
         if tame != tag:
             self._hide(tag)
         return tame
+
+
+def _without_sentence(attribute: re.Match[str]) -> str:
+    return "" if _SPACE.search(attribute[1]) else attribute.group()
 
 
 def _without_hidden_entity(match: re.Match[str]) -> str:

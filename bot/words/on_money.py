@@ -10,6 +10,10 @@ from bot.models import Usage
 MOST_TURNS = 20
 """In one answer to `cost`."""
 LEAST_SHOWN_USD = 0.0001
+WHAT_IS_OPEN = (
+    " Not confirmed is what answers may have cost whose end nobody saw, after a stop for example. It counts until the "
+    "operator settles it."
+)
 
 
 def session_spent(money: Funds, command: str) -> str:
@@ -17,6 +21,7 @@ def session_spent(money: Funds, command: str) -> str:
     open_ = unconfirmed(money.unconfirmed_usd)
     spent = (
         f"This session has spent ${money.spent_usd:.2f} of its ${money.limit_usd:.2f}{open_}, so nothing was started."
+        f"{_what_is_open(money.unconfirmed_usd)}"
     )
     if money.means is Means.FULL:
         return f"{spent} {with_more(money.means, command)}"
@@ -26,6 +31,10 @@ def session_spent(money: Funds, command: str) -> str:
 def unconfirmed(usd: float) -> str:
     """After the amount that is confirmed; empty where the rest would not show."""
     return f", and up to {dollars(usd)} not confirmed" if usd >= LEAST_SHOWN_USD else ""
+
+
+def _what_is_open(usd: float) -> str:
+    return WHAT_IS_OPEN if usd >= LEAST_SHOWN_USD else ""
 
 
 def spent_of(spent_usd: float, unconfirmed_usd: float, limit_usd: float) -> str:
@@ -64,7 +73,7 @@ def nothing_to_settle(session: str) -> str:
 def cannot_be_so_much(session: str, usd: float, open_usd: float) -> str:
     return (
         f"What is not confirmed of session {session} can have cost {dollars(open_usd)} at most, not {dollars(usd)}, so "
-        "nothing was changed. Look at the provider for these requests alone."
+        "nothing was changed. Give what these requests cost beyond what is confirmed already."
     )
 
 
@@ -103,6 +112,7 @@ def cost(
     open_ = ""
     if under_way_usd is not None:
         open_ = f" A request is under way and not counted yet; it may cost up to {dollars(under_way_usd)}."
+    open_ += _what_is_open(unconfirmed_usd)
     return f"{total}{f': {earlier}{listed}' if len(turns) > 1 else ''}.{open_}{may}{beside}"
 
 

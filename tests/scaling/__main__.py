@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tests.scaling.growth import SIZES, Growth, Reader, measured, slowest
 from tests.scaling.readers import READERS
-from tests.scaling.units import pairs, singles, triples
+from tests.scaling.units import closed, pairs, singles, triples
 
 SCREENED_AT = 1_024
 LOOKED_AT = 3
@@ -18,7 +18,7 @@ SHOWN = 4
 
 def worst(reader: Reader, many: int = LOOKED_AT) -> list[Growth]:
     """The slowest of all pairs and many triples when they are short, judged as they grow."""
-    recipes = [*singles(), *pairs(), *triples(TRIPLES)]
+    recipes = [*singles(), *closed(), *pairs(), *triples(TRIPLES)]
     found = slowest(reader, slowest(reader, recipes, SCREENED_AT, 12 * many), 4 * SCREENED_AT, many)
     return [measured(reader, one) for one in found]
 

@@ -99,18 +99,20 @@ class Recipe:
     in_turn: bool
     """All of them again and again; else first much of one, then much of the next."""
     end: str = ""
+    begin: str = ""
 
     def text(self, size: int) -> str:
-        size -= len(self.end)
+        size -= len(self.begin) + len(self.end)
         if self.in_turn:
-            return _filled("".join(self.parts), size) + self.end
+            return self.begin + _filled("".join(self.parts), size) + self.end
         share = size // len(self.parts)
-        return "".join(_filled(part, share) for part in self.parts) + self.end
+        return self.begin + "".join(_filled(part, share) for part in self.parts) + self.end
 
     def __str__(self) -> str:
         shown = " ".join(repr(part) for part in self.parts)
         end = f", then {self.end!r}" if self.end else ""
-        return f"{shown}{'' if self.in_turn or len(self.parts) == 1 else ', one after the other'}{end}"
+        begin = f"{self.begin!r}, then " if self.begin else ""
+        return f"{begin}{shown}{'' if self.in_turn or len(self.parts) == 1 else ', one after the other'}{end}"
 
 
 def _filled(part: str, size: int) -> str:
@@ -139,6 +141,26 @@ def triples(many: int, seed: int = 1) -> Iterator[Recipe]:
         yield Recipe(parts, in_turn=chance.random() < 0.6, end=chance.choice(("", "", "!", "\n/claude fix", "\n```")))
 
 
+AROUND = (
+    ("a <a", ">"),
+    ("<a b='", "'>"),
+    ("<div a=b /c='", "'>\n"),
+    ("`", "`"),
+    ("[a](", ")"),
+    ("![", "](b)"),
+    ("$", "$"),
+)
+"""What opens before much of something, and closes behind it."""
+
+
+def closed() -> Iterator[Recipe]:
+    """What is reread, if anything is, because it does end."""
+    for unit in UNITS:
+        for begin, end in AROUND:
+            yield Recipe((unit,), in_turn=True, begin=begin, end=end)
+
+
 def sample(many: int, seed: int = 1) -> list[Recipe]:
-    """All single ones, and so many of the pairs."""
-    return [*singles(), *random.Random(seed).sample(list(pairs()), many)]
+    """All single ones, and so many of the pairs, and some of those that are closed."""
+    chance = random.Random(seed)
+    return [*singles(), *chance.sample(list(pairs()), many), *chance.sample(list(closed()), many // 4)]

@@ -7,7 +7,7 @@ import pytest
 from bot.commands import parse
 from bot.commands.kinds import Continue, Retry, Stop
 from bot.funds import Means
-from bot.live import boxes
+from bot.live import boxes, sections
 from bot.live.boxes import Box
 from bot.models import Outcome
 from bot.simulation.github import tasks
@@ -98,3 +98,13 @@ def test_the_number_of_a_box_is_its_own_whatever_is_shown_beside_it(around: str,
 def test_a_body_of_ours_alone_is_left_as_it_is() -> None:
     assert boxes.alone(BODY, OFFERED, "/claude") == BODY
     assert boxes.alone("no box", [], "/claude") == "no box"
+
+
+@pytest.mark.review("security-7")
+@pytest.mark.parametrize("line", ["", "a", ">"])
+def test_a_box_lives_below_however_many_lines(line: str) -> None:
+    """Of a text so many lines are read, and what stands below them is no box to anybody."""
+    words = sections.agents_words("first" + f"\n{line}" * 11_990 + "\nlast", 60_000)
+    body = boxes.alone(f"{words}\n\n{BODY}", OFFERED, "/claude")
+    assert boxes.ticked(body, body.replace("[ ] **Stop", "[x] **Stop"), OFFERED, "/claude") == [boxes.STOP]
+    assert "> first" in body

@@ -88,8 +88,10 @@ def test_the_cost_of_a_thread_in_one_line() -> None:
     one = on_money.cost([(1, 0.00125)], Usage(1000, 234), under_way_usd=0.32, unconfirmed_usd=0.12)
     assert one == (
         "This thread has cost **$0.0013** so far, and up to $0.12 not confirmed (1,234 tokens). A request is under way "
-        "and not counted yet; it may cost up to $0.32."
+        "and not counted yet; it may cost up to $0.32. Not confirmed is what answers may have cost whose end nobody "
+        "saw, after a stop for example. It counts until the operator settles it."
     )
+    assert "onfirmed" not in on_money.cost([(1, 0.5)], Usage(), under_way_usd=0.32)
     many = on_money.cost([(n, 0.5) for n in range(1, 31)], Usage())
     assert many.startswith("This thread has cost **$15.00** so far (0 tokens): the last 20 of 30 turns: turn 11 $0.50,")
     assert many.endswith("turn 30 $0.50.")

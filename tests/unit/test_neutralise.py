@@ -382,3 +382,36 @@ def test_a_flood_takes_no_longer_than_its_length(head: str, flood: str) -> None:
     began = time.process_time()
     neutralise.inert(head + flood * (40_000 // len(flood)))
     assert time.process_time() - began < 3
+
+
+@pytest.mark.review("security-9")
+@pytest.mark.parametrize(
+    "hiding",
+    [
+        "https://a.b/``\n{} x``",
+        "see (www.a.b/`{} `",
+        "ftp://a``{}``",
+        "[x] https://a`{}`",
+        "![a](http://x/y)https://a`{}`",
+        "[a [b](http://x) c](http://y`{}`)",
+    ],
+)
+@pytest.mark.parametrize("live", ["@bob", "#12", "![](https://e.example/x)", "<details>", "fixes #3"])
+def test_what_an_address_makes_of_a_backtick_hides_nothing(hiding: str, live: str) -> None:
+    """GitHub takes a backtick in a bare address for a part of it, so what looks like code behind it is none."""
+    for made in (neutralise.inert, neutralise.quoted, neutralise.line):
+        assert live not in made(hiding.format(live))
+
+
+@pytest.mark.parametrize(
+    "text", ["`https://a.b`", "[`@a`](https://a.b) and `@b`", "https://a.b `@c`", "`a` [https://a.b]"]
+)
+def test_an_address_beside_code_leaves_it_alone(text: str) -> None:
+    assert neutralise.inert(text) == text
+
+
+@pytest.mark.review("security-9")
+def test_code_that_one_line_of_others_opens_is_not_ended_by_the_next() -> None:
+    rows = [neutralise.line("a `"), neutralise.line("` #12 <details> `"), neutralise.line("b `x` ``")]
+    assert rows == ["a &#96;", "` #12 <details> `", "b `x` &#96;&#96;"]
+    assert neutralise.whole("  \n".join(rows)) == "  \n".join(rows)

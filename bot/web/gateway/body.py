@@ -17,6 +17,8 @@ MAX_BODY_BYTES = 32 << 20
 """As the provider's own API takes it."""
 MOST_OF_ONE = 64 << 20
 MOST_OF_ALL = 128 << 20
+ALWAYS_OF_ONE = 4 << 20
+"""What each token may send whatever others hold: two that send slowly could take all of the room else."""
 MOST_OF_INSTALLATION = 128
 """Requests in hand: half of the connections that there are to the provider."""
 READERS = 1
@@ -44,7 +46,8 @@ class Place:
 
     def take(self, size: int) -> None:
         """Raises Refusal where too much is held already."""
-        if self._share.held + size > MOST_OF_ONE or self._room.held + size > MOST_OF_ALL:
+        mine = self._share.held + size
+        if mine > MOST_OF_ONE or (mine > ALWAYS_OF_ONE and self._room.held + size > MOST_OF_ALL):
             raise Refusal(429, "room", "Too much is being sent at once.", retry_after=1)
         self._add(size)
 

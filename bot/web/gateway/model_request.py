@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from bot.sessions.money import prices
@@ -42,6 +43,19 @@ class Ask:
     sizes: Sizes
     left_out: frozenset[str] = frozenset()
     """Fields that do not go on."""
+
+
+class Where(Enum):
+    """What the provider takes a part of the request for."""
+
+    MESSAGE = "message"
+    BLOCK = "block"
+    """Of content: in a message, in the result of a tool, in a document."""
+    SOURCE = "source"
+    IMAGE = "image"
+    """The source of an image."""
+    DATA = "data"
+    """Read as text, whatever it says to be: what a tool is called with, say."""
 
 
 @dataclass
@@ -98,34 +112,40 @@ def _count(value: Any, name: str) -> int:
 def _walked(body: dict[str, Any]) -> Found:
     """Every dict and every list, whatever the key under which it stands: the provider may read it there."""
     found = Found()
-    waiting: list[tuple[Any, bool]] = []
-    """With whether it is what an image is made of."""
+    waiting: list[tuple[Any, Where]] = []
     for name, value in body.items():
         if name == "tools" and isinstance(value, list):
             for tool in value:
                 _tool(tool, found)
-                waiting += _inner(tool)
+                waiting += _inner(tool, Where.DATA)
         elif name == "context_management":  # whose edits are dated as tools are, and checked before
-            waiting += [inner for edit in _items(value) for inner in _inner(edit)]
+            waiting += [inner for edit in _items(value) for inner in _inner(edit, Where.DATA)]
         else:
-            waiting.append((value, False))
+            waiting.append((value, Where.MESSAGE if name == "messages" else Where.DATA))
     while waiting:
-        part, of_image = waiting.pop()
+        part, where = waiting.pop()
         if isinstance(part, dict):
-            _block(part, found, of_image=of_image)
-        waiting += _inner(part)
+            _block(part, found, of_image=where is Where.IMAGE)
+        waiting += _inner(part, where)
     return found
 
 
-def _inner(part: Any) -> list[tuple[Any, bool]]:
+def _inner(part: Any, where: Where) -> list[tuple[Any, Where]]:
     if isinstance(part, dict):
-        is_image = part.get("type") == "image"
-        return [
-            (value, is_image and name == "source") for name, value in part.items() if isinstance(value, dict | list)
-        ]
+        kind = part.get("type")
+        return [(value, _within(where, kind, name)) for name, value in part.items() if isinstance(value, dict | list)]
     if isinstance(part, list):
-        return [(value, False) for value in part if isinstance(value, dict | list)]
+        return [(value, where) for value in part if isinstance(value, dict | list)]
     return []
+
+
+def _within(where: Where, kind: Any, name: str) -> Where:
+    """What stands under this key of a dict of that type."""
+    if name == "content" and where in (Where.MESSAGE, Where.BLOCK, Where.SOURCE):
+        return Where.BLOCK
+    if name == "source" and where is Where.BLOCK:
+        return Where.IMAGE if kind == "image" else Where.SOURCE
+    return Where.DATA
 
 
 def _items(edits: Any) -> list[Any]:
