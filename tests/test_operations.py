@@ -210,7 +210,7 @@ async def test_what_was_not_said_is_told_with_the_next_line(caplog: pytest.LogCa
 
 
 async def test_metrics_tell_how_late_the_event_loop_is(world: World) -> None:
-    async with world.bot() as service, httpx.AsyncClient(base_url=service.url) as client, asyncio.timeout(10):
+    async with served(world) as client, asyncio.timeout(10):
 
         async def late(least: str) -> float:
             text = (await client.get("/metrics")).text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bot import commands
@@ -41,6 +41,7 @@ def test_twice_the_text_takes_no_more_than_two_and_a_half_times_as_long(name: st
 @pytest.mark.review("security-1")
 @settings(max_examples=5, deadline=None)
 @given(st.lists(st.sampled_from(UNITS), min_size=1, max_size=3), st.booleans())
+@example(parts=["/claude \n", "+a\n", "1. "], in_turn=False)  # taken for too deep until that is cut off
 def test_whatever_the_units_are(parts: list[str], in_turn: bool) -> None:
     recipe = Recipe(tuple(parts), in_turn=in_turn)
     for reader in (visible, neutralise.whole, lambda text: commands.named(text, app_slug="forge")):
@@ -56,5 +57,9 @@ def test_the_judge_knows_a_square_from_a_line() -> None:
 
     assert not measured(square, Recipe(("a",), in_turn=True), SIZES).is_linear
     assert measured(str.split, Recipe(("a ",), in_turn=True), SIZES).is_linear
+    assert not measured(lambda text: square(text[:20_000]), Recipe(("a",), in_turn=True), SIZES).is_linear
+    assert measured(
+        lambda text: [text.split() * (1 + 9 * (len(text) > 9_000))], Recipe(("a ",), in_turn=True), SIZES
+    ).is_linear
     assert not Growth(KNOWN[0], (0.1, 0.7), SIZES).is_linear
     assert Growth(KNOWN[0], (0.1, 0.6), SIZES).is_linear

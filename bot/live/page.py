@@ -64,7 +64,7 @@ class View:
     """What the environment's machine costs, beside the model."""
     boxes: tuple[Box, ...] = ()
     subagents: tuple[int, int] = (0, 0)
-    """How many a turn may start, and how many at once."""
+    """How many a turn may start, and how many at once; known where one was refused."""
     crowded: bool = False
     """So many sessions are at work that this comment is written at the start and at the end only."""
     public_url: str = ""
@@ -125,11 +125,12 @@ class Page:
         session = await sessions.session(self._store, key.session)
         asked = await approvals.of_turn(self._store, key)
         means = await self._means(turn)
+        state = await self._folds.of(key)
         return View(
             turn=turn,
             session=session,
             thread=session.thread,
-            state=await self._folds.of(key),
+            state=state,
             cost=await spend.turn_cost(self._store, key),
             funds=await self._funds(turn),
             means=means,
@@ -144,9 +145,7 @@ class Page:
             sample=await samples.latest(self._store, key),
             sandbox_usd=(await machines.turn_cost(self._store, key)).usd,
             boxes=tuple(await self._boxes(turn, session, asked, means)),
-            subagents=repo_config.load(turn.config).subagents.within(
-                self._limits.subagents, self._limits.subagents_at_once
-            ),
+            subagents=self._subagents(turn) if state.spawns_refused else (0, 0),
             public_url=self._public_url,
             findings=await self._findings(turn, session),
         )
@@ -172,6 +171,10 @@ class Page:
             return []
         offered += [box for one in asked_of.answerable(asked) for box in boxes.to_answer_late(one.id)]
         return offered + boxes.at_the_end(turn.outcome or Outcome.FAILED, means)
+
+    def _subagents(self, turn: Turn) -> tuple[int, int]:
+        chosen = repo_config.load(turn.config).subagents
+        return chosen.within(self._limits.subagents, self._limits.subagents_at_once)
 
     async def _findings(self, turn: Turn, session: Session) -> int:
         if turn.outcome is not Outcome.PUSHED or turn.fork is not None or session.pull_number is None:

@@ -100,7 +100,19 @@ def measured(reader: Reader, recipe: Recipe, sizes: Sequence[int] = SIZES) -> Gr
             break
         again = tuple(seconds(reader, recipe.text(size)) for size in sizes)
         growth = Growth(recipe, tuple(map(min, growth.seconds, again)), sizes)
-    return growth
+    return growth if growth.is_linear else _beyond(reader, growth)
+
+
+def _beyond(reader: Reader, growth: Growth) -> Growth:
+    """Where a text is read in full that was not while it was shorter, that is a step up and no growth: four times the
+    text then takes four times as long, neither more nor, as behind a limit, hardly any more."""
+    last, size = growth.seconds[-1], growth.sizes[-1]
+    if 4 * size > SIZES[-1]:
+        return growth
+    text = growth.recipe.text(4 * size)
+    beyond = min(seconds(reader, text) for _ in range(TRIES))
+    found = Growth(growth.recipe, (last, beyond), (size, 4 * size))
+    return found if found.is_linear and found.seconds[-1] > 3 * last else growth
 
 
 def _roughly(reader: Reader, text: str) -> float:
