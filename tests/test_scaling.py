@@ -42,6 +42,7 @@ def test_twice_the_text_takes_no_more_than_two_and_a_half_times_as_long(name: st
 @settings(max_examples=5, deadline=None)
 @given(st.lists(st.sampled_from(UNITS), min_size=1, max_size=3), st.booleans())
 @example(parts=["/claude \n", "+a\n", "1. "], in_turn=False)  # taken for too deep until that is cut off
+@example(parts=["a\n", "+a\n", "1. "], in_turn=False)
 def test_whatever_the_units_are(parts: list[str], in_turn: bool) -> None:
     recipe = Recipe(tuple(parts), in_turn=in_turn)
     for reader in (visible, neutralise.whole, lambda text: commands.named(text, app_slug="forge")):

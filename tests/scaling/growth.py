@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from math import log2
 
 from tests.scaling.units import Recipe
@@ -17,6 +18,8 @@ Reader = Callable[[str], object]
 SIZES = (1_024, 2_048, 4_096, 8_192, 16_384, 32_768, 65_536)
 MOST = 2.5
 """Times as long for a text that is twice as long."""
+LEAST = 1.6
+"""Times as long where no limit has cut in."""
 UNHEARD = 0.001
 """Seconds under which a clock tells more of the machine than of the text."""
 TRIES = 4
@@ -104,15 +107,18 @@ def measured(reader: Reader, recipe: Recipe, sizes: Sequence[int] = SIZES) -> Gr
 
 
 def _beyond(reader: Reader, growth: Growth) -> Growth:
-    """Where a text is read in full that was not while it was shorter, that is a step up and no growth: four times the
-    text then takes four times as long, neither more nor, as behind a limit, hardly any more."""
-    last, size = growth.seconds[-1], growth.sizes[-1]
-    if 4 * size > SIZES[-1]:
+    """Where a text is read in full that was not while it was shorter, that is a step up and no growth: from there on
+    the time grows as the text does, neither faster nor, as behind a limit, hardly any more."""
+    sizes = tuple(growth.sizes[-1] * steps // 2 for steps in (2, 3, 4))
+    if sizes[-1] > SIZES[-1]:
         return growth
-    text = growth.recipe.text(4 * size)
-    beyond = min(seconds(reader, text) for _ in range(TRIES))
-    found = Growth(growth.recipe, (last, beyond), (size, 4 * size))
-    return found if found.is_linear and found.seconds[-1] > 3 * last else growth
+    texts = [growth.recipe.text(size) for size in sizes]
+    timed = [min(seconds(reader, text) for _ in range(TRIES)) for text in texts]
+    steady = all(
+        LEAST <= (later / sooner) ** (1 / log2(len(big) / len(small))) <= MOST
+        for (sooner, small), (later, big) in pairwise(zip(timed, texts, strict=True))
+    )
+    return Growth(growth.recipe, (timed[0], timed[-1]), (sizes[0], sizes[-1])) if steady else growth
 
 
 def _roughly(reader: Reader, text: str) -> float:
