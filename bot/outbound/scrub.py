@@ -7,6 +7,7 @@ reference stands for a sign that Markdown would act upon. Each form passes uncha
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 
 SPLIT = "<!-- -->"
 _OURS = r"lt|gt|amp|quot|nbsp|#33|#36|#39|#40|#47|#58|#91|#96"
@@ -24,7 +25,11 @@ _ENTITY = re.compile(rf"&(?!(?:{_OURS});)(?=#[0-9]{{1,8}};|#[xX][0-9a-fA-F]{{1,7
 _MENTION = re.compile(r"(?<![A-Za-z0-9])@(?=[A-Za-z0-9])")
 _REFERENCE = re.compile(r"(?<!&)#(?=\d)|(?<=&)#(?=\d)(?!(?:33|36|39|40|47|58|91|96);)|(?<=GH-)(?=\d)", re.IGNORECASE)
 _CLOSING = re.compile(rf"{_KEYWORD}{_GAP}(?:{_NAME}/{_NAME}|[\w-]{{1,100}}+)?(#|GH-)(?=\d)(\d+)", re.IGNORECASE)
-_CLOSING_URL = re.compile(rf"({_KEYWORD}[\s\S]{{0,40}}?https?://[^\s<>]{{1,500}}?/{_THREAD}/)(?=\d)", re.IGNORECASE)
+_KEYWORDS = re.compile(_KEYWORD, re.IGNORECASE)
+_THREAD_PATH = re.compile(rf"/{_THREAD}/(?=\d)", re.IGNORECASE)
+_BEGINS = re.compile("https?://", re.IGNORECASE)
+_LONGEST_URL = 500
+_BEFORE_URL = 40
 _THREAD_URL = re.compile(rf"(/{_THREAD}/)([0-9a-f])", re.IGNORECASE)
 _FOREIGN_HTML = re.compile(rf"(?!{_OUR_TAG})(?!(?<=[@#$-]){SPLIT})<(?=[A-Za-z/!?])", re.IGNORECASE)
 _ANY_HTML = re.compile(rf"(?!(?<=[@#$-]){SPLIT})<(?=[A-Za-z/!?])", re.IGNORECASE)
@@ -78,7 +83,7 @@ def plain(text: str) -> str:
 
 
 def plain_whole(text: str, closes: int | None = None) -> str:
-    text = _CLOSING.sub(lambda match: _unless(match, closes, " "), _CLOSING_URL.sub(_percent_next, text))
+    text = _CLOSING.sub(lambda match: _unless(match, closes, " "), _closing_urls(text))
     return skip_ci(_MENTION.sub("@ ", text))
 
 
@@ -99,12 +104,27 @@ def _percent(match: re.Match[str]) -> str:
     return f"{match[1]}%{ord(match[2]):02X}"
 
 
-def _percent_next(match: re.Match[str]) -> str:
-    return match[1] + "%3"
+def _closing_urls(text: str) -> str:
+    """Addresses of threads near a word that closes them: the same address, in which no thread can be seen."""
+    words = [match.end() for match in _KEYWORDS.finditer(text)]
+
+    def hidden(match: re.Match[str]) -> str:
+        url = _before(text, match.start())
+        begins = [one.start() + match.start() - len(url) for one in _BEGINS.finditer(url)]
+        near = bisect_left(words, begins[0] - _BEFORE_URL) if begins else len(words)
+        return match[0] + "%3" if near < len(words) and words[near] <= begins[-1] else match[0]
+
+    return _THREAD_PATH.sub(hidden, text) if words else text
+
+
+def _before(text: str, end: int) -> str:
+    """What stands there without a gap."""
+    piece = text[max(0, end - _LONGEST_URL) : end].replace("<", " ").replace(">", " ")
+    return "" if not piece or piece[-1].isspace() else piece.rsplit(None, 1)[-1]
 
 
 def _closing(text: str, closes: int | None) -> str:
-    text = _CLOSING_URL.sub(_percent_next, text)
+    text = _closing_urls(text)
     return _CLOSING.sub(lambda match: _unless(match, closes, SPLIT), text)
 
 

@@ -104,6 +104,9 @@ def test_what_a_reader_sees_stays() -> None:
         "Fixes [#1](x)",
         "Fixes <sub>#1</sub>",
         "Fixes https://github.com/o/r/issues/3",
+        "resolves:\nHTTPS://GitHub.com/o/r/PULL/12",
+        "fix \u0130\u0130http://x.y/http://github.com/o/r/issues/3/issues/4",
+        f"closes http://x.y/{'a' * 480}/issues/3",
         "Closes [it](https://github.com/o/r/pull/3)",
         "fixes \\#1",
         "_Fixes_ #1",
@@ -415,3 +418,8 @@ def test_code_that_one_line_of_others_opens_is_not_ended_by_the_next() -> None:
     rows = [neutralise.line("a `"), neutralise.line("` #12 <details> `"), neutralise.line("b `x` ``")]
     assert rows == ["a &#96;", "` #12 <details> `", "b `x` &#96;&#96;"]
     assert neutralise.whole("  \n".join(rows)) == "  \n".join(rows)
+
+
+def test_an_address_far_from_any_word_that_closes_is_left_as_it_is() -> None:
+    far = f"Fixes the rounding{'.' * 40} https://github.com/o/r/issues/3"
+    assert neutralise.whole(far) == far
