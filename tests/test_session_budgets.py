@@ -259,6 +259,7 @@ async def test_each_raise_is_in_the_audit_with_what_was_cut_of_it(tmp_path: Path
 async def test_what_is_not_confirmed_is_told_everywhere_and_settled_by_the_operator(tmp_path: Path) -> None:
     """The provider dies in the middle of an answer: what it charges for that nobody knows yet."""
     async with World.running(tmp_path, FORGEHAND_SESSION_BUDGET="1.5") as world:
+        world.github.organization("octo-org", owners=["olga"])
         world.model.default(Script([Cut(), Say("Done. " * 40, usage=Usage(10_000, 100))]))
         async with world.bot() as running:
             world.say("/claude look")
@@ -270,8 +271,14 @@ async def test_what_is_not_confirmed_is_told_everywhere_and_settled_by_the_opera
             session = str(world.states()[0]["session"])
             async with visitor.visitor(world, running.url, "alice") as one:
                 assert re.search(OPEN[2:], (await one.get(f"/sessions/{session}")).text)
+            async with visitor.visitor(world, running.url, "olga") as one:
+                page = await one.get(f"/installations/{world.installation.id}/spend")
+                assert re.search(rf"</strong>{OPEN} in the last", page.text)
             [row] = (await forgehand(world.environment, "spend", "--by", "session", "--json")).json
             assert row["unconfirmed_usd"] == pytest.approx(0.32, abs=0.005)
+            assert row["session_unconfirmed_usd"] == row["unconfirmed_usd"]
+            listed = (await forgehand(world.environment, "spend", "--by", "session")).out
+            assert re.search(rf"of \$1\.50{OPEN} in all", listed)
             assert re.search(OPEN, (await forgehand(world.environment, "spend")).out)
             assert re.search(OPEN, (await forgehand(world.environment, "sessions", "show", session)).out)
             for much in ("0.5", "-1", "nan", "much"):
@@ -292,7 +299,8 @@ async def _told_alike(world: World, limit: str) -> None:
     session = str(world.states()[0]["session"])
     [row] = (await forgehand(world.environment, "spend", "--by", "session", "--json")).json
     assert f"{row['session_budget_usd']:.2f}" == limit and row["session_cost_usd"] == pytest.approx(row["cost_usd"])
-    assert f"of {limit} in all" in (await forgehand(world.environment, "spend", "--by", "session")).out
+    listed = (await forgehand(world.environment, "spend", "--by", "session")).out
+    assert re.search(rf"of \${re.escape(limit)}(?:{OPEN})? in all", listed)
     shown = (await forgehand(world.environment, "sessions", "show", session, "--json")).json
     assert f"{shown['budget_usd']:.2f}" == limit and shown["cost_usd"] == pytest.approx(row["cost_usd"])
     async with world.bot() as running, visitor.visitor(world, running.url, "alice") as one:

@@ -69,7 +69,11 @@ async def _in_all(store: Store, session: SessionId, terms: Terms) -> dict[str, A
     from bot.store import budgets
 
     found = funds.of(await budgets.account(store, session), terms)
-    return {"session_cost_usd": found.spent_usd, "session_budget_usd": found.limit_usd}
+    return {
+        "session_cost_usd": found.spent_usd,
+        "session_unconfirmed_usd": found.unconfirmed_usd,
+        "session_budget_usd": found.limit_usd,
+    }
 
 
 def began(since: str, now: float) -> float:
@@ -110,6 +114,6 @@ def _tokens(row: dict[str, Any]) -> int:
 def _name(row: dict[str, Any]) -> str:
     if "session" in row:
         turns = f"{row['turns']} turn{'s' * (row['turns'] != 1)}"
-        in_all = f"{row['session_cost_usd']:.2f} of {row['session_budget_usd']:.2f} in all"
-        return f"{row['session']}  {row['thread'] or '(gone)'}  {turns}  {in_all}"
+        spent = on_money.spent_of(row["session_cost_usd"], row["session_unconfirmed_usd"], row["session_budget_usd"])
+        return f"{row['session']}  {row['thread'] or '(gone)'}  {turns}  {spent} in all"
     return str(row.get("day") or row.get("repo") or row.get("user") or "(unknown)")

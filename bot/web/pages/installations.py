@@ -26,6 +26,7 @@ from bot.web.pages import account_form, drawing
 from bot.web.pages.account_form import NOTHING, Entered, WrongFields
 from bot.web.pages.gate import Fields, Gate, number
 from bot.web.pages.visitors import Visitor
+from bot.words import on_money
 
 MOST_ASKED = 40
 MOST_TRAIL = 10
@@ -161,10 +162,11 @@ class InstallationPages:
     async def _spend(self, request: Request, visitor: Visitor) -> Response:
         row, store = await self._row(request, visitor), self._gate.store
         since = (store.now() // 86400 - SPEND_DAYS + 1) * 86400
-        parts, total = [], 0.0
+        parts, total, unconfirmed = [], 0.0, 0.0
         for by, name in PARTS.items():
-            rows = [_named(one, by) for one in await spending.summed(store, by, since, row.id)]
-            total = sum(usd for _, usd in rows)
+            found = await spending.summed(store, by, since, row.id)
+            rows = [_named(one, by) for one in found]
+            total, unconfirmed = sum(usd for _, usd in rows), sum(one["unconfirmed_usd"] for one in found)
             parts.append({"name": name, "bars": drawing.bars(rows if by == "day" else rows[:MOST_BARS])})
         return self._gate.pages.render(
             "spend.html",
@@ -174,6 +176,7 @@ class InstallationPages:
             account=row.account,
             days=SPEND_DAYS,
             total=total,
+            unconfirmed=on_money.unconfirmed(unconfirmed),
             parts=parts,
         )
 
