@@ -14,8 +14,8 @@ from pathlib import Path
 
 BIN = Path(sys.executable).parent
 CHECKS = (("ruff", "format", "--check", "."), ("ruff", "check", "."), ("mypy",), ("lint-imports",))
-WORKERS = min(4, 2 * (os.cpu_count() or 1))
-"""Most tests wait for processes of theirs more than they compute."""
+WORKERS = min(4, (os.cpu_count() or 1) + 1)
+"""Tests wait for processes of theirs about as long as they compute; more workers only miss limits of time."""
 QUICK = "--quick"
 TESTS = ("pytest", "-q", "--tb", "native", "-n", str(WORKERS), "--dist", "load", "--maxschedchunk", "1")
 """One test at a time to whoever is free: `conftest` puts the long ones first, so that all workers end together. Native
