@@ -24,7 +24,7 @@ ALONE = ("pytest", "-q", "--last-failed", "--last-failed-no-failures", "none")
 MOST_REPEATED = 8
 MEMORY = Path("/dev/shm")
 MEMORY_BYTES = 6 << 30
-"""What must be free there: four workers hold some hundred megabytes each."""
+"""What must be free there: the workers hold some hundred megabytes each."""
 FAILED = 1
 """What pytest exits with when tests failed, and nothing worse has happened."""
 LAST_FAILED = Path(".pytest_cache/v/cache/lastfailed")
