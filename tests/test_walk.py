@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests import walk
 
-MOST = 265
+MOST = 270
 
 
 async def test_one_delivery_enters_no_more_modules_than_before() -> None:
