@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
+from functools import partial
 from typing import TypeVar
 
 T = TypeVar("T")
 PORTION_SECONDS = 0.01
+LARGE_BODY = 1 << 20
+"""Bytes that take some ten milliseconds to hash or to decode: 25 MB take a tenth of a second and more."""
 LONG_TEXT = 2_000
 """Characters of which the slowest of our readers takes some ten milliseconds."""
 
@@ -23,6 +26,11 @@ async def in_portions(items: Iterable[T]) -> AsyncIterator[T]:
             began = time.perf_counter()
 
 
+async def beside(work: Callable[[], T], *, size: int, most: int) -> T:
+    """What the work gives; it is done in a thread where it is on more than `most`."""
+    return await asyncio.to_thread(work) if size > most else work()
+
+
 async def made_of(text: str, make: Callable[[str], T]) -> T:
     """What a pure function makes of a text; a long one is read in a thread."""
-    return await asyncio.to_thread(make, text) if len(text) > LONG_TEXT else make(text)
+    return await beside(partial(make, text), size=len(text), most=LONG_TEXT)

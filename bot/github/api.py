@@ -7,12 +7,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
 from bot.errors import GitHubRefused, GitHubUnavailable, NotFound
+from bot.portions import beside
 from bot.settings import Secret
 
 if TYPE_CHECKING:
@@ -81,8 +83,7 @@ class Answer:
 
     async def decoded(self, shape: type[T]) -> T:
         """The same beside the loop where it is long: lists of texts that people have written have up to 40 MB."""
-        long = len(self.content) > LARGE
-        return await asyncio.to_thread(self.decode, shape) if long else self.decode(shape)
+        return await beside(partial(self.decode, shape), size=len(self.content), most=LARGE)
 
     def last_page(self) -> int:
         """The number of the last page of a list, 1 when there is only one."""

@@ -20,6 +20,7 @@ from bot.handlers import check_buttons, ci, departures, installations, own_comme
 from bot.handlers.desk import Desk
 from bot.handlers.rota import Rota
 from bot.handlers.verdicts import Noted, ignored, refused
+from bot.portions import LARGE_BODY, beside
 from bot.store import deliveries, waiting
 from bot.store.deliveries import Delivery, DeliveryState
 from bot.store.waiting import ThreadId
@@ -38,8 +39,6 @@ REST = 4
 SHORTEST_REST_SECONDS, LONGEST_REST_SECONDS = 0.01, 0.5
 BODIES_AT_ONCE = 4
 """Of up to 25 MB each, between the store and the event that comes of one."""
-LARGE = 1 << 20
-"""A body that is not decoded beside everything else."""
 
 
 class Intake:
@@ -125,7 +124,7 @@ class Intake:
             body, now = delivery.body or "", self._desk.clock()
             decode = partial(events.decode, delivery.event, body, delivery=delivery.guid, now=now)
             try:
-                event: Event | Exception = await asyncio.to_thread(decode) if len(body) > LARGE else decode()
+                event: Event | Exception = await beside(decode, size=len(body), most=LARGE_BODY)
             except Exception as error:  # noqa: BLE001 - a bug, which is noted where the others are
                 event = error
         return replace(delivery, body=None), event

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -12,6 +11,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Message, Receive, Scope, Send
 
 from bot.errors import BotError
+from bot.portions import LARGE_BODY, beside
 from bot.settings import Secret
 from bot.store import deliveries
 from bot.store.base import Store
@@ -22,8 +22,6 @@ from bot.web.bodies import BodyLimits, BodyReader, BodyRefused, Disconnected
 
 log = logging.getLogger(__name__)
 
-LARGE = 1 << 20
-"""Bytes of a body that is hashed and read beside the loop: of 25 MB that takes a tenth of a second."""
 _GUID = re.compile(rb"[0-9A-Za-z_-]{1,100}")
 _EVENT = re.compile(rb"[a-z0-9_]{1,64}")
 _LENGTH = re.compile(rb"[0-9]{1,18}")
@@ -81,7 +79,7 @@ class WebhookEndpoint:
 
     async def _take(self, headers: _Headers, claim: bytes, body: bytes | bytearray) -> tuple[int, str]:
         work = partial(self._examined, headers, claim, body)
-        delivery = await asyncio.to_thread(work) if len(body) > LARGE else work()
+        delivery = await beside(work, size=len(body), most=LARGE_BODY)
         try:
             addition = await deliveries.add(self._store, delivery)
         except BotError as error:
