@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -17,31 +16,12 @@ from sandbox.e2b.provider import INSTANCE, KEY, E2BProvider
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
 from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, Liveness
 from tests.e2b_stand_in import Fault
-from tests.e2b_world import E2BWorld, e2b_world
-from tests.environment_world import shell, short_folder, small_agent, until, until_size
+from tests.e2b_world import E2BWorld
+from tests.environment_world import shell, until, until_size
 
 SPEC = EnvironmentSpec(labels={"app": "forgehand", "session": "abcd1234"}, public_repository=True)
 CREATE = "POST /v2/sandboxes"
 START = "POST /process.Process/Start"
-
-
-@pytest.fixture
-def root() -> Iterator[Path]:
-    with short_folder() as found:
-        yield found
-
-
-@pytest.fixture
-async def world(root: Path) -> AsyncIterator[E2BWorld]:
-    async with e2b_world(root, small_agent(root)) as found:
-        yield found
-
-
-@pytest.fixture
-async def provider(world: E2BWorld) -> AsyncIterator[E2BProvider]:
-    found = world.provider()
-    yield found
-    await found.close()
 
 
 # --- creating
