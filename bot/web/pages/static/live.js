@@ -92,7 +92,7 @@ function follow() {
   source.addEventListener("overview", onOverview);
   source.addEventListener("gone", (event) => { source.close(); say(link, JSON.parse(event.data)); });
   source.addEventListener("error", () => {
-    say(link, "The connection is lost; trying again.");
+    say(link, "Connection lost; trying again.");
     if (source.readyState !== EventSource.CLOSED) return;
     setTimeout(follow, AGAIN[Math.min(failures++, AGAIN.length - 1)]);
   });

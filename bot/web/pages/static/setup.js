@@ -13,7 +13,7 @@ function say(words) {
 async function look() {
   if (looking || findings.querySelector("p.good")) return;
   looking = true;
-  if (!findings.firstElementChild) say("Looking whether all works; it takes up to a minute …");
+  if (!findings.firstElementChild) say("Checking everything; this takes up to a minute …");
   findings.setAttribute("aria-busy", "true");
   try {
     const answer = await fetch("/setup/findings");
@@ -21,7 +21,7 @@ async function look() {
     if (answer.ok) findings.innerHTML = text;  // the server has escaped it, as in the page itself
     else say(text);
   } catch {
-    say("Forgehand does not answer. Does `forgehand setup` still run in the terminal?");
+    say("Forgehand does not answer. Is `forgehand setup` still running in the terminal?");
   }
   findings.setAttribute("aria-busy", "false");
   looking = false;
