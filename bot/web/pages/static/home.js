@@ -1,4 +1,4 @@
-// Keeps the lists of the front page true while it is open. What comes is HTML that the server has escaped.
+// Keeps the lists of the front page up to date while it is open. It receives HTML that the server has escaped.
 "use strict";
 
 const lists = document.getElementById("lists");

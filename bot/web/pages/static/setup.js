@@ -1,4 +1,4 @@
-// Looks by itself whether all works: when the page opens, and when somebody comes back to it while something is amiss.
+// Runs the checks when the page opens, and again when someone returns to it while a check fails.
 "use strict";
 
 const findings = document.getElementById("findings");
@@ -18,7 +18,7 @@ async function look() {
   try {
     const answer = await fetch("/setup/findings");
     const text = await answer.text();
-    if (answer.ok) findings.innerHTML = text;  // the server has escaped it, as in the page itself
+    if (answer.ok) findings.innerHTML = text;  // the server has escaped it, like the page
     else say(text);
   } catch {
     say("Forgehand does not answer. Is `forgehand setup` still running in the terminal?");
