@@ -13,8 +13,8 @@ MOST = 30
 """Repositories of an installation that are looked at."""
 WANTED = "required_signatures"
 UNSEEN = (
-    "Branch protection without a ruleset cannot be seen: that takes the permission `administration`, which no session "
-    "needs. Where it refuses a push, the comment says so."
+    "Forgehand cannot see branch protection without a ruleset: that takes the permission `administration`, which no "
+    "session needs. If protection refuses a push, the comment says so."
 )
 
 
@@ -25,8 +25,8 @@ async def examine(github: GitHubApp) -> Finding:
             at = github.installation(one.id)
             named += [repo.full_name for repo in (await at.repos())[:MOST] if await _is_in_the_way(at, repo)]
     if not named:
-        return good("signatures", f"No ruleset is in the way of what is pushed. {UNSEEN}")
-    fix = f"Set `commits: verified` in their {repo_config.PATH}: GitHub then makes the commits and signs them."
+        return good("signatures", f"No ruleset blocks our pushes. {UNSEEN}")
+    fix = f"Set `commits: verified` in their {repo_config.PATH}: then GitHub makes and signs the commits."
     return warning("signatures", f"Signed commits are wanted by {', '.join(named[:5])}: pushes are refused.", fix)
 
 

@@ -231,8 +231,8 @@ def _refuse_unknown_name(text: _Text) -> None:
     """Rather than to pay for a turn whose words are `approve` and a name that was cut off."""
     if (match := _SOME_NAME.match(text.after)) is not None:
         raise CommandError(
-            f"{shown(match[1])} is not the name of anything that I ask about: it stands beside the question, such as "
-            f"`{text.command_word} {text.verb} ab12cd34-1`, or is a commit, in twelve letters or more."
+            f"{shown(match[1])} is not an approval ID; use the one beside the question, such as "
+            f"`{text.command_word} {text.verb} ab12cd34-1`, or a commit, in twelve letters or more."
         )
 
 

@@ -63,7 +63,7 @@ async def _again(session: Session, person: Person, desk: Desk) -> tuple[bool, st
     remark = replace(remark, thread_sha256=await desk.standing(remark.thread))
     noted = await again.retry(Retry(), remark, desk)
     if noted.state is DeliveryState.REFUSED:
-        raise NotAllowed(noted.reason or "That cannot be done now.")
+        raise NotAllowed(noted.reason or "Not possible now.")
     return True, "Another turn has been asked for."
 
 

@@ -1,4 +1,4 @@
-"""The names of all settings of ours: what begins like one and is none has been mistyped, and counts for nothing."""
+"""The names of all our settings: a name that begins like one and is none is a typo, and is ignored."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def mistyped(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def sentence(name: str, meant: str) -> str:
-    return f"{name} is no setting{f': {meant} was probably meant' if meant else ''}. It counts for nothing."
+    return f"Unknown setting {name}{f' (did you mean {meant}?)' if meant else ''}; ignored."
 
 
 def _is_known(name: str) -> bool:

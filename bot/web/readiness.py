@@ -107,7 +107,7 @@ async def _engine(parts: Parts) -> str | None:
 async def _switch(parts: Parts) -> str | None:
     if await switches.paused_at(parts.store) is None:
         return None
-    return "The operator has paused it: `forgehand resume` takes up what waits."
+    return "The operator has paused it: `forgehand resume` starts what is waiting."
 
 
 async def _delivery_log(parts: Parts) -> str | None:

@@ -97,7 +97,7 @@ async def test_nobody_else_and_no_other_site_changes_them(world: World, path: st
         assert forged.status_code == 403
         assert (await sent(olga, path, "limits", day_budget="10"))[0] == 200
         status, text = await sent(olga, path, "limits", version="0", day_budget="20")
-        assert status == 422 and "Somebody has changed these settings meanwhile" in text
+        assert status == 422 and "Someone changed these settings in the meantime" in text
         assert "Now <strong>$10.00</strong>" in text
     assert [who for who, action, _ in await trail(world) if action == "setting changed"] == ["olga"]
 

@@ -33,7 +33,7 @@ async def test_another_browser_cannot_use_the_way_back(world: World) -> None:
         path = f"{back.path}?{back.query}"
         for browser in (victim, victim):
             answer = await browser.get(path)
-            assert answer.status_code == 400 and "not from this browser" in answer.text
+            assert answer.status_code == 400 and "belongs to another browser" in answer.text
         await victim.leave_for_github()
         assert (await victim.get(path)).status_code == 400, "a trip of its own does not help"
         assert (await alice.get(path)).status_code == 303
