@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import secrets
 import string
+from dataclasses import fields
 from typing import Any
-
-import msgspec
 
 from bot.commands.options import NO_OPTIONS
 from bot.errors import StoreError
-from bot.models import RepoId, SessionId, Thread, TurnKey
+from bot.models import RepoId, SessionId, Step, Thread, TurnKey, TurnState
 from bot.store import budgets, checks, ci, deliveries, threads
 from bot.store.base import Store
-from bot.store.records import Listed, NewTurn, Session, Turn
+from bot.store.records import Listed, NewTurn, Session, Turn, stored
 from bot.store.rows import Database, many, one, run
 from bot.store.turns import (
     Found,
@@ -75,32 +74,7 @@ SELECT turns.session_id, turns.n FROM turns JOIN sessions ON sessions.id = turns
 WHERE sessions.thread_id = :thread_id ORDER BY sessions.created_at DESC, sessions.id, turns.n DESC LIMIT 1
 """
 
-_INSERT_TURN = """
-INSERT INTO turns (session_id, n, state, step, kind, asked_as, prompt, requester, requester_id, number, source,
-                   source_comment, asked_at, thread_sha256, model, budget_usd, timeout_seconds, base, max_turns,
-                   approval, spot, new_branch, discussions, created_at, in_repo, options)
-VALUES (:session_id, :n, 'queued', 'prepare', :kind, :kind, :prompt, :requester, :requester_id, :number, :source,
-        :source_comment, :asked_at, :thread_sha256,
-        :model, :budget_usd, :timeout_seconds, :base, :max_turns, :approval, :spot, :new_branch,
-        :discussions, :created_at, :in_repo, :options)
-"""
-
-_TURN_COLUMNS = (
-    "kind",
-    "prompt",
-    "requester",
-    "requester_id",
-    "source",
-    "source_comment",
-    "asked_at",
-    "thread_sha256",
-    "model",
-    "budget_usd",
-    "timeout_seconds",
-    "base",
-    "max_turns",
-    "approval",
-)
+_ASKED = [one.name for one in fields(NewTurn) if one.name in Turn.__dataclass_fields__ and one.name != "options"]
 
 _LISTING = """
 SELECT sessions.id, repos.owner || '/' || repos.name AS repo, threads.number, last.state, last.outcome, last.n AS turns,
@@ -169,13 +143,19 @@ def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
     thread_id = threads.put_thread(db, new.thread, at)
     last = one(db, _LATEST, thread_id=thread_id)
     key = TurnKey(last["session_id"], last["n"] + 1) if last else TurnKey(_new_session(db, thread_id, at), 1)
-    values = {name: getattr(new, name) for name in _TURN_COLUMNS}
-    values["new_branch"] = int(new.new_branch)
-    values["discussions"] = msgspec.json.encode(new.discussions).decode() if new.discussions else None
-    values["in_repo"] = new.thread.repo.id
-    values["options"] = msgspec.json.encode(new.options).decode() if new.options != NO_OPTIONS else None
-    values["spot"] = msgspec.json.encode(new.spot).decode() if new.spot else None
-    run(db, _INSERT_TURN, session_id=key.session, n=key.n, number=new.thread.number, created_at=at, **values)
+    _insert(
+        db,
+        **{name: stored(getattr(new, name)) for name in _ASKED},
+        options=stored(new.options) if new.options != NO_OPTIONS else None,
+        session_id=key.session,
+        n=key.n,
+        state=TurnState.QUEUED,
+        step=Step.PREPARE,
+        asked_as=new.kind,
+        number=new.thread.number,
+        in_repo=new.thread.repo.id,
+        created_at=at,
+    )
     intent = "INSERT INTO comments (session_id, turn, updated_at) VALUES (:session_id, :turn, :at)"
     run(db, intent, session_id=key.session, turn=key.n, at=at)
     if new.more is not None:
@@ -185,6 +165,11 @@ def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
     if new.delivery is not None:
         deliveries.settled(db, new.delivery, deliveries.DeliveryState.ACTED, None, key.session)
     return key
+
+
+def _insert(db: Database, **columns: Any) -> None:
+    names, values = ", ".join(columns), ", ".join(f":{name}" for name in columns)
+    run(db, f"INSERT INTO turns ({names}) VALUES ({values})", **columns)  # noqa: S608 - names of our own
 
 
 def _new_session(db: Database, thread_id: str, at: float) -> SessionId:

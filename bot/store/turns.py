@@ -12,56 +12,10 @@ from bot.errors import StoreError
 from bot.models import Outcome, SessionId, Step, TurnKey, TurnState
 from bot.store import events
 from bot.store.base import Store
-from bot.store.records import Turn
+from bot.store.records import Turn, stored
 from bot.store.rows import Database, Row, many, one, run
 
-SETTABLE = {
-    "agent_error",
-    "agent_result",
-    "attempts",
-    "base",
-    "base_sha",
-    "blocked",
-    "branch",
-    "budget_usd",
-    "checkpoint_at",
-    "commit_sha",
-    "config",
-    "conflicts",
-    "context",
-    "discussions",
-    "exit_code",
-    "files_changed",
-    "fork",
-    "furnish_seconds",
-    "ignored",
-    "instructions",
-    "kept",
-    "kind",
-    "left_out",
-    "mending",
-    "merged_sha",
-    "model",
-    "new_branch",
-    "notes",
-    "patch",
-    "pull_number",
-    "pulse_at",
-    "rescue_ref",
-    "rescue_until",
-    "resumed",
-    "review",
-    "review_id",
-    "resumptions",
-    "stream_offset",
-    "timeout_seconds",
-    "tip_sha",
-    "tree_sha",
-    "undoes",
-    "untrusted",
-    "verified",
-    "work_started_at",
-}
+SETTABLE = frozenset(Turn.__annotations__)
 
 SESSION_SETTABLE = {"agent_session_id", "budget_usd", "branch", "pull_number", "pull_url", "environment_id"}
 
@@ -135,7 +89,7 @@ async def advance(store: Store, key: TurnKey, step: Step, found: Found = NOTHING
         if row is None or row["state"] == TurnState.DONE:
             return False
         times = {step.value: at, **msgspec.json.decode(row["step_times"])}  # the first time counts
-        _update(db, key, {**_checked(columns), "step": step, "step_times": _stored(times)})
+        _update(db, key, {**_checked(columns), "step": step, "step_times": stored(times)})
         if found.ending is not None:
             _decide(db, key, *found.ending)
         if found.session:
@@ -258,11 +212,7 @@ async def _in_state(store: Store, state: TurnState) -> list[Turn]:
 def _checked(columns: dict[str, Any]) -> dict[str, Any]:
     if unknown := set(columns) - SETTABLE:
         raise ValueError(f"not a column that may be set: {', '.join(sorted(unknown))}")
-    return {name: _stored(value) for name, value in columns.items()}
-
-
-def _stored(value: Any) -> Any:
-    return msgspec.json.encode(value).decode() if isinstance(value, dict | list | tuple) else value
+    return {name: stored(value) for name, value in columns.items()}
 
 
 def _update(db: Database, key: TurnKey, columns: dict[str, Any]) -> int:
