@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, ClassVar, NewType, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -12,10 +12,11 @@ import msgspec
 
 from bot.commands.options import NO_OPTIONS, Options
 from bot.funds import Raise
+from bot.kinds import TRAITS, Traits, parts
+from bot.kinds.parts import P, TurnPart
 from bot.models import (
     ON_PUSH,
     DeliveryId,
-    Fork,
     InstallationId,
     Outcome,
     Repo,
@@ -109,10 +110,8 @@ class Queued(Record):
     """By GitHub's clock."""
     thread_sha256: str | None
     """Of the thread's own title and text at that moment."""
-    max_turns: int | None
     approval: str | None
     """What it was begun with a yes to."""
-    spot: Spot | None
     options: Options | None
     """What was set for it, where anything was."""
     stop_requested: str | None
@@ -142,14 +141,6 @@ class Turn(Queued):
     tip_sha: str | None
     furnish_seconds: float | None
     config: str | None
-    context: str | None
-    notes: tuple[str, ...] | None
-    instructions: str | None
-    """What the agent is told beside its prompt: our rules and those of the base branch."""
-    ignored: tuple[str, ...] | None
-    """What would steer an agent and was not used, as paths."""
-    blocked: tuple[dict[str, Any], ...] | None
-    """Hosts that the environment asked for and was refused."""
     resumed: bool
     untrusted: bool
     """The agent has read words of people without write access."""
@@ -166,8 +157,6 @@ class Turn(Queued):
     tree_sha: str | None
     commit_sha: str | None
     files_changed: tuple[dict[str, Any], ...] | None
-    left_out: tuple[tuple[str, str], ...] | None
-    """What git did not take of its work tree: the path, and why."""
     verified: tuple[dict[str, Any], ...] | None
     rescue_ref: str | None
     rescue_until: float | None
@@ -175,28 +164,26 @@ class Turn(Queued):
     attempts: int
     work_started_at: float | None
     pulse_at: float | None
-    undoes: int | None
-    """The turn whose push it takes back."""
-    review: dict[str, Any] | None
-    """What the agent of a review handed over."""
-    review_id: int | None
-    """What was posted of it."""
-    fork: Fork | None
-    """Where the head of its pull request lives, if in another repository: nothing of that is trusted."""
-    patch: str | None
-    """The file on the host that holds its work as a patch."""
     new_branch: bool
     """Asked for: a branch and a pull request beside those that it works on."""
     branch: str | None
     """To which its work went; None: the session's."""
     pull_number: int | None
     """What it opened for such a branch."""
-    merged_sha: str | None
-    """The base branch's commit that it brings in."""
-    conflicts: tuple[str, ...] | None
-    """Paths that git could not merge."""
-    discussions: tuple[Spot, ...] | None
-    """Where in the diff it is to answer, in the order in which the agent knows them."""
+
+    payload: dict[str, dict[str, Any]]
+    """Its parts (`bot.kinds`), by their names."""
+
+    @property
+    def traits(self) -> Traits:
+        return TRAITS[self.kind]
+
+    def part(self, of: type[P]) -> P:
+        """An empty one where the turn has none."""
+        return parts.part(self.payload, of)
+
+    def having(self, *more: TurnPart, **columns: Any) -> Turn:
+        return replace(self, payload=parts.with_parts(self.payload, more), **columns)
 
     @property
     def key(self) -> TurnKey:
@@ -234,7 +221,6 @@ class NewTurn:
     asked_at: float | None = None
     thread_sha256: str | None = None
     base: str | None = None
-    max_turns: int | None = None
     approval: str | None = None
     spot: Spot | None = None
     head_sha: str | None = None
