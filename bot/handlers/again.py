@@ -20,9 +20,6 @@ from bot.words import on_approvals, on_ci, replies
 GO_ON = "Go on where you stopped."
 CUT_SHORT = (Outcome.OVER_BUDGET, Outcome.STOPPED, Outcome.TIMED_OUT, Outcome.KILLED, Outcome.FAILED)
 
-GOES_ON_AS = ("ask", "plan", "review", "resolve", ci.KIND)
-"""Kinds that are not work like any other: what the agent is given for them, it is given again."""
-
 
 async def retry(command: Retry, remark: Remark, desk: Desk) -> Noted:
     last = await sessions.latest(desk.store, remark.thread)
@@ -30,7 +27,7 @@ async def retry(command: Retry, remark: Remark, desk: Desk) -> Noted:
         return await desk.refuse(remark, replies.nothing_to_repeat(desk.settings.command))
     if last.state is not TurnState.DONE:
         return await desk.refuse(remark, replies.still_under_way(desk.settings.command))
-    if last.kind == "undo" and last.outcome is Outcome.PUSHED:  # once more it would be another push that is taken back
+    if not last.traits.repeatable and last.outcome is Outcome.PUSHED:
         return await desk.refuse(remark, replies.undone_already(desk.settings.command))
     said = options.over(command.options, start.set_for(last))
     wish = Wish(last.asked_as, last.prompt, said, approval=last.approval)
@@ -85,4 +82,4 @@ async def _checks_without_money(last: Turn, remark: Remark, desk: Desk) -> int |
 
 def _was_cut_short(last: Turn, remark: Remark) -> bool:
     """What it was doing goes on: a review that ran out of money ends as one, and does not begin to mend."""
-    return last.outcome in CUT_SHORT and last.kind in GOES_ON_AS and last.number == remark.thread.number
+    return last.outcome in CUT_SHORT and last.traits.goes_on and last.number == remark.thread.number

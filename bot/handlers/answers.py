@@ -12,10 +12,11 @@ from bot.handlers import expiry, forks, money, start
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
 from bot.handlers.verdicts import Noted, acted
+from bot.kinds import TRAITS
 from bot.live.asked import answerable
 from bot.models import WHOLE_SECOND, TurnState
 from bot.prompt import carry_out, go_on_with
-from bot.store import approvals, ci, sessions
+from bot.store import approvals, sessions
 from bot.store.approvals import Answer, Approval, Kind, Scope, Standing
 from bot.store.sessions import Turn
 from bot.words import on_approvals, on_forks
@@ -123,12 +124,12 @@ def _going_on(command: Approve, approval: Approval, turn: Turn) -> Wish:
 
 def _kind(turn: Turn) -> str:
     """A merge goes on as one: it has two parents. An attempt at checks, too: its push is no news to begin a round."""
-    return turn.asked_as if turn.asked_as in ("resolve", ci.KIND) else "run"
+    return turn.asked_as if TRAITS[turn.asked_as].changes else "run"
 
 
 async def _begin(wish: Wish, command: Approve, remark: Remark, desk: Desk) -> Noted:
     noted = await start.begin(wish, remark, desk)
-    if command.words and wish.kind in start.FREE:
+    if command.words and TRAITS[wish.kind].is_free:
         await desk.reply(remark, on_approvals.words_below_a_yes(desk.settings.command))
     return noted
 

@@ -12,6 +12,7 @@ from bot.handlers import pulls, start, stop
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
 from bot.handlers.verdicts import Noted, acted, ignored, refused
+from bot.kinds import TRAITS
 from bot.models import TurnState
 from bot.store import ci, sessions
 from bot.store.ci import Asked
@@ -25,9 +26,10 @@ async def ended(event: CheckEnded, desk: Desk) -> Noted:
     if await ci.heard_again(desk.store, event.repo.id, event.sha):
         return ignored("noted: the checks of this commit are looked at once they have settled")
     ours = await ci.ours(desk.store, event.repo.id, event.sha)
-    if ours is None or ours.kind == "undo" or ours.newest != event.sha:
+    kind = TRAITS[ours.kind] if ours else None
+    if ours is None or kind is None or not kind.checks_followed or ours.newest != event.sha:
         return ignored("it is the check of a commit that we did not push, or not last")
-    if not await ci.heard(desk.store, event.repo.id, ours.pull_number, event.sha, fresh=ours.kind != ci.KIND):
+    if not await ci.heard(desk.store, event.repo.id, ours.pull_number, event.sha, fresh=not kind.mends_checks):
         return ignored("somebody has switched CI fixes off on this pull request (`stop ci`)")
     return ignored("noted: the checks of this commit are looked at once they have settled")
 
@@ -46,7 +48,7 @@ async def asked(command: FixCi, remark: Remark, desk: Desk) -> Noted:
     if pull.head_repo_id != thread.repo.id:
         return await desk.refuse(remark, on_forks.no_ci(desk.settings.command))
     latest = await sessions.latest(desk.store, thread)
-    if latest is not None and latest.asked_as == ci.KIND and latest.state is not TurnState.DONE:
+    if latest is not None and TRAITS[latest.asked_as].mends_checks and latest.state is not TurnState.DONE:
         return await _beside(command, remark, desk)
     await ci.ask(desk.store, thread, pull.head_sha, _wish(command, remark, number))
     await desk.react(remark, "eyes")
@@ -57,7 +59,7 @@ async def _beside(command: FixCi, remark: Remark, desk: Desk) -> Noted:
     """While they are being mended: what somebody says with it is passed on, and not lost."""
     noted = None
     if command.prompt and command.options == NO_OPTIONS:
-        noted = await start.steer(Wish(ci.KIND, command.prompt, NO_OPTIONS), remark, desk)
+        noted = await start.steer(Wish("fix_ci", command.prompt, NO_OPTIONS), remark, desk)
     return noted or await desk.refuse(remark, on_ci.under_way(desk.settings.command))
 
 
@@ -70,7 +72,7 @@ async def stopped(remark: Remark, desk: Desk) -> Noted:
     await ci.switch_off(desk.store, thread, remark.author.login)
     latest = await sessions.latest(desk.store, thread)
     if latest is not None:
-        await stop.stop_all(latest.key.session, remark.author.login, desk, kind=ci.KIND)
+        await stop.stop_all(latest.key.session, remark.author.login, desk, only_fixes=True)
     await desk.reply(remark, on_ci.stopped(desk.settings.command))
     return acted(latest.key.session if latest else None)
 

@@ -15,6 +15,7 @@ from bot.handlers import permission, start
 from bot.handlers.desk import Desk
 from bot.handlers.start import Wish
 from bot.handlers.triggers import config_of
+from bot.kinds import TRAITS
 from bot.models import DeliveryId, Origin, Person, TurnState
 from bot.sessions.reading import failing
 from bot.sessions.reading.failing import Standing
@@ -236,14 +237,14 @@ class _Round:
         notes = [again.note] if again and again.note else []
         await ci.put_attempt(self.desk.store, watch, [one.name for one in standing.red], notes)
         words = f"{on_ci.REQUEST}\n\n{wish.words if wish else ''}".strip()
-        await start.begin(Wish(ci.KIND, words, wish.options if wish else NO_OPTIONS), remark, self.desk)
+        await start.begin(Wish("fix_ci", words, wish.options if wish else NO_OPTIONS), remark, self.desk)
 
     async def _remark(self, pull: Pull) -> ChecksFailed | None:
         """In the name of whoever asked for it, or for the work whose checks are red."""
         watch, wish = self.watch, self.watch.wish
         if wish is None:
             ours = await ci.ours(self.desk.store, watch.repo_id, watch.sha)
-            if ours is None or ours.kind == "undo":
+            if ours is None or not TRAITS[ours.kind].checks_followed:
                 return None
             person, at = Person(ours.requester_id, ours.requester, "User"), self.desk.clock()
         else:

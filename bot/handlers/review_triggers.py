@@ -66,7 +66,7 @@ async def _reviews(event: Remark, desk: Desk) -> list[Turn]:
     """Of this pull request, in their order."""
     latest = await sessions.latest(desk.store, event.thread)
     turns = await sessions.turns_of(desk.store, latest.key.session) if latest else []
-    return [one for one in turns if one.kind == "review" and one.number == event.thread.number]
+    return [one for one in turns if one.traits.judges and one.number == event.thread.number]
 
 
 def _not_after_push(reviews: list[Turn]) -> str | None:

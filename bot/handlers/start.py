@@ -12,6 +12,8 @@ from bot.events.remarks import Remark
 from bot.handlers import money
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, ignored, refused
+from bot.kinds import TRAITS
+from bot.kinds.parts import Places
 from bot.models import Spot, TurnKey, TurnState
 from bot.store import messages, sessions
 from bot.store.sessions import NewTurn, Turn
@@ -20,8 +22,6 @@ from bot.words import on_access
 log = logging.getLogger(__name__)
 
 SHORTEST_SECONDS = 10.0
-FREE = ("undo", "release", "adopt")
-"""Kinds of turns that ask no model and so need no money."""
 _CLOSED = {"locked": on_access.thread_locked(), "archived": on_access.repository_archived()}
 """Told by `why` later: nothing can be answered there now."""
 
@@ -47,7 +47,7 @@ def anew(turn: Turn, wish: Wish) -> Wish:
     """With what the turn was asked for where it stood: the wish carries it further, or repeats it."""
     said = of_same_model(turn, wish.options)
     options = replace(said, new_branch=said.new_branch or turn.new_branch)
-    return replace(wish, options=options, discussions=tuple(turn.discussions or ()))
+    return replace(wish, options=options, discussions=turn.part(Places).discussions)
 
 
 def set_for(turn: Turn) -> Options:
@@ -84,7 +84,7 @@ async def begin(wish: Wish, remark: Remark, desk: Desk) -> Noted:
     """The next turn of the thread's session, its live comment, and the nudge that it waits."""
     if remark.closed_to_us:
         return refused(_CLOSED[remark.closed_to_us])
-    if wish.kind not in FREE and (noted := await money.lacking(remark, desk, wish.extra_usd or 0.0)):
+    if not TRAITS[wish.kind].is_free and (noted := await money.lacking(remark, desk, wish.extra_usd or 0.0)):
         return noted
     before = await _offering(remark, desk)
     key = await sessions.begin_turn(desk.store, new_turn(wish, remark, desk))
@@ -135,7 +135,6 @@ def new_turn(wish: Wish, remark: Remark, desk: Desk) -> NewTurn:
         more=money.asked(wish.extra_usd, remark, desk) if wish.extra_usd else None,
         timeout_seconds=_timeout(options.timeout_seconds, limits.timeout_minutes * 60),
         base=options.base,
-        max_turns=options.turns,
         approval=wish.approval,
         spot=remark.place,
         discussions=wish.discussions,

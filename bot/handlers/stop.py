@@ -5,6 +5,7 @@ from __future__ import annotations
 from bot.events.remarks import Remark
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted
+from bot.kinds import TRAITS
 from bot.models import SessionId, Step, TurnState
 from bot.store import environments, sessions
 from bot.store.sessions import Turn
@@ -21,10 +22,10 @@ async def handle(remark: Remark, desk: Desk) -> Noted:
     return acted(latest.key.session)
 
 
-async def stop_all(session: SessionId, login: str, desk: Desk, *, kind: str | None = None) -> int:
-    """Whatever of the session runs, waits or is kept, or only turns of a kind; how many turns that were."""
+async def stop_all(session: SessionId, login: str, desk: Desk, *, only_fixes: bool = False) -> int:
+    """Whatever of the session runs, waits or is kept, or only attempts at failing checks; how many turns that were."""
     found = await sessions.turns_of(desk.store, session)
-    turns = [one for one in found if _can_be_stopped(one) and kind in (None, one.asked_as)]
+    turns = [one for one in found if _can_be_stopped(one) and (TRAITS[one.asked_as].mends_checks or not only_fixes)]
     for turn in reversed(turns):  # what waits first: it must not begin when the running one ends
         if await sessions.cancel_queued(desk.store, turn.key, endings.stopped_by(login)):
             desk.board.touch(turn.key, final=True)
@@ -32,7 +33,7 @@ async def stop_all(session: SessionId, login: str, desk: Desk, *, kind: str | No
             await sessions.request_stop(desk.store, turn.key, login)
             desk.poke(turn.key)
             desk.board.touch(turn.key, pressing=True)
-    if kind is None and await environments.give_up_kept(desk.store, session):
+    if not only_fixes and await environments.give_up_kept(desk.store, session):
         desk.sweep()
     return len(turns)
 

@@ -10,6 +10,7 @@ from bot.git.comparison import Comparison
 from bot.git.errors import RepositoryUnsupported
 from bot.github.client import GitHubApp
 from bot.github.types import Purpose
+from bot.kinds.resolve import Merge
 from bot.models import Repo, Thread
 from bot.sessions.services import Services
 from bot.settings import Settings
@@ -70,9 +71,10 @@ async def restore_mirror(services: Services, turn: Turn) -> None:
         return
     thread = (await sessions.session(services.store, turn.key.session)).thread
     access = await remote_access(services, thread, Purpose.READ_REPOSITORY)
-    if turn.merged_sha is None or turn.tip_sha is None:
+    merged = turn.part(Merge).sha
+    if merged is None or turn.tip_sha is None:
         await services.cache.fetch(thread.repo.id, access, turn.base_sha)
         return
-    for sha in (turn.tip_sha, turn.merged_sha):  # what the host has joined is at no remote
+    for sha in (turn.tip_sha, merged):  # what the host has joined is at no remote
         await services.cache.fetch(thread.repo.id, access, sha, depth=JOINED_DEPTH)
-    await services.cache.join(thread.repo.id, turn.tip_sha, turn.merged_sha)
+    await services.cache.join(thread.repo.id, turn.tip_sha, merged)

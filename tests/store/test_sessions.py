@@ -204,10 +204,8 @@ async def test_our_pull_request_shares_the_thread_of_its_issue(store: Store) -> 
     assert await threads.home(store, RepoId(7), 8) == "7#5"
     other_repo = replace(PULL, repo=replace(REPO, id=RepoId(70)))
     assert (await begun(store, "comment:3", other_repo)).session != first.session
-    found = await sessions.by_branch(store, RepoId(7), "forgehand/5-x")
-    assert found is not None
-    assert (found.id, found.pull_number) == (first.session, 8)
-    assert await sessions.by_branch(store, RepoId(7), "main") is None
+    found = await sessions.session(store, first.session)
+    assert (found.branch, found.pull_number) == ("forgehand/5-x", 8)
 
 
 async def test_the_way_of_a_turn(store: Store) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from bot.git.errors import RefMissing
 from bot.github.types import Pull, Purpose
+from bot.kinds.resolve import Merge
 from bot.sessions.publishing import committing, landing
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import remote_access
@@ -60,7 +61,7 @@ async def landed(work: Work, at: str) -> tuple[Work, str] | None:
 
 async def on_top(work: Work, at: str) -> tuple[Work, str] | None:
     """The same work as one commit on top of `at`, and its tree; None where that rewrote history, or it does not fit."""
-    if work.turn.merged_sha is not None or not await _continues(work, at):
+    if work.turn.part(Merge).sha is not None or not await _continues(work, at):
         return None
     over = await work.quarantine.merge_base(work.commit, at)
     tree = await work.quarantine.merged(over, at, work.commit) if over else None

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot.errors import GitHubRefused, GitHubUnavailable
 from bot.github import checks
 from bot.github.checks import Job, Result
 from bot.github.client import Installation
+from bot.kinds import fix_ci
 from bot.material import Log
 from bot.models import Outcome, Thread
-from bot.sessions.moves import End
-from bot.sessions.reading import failing
+from bot.sessions.kinds.base import Preparation, TurnKind
+from bot.sessions.moves import End, To
+from bot.sessions.reading import Evidence, failing
 from bot.sessions.services import Services
 from bot.store import ci, sessions
 from bot.store.ci import Attempt
@@ -29,26 +31,17 @@ PIECE = 16 << 10
 _STAMP = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z ?", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """Nothing in it is anybody's instruction."""
+class FixCiTurn(TurnKind):
+    traits = fix_ci.TRAITS
 
-    logs: tuple[Log, ...] = ()
-    said: tuple[tuple[str, str], ...] = ()
-    """What each check says, by its name."""
-    missing: tuple[str, ...] = ()
-    """What could not be had, is cut or left alone, in words."""
-
-
-async def of(services: Services, turn: Turn, tip: str | None) -> Evidence | End | None:
-    """None for turns that have nothing to do with checks; an end where those that were meant are no more."""
-    if turn.kind != ci.KIND:
-        return None
-    attempt = await ci.attempt(services.store, turn.source)
-    if tip is None or (attempt is not None and attempt.sha != tip):
-        await ci.moved(services.store, turn.source)
-        return End(Outcome.NO_CHANGE, on_ci.HEAD_MOVED)
-    return await _gather(services, turn, tip, attempt) or End(Outcome.NO_CHANGE, on_ci.NOTHING_RED)
+    async def begin(self, services: Services, turn: Turn, preparation: Preparation) -> Preparation | To | End:
+        """Ends where the checks that were meant are no more."""
+        tip, attempt = preparation.start.tip, await ci.attempt(services.store, turn.source)
+        if tip is None or (attempt is not None and attempt.sha != tip):
+            await ci.moved(services.store, turn.source)
+            return End(Outcome.NO_CHANGE, on_ci.HEAD_MOVED)
+        red = await _gather(services, turn, tip, attempt)
+        return replace(preparation, beside=red) if red else End(Outcome.NO_CHANGE, on_ci.NOTHING_RED)
 
 
 async def _gather(services: Services, turn: Turn, sha: str, attempt: Attempt | None) -> Evidence | None:
@@ -126,3 +119,6 @@ class _Reader:
             await asyncio.sleep(0)
         lines = "".join([*parts, stream.end()]).splitlines()
         return "\n".join(line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} […]" for line in lines)
+
+
+KIND = FixCiTurn()

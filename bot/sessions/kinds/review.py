@@ -5,20 +5,29 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from bot import findings, prompt, repo_config
 from bot.errors import GitHubRefused, NotFound
 from bot.findings import Verdict
 from bot.github import reviews
 from bot.github.types import LineComment, Pull, ReviewDraft
-from bot.models import Outcome, Thread
+from bot.kinds import review
+from bot.kinds.parts import AgentReading, TurnPart
+from bot.live.state import LiveState
+from bot.models import Outcome, Step, Thread
 from bot.outbound import TextKind, neutralise
-from bot.sessions.moves import End, Move
+from bot.sessions import pinning
+from bot.sessions.kinds.base import Preparation, TurnKind
+from bot.sessions.moves import End, Move, To
+from bot.sessions.pinning import Start
 from bot.sessions.pulls import answering
+from bot.sessions.reading import rereading
 from bot.sessions.reviews import earlier, placing
 from bot.sessions.reviews.earlier import Placed, Sorted
 from bot.sessions.services import Services
+from bot.store import checks, sessions
 from bot.store import findings as said
-from bot.store import sessions
 from bot.store.sessions import Session, Turn
 from bot.words import endings, on_reviews
 from bot.words.on_reviews import Account
@@ -40,40 +49,73 @@ class _Work:
     event: str
 
 
-async def publish(services: Services, turn: Turn, session: Session) -> Move:
-    assert turn.review is not None and turn.base_sha is not None
-    thread = replace(session.thread, number=turn.number, is_pull=True)
-    pull = await services.github.installation(thread.installation).pull(thread.repo, turn.number)
-    if pull.head_sha != turn.base_sha and await _is_superseded(services, turn):
-        return End(Outcome.STOPPED, endings.review_superseded(pull.head_sha))
-    work = await _prepared(services, turn, thread, pull)
-    if pull.state != "open":
-        unsaid = endings.closed_before_review(pull.number, pull.merged)
-        return End(Outcome.STOPPED, f"{unsaid}\n\n{_summary(_all_below(work))}")
-    if turn.is_for_a_push and not (work.found.on_lines or work.found.below or work.found.resolved):
-        return End(Outcome.REVIEWED, endings.nothing_new(turn.base_sha))
-    try:
-        work, review_id = await _post(work)
-    except GitHubRefused as refused:
-        words = endings.review_not_taken(services.outbound.text(TextKind.COMMENT, refused.message))
-        return End(Outcome.REFUSED, f"{words}\n\n{_summary(_all_below(work))}")
-    await _remember(work, review_id)
-    url = f"{pull.url}#pullrequestreview-{review_id}"
-    return End(Outcome.REVIEWED, on_reviews.in_short(work.account, url), {"review_id": review_id})
+class ReviewTurn(TurnKind):
+    traits = review.TRAITS
+    schema = findings.SCHEMA
+
+    async def pin(self, services: Services, turn: Turn) -> tuple[str, Start] | None:
+        return await pinning.pin_pull(services, turn)
+
+    async def begin(self, services: Services, turn: Turn, preparation: Preparation) -> Preparation | To | End:
+        sha = preparation.start.sha
+        if await rereading.is_repetition(services, turn, sha):
+            return End(Outcome.NO_CHANGE, endings.reviewed_already(sha))
+        await checks.put(services.store, turn.key, sha)
+        return preparation
+
+    def result(self, turn: Turn, state: LiveState) -> tuple[str, tuple[TurnPart, ...]]:
+        """Where what it handed over is not in the form asked for, its words alone are its summary."""
+        ended = state.ended
+        found = findings.read(ended.structured if ended else None)
+        words = found.summary if found else state.last_words
+        if ended is None or not ended.ok:
+            return words, ()
+        if found is None and ended.text.strip():
+            found = findings.Review(Verdict.COMMENT, ended.text.strip()[: findings.MAX_SUMMARY])
+        return words, (review.HandedOver(findings.dump(found)),) if found else ()
+
+    async def ended(self, services: Services, turn: Turn) -> Move:
+        if turn.outcome is not None:
+            return End(turn.outcome, turn.detail or "")
+        handed_over = turn.part(review.HandedOver).review
+        return To(Step.PUBLISH) if handed_over is not None else End(Outcome.FAILED, endings.no_review())
+
+    async def publish(self, services: Services, turn: Turn, session: Session) -> Move:
+        assert turn.base_sha is not None
+        thread = replace(session.thread, number=turn.number, is_pull=True)
+        pull = await services.github.installation(thread.installation).pull(thread.repo, turn.number)
+        if pull.head_sha != turn.base_sha and await _is_superseded(services, turn):
+            return End(Outcome.STOPPED, endings.review_superseded(pull.head_sha))
+        work = await _prepared(services, turn, thread, pull)
+        if pull.state != "open":
+            unsaid = endings.closed_before_review(pull.number, pull.merged)
+            return End(Outcome.STOPPED, f"{unsaid}\n\n{_summary(_all_below(work))}")
+        if turn.is_for_a_push and not (work.found.on_lines or work.found.below or work.found.resolved):
+            return End(Outcome.REVIEWED, endings.nothing_new(turn.base_sha))
+        try:
+            work, review_id = await _post(work)
+        except GitHubRefused as refused:
+            words = endings.review_not_taken(services.outbound.text(TextKind.COMMENT, refused.message))
+            return End(Outcome.REFUSED, f"{words}\n\n{_summary(_all_below(work))}")
+        await _remember(work, review_id)
+        posted = msgspec.structs.replace(turn.part(review.HandedOver), posted=review_id)
+        url = f"{pull.url}#pullrequestreview-{review_id}"
+        return End(Outcome.REVIEWED, on_reviews.in_short(work.account, url), parts=(posted,))
 
 
 async def _is_superseded(services: Services, turn: Turn) -> bool:
     """A later turn will read the newer state: two reviews of one push help nobody."""
     later = [one for one in await sessions.turns_of(services.store, turn.key.session) if one.n > turn.n]
-    return any(one.kind == "review" and one.number == turn.number and one.outcome is None for one in later)
+    return any(one.traits.judges and one.number == turn.number and one.outcome is None for one in later)
 
 
 async def _prepared(services: Services, turn: Turn, thread: Thread, pull: Pull) -> _Work:
-    assert turn.review is not None and turn.base_sha is not None
-    review = findings.load(turn.review)
-    found, unsaid = _with_room(await earlier.sort(services, turn, pull, review))
+    handed_over = turn.part(review.HandedOver).review
+    assert handed_over is not None and turn.base_sha is not None
+    read = findings.load(handed_over)
+    found, unsaid = _with_room(await earlier.sort(services, turn, pull, read))
     config = repo_config.load(turn.config).review
-    notes = turn.notes or ()
+    notes = turn.part(AgentReading).notes
     own = pull.author.id == (await services.github.identity()).bot_id
     retargeted = turn.base not in (None, pull.base_branch)
     allowed = {
@@ -86,13 +128,13 @@ async def _prepared(services: Services, turn: Turn, thread: Thread, pull: Pull) 
         and not any(one.startswith(prompt.UNREAD) for one in notes),
     }
     account = Account(
-        verdict=review.verdict,
+        verdict=read.verdict,
         approves=allowed[Verdict.APPROVE],
-        summary=review.summary,
+        summary=read.summary,
         on_lines=len(found.on_lines),
         below=[one.finding for one in found.below],
         unsaid=unsaid,
-        left_out=review.left_out,
+        left_out=read.left_out,
         repeated=found.repeated,
         resolved=found.resolved,
         notes=notes,
@@ -108,7 +150,7 @@ async def _prepared(services: Services, turn: Turn, thread: Thread, pull: Pull) 
         pull,
         found,
         account,
-        EVENTS[review.verdict if allowed[review.verdict] else Verdict.COMMENT],
+        EVENTS[read.verdict if allowed[read.verdict] else Verdict.COMMENT],
     )
 
 
@@ -207,3 +249,6 @@ async def _let_go(work: _Work, review_id: int) -> None:
                 await services.outbound.dismiss(thread, one, on_reviews.let_go())
     except GitHubRefused as refused:  # where a rule leaves that to people
         log.warning("an earlier review could not be dismissed", extra={"error": str(refused)})
+
+
+KIND = ReviewTurn()

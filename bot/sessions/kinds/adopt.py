@@ -12,9 +12,12 @@ from bot import repo_config
 from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused, RefMissing
 from bot.github.types import Purpose
+from bot.kinds import adopt
+from bot.kinds.parts import OnFork
 from bot.models import Outcome, Step, TurnKey
 from bot.outbound import TextKind
 from bot.sessions import configuring, keeping
+from bot.sessions.kinds.base import TurnKind
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publishing import committing, judging, landing, opening, refusals, replaying
 from bot.sessions.publishing.work import Work
@@ -25,30 +28,32 @@ from bot.store.sessions import Session, Turn
 from bot.words import endings, on_forks, on_pushes
 
 
-async def prepare(services: Services, turn: Turn) -> Move:
-    """Straight to the push: there is nothing for an environment to do."""
-    worked = await _worked(services, turn)
-    if worked is None or not await asyncio.to_thread(keeping.path(services, worked).is_file):
-        return End(Outcome.REFUSED, on_forks.gone(services.settings.command))
-    session = await sessions.session(services.store, turn.key.session)
-    config = repo_config.dump(await configuring.read(services, session))
-    return To(Step.PUBLISH, {"base": worked.base, "base_sha": worked.base_sha, "config": config})
+class AdoptTurn(TurnKind):
+    traits = adopt.TRAITS
 
+    async def prepare(self, services: Services, turn: Turn) -> Move:
+        """Straight to the push: there is nothing for an environment to do."""
+        worked = await _worked(services, turn)
+        if worked is None or not await asyncio.to_thread(keeping.path(services, worked).is_file):
+            return End(Outcome.REFUSED, on_forks.gone(services.settings.command))
+        session = await sessions.session(services.store, turn.key.session)
+        config = repo_config.dump(await configuring.read(services, session))
+        return To(Step.PUBLISH, {"base": worked.base, "base_sha": worked.base_sha, "config": config})
 
-async def publish(services: Services, turn: Turn, session: Session) -> Move:
-    worked = await _worked(services, turn)
-    assert worked is not None and worked.base_sha is not None
-    async with services.cache.quarantine(session.repo_id) as quarantine:
-        tree = await quarantine.admit(keeping.path(services, worked), base=worked.base_sha)
-        commit = await committing.commit(services, worked, quarantine, tree)
-        work = Work(services, turn, session, quarantine, commit)
-        if (there := await _there(work)) is not None:
-            return await _opened(work, worked, *there)
-        if (moved := await _moved(services, worked, session)) is not None:
-            return End(Outcome.REFUSED, moved)
-        if (held := await _held(work, tree) or await judging.not_allowed(work)) is not None:
-            return End(Outcome.REFUSED, held)
-        return await _pushed(work, worked)
+    async def publish(self, services: Services, turn: Turn, session: Session) -> Move:
+        worked = await _worked(services, turn)
+        assert worked is not None and worked.base_sha is not None
+        async with services.cache.quarantine(session.repo_id) as quarantine:
+            tree = await quarantine.admit(keeping.path(services, worked), base=worked.base_sha)
+            commit = await committing.commit(services, worked, quarantine, tree)
+            work = Work(services, turn, session, quarantine, commit)
+            if (there := await _there(work)) is not None:
+                return await _opened(work, worked, *there)
+            if (moved := await _moved(services, worked, session)) is not None:
+                return End(Outcome.REFUSED, moved)
+            if (held := await _held(work, tree) or await judging.not_allowed(work)) is not None:
+                return End(Outcome.REFUSED, held)
+            return await _pushed(work, worked)
 
 
 async def _worked(services: Services, turn: Turn) -> Turn | None:
@@ -121,7 +126,7 @@ async def _opened(work: Work, worked: Turn, branch: str, sha: str) -> Move:
     await sessions.update_session(services.store, key.session, branch=branch)
     await sessions.update_turn(services.store, key, commit_sha=sha)
     assert worked.base_sha is not None
-    words = on_forks.adopted(worked.base_sha, worked.fork)
+    words = on_forks.adopted(worked.base_sha, worked.part(OnFork).fork)
     move = await opening.open_pull(replace(work, turn=worked, landed=sha), branch)
     return replace(move, detail="\n\n".join(filter(None, (words, move.detail)))) if isinstance(move, End) else move
 
@@ -133,3 +138,6 @@ async def _push(work: Work) -> tuple[str, str]:
         return branch, await landing.land(work, branch)
     except PushRaced:
         return another, await landing.land(work, another)
+
+
+KIND = AdoptTurn()
