@@ -7,7 +7,7 @@ from bot.handlers import stop
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, ignored
 from bot.models import TurnState
-from bot.store import comments, sessions
+from bot.store import comments, deliveries, sessions
 from bot.store.sessions import Turn
 from bot.words import endings
 
@@ -44,5 +44,11 @@ async def _concerns(event: ThreadChanged, turn: Turn, desk: Desk) -> bool:
     if event.change != "closed":
         return turn.number == event.thread.number
     session = await sessions.session(desk.store, turn.key.session)
-    known = (turn.number, session.pull_number)
-    return event.thread.number in known and event.at >= (turn.asked_at or turn.created_at)
+    if event.thread.number not in (turn.number, session.pull_number):
+        return False
+    asked_at = turn.asked_at or turn.created_at
+    if event.at != asked_at:
+        return event.at > asked_at
+    # GitHub tells whole seconds, and threads are worked side by side: what was here before the turn came before it.
+    delivery = await deliveries.get(desk.store, event.origin.delivery)
+    return delivery is None or delivery.received_at >= turn.created_at

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bot.models import DeliveryId
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github import Fault
 from bot.simulation.github.gitstore import refs
+from bot.simulation.github.threads import Pull
+from bot.store import deliveries
+from bot.store.base import Store
+from bot.store.deliveries import NewDelivery
 from sandbox.agents import claude_binary
 from sandbox.local import members
 from sandbox.local.folders import Base
@@ -172,6 +179,43 @@ async def test_after_the_pull_request_ended_the_next_turn_opens_another(world: W
     second = world.pulls()[1]
     assert world.repo.file(second.head, "more.txt") == b"more\n"
     assert f"#{second.number}" in world.replies()[1].body
+
+
+@pytest.mark.parametrize("before", [True, False])
+async def test_a_close_and_a_command_in_one_second_are_told_apart(world: World, before: bool) -> None:
+    """The close is read while the turn waits in the line. It ends the turn only if it also came after it."""
+    world.model.default(Script([WRITE, Say("Done.")]))
+    async with world.bot(FORGEHAND_MAX_SESSIONS="1"):
+        world.say("/claude fix this")
+        assert await world.outcome() == "pull_request"
+        [first] = world.pulls()
+        world.model.default(Script([MORE, Wait("on"), Say("Done.")]))
+        world.say("/claude more", on=world.github.open_issue(world.repo, title="Other", body="Other.", by="alice"))
+        await world.model.reached("on", timeout=30)
+        second = time.time() // 1
+        world.github.state.clock = lambda: second
+        world.app.hook_active = False
+        world.github.close(first, by="alice")
+        await world.deliver(world.github.comment_webhook(world.say("/claude more")))
+        await until(lambda: len(world.states()) == 2)
+        await _note_close(world, first, second if before else time.time())
+        world.app.hook_active = True
+        world.model.release("on")
+        assert await world.outcome(2) == ("pull_request" if before else "stopped"), world.replies()[1].body
+
+
+async def _note_close(world: World, pull: Pull, received_at: float) -> None:
+    """As the service would have stored its webhook then, until the service has read it."""
+    events, database = world.github.actions.events, world.root / "data" / "state.db"
+    about = events.pull(pull, "closed") | events.common(world.repo, world.installation, world.github.user("alice"))
+    store = await Store.open(database, migrate=False)
+    delivery = NewDelivery(DeliveryId("late"), "pull_request", "", json.dumps(about), "closed")
+    delivery = replace(delivery, installation_id=world.installation.id, repo_id=world.repo.id, number=pull.number)
+    await deliveries.add(store, delivery, received_at)
+    await store.close()
+    waits = "SELECT 1 FROM deliveries WHERE guid = 'late' AND state = 'received'"
+    with closing(sqlite3.connect(database, timeout=10)) as db:
+        await until(lambda: db.execute(waits).fetchone() is None)
 
 
 async def test_a_branch_without_a_pull_request_is_gone_on_with(world: World) -> None:

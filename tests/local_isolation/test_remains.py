@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,7 @@ async def test_what_outlives_an_ended_command_is_ended_too(env: LocalEnvironment
 
 @pytest.mark.acceptance("C11")
 async def test_a_fork_bomb_is_bounded_and_ends(root: Path) -> None:
+    """Processes are counted per user, and the user is made from the key: tests beside this one must not have it too."""
     limits = Limits(processes=40 if os.geteuid() == 0 else 1)
     bomb = (
         "import os,time\n"
@@ -67,8 +69,8 @@ async def test_a_fork_bomb_is_bounded_and_ends(root: Path) -> None:
         "time.sleep(60)\n"
     )
     async with running(root, limits=limits) as provider:
-        env = await created(provider)
-        result = await env.exec([env.layout.python, "-c", bomb], timeout=1.5)
+        env = await created(provider, f"bomb-{secrets.token_hex(4)}")
+        result = await env.exec([env.layout.python, "-c", bomb], timeout=4)
         assert result.timed_out
         assert int(await env.read(f"{env.layout.out}/count")) < 41
         assert members(env._folders.home) == []

@@ -29,6 +29,7 @@ MOST_DIFF_LINES = 400
 COMPARED = 40
 MOST_INPUT = 4000
 MOST_SAID = 20_000
+LINE_SIZE = 20
 SPEAKING = {"Bash": "command", "Write": "content", "WebFetch": "prompt", "Agent": "prompt", "Task": "prompt"}
 _KINDS = {"+": "add", "-": "del", "@": "hunk", " ": "same"}
 
@@ -53,6 +54,11 @@ class Entry:
     """(add, del, hunk or same; the line)."""
     inner: bool = False
     """A sub-agent's."""
+
+    @property
+    def size(self) -> int:
+        """How much there is to draw; a line of a diff takes as long as some words do."""
+        return len(self.text) + len(self.result) + sum(len(line) + LINE_SIZE for _, line in self.diff)
 
 
 class Conversation:

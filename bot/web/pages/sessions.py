@@ -85,7 +85,7 @@ class SessionPages:
             overview_html=watched.drawn,
             chapters=watched.chapters(),
             dropped=watched.conversation.dropped,
-            seq=watched.conversation.seq,
+            seq=watched.seq,
             may_write=permission.may_write,
             said=said,
             mood="bad" if status >= 400 else "good",

@@ -7,13 +7,14 @@ import json
 import logging
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from functools import partial
 
 from markupsafe import Markup
 
 from bot.errors import BotError
 from bot.funds import Terms
 from bot.models import SessionId, TurnState
-from bot.portions import in_portions
+from bot.portions import LONG_TEXT, beside, in_portions
 from bot.store import events, looks
 from bot.store.base import Store
 from bot.store.looks import Look
@@ -58,6 +59,8 @@ class Watched:
         self._pages = pages
         self._terms = terms
         self._heads: dict[int, tuple[Markup, Markup]] = {}
+        self.seq = 0
+        """The last line up to which all is drawn: the conversation may have been read further."""
         self._html: dict[str, Markup] = {}
         self._batches: dict[int, tuple[bytes, int]] = {}
         self.drawn = Markup()
@@ -87,7 +90,8 @@ class Watched:
     def chapters(self) -> list[Chapter]:
         of_turn: dict[int, list[Markup]] = {n: [] for n in self._heads}
         for entry in self.conversation.entries.values():
-            of_turn[entry.turn].append(self._html[entry.id])
+            if entry.turn in of_turn and entry.id in self._html:
+                of_turn[entry.turn].append(self._html[entry.id])
         return [Chapter(n, head, of_turn[n], end) for n, (head, end) in self._heads.items()]
 
     async def stream(self, after: int) -> AsyncGenerator[bytes, None]:
@@ -95,7 +99,7 @@ class Watched:
         self.viewers += 1
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._follow())
-        seq, seen = after if after <= self.conversation.seq else 0, -1
+        seq, seen = after if after <= self.seq else 0, -1
         nudges = self._nudges
         try:
             yield b"retry: 1000\n\n"
@@ -103,7 +107,7 @@ class Watched:
                 news, fresh = self._news, b""
                 if seen != self._version:
                     seen, fresh = self._version, self._state
-                if self.conversation.seq > seq:
+                if self.seq > seq:
                     lines, seq = self._since(seq)
                     fresh += lines
                 if fresh:
@@ -143,7 +147,9 @@ class Watched:
                 if row.seq <= last:
                     talk.feed(row)
             async for entry in in_portions(talk.since(before)):
-                self._html[entry.id] = self._pages.fragment("entry.html", entry=entry)
+                draw = partial(self._pages.fragment, "entry.html", entry=entry)
+                self._html[entry.id] = await beside(draw, size=entry.size, most=LONG_TEXT)
+            self.seq = talk.seq
             self._shorten()
             if talk.seq == before:
                 return
@@ -180,10 +186,10 @@ class Watched:
     def _since(self, seq: int) -> tuple[bytes, int]:
         """Viewers who stand at the same line share the bytes."""
         if seq not in self._batches:
-            left = self.conversation.since(seq)
+            left = [one for one in self.conversation.since(seq) if one.changed <= self.seq]
             told = self._portion(left)
             shown = [{"id": one.id, "turn": one.turn, "html": self._html[one.id]} for one in told]
-            upto = told[-1].changed if len(told) < len(left) else self.conversation.seq
+            upto = told[-1].changed if len(told) < len(left) else self.seq
             self._batches[seq] = event("lines", shown, upto), upto
         return self._batches[seq]
 
