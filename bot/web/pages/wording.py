@@ -10,6 +10,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from bot import verification
+from bot.kinds.parts import OnFork
 from bot.live.figures import duration
 from bot.models import Outcome, Step, TurnState
 from bot.web.pages.prose import prose
@@ -79,4 +80,5 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "checks": lambda turn: verification.load(turn.verified or ()),
     "ending": verification.ending,
     "verified_where": lambda turn: verified_where(verification.load(turn.verified)),
+    "patch": lambda turn: turn.part(OnFork).patch,
 }
