@@ -29,10 +29,11 @@ from bot.commands.kinds import (
     Undo,
     Why,
 )
-from bot.commands.options import NO_OPTIONS, Options, dollars, shown, take
+from bot.commands.options import NO_OPTIONS, Options, dollars, take
 from bot.commands.text import before_tail, candidates, command_lines
 from bot.errors import CommandError
 from bot.text import characters
+from bot.words.quoting import shown
 
 
 def begins(body: str, *, word: str = "/claude", app_slug: str = "") -> bool:

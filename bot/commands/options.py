@@ -9,6 +9,7 @@ from typing import Any
 
 from bot.commands import spelling
 from bot.errors import CommandError
+from bot.words.quoting import shown
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,6 @@ _DASHES = ("--", "—", "–")
 _FLAGS = {"queue": "queue", "new-branch": "new_branch"}
 """The options that take no value."""
 _IN_BACKTICKS = "(If this belongs to the task itself, put it in backticks.)"
-
-
-def shown(text: str, limit: int = 40) -> str:
-    """Words of others as inline code that they cannot leave."""
-    clean = "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in " ".join(text.split()))
-    return f"`{clean[:limit] or '?'}{'…' if len(clean) > limit else ''}`"
 
 
 def dollars(text: str) -> float | None:

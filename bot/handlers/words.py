@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bot.commands.forms import FORMS
+from bot.commands.options import USAGE
 from bot.events.remarks import Remark
 from bot.handlers import money
 from bot.handlers.desk import Desk
@@ -17,7 +19,8 @@ from bot.words import endings, on_approvals, on_money, outcomes, replies
 
 
 async def help_(remark: Remark, desk: Desk) -> Noted:
-    await desk.reply(remark, replies.help_text(desk.settings.command))
+    forms = [(form.usage, form.what) for form in FORMS]
+    await desk.reply(remark, replies.help_text(desk.settings.command, forms, USAGE.values()))
     return acted()
 
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bot import prompt, repo_config, verification
-from bot.commands.options import shown
 from bot.live import asides
 from bot.live.figures import clock, line, size
 from bot.models import Step, TurnState
 from bot.outbound import neutralise, truncate
 from bot.words import endings
+from bot.words.quoting import shown
 
 if TYPE_CHECKING:
     from bot.live.page import View

@@ -10,7 +10,6 @@ from typing import Any
 from markupsafe import Markup
 
 from bot import commands, diffs, discussions, findings, publications, pull_template, suggestions
-from bot.commands.options import shown
 from bot.errors import BadRepoConfig, CommandError
 from bot.live import boxes
 from bot.outbound import neutralise, truncate
@@ -23,6 +22,7 @@ from bot.web.gateway.errors import Refusal
 from bot.web.pages import conversation, wording
 from bot.web.pages.prose import prose, rendered
 from bot.words import quoting
+from bot.words.quoting import shown
 from sandbox.agents import text as agent_text
 from sandbox.agents.claude_edits import edit
 from sandbox.agents.claude_stream import ClaudeDecoder

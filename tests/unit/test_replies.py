@@ -9,6 +9,7 @@ import pytest
 
 from bot import publications
 from bot.commands.forms import FORMS
+from bot.commands.options import USAGE
 from bot.funds import Funds
 from bot.models import Outcome, SessionId, TurnKey, TurnState, Usage
 from bot.words import on_money, outcomes, replies
@@ -54,7 +55,7 @@ def test_headlines_differ() -> None:
 
 
 def test_help_is_made_from_the_one_list() -> None:
-    text = replies.help_text("/bot")
+    text = replies.help_text("/bot", [(form.usage, form.what) for form in FORMS], USAGE.values())
     for form in FORMS:
         assert f"| `/bot {form.usage}` |" in text
     assert "`--budget 5`" in text
