@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 from bot.commands.options import NO_OPTIONS
 from bot.errors import BotError, GitHubRefused, TransientError
+from bot.events.checks import CheckEnded
 from bot.events.remarks import Remark, standing
 from bot.github import checks
 from bot.github.types import Pull
-from bot.handlers import permission, start
-from bot.handlers.desk import Desk
-from bot.handlers.start import Wish
-from bot.handlers.triggers import config_of
+from bot.handlers import turns
+from bot.handlers.desk import Desk, Noted, ignored
+from bot.handlers.turns import Wish
 from bot.models import DeliveryId, Origin, Person, TurnState
 from bot.sessions.reading import failing
 from bot.sessions.reading.failing import Standing
@@ -43,6 +43,20 @@ class ChecksFailed(Remark):
     @property
     def source(self) -> str:
         return self.key
+
+
+async def ended(event: CheckEnded, desk: Desk) -> Noted:
+    """GitHub is not asked here: a commit may have hundreds of checks, and they end in bursts."""
+    if event.app_id == (await desk.github.identity()).app_id:
+        return ignored("it is a check run of our own")
+    if await ci.heard_again(desk.store, event.repo.id, event.sha):
+        return ignored("noted: the checks of this commit are looked at once they have settled")
+    ours = await ci.ours(desk.store, event.repo.id, event.sha)
+    if ours is None or ours.kind == "undo" or ours.newest != event.sha:
+        return ignored("it is the check of a commit that we did not push, or not last")
+    if not await ci.heard(desk.store, event.repo.id, ours.pull_number, event.sha, fresh=ours.kind != ci.KIND):
+        return ignored("somebody has switched CI fixes off on this pull request (`stop ci`)")
+    return ignored("noted: the checks of this commit are looked at once they have settled")
 
 
 class Rounds:
@@ -143,7 +157,7 @@ class _Round:
         return await self._attempt(pull, standing)
 
     async def _is_on(self) -> bool:
-        config, _ = await config_of(self.watch.thread, self.desk)
+        config, _ = await self.desk.config_of(self.watch.thread)
         return config is not None and config.triggers.ci_fix
 
     async def _is_meant(self, pull: Pull) -> bool:
@@ -228,7 +242,7 @@ class _Round:
     async def _begin(self, pull: Pull, standing: Standing) -> None:
         watch, wish = self.watch, self.watch.wish
         remark = await self._remark(pull)
-        if remark is None or not (decision := await permission.judge(remark, self.desk)).allowed:
+        if remark is None or not (decision := await self.desk.judge(remark)).allowed:
             log.info("nobody who may write here wants these checks mended", extra={"pull": watch.number})
             return
         log.info("checks are mended", extra={"pull": watch.number, "why": decision.reason})
@@ -236,7 +250,7 @@ class _Round:
         notes = [again.note] if again and again.note else []
         await ci.put_attempt(self.desk.store, watch, [one.name for one in standing.red], notes)
         words = f"{on_ci.REQUEST}\n\n{wish.words if wish else ''}".strip()
-        await start.begin(Wish(ci.KIND, words, wish.options if wish else NO_OPTIONS), remark, self.desk)
+        await turns.begin(Wish(ci.KIND, words, wish.options if wish else NO_OPTIONS), remark, self.desk)
 
     async def _remark(self, pull: Pull) -> ChecksFailed | None:
         """In the name of whoever asked for it, or for the work whose checks are red."""

@@ -4,23 +4,48 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from bot import commands
-from bot.errors import GitHubRefused
+from bot import commands, policy
+from bot.commands import C, CommandForm
+from bot.errors import BadRepoConfig, GitHubRefused
 from bot.events import remarks
 from bot.events.remarks import Remark
 from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
-from bot.handlers.verdicts import Noted, ignored, refused
 from bot.live.board import LiveBoard
-from bot.models import Thread, TurnKey, TurnState
+from bot.models import SessionId, Thread, TurnKey, TurnState
 from bot.outbound import Outbound
+from bot.policy import Decision
+from bot.repo_config import RepoConfig
+from bot.sessions import configuring
 from bot.settings import Settings
 from bot.store import comments, sessions
 from bot.store.base import Store
+from bot.store.deliveries import DeliveryState
 from bot.words import replies
+
+
+@dataclass(frozen=True)
+class Noted:
+    """What the ledger says of a delivery; `why` tells people the reason."""
+
+    state: DeliveryState
+    reason: str | None = None
+    session: SessionId | None = None
+
+
+def acted(session: SessionId | None = None, reason: str | None = None) -> Noted:
+    return Noted(DeliveryState.ACTED, reason, session)
+
+
+def ignored(reason: str) -> Noted:
+    return Noted(DeliveryState.IGNORED, reason)
+
+
+def refused(reason: str) -> Noted:
+    return Noted(DeliveryState.REFUSED, reason)
 
 
 @dataclass(frozen=True)
@@ -40,6 +65,37 @@ class Desk:
     doubt: Callable[[int | None], None]
     """Pages no longer believe what GitHub has said a person may see (None: anybody)."""
     clock: Callable[[], float] = time.time
+
+    async def judge(self, remark: Remark) -> Decision:
+        """Whether its author may ask for anything here. GitHub is asked only about somebody who could be allowed."""
+        identity = await self.github.identity()
+        service = policy.Service(identity.bot_id, identity.owner, self.settings.github.accounts)
+        decision = policy.screen(
+            remark.author, repo_owner=remark.thread.repo.owner, service=service, via_app=remark.via_app
+        )
+        if not decision.allowed:
+            return decision
+        reads = self.github.installation(remark.thread.installation)
+        try:
+            answered_id, permission = await reads.permission(remark.thread.repo, remark.author.login)
+        except GitHubRefused:
+            return policy.unverified(remark.author)
+        return policy.authorise(remark.author, answered_id=answered_id, permission=permission)
+
+    async def config_of(self, thread: Thread) -> tuple[RepoConfig | None, str]:
+        """The config of the default branch, or what is wrong with it; without a file the account's own settings."""
+        reads = self.github.installation(thread.installation)
+        try:
+            return await configuring.of(reads, thread.repo, self.store), ""
+        except BadRepoConfig as error:
+            return None, str(error)
+
+    async def pull_number(self, remark: Remark) -> int | None:
+        """The pull request itself, or the one that the issue's session has opened."""
+        if remark.thread.is_pull:
+            return remark.thread.number
+        latest = await sessions.latest(self.store, remark.thread)
+        return (await sessions.session(self.store, latest.key.session)).pull_number if latest else None
 
     async def reply(self, remark: Remark, text: str) -> None:
         """One answer to one remark, however often it is given; in the diff, to what was said there."""
@@ -82,3 +138,10 @@ class Desk:
         if done:
             await comments.spoilt(self.store, key, by_bot=False)
         self.board.touch(key, final=done, pressing=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feature(CommandForm[C]):
+    """A line of the table of commands: the form of one, and what carries it out."""
+
+    handle: Callable[[C, Remark, Desk], Awaitable[Noted]]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -16,14 +18,12 @@ from bot.events.checks import CheckAsked, CheckEnded
 from bot.events.ignored import Ignored
 from bot.events.remarks import CommentDeleted, CommentEdited
 from bot.events.threads import ThreadChanged
-from bot.handlers import check_buttons, ci, departures, installations, own_comments, remarks, thread_changes
-from bot.handlers.desk import Desk
-from bot.handlers.rota import Rota
-from bot.handlers.verdicts import Noted, ignored, refused
+from bot.handlers import buttons, changes, ci_rounds, remarks
+from bot.handlers.desk import Desk, Noted, ignored, refused
 from bot.portions import LARGE_BODY, beside
 from bot.store import deliveries, waiting
 from bot.store.deliveries import Delivery, DeliveryState
-from bot.store.waiting import ThreadId
+from bot.store.waiting import ThreadId, WaitingThread
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +39,58 @@ REST = 4
 SHORTEST_REST_SECONDS, LONGEST_REST_SECONDS = 0.01, 0.5
 BODIES_AT_ONCE = 4
 """Of up to 25 MB each, between the store and the event that comes of one."""
+AT_ONCE = 64
+"""Fewer than the connections to GitHub: of those that it keeps waiting, none is left over for the others."""
+OF_AN_ACCOUNT = 8
+OF_A_REPOSITORY = 4
+
+
+class Rota:
+    """`offer` what waits, in the order in which it should go; `take` what may go now; say when it is `done`."""
+
+    def __init__(self) -> None:
+        self._offered: dict[ThreadId, WaitingThread] = {}
+        self._busy: dict[ThreadId, WaitingThread] = {}
+        self._accounts: Counter[int | None] = Counter()
+        self._repositories: Counter[int | None] = Counter()
+        self._not_before: dict[ThreadId, float] = {}
+
+    @property
+    def paused(self) -> int:
+        """How many wait for a moment of their own."""
+        return len(self._not_before)
+
+    def offer(self, threads: Iterable[WaitingThread]) -> None:
+        """In the place of what was offered before."""
+        self._offered = {one.id: one for one in threads if one.id not in self._busy}
+
+    def take(self, now: float) -> list[ThreadId]:
+        """Those that begin now."""
+        self._not_before = {thread: at for thread, at in self._not_before.items() if at > now}
+        taken: list[ThreadId] = []
+        for thread, one in self._offered.items():
+            if len(self._busy) >= AT_ONCE:
+                break
+            room = one.repo_id is None or self._repositories[one.repo_id] < OF_A_REPOSITORY
+            if thread not in self._not_before and room and self._accounts[one.installation_id] < OF_AN_ACCOUNT:
+                self._busy[thread] = one
+                self._accounts[one.installation_id] += 1
+                self._repositories[one.repo_id] += 1
+                taken.append(thread)
+        for thread in taken:
+            del self._offered[thread]
+        return taken
+
+    def done(self, thread: ThreadId, not_before: float) -> None:
+        """Until then it is not taken up again."""
+        one = self._busy.pop(thread)
+        self._accounts[one.installation_id] -= 1
+        self._repositories[one.repo_id] -= 1
+        self._not_before[thread] = not_before
+
+    def next_due(self, now: float) -> float | None:
+        """When the first of those that wait for a moment may go."""
+        return min((at for at in self._not_before.values() if at > now), default=None)
 
 
 class Intake:
@@ -161,22 +213,16 @@ class Intake:
             case Ignored():
                 return ignored(event.reason)
             case CommentEdited():
-                return await own_comments.edited(event, self._desk)
+                return await buttons.edited(event, self._desk)
             case CommentDeleted():
-                return await own_comments.deleted(event, self._desk)
+                return await buttons.deleted(event, self._desk)
             case CheckAsked():
-                return await check_buttons.handle(event, self._desk)
+                return await buttons.of_check_run(event, self._desk)
             case CheckEnded():
-                return await ci.ended(event, self._desk)
+                return await ci_rounds.ended(event, self._desk)
             case ThreadChanged():
-                return await thread_changes.handle(event, self._desk)
+                return await changes.of_thread(event, self._desk)
             case AccessChanged() | InstallationChanged():
-                return await self._of_an_account(event)
+                return await changes.of_account(event, self._desk)
             case _:
                 return await remarks.handle(event, self._desk)
-
-    async def _of_an_account(self, event: AccessChanged | InstallationChanged) -> Noted:
-        """What becomes of no thread."""
-        if isinstance(event, AccessChanged):
-            return await departures.handle(event, self._desk)
-        return await installations.handle(event, self._desk)

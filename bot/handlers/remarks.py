@@ -1,59 +1,28 @@
-"""A text on a thread: is there a command in it, may its author give it, and who carries it out."""
+"""What somebody says or does on a thread: whether it asks for something, whether they may, and who carries it out."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import assert_never
 
 from bot import commands
-from bot.commands.kinds import (
-    Approve,
-    Ask,
-    Command,
-    Continue,
-    Cost,
-    Deny,
-    FixCi,
-    Help,
-    Init,
-    Plan,
-    Resolve,
-    Retry,
-    Review,
-    Run,
-    Status,
-    Stop,
-    StopCi,
-    Undo,
-    Why,
-)
+from bot.commands.options import NO_OPTIONS
 from bot.errors import CommandError
 from bot.events.remarks import IssueOpened, Labeled, PullOpened, Remark, ReviewWanted
-from bot.handlers import (
-    again,
-    answers,
-    ci,
-    forks,
-    init,
-    permission,
-    resolve,
-    review_triggers,
-    reviews,
-    start,
-    stop,
-    triggers,
-    undo,
-    why,
-    words,
-)
-from bot.handlers.desk import Desk
-from bot.handlers.verdicts import Noted, ignored, refused
-from bot.policy import Answer, Decision
+from bot.handlers import answers, table, turns
+from bot.handlers.desk import Desk, Noted, ignored, refused
+from bot.handlers.turns import Wish
+from bot.models import Outcome, TurnState
+from bot.policy import Answer
 from bot.portions import made_of
-from bot.store import threads
+from bot.repo_config import Triggers
+from bot.store import sessions, threads
+from bot.store.sessions import Turn
+from bot.words import replies
 
 LOOKED_AT = 4_000
 """Characters of what somebody wrote who may not command us: enough to see whether they meant to."""
+WORK = Wish(commands.FREE_TEXT, "", NO_OPTIONS)
+"""The thread itself says what is to be done."""
 
 
 async def handle(remark: Remark, desk: Desk) -> Noted:
@@ -64,105 +33,133 @@ async def handle(remark: Remark, desk: Desk) -> Noted:
     ours = {"word": desk.settings.command, "app_slug": (await desk.github.identity()).slug}
     if not await made_of(remark.body, partial(commands.begins, **ours)):
         return await _without_words(remark, desk)
-    decision = await permission.judge(remark, desk)
+    decision = await desk.judge(remark)
     try:
         read = remark.body if decision.allowed else remark.body[:LOOKED_AT]
-        command, error = await made_of(read, partial(commands.parse, **ours)), None
+        command, error = await made_of(read, partial(commands.parse, forms=table.TABLE, **ours)), None
     except CommandError as problem:
         command, error = None, str(problem)
     if command is None and error is None:
         return await _without_words(remark, desk)
     if not decision.allowed:
-        return await _turn_away(remark, decision, desk)
+        if decision.answer is Answer.IGNORED:
+            return ignored(decision.reason)
+        if decision.sentence and await threads.tell_refused(desk.store, remark.thread):
+            await desk.reply(remark, decision.sentence)
+        return refused(decision.reason)
     if error is not None:
         return await desk.refuse(remark, error)
     assert command is not None
-    return await _dispatch(command, remark, desk)
+    return await table.carry_out(command, remark, desk)
 
 
 async def _without_words(remark: Remark, desk: Desk) -> Noted:
-    """What starts something in repositories that say so."""
+    """What starts something in repositories that say so. Nobody is told that a trigger which they may not know of did
+    not obey them."""
     match remark:
-        case Labeled() if remark.thread.is_pull:
-            return await review_triggers.labeled(remark, desk) or await triggers.labeled(remark, desk)
         case Labeled():
-            return await triggers.labeled(remark, desk)
+            return await _labeled(remark, desk)
         case IssueOpened():
-            return await triggers.opened(remark, desk)
+            return await _issue_opened(remark, desk)
         case PullOpened():
-            return await review_triggers.opened(remark, desk)
+            return await _pull_opened(remark, desk)
         case ReviewWanted():
-            await forks.pushed(remark, desk)
-            return await review_triggers.wanted(remark, desk)
+            await answers.pushed(remark, desk)
+            return await _review_wanted(remark, desk)
         case _:
             return await desk.without_command(remark)
 
 
-async def _turn_away(remark: Remark, decision: Decision, desk: Desk) -> Noted:
-    if decision.answer is Answer.IGNORED:
-        return ignored(decision.reason)
-    if decision.sentence and await threads.tell_refused(desk.store, remark.thread):
-        await desk.reply(remark, decision.sentence)
-    return refused(decision.reason)
+async def _labeled(event: Labeled, desk: Desk) -> Noted:
+    config, problem = await desk.config_of(event.thread)
+    if config is None:
+        return refused(problem)
+    label, triggers = event.label.casefold(), config.triggers  # as GitHub compares labels
+    if event.thread.is_pull and triggers.review_label is not None and triggers.review_label.casefold() == label:
+        pull = await desk.github.installation(event.thread.installation).pull(event.thread.repo, event.thread.number)
+        return await _begin_review(event, pull.head_sha, desk)
+    if triggers.label is None or triggers.label.casefold() != label:
+        return ignored("this label starts nothing here (`triggers.label` in `.github/forgehand.yml`)")
+    if not (decision := await desk.judge(event)).allowed:
+        return refused(decision.reason)
+    latest = await sessions.latest(desk.store, event.thread)
+    if latest is not None and latest.state is not TurnState.DONE:
+        return ignored("the thread is being worked on already")
+    return await turns.begin(WORK, event, desk)
 
 
-async def _dispatch(command: Command, remark: Remark, desk: Desk) -> Noted:
-    match command:
-        case Run() | Ask() | Plan() | Retry() | Continue():
-            return await _work(command, remark, desk)
-        case Approve() | Deny():
-            return await answers.handle(command, remark, desk)
-        case Undo():
-            return await undo.handle(remark, desk)
-        case Stop():
-            return await stop.handle(remark, desk)
-        case Init():
-            return await init.handle(remark, desk)
-        case Status() | Help() | Cost() | Why():
-            return await _answer(command, remark, desk)
-        case Review() | FixCi() | StopCi():
-            return await _on_pull(command, remark, desk)
-        case Resolve():
-            return await resolve.handle(command, remark, desk)
-        case _:
-            assert_never(command)
+async def _issue_opened(event: IssueOpened, desk: Desk) -> Noted:
+    config, problem = await desk.config_of(event.thread)
+    if config is None:
+        return refused(problem)
+    if not config.triggers.issue_opened:
+        return await desk.without_command(event, replies.opening_starts_nothing())
+    if not (decision := await desk.judge(event)).allowed:
+        return refused(decision.reason)
+    return await turns.begin(WORK, event, desk)
 
 
-async def _work(command: Run | Ask | Plan | Retry | Continue, remark: Remark, desk: Desk) -> Noted:
-    match command:
-        case Run():
-            return await answers.in_other_words(command, remark, desk) or await start.handle(command, remark, desk)
-        case Ask() | Plan():
-            return await start.handle(command, remark, desk)
-        case Retry():
-            return await again.retry(command, remark, desk)
-        case Continue():
-            return await again.go_on(command, remark, desk)
-        case _:
-            assert_never(command)
+async def _pull_opened(event: PullOpened, desk: Desk) -> Noted:
+    """A draft is reviewed when it is made ready."""
+    config, problem = await desk.config_of(event.thread)
+    if config is None:
+        return refused(problem)
+    if not config.triggers.review_opened:
+        return await desk.without_command(event, replies.opening_starts_nothing())
+    pull = await desk.github.installation(event.thread.installation).pull(event.thread.repo, event.thread.number)
+    if pull.draft:
+        return ignored("it is a draft: it is reviewed once it is ready")
+    return await _begin_review(event, pull.head_sha, desk)
 
 
-async def _on_pull(command: Review | FixCi | StopCi, remark: Remark, desk: Desk) -> Noted:
-    match command:
-        case Review():
-            return await reviews.asked(command, remark, desk)
-        case FixCi():
-            return await ci.asked(command, remark, desk)
-        case StopCi():
-            return await ci.stopped(remark, desk)
-        case _:
-            assert_never(command)
+async def _review_wanted(event: ReviewWanted, desk: Desk) -> Noted:
+    if event.is_push and (why_not := _not_after_push(await _reviews(event, desk))):
+        return ignored(why_not)
+    config, problem = await desk.config_of(event.thread)
+    if config is None:
+        return refused(problem)
+    if why_not := await _not_wanted(event, config.triggers, desk):
+        return ignored(why_not)
+    return await _begin_review(event, event.head_sha, desk)
 
 
-async def _answer(command: Status | Help | Cost | Why, remark: Remark, desk: Desk) -> Noted:
-    match command:
-        case Status():
-            return await words.status(remark, desk)
-        case Help():
-            return await words.help_(remark, desk)
-        case Cost():
-            return await words.cost(remark, desk)
-        case Why():
-            return await why.handle(remark, desk)
-        case _:
-            assert_never(command)
+async def _begin_review(event: Remark, head_sha: str, desk: Desk) -> Noted:
+    if not (decision := await desk.judge(event)).allowed:
+        return refused(decision.reason)
+    is_push = isinstance(event, ReviewWanted) and event.is_push
+    if not is_push and any(one.state is not TurnState.DONE for one in await _reviews(event, desk)):
+        return ignored("a review of it is under way already")
+    return await turns.begin(Wish("review", "", NO_OPTIONS, head_sha=head_sha), event, desk)
+
+
+async def _reviews(event: Remark, desk: Desk) -> list[Turn]:
+    """Of this pull request, in their order."""
+    latest = await sessions.latest(desk.store, event.thread)
+    found = await sessions.turns_of(desk.store, latest.key.session) if latest else []
+    return [one for one in found if one.kind == "review" and one.number == event.thread.number]
+
+
+def _not_after_push(reviews: list[Turn]) -> str | None:
+    """However many commits are pushed, one review waits, and it reads what is there when its turn comes."""
+    if not reviews:
+        return "no review of this pull request was asked for"
+    last = reviews[-1]
+    if last.state is TurnState.QUEUED:
+        return "the review that waits already will read these commits too"
+    if last.outcome is Outcome.STOPPED and last.stop_requested:
+        return "its last review was stopped"
+    return None
+
+
+async def _not_wanted(event: ReviewWanted, triggers: Triggers, desk: Desk) -> str | None:
+    if event.is_push:
+        return None if triggers.review_pushed else "pushes start no review here (`triggers.review_pushed`)"
+    if event.why == "ready_for_review":
+        return None if triggers.review_opened else "a pull request that becomes ready starts nothing here"
+    if event.reviewer is not None and event.reviewer.id == (await desk.github.identity()).bot_id:
+        return None  # GitHub does not offer Apps as reviewers yet
+    asked = event.reviewer.login if event.reviewer else event.team
+    name = triggers.review_user if event.reviewer else triggers.review_team
+    if name is None or asked is None or name.rpartition("/")[2].casefold() != asked.casefold():
+        return "the review of somebody else was asked for (`triggers.review_team`, `triggers.review_user`)"
+    return None

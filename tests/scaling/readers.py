@@ -28,6 +28,7 @@ from sandbox.agents.claude_edits import edit
 from sandbox.agents.claude_stream import ClaudeDecoder
 from sandbox.lines import LineCutter
 from tests.scaling.growth import Reader
+from tests.unit.parsed import parse
 
 SECRETS = ("correct horse battery staple", "eyJhbGciOiJIUzI1NiJ9.c2VjcmV0", "s3cr3t-value-of-a-token")
 REDACTOR = Redactor(SECRETS)
@@ -38,7 +39,7 @@ SHOWN = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,99 +1,99 @@\n a"
 
 def _parsed(body: str) -> object:
     with contextlib.suppress(CommandError):
-        return commands.parse(body, app_slug="forge")
+        return parse(body)
     return None
 
 
