@@ -13,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PATCHES = ROOT / "tests/data/guide"
+"""One patch a guide. If the tree around it changes, make the change by hand and keep `git diff --cached -U1`."""
 TRY_SECONDS = 100
 
 
