@@ -108,12 +108,12 @@ Forms = Sequence[CommandForm[Any]]
 
 
 def begins(body: str, *, word: str = "/claude", app_slug: str = "") -> bool:
-    """Whether any line begins with our word, be it in code: without one there is no command. Nothing is parsed."""
+    """Tell whether any line begins with our word, even in code: without one there is no command. Parses nothing."""
     return any(True for _ in candidates(body, _words(word, app_slug)))
 
 
 def parse(body: str, forms: Forms, *, word: str = "/claude", app_slug: str = "") -> Command | None:
-    """The command in a comment, or None; a CommandError's text says what to write instead."""
+    """Find the command in a comment; a CommandError's text says what to write instead."""
     lines = command_lines(body, _words(word, app_slug))
     if not lines:
         return None
@@ -130,13 +130,13 @@ def parse(body: str, forms: Forms, *, word: str = "/claude", app_slug: str = "")
 
 
 def named(body: str, *, word: str = "/claude", app_slug: str = "") -> bool:
-    """Whether our word stands in it at all, also quoted, in mid-sentence, or spelt so that it is no command."""
+    """Tell whether our word stands in it at all: quoted, in mid-sentence, or spelt so that it is no command."""
     seen = characters.plain(unicodedata.normalize("NFKC", body)).casefold()
     return any(re.search(rf"(?<![\w/@]){re.escape(one.casefold())}(?![\w-])", seen) for one in _words(word, app_slug))
 
 
 def trimmed(text: str) -> str:
-    """The text without the blanks around it; its first line keeps its indentation, which may mean code."""
+    """Cut the blanks around a text; its first line keeps its indentation, which may mean code."""
     match = _BLANK_LINES.match(text)
     return (text[match.end() :] if match else text.lstrip(" \t")).rstrip()
 

@@ -177,7 +177,7 @@ def _take_trailing(text: str, options: Options) -> tuple[str, Options]:
 
 
 def _refuse_misspelt(line: str) -> None:
-    """At the end of the line: `--bugdet 5` is nothing that an agent should read, and a limit that would not count."""
+    """Refuse `--bugdet 5` at the end of the line: an agent should not read it, and the limit would not count."""
     for at, word in enumerate(reversed(line.split()[-2:])):
         name, _, value = word.partition("=")
         said = _named(name)
@@ -208,6 +208,6 @@ def _known(word: str) -> str:
 
 
 def _named(word: str) -> str:
-    """What it would be the name of, if it begins like an option."""
+    """Return the name of the option that the word looks like."""
     dash = next((one for one in _DASHES if word.startswith(one)), None)
     return word.removeprefix(dash).lower() if dash else ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from bot.commands import Command, CommandText
 from bot.errors import CommandError, GitHubRefused
 from bot.events.remarks import Remark, ReviewWanted
-from bot.handlers.desk import Desk, Noted
+from bot.handlers.desk import Desk, Handled
 from bot.live.asked import answerable
 from bot.models import WHOLE_SECOND, TurnState
 from bot.store import approvals, sessions
@@ -45,7 +45,7 @@ class Word(Command):
 
 
 def named(text: CommandText, verb: str) -> re.Match[str] | None:
-    """What an answer names; a name that was cut off is refused, since a turn with those words would be paid for."""
+    """Match what an answer names; refuse a name that was cut off, or those words would run as paid work."""
     match = _ANSWER.match(text.after)
     if match is not None and (verb == "approve" or not match[3]):
         return match
@@ -62,12 +62,12 @@ def name(match: re.Match[str]) -> str | None:
 
 
 def open_states(approval: Approval) -> tuple[Standing, ...]:
-    """Which states an answer may still change."""
+    """List the states that an answer may still change."""
     return LATE if approval.kind is Kind.TOOL else (Standing.OPEN,)
 
 
 async def meant(command: Word, remark: Remark, desk: Desk) -> Approval | str:
-    """The one that is answered, or the sentence that says why none is; the same text again is the same answer."""
+    """Find the approval that is answered, or say why none is; the same text again is the same answer."""
     approval = await _found(command, remark, desk)
     if isinstance(approval, str) or approval.source == remark.source:
         return approval
@@ -79,19 +79,19 @@ async def meant(command: Word, remark: Remark, desk: Desk) -> Approval | str:
     return void or (approval if counts else _answered(approval))
 
 
-async def give(given: Answer, approval: Approval, remark: Remark, desk: Desk) -> Approval | Noted:
-    """The approval as it stands with this answer; refused where somebody else was quicker."""
+async def give(given: Answer, approval: Approval, remark: Remark, desk: Desk) -> Approval | Handled:
+    """Record the answer and return the approval with it; refuse if somebody else was quicker."""
     counts = await approvals.answer(desk.store, approval.id, given)
     approval = await approvals.get(desk.store, approval.id) or approval
     if not counts:
         return await desk.refuse(remark, _answered(approval))
     desk.poke(approval.key)
-    await desk.show_anew(approval.key)
+    await desk.redraw(approval.key)
     return approval
 
 
 async def expire(desk: Desk) -> None:
-    """What nobody said yes to in time is taken away, with a word in the thread where nothing else says so."""
+    """Withdraw what nobody approved in time, and say so in the thread if nothing else does."""
     for kind in _EXPIRE:
         for approval in await approvals.due(desk.store, kind, desk.clock()):
             if approval.kind is not Kind.FORK:  # the comment says it that asked for the yes
@@ -100,7 +100,7 @@ async def expire(desk: Desk) -> None:
 
 
 async def pushed(event: ReviewWanted, desk: Desk) -> None:
-    """A yes to a fork's code that is still asked for was about what the branch held before."""
+    """Withdraw questions about a fork's code: they were about what its branch held before the push."""
     latest = await sessions.latest(desk.store, event.thread)
     if latest is None or not event.is_push:
         return
@@ -115,7 +115,7 @@ def _answered(approval: Approval) -> str:
 
 
 async def _found(command: Word, remark: Remark, desk: Desk) -> Approval | str:
-    """By its id, on this thread only; without one, the only thing that waits, also for a late yes."""
+    """Find it by its id, on this thread only; without one, take the only thing that waits, even for a late yes."""
     given, latest = command.approval, await sessions.latest(desk.store, remark.thread)
     known = await approvals.of_session(desk.store, latest.key.session) if latest else []
     answered_here = [one for one in known if one.source == remark.source]
@@ -155,7 +155,7 @@ def _unless_a_forks(command: Word, one: Approval, desk: Desk) -> Approval | str:
 
 
 async def _found_over(approval: Approval, said_at: float, desk: Desk) -> str | None:
-    """The sentence for who has said it too late, also where nobody has looked since its time was over."""
+    """Say that the answer came too late, even if nothing has withdrawn the question yet."""
     over_at = min(said_at, desk.clock())
     if approval.kind not in _EXPIRE or approval.state is not Standing.OPEN or approval.expires_at > over_at:
         return None
@@ -164,7 +164,7 @@ async def _found_over(approval: Approval, said_at: float, desk: Desk) -> str | N
 
 
 async def _void_now(approval: Approval, remark: Remark, desk: Desk) -> str | None:
-    """The sentence where the fork's branch has moved on, which GitHub may not have told us yet."""
+    """Say that the fork's branch has moved on, which GitHub may not have told us yet."""
     if approval.sha is None:
         return None
     turn, at = await sessions.turn(desk.store, approval.key), desk.github.installation(remark.thread.installation)
@@ -177,7 +177,7 @@ async def _void_now(approval: Approval, remark: Remark, desk: Desk) -> str | Non
 
 async def _take_away(approval: Approval, desk: Desk) -> None:
     await approvals.expire(desk.store, approval.id)
-    await desk.show_anew(approval.key)
+    await desk.redraw(approval.key)
 
 
 def _over(approval: Approval, desk: Desk) -> str:
@@ -189,7 +189,7 @@ def _over(approval: Approval, desk: Desk) -> str:
 
 
 async def _tell(approval: Approval, desk: Desk) -> None:
-    """The word comes before the row: repeated after a crash, the comment is found by its marker."""
+    """Post before the row changes: after a crash the comment is found by its marker."""
     turn = await sessions.turn(desk.store, approval.key)
     thread = replace((await sessions.session(desk.store, approval.session_id)).thread, number=turn.number)
     marker = f"<!-- forgehand:expired={approval.id} -->"

@@ -11,7 +11,7 @@ from bot.events.checks import CheckAsked
 from bot.events.remarks import BoxTicked, ButtonPressed, CommentDeleted, CommentEdited, Remark
 from bot.handlers import remarks, turns
 from bot.handlers.commands import retry
-from bot.handlers.desk import Desk, Noted, acted, ignored, refused
+from bot.handlers.desk import Desk, Handled, acted, ignored, refused
 from bot.live import boxes
 from bot.live import questions as live_questions
 from bot.live.boxes import Box
@@ -39,8 +39,8 @@ class PressedOnPage(Remark):
         return f"page:{self.thread.repo.id}:{self.pressed}"
 
 
-async def edited(remark: CommentEdited, desk: Desk) -> Noted:
-    """Somebody else changed a comment of ours: a box that is ticked is a command; then it is written anew."""
+async def edited(remark: CommentEdited, desk: Desk) -> Handled:
+    """Run the command of a box that was ticked in a comment of ours, and write the comment again."""
     comment = await _ours(remark, desk)
     if comment is None:
         return await _of_others(remark, replies.edit_with_command(desk.settings.command), desk)
@@ -56,13 +56,18 @@ async def edited(remark: CommentEdited, desk: Desk) -> Noted:
     try:
         if remark.before is None or not boxes.newly(remark.before, remark.body):
             return ignored("our comment was edited; it is written anew")
-        found = boxes.ticked(remark.before, remark.body, await _offered(comment, desk), desk.settings.command)
+        if isinstance(comment, QuestionComment):
+            approval = await approvals.get(desk.store, comment.approval_id)
+            offered = live_questions.offered(approval) if approval else []
+        else:
+            offered = await desk.board.boxes(comment.key)
+        found = boxes.ticked(remark.before, remark.body, offered, desk.settings.command)
         return await _carry_out(found, remark, desk) if found else ignored("what was ticked is no longer on offer")
     finally:
-        await _write_anew(comment.key, desk)
+        await _rewrite(comment.key, desk)
 
 
-async def deleted(remark: CommentDeleted, desk: Desk) -> Noted:
+async def deleted(remark: CommentDeleted, desk: Desk) -> Handled:
     comment = await _ours(remark, desk)
     if comment is None:
         return await _of_others(remark, "a deleted comment ends nothing that it had started", desk)
@@ -72,11 +77,11 @@ async def deleted(remark: CommentDeleted, desk: Desk) -> Noted:
     if comment.final:
         return ignored("the comment of a turn that has ended was deleted, and it is left at that")
     await comments.spoilt(desk.store, comment.key, by_bot=False)
-    await _write_anew(comment.key, desk)
+    await _rewrite(comment.key, desk)
     return acted(comment.session_id, "our comment was deleted; it is made again once")
 
 
-async def of_check_run(event: CheckAsked, desk: Desk) -> Noted:
+async def of_check_run(event: CheckAsked, desk: Desk) -> Handled:
     """`stop` and `retry` by the person who pressed one, if they may write here."""
     if event.app_id != (await desk.github.identity()).app_id:
         return ignored("it is the check run of another App")
@@ -98,7 +103,7 @@ async def of_check_run(event: CheckAsked, desk: Desk) -> Noted:
 
 
 async def press_stop(session: Session, person: Person, desk: Desk) -> str:
-    """What came of it, in words; NotAllowed for who may not."""
+    """Stop the session and say so; NotAllowed for people who may not."""
     await _require(await _pressed_on_page("stop", session, person, desk), desk)
     if not await turns.stop_all(session.id, person.login, desk):
         return replies.nothing_runs()
@@ -114,7 +119,7 @@ async def press_retry(session: Session, person: Person, desk: Desk) -> str:
 
 
 async def retry_as_operator(session: Session, desk: Desk) -> tuple[bool, str]:
-    """In the name of who asked for the last turn, who must still have write access: the operator has none here."""
+    """Retry for the person who asked for the last turn and must still have write access: the operator has none."""
     last = await _last(session, desk)
     person = Person(last.requester_id, last.requester)
     begun, words = await _again(session, person, desk)
@@ -123,8 +128,7 @@ async def retry_as_operator(session: Session, desk: Desk) -> tuple[bool, str]:
     return begun, words
 
 
-async def _of_others(remark: CommentEdited | CommentDeleted, reason: str, desk: Desk) -> Noted:
-    """Talk that has nothing to do with us needs no reason."""
+async def _of_others(remark: CommentEdited | CommentDeleted, reason: str, desk: Desk) -> Handled:
     return ignored(reason if await desk.names_us(remark) else replies.NO_COMMAND)
 
 
@@ -135,20 +139,13 @@ async def _ours(remark: CommentEdited | CommentDeleted, desk: Desk) -> _OurComme
     return live or await questions.by_comment(desk.store, remark.comment_id)
 
 
-async def _write_anew(key: TurnKey, desk: Desk) -> None:
+async def _rewrite(key: TurnKey, desk: Desk) -> None:
     turn = await sessions.turn(desk.store, key)
     desk.board.touch(key, final=turn.state is TurnState.DONE, pressing=True)
 
 
-async def _offered(comment: _OurComment, desk: Desk) -> list[Box]:
-    if not isinstance(comment, QuestionComment):
-        return await desk.board.boxes(comment.key)
-    approval = await approvals.get(desk.store, comment.approval_id)
-    return live_questions.offered(approval) if approval else []
-
-
-async def _carry_out(found: list[Box], remark: CommentEdited, desk: Desk) -> Noted:
-    """As the command beside the box; where it is not clear which is meant, a sentence for who may be answered."""
+async def _carry_out(found: list[Box], remark: CommentEdited, desk: Desk) -> Handled:
+    """Run the command beside the box; if it is unclear which one is meant, say so to people who may ask."""
     if (box := boxes.meant(found)) is not None:
         return await remarks.handle(await _tick(box, remark, desk), desk)
     unclear = await _tick(Box("", " ".join(one.command for one in found)), remark, desk)
@@ -175,7 +172,7 @@ async def _tick(box: Box, remark: CommentEdited, desk: Desk) -> BoxTicked:
 
 
 async def _pressed_on_check(event: CheckAsked, desk: Desk) -> ButtonPressed | None:
-    """As if they had written it on the thread of the turn; a check run names no thread, a fork's not even its pull."""
+    """Return the press as a remark on the turn's thread: a check run names no thread, a fork's not even its pull."""
     named = _TURN.match(event.external_id)
     if named is None:
         return None
@@ -192,7 +189,7 @@ async def _pressed_on_check(event: CheckAsked, desk: Desk) -> ButtonPressed | No
 
 
 async def _pressed_on_page(word: str, session: Session, person: Person, desk: Desk) -> PressedOnPage:
-    """As if it had been said where the last turn was."""
+    """Return the press as a remark where the last turn was."""
     last, home = await _last(session, desk), session.thread
     return PressedOnPage(
         origin=Origin(DeliveryId(""), "page", word, person),
@@ -206,13 +203,13 @@ async def _pressed_on_page(word: str, session: Session, person: Person, desk: De
     )
 
 
-async def _retry(remark: Remark, desk: Desk) -> Noted:
+async def _retry(remark: Remark, desk: Desk) -> Handled:
     remark = replace(remark, thread_sha256=await desk.standing(remark.thread))
     return await retry.handle(Command("retry"), remark, desk)
 
 
 async def _again(session: Session, person: Person, desk: Desk) -> tuple[bool, str]:
-    """Whether another turn was asked for, in words."""
+    """Ask for another turn; the flag says whether that was done."""
     remark = await _pressed_on_page("retry", session, person, desk)
     await _require(remark, desk)
     if (await _last(session, desk)).state is not TurnState.DONE:

@@ -7,7 +7,7 @@ import logging
 from bot.events.accounts import AccessChanged, InstallationChanged
 from bot.events.threads import ThreadChanged
 from bot.handlers import turns
-from bot.handlers.desk import Desk, Noted, acted, ignored
+from bot.handlers.desk import Desk, Handled, acted, ignored
 from bot.models import TurnState
 from bot.store import audit, choices, comments, credentials, environments, repos, sessions, snapshots, threads, visits
 from bot.store.sessions import Turn
@@ -25,8 +25,8 @@ _WHY = {
 _GONE = ("transferred", "deleted")
 
 
-async def of_thread(event: ThreadChanged, desk: Desk) -> Noted:
-    """Locked, moved, deleted, or its pull request closed: what runs there ends, and its work is kept."""
+async def of_thread(event: ThreadChanged, desk: Desk) -> Handled:
+    """Stop what runs on a thread that was locked, moved, deleted or closed; its work is kept."""
     latest = await sessions.latest(desk.store, event.thread)
     if latest is None or latest.state is TurnState.DONE or not await _concerns(event, latest, desk):
         return ignored(f"nothing ran that the thread being {event.change} would end")
@@ -36,15 +36,15 @@ async def of_thread(event: ThreadChanged, desk: Desk) -> Noted:
     return acted(latest.key.session)
 
 
-async def of_account(event: AccessChanged | InstallationChanged, desk: Desk) -> Noted:
+async def of_account(event: AccessChanged | InstallationChanged, desk: Desk) -> Handled:
     if isinstance(event, AccessChanged):
         return await _of_access(event, desk)
     return await _of_installation(event, desk)
 
 
 async def look(desk: Desk) -> None:
-    """At the start: GitHub's own list, since its word of a change may have been lost. Who is not in it keeps his keys:
-    an App's id that was mistyped must not cost them."""
+    """Read GitHub's own list at the start, since a delivery may have been lost. An account that is missing keeps its
+    keys: a mistyped App id must not cost them."""
     at = desk.clock()
     listed = await desk.github.installations()
     for one in listed:
@@ -60,8 +60,8 @@ async def look(desk: Desk) -> None:
             )
 
 
-async def _of_access(event: AccessChanged, desk: Desk) -> Noted:
-    """Where only a repository is lost the visit goes on: the rest may still be seen."""
+async def _of_access(event: AccessChanged, desk: Desk) -> Handled:
+    """End the visit of somebody who leaves; if only one repository is lost, the rest may still be seen."""
     if event.leaves and await visits.end_all_of(desk.store, event.person.id):
         why = f"{event.origin.name} {event.origin.action}"
         await audit.add(desk.store, event.origin.sender.login, "visit ended", event.person.login, why)
@@ -69,8 +69,8 @@ async def _of_access(event: AccessChanged, desk: Desk) -> Noted:
     return acted()
 
 
-async def _of_installation(event: InstallationChanged, desk: Desk) -> Noted:
-    """Installed, suspended, removed or given other repositories: rows true, runs ended, secrets gone."""
+async def _of_installation(event: InstallationChanged, desk: Desk) -> Handled:
+    """Follow the App's installation: update rows, end runs out of reach, forget secrets."""
     row = InstallationRow(
         id=event.installation,
         account=event.account.login,

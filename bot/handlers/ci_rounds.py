@@ -13,7 +13,7 @@ from bot.events.remarks import Remark, standing
 from bot.github import checks
 from bot.github.types import Pull
 from bot.handlers import turns
-from bot.handlers.desk import Desk, Noted, ignored
+from bot.handlers.desk import Desk, Handled, ignored
 from bot.handlers.turns import Wish
 from bot.models import DeliveryId, Origin, Person, TurnState
 from bot.sessions.reading import failing
@@ -45,8 +45,8 @@ class ChecksFailed(Remark):
         return self.key
 
 
-async def ended(event: CheckEnded, desk: Desk) -> Noted:
-    """GitHub is not asked here: a commit may have hundreds of checks, and they end in bursts."""
+async def ended(event: CheckEnded, desk: Desk) -> Handled:
+    """Note that a check has ended, without asking GitHub: a commit may have hundreds, and they end in bursts."""
     if event.app_id == (await desk.github.identity()).app_id:
         return ignored("it is a check run of our own")
     if await ci.heard_again(desk.store, event.repo.id, event.sha):
@@ -66,7 +66,7 @@ class Rounds:
         self._under_way: dict[tuple[int, int], asyncio.Task[None]] = {}
 
     async def run(self) -> None:
-        """Until cancelled; what waits is in the store, so that a restart changes nothing."""
+        """Look until cancelled; what waits is in the store, so that a restart changes nothing."""
         try:
             while True:
                 try:
@@ -161,7 +161,7 @@ class _Round:
         return config is not None and config.triggers.ci_fix
 
     async def _is_meant(self, pull: Pull) -> bool:
-        """What nobody has asked for is done at commits of ours on pull requests of ours, and nowhere else."""
+        """Tell whether it is still wanted; without a request, only our commits on our pull requests count."""
         watch, store = self.watch, self.desk.store
         gone = pull.state != "open" or pull.head_repo_id != watch.repo_id
         own = pull.author.id == (await self.desk.github.identity()).bot_id
@@ -176,7 +176,7 @@ class _Round:
         return True
 
     async def _rerun(self, reruns: Reruns) -> bool | None:
-        """Whether anything runs again, begun now where it was not; None: GitHub refused, and it is looked at anew."""
+        """Run failed workflows again and tell whether any runs; None if GitHub refused, which means another look."""
         at, thread = self.desk.github.installation(self.watch.installation_id), self.watch.thread
         under_way = False
         for number, attempt in reruns.runs.items():
@@ -253,7 +253,7 @@ class _Round:
         await turns.begin(Wish(ci.KIND, words, wish.options if wish else NO_OPTIONS), remark, self.desk)
 
     async def _remark(self, pull: Pull) -> ChecksFailed | None:
-        """In the name of whoever asked for it, or for the work whose checks are red."""
+        """Speak for the person who asked for it, or who asked for the work whose checks fail."""
         watch, wish = self.watch, self.watch.wish
         if wish is None:
             ours = await ci.ours(self.desk.store, watch.repo_id, watch.sha)

@@ -36,7 +36,6 @@ class CliRequests:
         self._desk = desk
 
     async def run(self) -> None:
-        """Until cancelled."""
         looks = 0
         while True:
             try:
@@ -56,7 +55,9 @@ class CliRequests:
         try:
             match request.kind:
                 case "stop":
-                    done, words = await self._stop(session)
+                    done = bool(await turns.stop_all(session, "the operator", self._desk))
+                    ran = f"Session {session} is being stopped; its work so far is kept."
+                    words = ran if done else f"Nothing runs in session {session or '(none)'}."
                 case "retry":
                     found = await sessions.session(self._desk.store, session)
                     done, words = await buttons.retry_as_operator(found, self._desk)
@@ -83,13 +84,8 @@ class CliRequests:
         await deliveries.add(store, new)
         return True, f"Taken up as delivery {new.guid}."
 
-    async def _stop(self, session: SessionId) -> tuple[bool, str]:
-        if not await turns.stop_all(session, "the operator", self._desk):
-            return False, f"Nothing runs in session {session or '(none)'}."
-        return True, f"Session {session} is being stopped; its work so far is kept."
-
     async def _settle(self, session: SessionId, said_usd: str) -> tuple[bool, str]:
-        """What the operator has read at the provider takes the place of what was not confirmed."""
+        """Replace unconfirmed money by what the operator has read at the provider."""
         try:
             usd = float(said_usd)
         except ValueError:
@@ -104,11 +100,11 @@ class CliRequests:
         if not shown:
             return False, on_money.cannot_be_so_much(session, usd, open_usd)
         for key in shown:
-            await self._desk.show_anew(key)
+            await self._desk.redraw(key)
         return True, on_money.settled(session, usd, open_usd)
 
     async def _throw_switch(self, kind: str, *, stop: bool) -> str:
-        """Nothing new begins, or all goes on; whoever waits sees it in the live comment."""
+        """Pause or resume everything; people who wait see it in the live comment."""
         store = self._desk.store
         if kind == "resume":
             changed = await switches.resume(store, OPERATOR)
@@ -123,7 +119,7 @@ class CliRequests:
         return f"{words} {await self._stop_all()}" if stop else f"{words} What runs goes on."
 
     async def _stop_all(self) -> str:
-        """What runs, not what waits: that is begun when all goes on."""
+        """Stop what runs; what waits begins after the pause."""
         running = await sessions.running(self._desk.store)
         for turn in running:
             await sessions.request_stop(self._desk.store, turn.key, endings.PAUSED)

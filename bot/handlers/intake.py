@@ -19,7 +19,7 @@ from bot.events.ignored import Ignored
 from bot.events.remarks import CommentDeleted, CommentEdited
 from bot.events.threads import ThreadChanged
 from bot.handlers import buttons, changes, ci_rounds, remarks
-from bot.handlers.desk import Desk, Noted, ignored, refused
+from bot.handlers.desk import Desk, Handled, ignored, refused
 from bot.portions import LARGE_BODY, beside
 from bot.store import deliveries, waiting
 from bot.store.deliveries import Delivery, DeliveryState
@@ -57,15 +57,14 @@ class Rota:
 
     @property
     def paused(self) -> int:
-        """How many wait for a moment of their own."""
+        """Count the threads that wait before they try again."""
         return len(self._not_before)
 
     def offer(self, threads: Iterable[WaitingThread]) -> None:
-        """In the place of what was offered before."""
+        """Replace what was offered before."""
         self._offered = {one.id: one for one in threads if one.id not in self._busy}
 
     def take(self, now: float) -> list[ThreadId]:
-        """Those that begin now."""
         self._not_before = {thread: at for thread, at in self._not_before.items() if at > now}
         taken: list[ThreadId] = []
         for thread, one in self._offered.items():
@@ -82,14 +81,14 @@ class Rota:
         return taken
 
     def done(self, thread: ThreadId, not_before: float) -> None:
-        """Until then it is not taken up again."""
+        """Free its place; it is not taken up again before that time."""
         one = self._busy.pop(thread)
         self._accounts[one.installation_id] -= 1
         self._repositories[one.repo_id] -= 1
         self._not_before[thread] = not_before
 
     def next_due(self, now: float) -> float | None:
-        """When the first of those that wait for a moment may go."""
+        """Return the time when the first waiting thread may go."""
         return min((at for at in self._not_before.values() if at > now), default=None)
 
 
@@ -106,7 +105,7 @@ class Intake:
         self._ended = False
 
     async def run(self) -> None:
-        """Until cancelled; what could not be done stays in the ledger and is tried again."""
+        """Work until cancelled; what could not be done stays in the ledger and is tried again."""
         clock = asyncio.get_running_loop().time
         try:
             while True:
@@ -138,7 +137,6 @@ class Intake:
         return LOOK_SECONDS if due is None else max(0.05, min(LOOK_SECONDS, due - now))
 
     def _begin(self) -> None:
-        """As many as may go now."""
         if self._ended:
             return
         for thread in self._rota.take(asyncio.get_running_loop().time()):
@@ -192,21 +190,21 @@ class Intake:
             log.warning("delivery waits", extra={"error": str(error), "attempt": attempt})
             if attempt < MOST_ATTEMPTS:
                 return error.retry_after or min(0.5 * 2**attempt, LONGEST_PAUSE_SECONDS)
-            noted = Noted(DeliveryState.FAILED, f"given up after {attempt} tries: {error}")
+            noted = Handled(DeliveryState.FAILED, f"given up after {attempt} tries: {error}")
         except UserError as error:
             noted = refused(str(error))
         except GitHubRefused as error:  # a thread that is locked or gone meanwhile
             log.warning("GitHub did not take it", extra={"delivery": delivery.guid, "error": str(error)})
-            noted = Noted(DeliveryState.FAILED, f"GitHub did not let us answer ({error.status})")
+            noted = Handled(DeliveryState.FAILED, f"GitHub did not let us answer ({error.status})")
         except Exception as error:  # a bug: this delivery must not hold up the others
             log.exception("delivery failed")
-            noted = Noted(DeliveryState.FAILED, f"something broke on our side ({type(error).__name__})")
+            noted = Handled(DeliveryState.FAILED, f"something broke on our side ({type(error).__name__})")
         await deliveries.settle(self._desk.store, delivery.guid, noted.state, noted.reason, noted.session)
         if noted.session is not None:
             log.info("delivery acted upon", extra={"session": noted.session})
         return 0.0
 
-    async def _dispatch(self, event: Event | Exception) -> Noted:
+    async def _dispatch(self, event: Event | Exception) -> Handled:
         match event:
             case Exception():
                 raise event

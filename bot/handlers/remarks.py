@@ -9,7 +9,7 @@ from bot.commands.options import NO_OPTIONS
 from bot.errors import CommandError
 from bot.events.remarks import IssueOpened, Labeled, PullOpened, Remark, ReviewWanted
 from bot.handlers import answers, table, turns
-from bot.handlers.desk import Desk, Noted, ignored, refused
+from bot.handlers.desk import Desk, Handled, ignored, refused
 from bot.handlers.turns import Wish
 from bot.models import Outcome, TurnState
 from bot.policy import Answer
@@ -25,9 +25,9 @@ WORK = Wish(commands.FREE_TEXT, "", NO_OPTIONS)
 """The thread itself says what is to be done."""
 
 
-async def handle(remark: Remark, desk: Desk) -> Noted:
-    """Who may not command us is told so, but has nothing long read; who says nothing to us costs no question to
-    GitHub."""
+async def handle(remark: Remark, desk: Desk) -> Handled:
+    """Carry out the command of somebody who may give one. Of others only the beginning is parsed, and a text that
+    does not name us costs no request to GitHub."""
     if isinstance(remark, Labeled | ReviewWanted):
         return await _without_words(remark, desk)
     ours = {"word": desk.settings.command, "app_slug": (await desk.github.identity()).slug}
@@ -53,9 +53,8 @@ async def handle(remark: Remark, desk: Desk) -> Noted:
     return await table.carry_out(command, remark, desk)
 
 
-async def _without_words(remark: Remark, desk: Desk) -> Noted:
-    """What starts something in repositories that say so. Nobody is told that a trigger which they may not know of did
-    not obey them."""
+async def _without_words(remark: Remark, desk: Desk) -> Handled:
+    """Start what the repository's config says. A trigger is silent towards people who may not use it."""
     match remark:
         case Labeled():
             return await _labeled(remark, desk)
@@ -70,7 +69,7 @@ async def _without_words(remark: Remark, desk: Desk) -> Noted:
             return await desk.without_command(remark)
 
 
-async def _labeled(event: Labeled, desk: Desk) -> Noted:
+async def _labeled(event: Labeled, desk: Desk) -> Handled:
     config, problem = await desk.config_of(event.thread)
     if config is None:
         return refused(problem)
@@ -88,7 +87,7 @@ async def _labeled(event: Labeled, desk: Desk) -> Noted:
     return await turns.begin(WORK, event, desk)
 
 
-async def _issue_opened(event: IssueOpened, desk: Desk) -> Noted:
+async def _issue_opened(event: IssueOpened, desk: Desk) -> Handled:
     config, problem = await desk.config_of(event.thread)
     if config is None:
         return refused(problem)
@@ -99,7 +98,7 @@ async def _issue_opened(event: IssueOpened, desk: Desk) -> Noted:
     return await turns.begin(WORK, event, desk)
 
 
-async def _pull_opened(event: PullOpened, desk: Desk) -> Noted:
+async def _pull_opened(event: PullOpened, desk: Desk) -> Handled:
     """A draft is reviewed when it is made ready."""
     config, problem = await desk.config_of(event.thread)
     if config is None:
@@ -112,7 +111,7 @@ async def _pull_opened(event: PullOpened, desk: Desk) -> Noted:
     return await _begin_review(event, pull.head_sha, desk)
 
 
-async def _review_wanted(event: ReviewWanted, desk: Desk) -> Noted:
+async def _review_wanted(event: ReviewWanted, desk: Desk) -> Handled:
     if event.is_push and (why_not := _not_after_push(await _reviews(event, desk))):
         return ignored(why_not)
     config, problem = await desk.config_of(event.thread)
@@ -123,7 +122,7 @@ async def _review_wanted(event: ReviewWanted, desk: Desk) -> Noted:
     return await _begin_review(event, event.head_sha, desk)
 
 
-async def _begin_review(event: Remark, head_sha: str, desk: Desk) -> Noted:
+async def _begin_review(event: Remark, head_sha: str, desk: Desk) -> Handled:
     if not (decision := await desk.judge(event)).allowed:
         return refused(decision.reason)
     is_push = isinstance(event, ReviewWanted) and event.is_push
@@ -133,7 +132,6 @@ async def _begin_review(event: Remark, head_sha: str, desk: Desk) -> Noted:
 
 
 async def _reviews(event: Remark, desk: Desk) -> list[Turn]:
-    """Of this pull request, in their order."""
     latest = await sessions.latest(desk.store, event.thread)
     found = await sessions.turns_of(desk.store, latest.key.session) if latest else []
     return [one for one in found if one.kind == "review" and one.number == event.thread.number]

@@ -26,15 +26,15 @@ from bot.handlers.commands import (
     undo,
     why,
 )
-from bot.handlers.desk import Desk, Feature, Noted, acted
+from bot.handlers.desk import Desk, Feature, Handled, acted
 from bot.words import replies
 
 
-async def carry_out(command: Command, remark: Remark, desk: Desk) -> Noted:
+async def carry_out(command: Command, remark: Remark, desk: Desk) -> Handled:
     return await _BY_WORD[command.word].handle(command, remark, desk)
 
 
-async def _help(_: Command, remark: Remark, desk: Desk) -> Noted:
+async def show_help(_: Command, remark: Remark, desk: Desk) -> Handled:
     lines = [(one.usage, one.what) for one in TABLE]
     await desk.reply(remark, replies.help_text(desk.settings.command, lines, USAGE.values()))
     return acted()
@@ -58,6 +58,6 @@ TABLE: tuple[Feature[Any], ...] = (
     why.FEATURE,
     cost.FEATURE,
     init.FEATURE,
-    Feature("help", "help", "lists the commands", polite=True, handle=_help),
+    Feature("help", "help", "lists the commands", polite=True, handle=show_help),
 )
 _BY_WORD = {one.word: one for one in TABLE}

@@ -11,7 +11,7 @@ from bot.commands.options import NO_OPTIONS, Options
 from bot.errors import TransientError
 from bot.events.remarks import Remark, ReviewWanted
 from bot.funds import Funds, Means, Raise, Terms
-from bot.handlers.desk import Desk, Noted, acted, ignored, refused
+from bot.handlers.desk import Desk, Handled, acted, ignored, refused
 from bot.models import SessionId, Spot, Step, Thread, TurnState
 from bot.sessions.money import ceilings
 from bot.store import budgets, environments, messages, sessions
@@ -46,29 +46,28 @@ class Wish:
 
 
 def anew(turn: Turn, wish: Wish) -> Wish:
-    """With what the turn was asked for where it stood: the wish carries it further, or repeats it."""
+    """Give the wish the model, branch and discussions of the turn that it continues or repeats."""
     said = of_same_model(turn, wish.options)
     options = replace(said, new_branch=said.new_branch or turn.new_branch)
     return replace(wish, options=options, discussions=tuple(turn.discussions or ()))
 
 
 def set_for(turn: Turn) -> Options:
-    """What its person said."""
     return turn.options or NO_OPTIONS
 
 
 def of_same_model(turn: Turn, options: Options) -> Options:
-    """What goes on, goes on with the model that somebody chose for it. All else was said of that turn alone."""
+    """Keep the model that somebody chose; all other options held for that turn alone."""
     return replace(options, model=options.model or set_for(turn).model)
 
 
-async def handle(command: Command, remark: Remark, desk: Desk) -> Noted:
-    """The kind of the turn is the command's word."""
+async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
+    """Begin a turn of the kind that the command's word names."""
     return await begin(Wish(command.word, command.prompt, command.options), remark, desk)
 
 
-async def work(wish: Wish, remark: Remark, desk: Desk) -> Noted:
-    """Words for the agent that is at work, else the next turn; words with options of their own are a turn."""
+async def work(wish: Wish, remark: Remark, desk: Desk) -> Handled:
+    """Pass the words to the agent at work, else begin a turn; words with options are always a turn."""
     if wish.prompt and wish.options == NO_OPTIONS and not remark.closed_to_us:
         noted = await steer(wish, remark, desk)
         if noted is not None:
@@ -76,8 +75,8 @@ async def work(wish: Wish, remark: Remark, desk: Desk) -> Noted:
     return await begin(wish, remark, desk)
 
 
-async def steer(wish: Wish, remark: Remark, desk: Desk) -> Noted | None:
-    """To the agent that is at work, or will be; None where none is."""
+async def steer(wish: Wish, remark: Remark, desk: Desk) -> Handled | None:
+    """Pass the words to the agent at work, or about to be; None if there is none."""
     key = await messages.keep(desk.store, new_turn(wish, remark, desk))
     if key is None:
         return None
@@ -86,8 +85,8 @@ async def steer(wish: Wish, remark: Remark, desk: Desk) -> Noted | None:
     return acted(key.session, f"passed on to turn {key.n}, which was under way")
 
 
-async def begin(wish: Wish, remark: Remark, desk: Desk) -> Noted:
-    """The next turn of the thread's session, its live comment, and the nudge that it waits."""
+async def begin(wish: Wish, remark: Remark, desk: Desk) -> Handled:
+    """Queue the next turn of the thread's session and post its live comment."""
     if remark.closed_to_us:
         return refused(CLOSED[remark.closed_to_us])
     if wish.kind not in FREE and (noted := await lacking(remark, desk, wish.extra_usd or 0.0)):
@@ -110,7 +109,7 @@ async def begin(wish: Wish, remark: Remark, desk: Desk) -> Noted:
     desk.board.touch(key)
     await _tell_of_cut(wish.extra_usd, remark, desk)
     if before is not None:  # its boxes count no longer
-        await desk.show_anew(before.key)
+        await desk.redraw(before.key)
     return acted(key.session)
 
 
@@ -144,7 +143,7 @@ def new_turn(wish: Wish, remark: Remark, desk: Desk) -> NewTurn:
 
 
 async def stop_all(session: SessionId, login: str, desk: Desk, *, kind: str | None = None) -> int:
-    """Whatever of the session runs, waits or is kept, or only turns of a kind; how many turns that were."""
+    """Stop what runs, waits or is kept, or only turns of one kind; returns how many turns."""
     found = await sessions.turns_of(desk.store, session)
     under_way = [one for one in found if one.state is not TurnState.DONE and kind in (None, one.asked_as)]
     turns = [one for one in under_way if one.step is not Step.SETTLE or one.outcome is None]  # else only cleaning up
@@ -161,7 +160,7 @@ async def stop_all(session: SessionId, login: str, desk: Desk, *, kind: str | No
 
 
 async def funds_of(thread: Thread, desk: Desk) -> Funds:
-    """Its session's; where it has none, those that one would begin with."""
+    """Return the session's funds, or those that a first one would begin with."""
     last = await sessions.latest(desk.store, thread)
     if last is None:
         account = await budgets.at_first(desk.store, thread.installation)
@@ -170,8 +169,8 @@ async def funds_of(thread: Thread, desk: Desk) -> Funds:
     return funds.of(account, Terms.of(desk.settings.limits))
 
 
-async def lacking(remark: Remark, desk: Desk, extra_usd: float = 0.0) -> Noted | None:
-    """Said to the person, unless their turn was begun before the limit was reached; a push has asked for nothing."""
+async def lacking(remark: Remark, desk: Desk, extra_usd: float = 0.0) -> Handled | None:
+    """Refuse if a limit is reached, unless the turn began before; a push asked for nothing and gets no answer."""
     payers = Payers(remark.thread.installation, remark.thread.repo.id, remark.author.id)
     limits = await ceilings.of_account(desk.store, desk.settings.limits, remark.thread.installation)
     ceiling = await ceilings.reached(desk.store, limits, payers, desk.clock())
@@ -183,15 +182,15 @@ async def lacking(remark: Remark, desk: Desk, extra_usd: float = 0.0) -> Noted |
     return await desk.refuse(remark, sentence)
 
 
-async def add_money(extra_usd: float, last: Turn, remark: Remark, desk: Desk, *, then: str = "") -> Noted:
-    """To the session, without another turn; `then` says what comes of it."""
+async def add_money(extra_usd: float, last: Turn, remark: Remark, desk: Desk, *, then: str = "") -> Handled:
+    """Add money to the session without another turn; `then` says what comes of it."""
     await budgets.add(desk.store, last.key.session, _raise(extra_usd, remark, desk))
     money = await funds_of(remark.thread, desk)
     added = await budgets.added(desk.store, remark.source)
     if added is None:
         return await desk.refuse(remark, on_money.cannot_be_raised(money, desk.settings.command))
     if last.state is TurnState.DONE:
-        await desk.show_anew(last.key)
+        await desk.redraw(last.key)
     else:
         desk.board.touch(last.key)
     await desk.reply(remark, f"{on_money.raised(money, extra_usd, added)} {then}".rstrip())
@@ -203,7 +202,7 @@ def _raise(extra_usd: float, remark: Remark, desk: Desk) -> Raise:
 
 
 async def _tell_of_cut(extra_usd: float | None, remark: Remark, desk: Desk) -> None:
-    """Where a turn was begun with less than was asked for it."""
+    """Say so if a turn began with less than was asked for it."""
     if not extra_usd:
         return
     added = await budgets.added(desk.store, remark.source) or 0.0

@@ -11,7 +11,7 @@ from bot.errors import CommandError
 from bot.events.remarks import Remark
 from bot.handlers import answers, turns
 from bot.handlers.answers import Word
-from bot.handlers.desk import Desk, Feature, Noted, acted
+from bot.handlers.desk import Desk, Feature, Handled, acted
 from bot.handlers.turns import Wish
 from bot.prompt import carry_out, go_on_with
 from bot.store import ci, sessions
@@ -24,7 +24,7 @@ _SHORT_COMMIT = re.compile(r"`?([0-9a-f]{7}|[0-9a-f]{9,11})`?[ \t]*(?=[\r\n]|\Z)
 """A commit as GitHub shows it; eight letters may be a session's name."""
 
 
-def _read(text: CommandText) -> Word | None:
+def read(text: CommandText) -> Word | None:
     if (short := _SHORT_COMMIT.match(text.after)) is not None:
         raise CommandError(
             f"{shown(short[1])} is too short a name for a commit to be approved by: write at least twelve of its "
@@ -42,7 +42,7 @@ def _read(text: CommandText) -> Word | None:
     )
 
 
-async def handle(command: Word, remark: Remark, desk: Desk) -> Noted:
+async def handle(command: Word, remark: Remark, desk: Desk) -> Handled:
     approval = await answers.meant(command, remark, desk)
     if isinstance(approval, str):
         return await desk.refuse(remark, approval)
@@ -54,7 +54,7 @@ async def handle(command: Word, remark: Remark, desk: Desk) -> Noted:
     over, scope = answers.open_states(approval), Scope(command.scope)
     given = Answer(Standing.APPROVED, remark.author.login, remark.source, scope, over, begins=late)
     answered = await answers.give(given, approval, remark, desk)
-    if isinstance(answered, Noted):
+    if isinstance(answered, Handled):
         return answered
     if wish := _follows(command, answered, turn):
         noted = await turns.begin(wish, remark, desk)
@@ -68,7 +68,7 @@ async def handle(command: Word, remark: Remark, desk: Desk) -> Noted:
 
 
 def _follows(command: Word, approval: Approval, turn: Turn) -> Wish | None:
-    """What a yes begins; nothing where the agent still waits for it."""
+    """Return what a yes begins; nothing if the agent still waits for it."""
     if approval.kind is Kind.PUSH:
         return Wish("release", on_approvals.let_go(approval.id), NO_OPTIONS, approval=approval.id)
     if approval.sha is not None:
@@ -80,13 +80,13 @@ def _follows(command: Word, approval: Approval, turn: Turn) -> Wish | None:
 
 
 def _going_on(command: Word, approval: Approval, turn: Turn) -> Wish:
-    """What a yes is worth where the agent has ended, perhaps in the very moment in which it was given."""
+    """Return the turn that a yes begins if the agent has ended, perhaps in that very moment."""
     prompt = go_on_with(str(approval.matter.get("shown", "")), command.prompt)
     return turns.anew(turn, Wish(_kind(turn), prompt, NO_OPTIONS, approval=approval.id))
 
 
 def _kind(turn: Turn) -> str:
-    """A merge goes on as one: it has two parents. An attempt at checks, too: its push is no news to begin a round."""
+    """Keep the kind of a merge, which has two parents, and of an attempt at checks, whose push begins no round."""
     return turn.asked_as if turn.asked_as in ("resolve", ci.KIND) else FREE_TEXT
 
 
@@ -96,6 +96,6 @@ FEATURE = Feature(
     "says yes to the plan, question or held commit that is waiting; you can add an id, or `session` to allow the "
     "same call for the whole session, and put an edited plan on the lines below; with a fork's commit, that code "
     "becomes a branch here",
-    read=_read,
+    read=read,
     handle=handle,
 )

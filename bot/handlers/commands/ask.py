@@ -8,11 +8,11 @@ from bot.handlers import turns
 from bot.handlers.desk import Feature
 
 
-def _read(text: CommandText) -> Command:
+def read(text: CommandText) -> Command:
     prompt, options = text.taken()
     if not prompt:
         raise CommandError(f"What is the question? `{text.ours} ask how is the cache invalidated?`, for example.")
     return Command("ask", prompt, options)
 
 
-FEATURE = Feature("ask", "ask …", "answers a question; pushes nothing", read=_read, handle=turns.handle)
+FEATURE = Feature("ask", "ask …", "answers a question; pushes nothing", read=read, handle=turns.handle)

@@ -11,7 +11,7 @@ from bot.errors import CommandError
 from bot.events.remarks import Remark
 from bot.funds import Means
 from bot.handlers import turns
-from bot.handlers.desk import Desk, Feature, Noted
+from bot.handlers.desk import Desk, Feature, Handled
 from bot.handlers.turns import Wish
 from bot.models import Outcome, TurnState
 from bot.store import approvals, budgets, ci, sessions
@@ -33,7 +33,7 @@ class Continuation(Command):
     extra_usd: float | None = None
 
 
-def _read(text: CommandText) -> Continuation:
+def read(text: CommandText) -> Continuation:
     after, options = take(text.after, text.options)
     match, extra = _EXTRA.match(after), None
     if match is not None:
@@ -46,7 +46,7 @@ def _read(text: CommandText) -> Continuation:
     return Continuation("continue", trimmed(after), options, extra)
 
 
-async def handle(command: Continuation, remark: Remark, desk: Desk) -> Noted:
+async def handle(command: Continuation, remark: Remark, desk: Desk) -> Handled:
     last = await sessions.latest(desk.store, remark.thread)
     bare = not command.prompt and command.options == NO_OPTIONS
     if command.extra_usd and last is not None and bare:
@@ -69,7 +69,7 @@ async def handle(command: Continuation, remark: Remark, desk: Desk) -> Noted:
 
 
 async def _needs_money_alone(last: Turn, remark: Remark, desk: Desk) -> bool:
-    """It works, or its plan waits for a yes: another turn would be in the way. What was that stays that."""
+    """Tell whether another turn would be in the way, because one works or a plan waits for a yes."""
     if await sessions.by_source(desk.store, remark.source):
         return False
     if last.state is not TurnState.DONE or await budgets.has_added(desk.store, remark.source):
@@ -78,13 +78,13 @@ async def _needs_money_alone(last: Turn, remark: Remark, desk: Desk) -> bool:
 
 
 async def _open_plan(turn: Turn, desk: Desk) -> Approval | None:
-    """A commit that is held, or a fork's on offer, needs no money and no agent: beside those the work goes on."""
+    """Find a plan that waits; a held commit or a fork's needs neither money nor agent, and does not count."""
     asked = await approvals.of_turn(desk.store, turn.key)
     return next((one for one in asked if one.kind is Kind.PLAN and one.state is Standing.OPEN), None)
 
 
 async def _checks_without_money(last: Turn, remark: Remark, desk: Desk) -> int | None:
-    """The pull request whose red checks were not begun for want of it: they are what goes on."""
+    """Return the pull request whose failing checks wait for money: they are what continues."""
     pull = (await sessions.session(desk.store, last.key.session)).pull_number
     if pull is None or not await ci.was_refused(desk.store, remark.thread.repo.id, pull):
         return None
@@ -97,6 +97,6 @@ FEATURE = Feature(
     "continue +3 …",
     "continues where the last turn ended, here with 3 more dollars for the session; without further words, while "
     "a turn runs or a plan waits, it only adds the money",
-    read=_read,
+    read=read,
     handle=handle,
 )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from bot.commands import Command
 from bot.events.remarks import Remark
 from bot.handlers import turns
-from bot.handlers.desk import Desk, Feature, Noted, acted
+from bot.handlers.desk import Desk, Feature, Handled, acted
 from bot.models import Usage
 from bot.store import machines, spend, threads
 from bot.words import on_money
 
 
-async def handle(_: Command, remark: Remark, desk: Desk) -> Noted:
+async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
     home = await threads.home(desk.store, remark.thread.repo.id, remark.thread.number)
     costs = await spend.thread_costs(desk.store, home)
     machine = await machines.thread_cost(desk.store, home)

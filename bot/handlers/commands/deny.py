@@ -8,13 +8,13 @@ from bot.commands.text import before_tail
 from bot.events.remarks import Remark
 from bot.handlers import answers, turns
 from bot.handlers.answers import Word
-from bot.handlers.desk import Desk, Feature, Noted, acted
+from bot.handlers.desk import Desk, Feature, Handled, acted
 from bot.handlers.turns import Wish
 from bot.store.approvals import Answer, Standing
 from bot.words import on_approvals
 
 
-def _read(text: CommandText) -> Word | None:
+def read(text: CommandText) -> Word | None:
     match = answers.named(text, "deny")
     if match is None:
         return None
@@ -22,13 +22,13 @@ def _read(text: CommandText) -> Word | None:
     return text.without_options(Word("deny", words, approval=answers.name(match)))
 
 
-async def handle(command: Word, remark: Remark, desk: Desk) -> Noted:
+async def handle(command: Word, remark: Remark, desk: Desk) -> Handled:
     approval = await answers.meant(command, remark, desk)
     if isinstance(approval, str):
         return await desk.refuse(remark, approval)
     given = Answer(Standing.DENIED, remark.author.login, remark.source, over=answers.open_states(approval))
     answered = await answers.give(given, approval, remark, desk)
-    if isinstance(answered, Noted):
+    if isinstance(answered, Handled):
         return answered
     if command.prompt:  # for the agent that waits; a no begins no turn with them
         heard = await turns.steer(Wish(FREE_TEXT, command.prompt, NO_OPTIONS), remark, desk)
@@ -42,6 +42,6 @@ FEATURE = Feature(
     "deny",
     "deny",
     "says no; words on the lines below go to the waiting agent",
-    read=_read,
+    read=read,
     handle=handle,
 )

@@ -8,7 +8,7 @@ from bot.commands import FREE_TEXT, Command
 from bot.commands.options import NO_OPTIONS
 from bot.events.remarks import Remark
 from bot.handlers import turns
-from bot.handlers.desk import Desk, Feature, Noted, acted, refused
+from bot.handlers.desk import Desk, Feature, Handled, acted, refused
 from bot.handlers.turns import Wish
 from bot.models import TurnState
 from bot.store import ci, sessions
@@ -16,8 +16,8 @@ from bot.store.ci import Asked
 from bot.words import endings, on_ci, on_forks
 
 
-async def handle(command: Command, remark: Remark, desk: Desk) -> Noted:
-    """On an issue without a pull request these are words like any other: whatever they mean, it is work."""
+async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
+    """Watch the checks of the head; on an issue without a pull request the words are work like any other."""
     number = await desk.pull_number(remark)
     if number is None:
         words = f"fix ci\n{command.prompt}".strip()

@@ -11,7 +11,7 @@ from bot.events.remarks import Remark
 from bot.git.commits import Author
 from bot.git.errors import GitFailed, PushRaced, PushRefused
 from bot.github.types import Purpose
-from bot.handlers.desk import Desk, Feature, Noted, acted, refused
+from bot.handlers.desk import Desk, Feature, Handled, acted, refused
 from bot.outbound import TextKind
 from bot.sessions.remote import remote_access
 from bot.words import replies
@@ -20,7 +20,7 @@ BRANCH = "forgehand/config"
 STARTER = Path(__file__).with_name("starter.yml")
 
 
-async def handle(_: Command, remark: Remark, desk: Desk) -> Noted:
+async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
     repo = remark.thread.repo
     at = desk.github.installation(remark.thread.installation)
     if await at.file(repo, repo_config.PATH, repo.default_branch) is not None:
@@ -65,7 +65,7 @@ async def _push(remark: Remark, desk: Desk) -> None:
 
 
 def starter(public_url: str | None) -> bytes:
-    """Where others can reach us, editors learn what may stand in the file."""
+    """Return the file, with a schema for editors if others can reach us."""
     modeline = f"# yaml-language-server: $schema={public_url}{repo_config.SCHEMA_AT}\n" if public_url else ""
     return modeline.encode() + STARTER.read_bytes()
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from bot.commands import Command, options
 from bot.events.remarks import Remark
 from bot.handlers import turns
-from bot.handlers.desk import Desk, Feature, Noted
+from bot.handlers.desk import Desk, Feature, Handled
 from bot.handlers.turns import Wish
 from bot.models import Outcome, TurnState
 from bot.store import sessions
 from bot.words import replies
 
 
-async def handle(command: Command, remark: Remark, desk: Desk) -> Noted:
+async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
     last = await sessions.latest(desk.store, remark.thread)
     if last is None or last.source == remark.source:
         return await desk.refuse(remark, replies.nothing_to_repeat(desk.settings.command))

@@ -7,12 +7,12 @@ from dataclasses import replace
 from bot.commands import Command
 from bot.events.remarks import Remark, standing
 from bot.handlers import turns
-from bot.handlers.desk import Desk, Feature, Noted
+from bot.handlers.desk import Desk, Feature, Handled
 from bot.handlers.turns import Wish
 from bot.words import endings, replies
 
 
-async def handle(command: Command, remark: Remark, desk: Desk) -> Noted:
+async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
     number = await desk.pull_number(remark)
     if number is None:
         return await desk.refuse(remark, replies.needs_a_pull(command.word, desk.settings.command))

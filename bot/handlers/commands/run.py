@@ -6,20 +6,20 @@ from bot.commands import FREE_TEXT, Command, spelling
 from bot.commands.options import NO_OPTIONS
 from bot.events.remarks import Remark
 from bot.handlers import turns
-from bot.handlers.desk import Desk, Feature, Noted
+from bot.handlers.desk import Desk, Feature, Handled
 from bot.handlers.turns import Wish
 from bot.store import approvals, sessions
 from bot.store.approvals import Standing
 from bot.words import on_approvals
 
 
-async def handle(command: Command, remark: Remark, desk: Desk) -> Noted:
+async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
     noted = await _for_an_answer(command, remark, desk)
     return noted or await turns.work(Wish(command.word, command.prompt, command.options), remark, desk)
 
 
-async def _for_an_answer(command: Command, remark: Remark, desk: Desk) -> Noted | None:
-    """A mere `yes` is no work where something waits for one; nor is it taken for an answer, which has to be exact."""
+async def _for_an_answer(command: Command, remark: Remark, desk: Desk) -> Handled | None:
+    """Ask for the exact words if somebody says a mere `yes` while something waits for one: it is no work."""
     word = spelling.answer(command.prompt) if command.options == NO_OPTIONS else None
     latest = await sessions.latest(desk.store, remark.thread) if word else None
     if word is None or latest is None:

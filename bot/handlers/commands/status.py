@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bot.commands import Command
 from bot.events.remarks import Remark
 from bot.handlers import turns
-from bot.handlers.desk import Desk, Feature, Noted, acted
+from bot.handlers.desk import Desk, Feature, Handled, acted
 from bot.live.figures import duration, ordinal
 from bot.models import Outcome, TurnState
 from bot.store import approvals, sessions, spend
@@ -16,7 +16,7 @@ from bot.store.sessions import Turn
 from bot.words import endings, on_approvals, outcomes, replies
 
 
-async def handle(_: Command, remark: Remark, desk: Desk) -> Noted:
+async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
     latest = await sessions.latest(desk.store, remark.thread)
     if latest is None:
         await desk.reply(remark, replies.nothing_runs())
@@ -43,7 +43,7 @@ async def handle(_: Command, remark: Remark, desk: Desk) -> Noted:
 
 
 def _ending(turn: Turn, asked: Sequence[Approval]) -> str:
-    """As its comment is headed: of a plan, whether it waits still."""
+    """Return the headline of the turn's comment; a plan's says whether it still waits."""
     plan = next((one for one in asked if one.key == turn.key and one.kind is Kind.PLAN), None)
     if plan is not None and plan.state is not Standing.OPEN:
         return outcomes.plan_headline(plan.state)

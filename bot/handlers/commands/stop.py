@@ -5,13 +5,13 @@ from __future__ import annotations
 from bot.commands import Command
 from bot.events.remarks import Remark
 from bot.handlers import turns
-from bot.handlers.desk import Desk, Feature, Noted, acted
+from bot.handlers.desk import Desk, Feature, Handled, acted
 from bot.models import TurnState
 from bot.store import sessions
 from bot.words import replies
 
 
-async def handle(_: Command, remark: Remark, desk: Desk) -> Noted:
+async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
     latest = await sessions.latest(desk.store, remark.thread)
     if latest is None or not await turns.stop_all(latest.key.session, remark.author.login, desk):
         ending = latest is not None and latest.state is not TurnState.DONE and latest.outcome

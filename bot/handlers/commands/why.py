@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.commands import Command
 from bot.events.remarks import Remark
-from bot.handlers.desk import Desk, Feature, Noted, acted
+from bot.handlers.desk import Desk, Feature, Handled, acted
 from bot.live.figures import duration
 from bot.outbound import neutralise
 from bot.store import deliveries
@@ -13,7 +13,7 @@ from bot.words import replies
 SHOWN = 5
 
 
-async def handle(_: Command, remark: Remark, desk: Desk) -> Noted:
+async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
     ours = (await desk.github.identity()).bot_login
     repo, number = remark.thread.repo.id, remark.thread.number
     found = await deliveries.unheeded(desk.store, repo, number, ours=ours, plain=replies.NO_COMMAND, limit=SHOWN)
