@@ -8,6 +8,7 @@ from bot import commands
 from bot.commands.options import NO_OPTIONS
 from bot.errors import CommandError
 from bot.events.remarks import IssueOpened, Labeled, PullOpened, Remark, ReviewWanted
+from bot.github.types import Pull
 from bot.handlers import answers, table, turns
 from bot.handlers.desk import Desk, Handled, ignored, refused
 from bot.handlers.turns import Wish
@@ -55,80 +56,65 @@ async def handle(remark: Remark, desk: Desk) -> Handled:
 
 async def _without_words(remark: Remark, desk: Desk) -> Handled:
     """Start what the repository's config says. A trigger is silent towards people who may not use it."""
+    if not isinstance(remark, Labeled | IssueOpened | PullOpened | ReviewWanted):
+        return await desk.without_command(remark)
+    if isinstance(remark, ReviewWanted):
+        await answers.pushed(remark, desk)
+        if remark.is_push and (why_not := _not_after_push(await _reviews(remark, desk))):
+            return ignored(why_not)
+    config, problem = await desk.config_of(remark.thread)
+    if config is None:
+        return refused(problem)
+    wish = await _wish(remark, config.triggers, desk)
+    if isinstance(wish, Handled):
+        return wish
+    if not (decision := await desk.judge(remark)).allowed:
+        return refused(decision.reason)
+    if (why_not := await _under_way(remark, wish, desk)) is not None:
+        return ignored(why_not)
+    return await turns.begin(wish, remark, desk)
+
+
+async def _wish(
+    remark: Labeled | IssueOpened | PullOpened | ReviewWanted, triggers: Triggers, desk: Desk
+) -> Wish | Handled:
     match remark:
         case Labeled():
-            return await _labeled(remark, desk)
-        case IssueOpened():
-            return await _issue_opened(remark, desk)
-        case PullOpened():
-            return await _pull_opened(remark, desk)
+            label, review = remark.label.casefold(), triggers.review_label  # as GitHub compares labels
+            if remark.thread.is_pull and review is not None and review.casefold() == label:
+                return _review((await _pull(remark, desk)).head_sha)
+            if triggers.label is None or triggers.label.casefold() != label:
+                return ignored("this label starts nothing here (`triggers.label` in `.github/forgehand.yml`)")
+            return WORK
+        case IssueOpened() if triggers.issue_opened:
+            return WORK
+        case PullOpened() if triggers.review_opened:
+            pull = await _pull(remark, desk)
+            return ignored("it is a draft: it is reviewed once it is ready") if pull.draft else _review(pull.head_sha)
         case ReviewWanted():
-            await answers.pushed(remark, desk)
-            return await _review_wanted(remark, desk)
-        case _:
-            return await desk.without_command(remark)
+            why_not = await _not_wanted(remark, triggers, desk)
+            return ignored(why_not) if why_not else _review(remark.head_sha)
+    return await desk.without_command(remark, replies.opening_starts_nothing())
 
 
-async def _labeled(event: Labeled, desk: Desk) -> Handled:
-    config, problem = await desk.config_of(event.thread)
-    if config is None:
-        return refused(problem)
-    label, triggers = event.label.casefold(), config.triggers  # as GitHub compares labels
-    if event.thread.is_pull and triggers.review_label is not None and triggers.review_label.casefold() == label:
-        pull = await desk.github.installation(event.thread.installation).pull(event.thread.repo, event.thread.number)
-        return await _begin_review(event, pull.head_sha, desk)
-    if triggers.label is None or triggers.label.casefold() != label:
-        return ignored("this label starts nothing here (`triggers.label` in `.github/forgehand.yml`)")
-    if not (decision := await desk.judge(event)).allowed:
-        return refused(decision.reason)
-    latest = await sessions.latest(desk.store, event.thread)
-    if latest is not None and latest.state is not TurnState.DONE:
-        return ignored("the thread is being worked on already")
-    return await turns.begin(WORK, event, desk)
+def _review(head_sha: str) -> Wish:
+    return Wish("review", "", NO_OPTIONS, head_sha=head_sha)
 
 
-async def _issue_opened(event: IssueOpened, desk: Desk) -> Handled:
-    config, problem = await desk.config_of(event.thread)
-    if config is None:
-        return refused(problem)
-    if not config.triggers.issue_opened:
-        return await desk.without_command(event, replies.opening_starts_nothing())
-    if not (decision := await desk.judge(event)).allowed:
-        return refused(decision.reason)
-    return await turns.begin(WORK, event, desk)
+async def _pull(remark: Remark, desk: Desk) -> Pull:
+    return await desk.github.installation(remark.thread.installation).pull(remark.thread.repo, remark.thread.number)
 
 
-async def _pull_opened(event: PullOpened, desk: Desk) -> Handled:
-    """A draft is reviewed when it is made ready."""
-    config, problem = await desk.config_of(event.thread)
-    if config is None:
-        return refused(problem)
-    if not config.triggers.review_opened:
-        return await desk.without_command(event, replies.opening_starts_nothing())
-    pull = await desk.github.installation(event.thread.installation).pull(event.thread.repo, event.thread.number)
-    if pull.draft:
-        return ignored("it is a draft: it is reviewed once it is ready")
-    return await _begin_review(event, pull.head_sha, desk)
-
-
-async def _review_wanted(event: ReviewWanted, desk: Desk) -> Handled:
-    if event.is_push and (why_not := _not_after_push(await _reviews(event, desk))):
-        return ignored(why_not)
-    config, problem = await desk.config_of(event.thread)
-    if config is None:
-        return refused(problem)
-    if why_not := await _not_wanted(event, config.triggers, desk):
-        return ignored(why_not)
-    return await _begin_review(event, event.head_sha, desk)
-
-
-async def _begin_review(event: Remark, head_sha: str, desk: Desk) -> Handled:
-    if not (decision := await desk.judge(event)).allowed:
-        return refused(decision.reason)
-    is_push = isinstance(event, ReviewWanted) and event.is_push
-    if not is_push and any(one.state is not TurnState.DONE for one in await _reviews(event, desk)):
-        return ignored("a review of it is under way already")
-    return await turns.begin(Wish("review", "", NO_OPTIONS, head_sha=head_sha), event, desk)
+async def _under_way(remark: Remark, wish: Wish, desk: Desk) -> str | None:
+    """Say why nothing begins if the same is being done. A push is read by a further review, an issue is new."""
+    if isinstance(remark, IssueOpened) or (isinstance(remark, ReviewWanted) and remark.is_push):
+        return None
+    if wish is not WORK:
+        waits = any(one.state is not TurnState.DONE for one in await _reviews(remark, desk))
+        return "a review of it is under way already" if waits else None
+    latest = await sessions.latest(desk.store, remark.thread)
+    waits = latest is not None and latest.state is not TurnState.DONE
+    return "the thread is being worked on already" if waits else None
 
 
 async def _reviews(event: Remark, desk: Desk) -> list[Turn]:
