@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance_rows import ROWS
+from tests.repository.acceptance_rows import ROWS
 
 ROOT = Path(__file__).parents[1]
 

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests import rooms, webhook_rig
+from tests.repository import rooms
 from tests.slices import EVERY
 from tests.walk import watching
-from tests.webhook_rig import Edge
 from tests.world import World
+from tests.world import webhooks as webhook_rig
+from tests.world.webhooks import Edge
 
-SHORT = ("unit", "store", "host_git", "github_client", "simulated_github", "e2b_stand_in", "contract")
+SHORT = ("unit", "store", "host_git", "github_client", "simulation", "e2b_stand_in", "contract")
 """Folders whose tests take a second at most."""
 
 

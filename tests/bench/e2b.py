@@ -17,9 +17,9 @@ from sandbox.e2b.provider import E2BProvider
 from sandbox.primitives import EnvironmentSpec
 from tests.bench import spine
 from tests.e2b_stand_in import E2BStandIn
-from tests.e2b_world import e2b_maker, e2b_spine
-from tests.environment_world import short_folder, small_agent
 from tests.world import World
+from tests.world.e2b import e2b_maker, e2b_spine
+from tests.world.environments import short_folder, small_agent
 
 RUNS = 5
 CALLS = 15  # below the number of sandboxes that a plan allows at a time

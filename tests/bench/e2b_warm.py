@@ -19,8 +19,8 @@ from sandbox.agents.claude import Claude
 from sandbox.e2b.provider import E2BProvider
 from sandbox.execution import ExecutionEnvironment
 from sandbox.primitives import EnvironmentSpec
-from tests.e2b_world import e2b_maker
-from tests.environment_world import short_folder, small_agent
+from tests.world.e2b import e2b_maker
+from tests.world.environments import short_folder, small_agent
 
 FILES, CHANGED, FILE_LINES, RUNS = 5000, 20, 20, 3
 EXTENT = Extent(50, 1 << 30)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.test_delivery_log import NOWHERE
+from tests.webhooks.test_delivery_log import NOWHERE
 from tests.world import World
 
 ENDS_WITHIN = 20.0

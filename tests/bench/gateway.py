@@ -30,7 +30,7 @@ from bot.store import gateway as rows
 from bot.store.base import Store
 from bot.web.gateway import Credential, Gateway
 from bot.web.server import Server, tcp_socket
-from tests.gateway_rig import MESSAGES, MODEL
+from tests.world.gateway import MESSAGES, MODEL
 
 ASKS = 300
 ROUNDS = 5

@@ -15,8 +15,8 @@ from bot.simulation.github.threads import Issue
 from bot.store.base import Store
 from bot.store.rows import Row, many
 from tests.crash.process import Service
-from tests.e2b_world import e2b_spine
 from tests.world import World
+from tests.world.e2b import e2b_spine
 
 AGENT = Path(__file__).parents[1] / "data" / "agents" / "streaming_agent.py"
 PER_SECOND = 20

@@ -18,8 +18,8 @@ from bot.store.base import Store
 from bot.store.rows import many
 from tests.bench.streams import _cpu_seconds, _resident_mb
 from tests.crash.process import Service
-from tests.visitor import visitor
 from tests.world import World
+from tests.world.visitor import visitor
 
 EACH = 40
 """Streams that one person may have open."""

@@ -13,7 +13,7 @@ from bot import setup as setting_up
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.state import Repository
 from tests.browser.test_session_page import BROWSER, sign_in
-from tests.test_setup import without_app
+from tests.pages.test_setup import without_app
 from tests.world import World
 
 SECONDS = 300.0

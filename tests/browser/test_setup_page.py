@@ -11,7 +11,7 @@ from playwright.async_api import Page, async_playwright, expect
 
 from bot import setup as setting_up
 from bot.checkup import NOWHERE
-from tests.test_setup import without_app
+from tests.pages.test_setup import without_app
 from tests.world import World
 
 BROWSER = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), "")

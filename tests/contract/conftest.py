@@ -10,8 +10,8 @@ import pytest
 from sandbox.errors import IsolationMissing
 from sandbox.primitives import EnvironmentPrimitives, EnvironmentProvider
 from tests.contract.makers import KINDS, MAKERS, SPEC
-from tests.e2b_world import e2b_maker
-from tests.environment_world import short_folder, small_agent
+from tests.world.e2b import e2b_maker
+from tests.world.environments import short_folder, small_agent
 
 
 @pytest.fixture

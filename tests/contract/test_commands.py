@@ -9,7 +9,7 @@ import pytest
 
 from sandbox.errors import SandboxError
 from sandbox.primitives import EnvironmentPrimitives, Liveness
-from tests.environment_world import shell, until, until_size
+from tests.world.environments import shell, until, until_size
 
 
 async def test_exec_gives_output_and_exit_code(env: EnvironmentPrimitives) -> None:

@@ -14,7 +14,7 @@ import pytest
 from sandbox.errors import EnvironmentBusy, EnvironmentGone
 from sandbox.primitives import EnvironmentPrimitives, EnvironmentProvider, EnvironmentSpec, EnvironmentState, Liveness
 from tests.contract.makers import SPEC
-from tests.environment_world import shell, until, until_size
+from tests.world.environments import shell, until, until_size
 
 
 async def test_create_finds_what_the_key_made_before(provider: EnvironmentProvider) -> None:

@@ -16,7 +16,7 @@ from sandbox.errors import IsolationMissing
 from sandbox.execution import ExecutionEnvironment, RunState
 from sandbox.primitives import EnvironmentProvider, EnvironmentSpec
 from tests.contract.makers import KINDS, MAKERS
-from tests.e2b_world import e2b_maker
+from tests.world.e2b import e2b_maker
 
 SCRIPTED = Path(__file__).parent.parent / "data" / "agents" / "scripted_agent.py"
 SPEC = EnvironmentSpec(labels={"session": "abcd1234"}, public_repository=False)

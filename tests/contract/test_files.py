@@ -11,7 +11,7 @@ import pytest
 
 from sandbox.errors import NotThere, TooLarge
 from sandbox.primitives import EnvironmentPrimitives
-from tests.environment_world import shell
+from tests.world.environments import shell
 
 
 async def test_write_read_stat_list(env: EnvironmentPrimitives) -> None:

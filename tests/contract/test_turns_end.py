@@ -8,7 +8,7 @@ import pytest
 
 from sandbox.primitives import EnvironmentPrimitives, EnvironmentProvider, Liveness
 from tests.contract.makers import SPEC
-from tests.environment_world import shell, until_size
+from tests.world.environments import shell, until_size
 
 WAYS_UP = """import os, subprocess
 found = [os.getuid(), os.geteuid()]

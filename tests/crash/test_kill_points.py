@@ -19,9 +19,9 @@ from sandbox.local import members
 from sandbox.local.folders import Base
 from tests.crash import points
 from tests.e2b_stand_in import E2BStandIn
-from tests.e2b_world import e2b_spine
 from tests.slices import MATRIX_SECONDS
 from tests.world import World
+from tests.world.e2b import e2b_spine
 
 MOST_POINTS = 400
 SIDE_BY_SIDE = 2

@@ -9,9 +9,9 @@ import pytest
 
 from bot.simulation.github import gitstore
 from tests.crash import points
-from tests.pull_world import does
 from tests.slices import EVERY, MATRIX_SECONDS
 from tests.world import World
+from tests.world.pulls import does
 
 ASKED = "/claude fix this"
 LAST = 12

@@ -11,8 +11,8 @@ import pytest
 from bot.simulation.anthropic import Script
 from bot.simulation.github.threads import Pull
 from tests.crash import points
+from tests.reviews.test_reviews import SPAN, ZERO, ours, pull_of, verdict
 from tests.slices import MATRIX_SECONDS
-from tests.test_reviews import SPAN, ZERO, ours, pull_of, verdict
 from tests.world import World
 
 SHARE = 30

@@ -12,10 +12,10 @@ from bot.store import events, sessions
 from bot.store.base import Store
 from tests.crash import points
 from tests.crash.test_kill_points import no_strays
-from tests.places import Place
 from tests.slices import MATRIX_SECONDS
-from tests.verify_world import CHECK, GIVEN_BACK, mends
 from tests.world import World
+from tests.world.checks import CHECK, GIVEN_BACK, mends
+from tests.world.places import Place
 
 ASKED = "/claude fix this"
 SHARE = 60

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sandbox.e2b.provider import E2BProvider
-from tests.e2b_world import E2BWorld, e2b_world
-from tests.environment_world import short_folder, small_agent
+from tests.world.e2b import E2BWorld, e2b_world
+from tests.world.environments import short_folder, small_agent
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from sandbox.e2b.provider import E2BProvider
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
 from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec
 from tests.e2b_stand_in import Fault
-from tests.e2b_world import E2BWorld
+from tests.world.e2b import E2BWorld
 
 pytestmark = pytest.mark.review("e2b-2")
 SPEC = EnvironmentSpec(labels={"app": "forgehand", "session": "abcd1234"}, public_repository=True)

@@ -16,8 +16,8 @@ from sandbox.e2b.provider import INSTANCE, KEY, E2BProvider
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
 from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, Liveness
 from tests.e2b_stand_in import Fault
-from tests.e2b_world import E2BWorld
-from tests.environment_world import shell, until, until_size
+from tests.world.e2b import E2BWorld
+from tests.world.environments import shell, until, until_size
 
 SPEC = EnvironmentSpec(labels={"app": "forgehand", "session": "abcd1234"}, public_repository=True)
 CREATE = "POST /v2/sandboxes"

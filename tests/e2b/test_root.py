@@ -18,8 +18,8 @@ from sandbox.e2b.provider import E2BProvider
 from sandbox.errors import SandboxError
 from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec
 from tests.e2b_stand_in import users
-from tests.e2b_world import E2BWorld, e2b_world
-from tests.environment_world import shell, small_agent
+from tests.world.e2b import E2BWorld, e2b_world
+from tests.world.environments import shell, small_agent
 
 pytestmark = [
     pytest.mark.review("e2b-1"),

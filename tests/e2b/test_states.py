@@ -12,8 +12,8 @@ from sandbox.e2b.provider import E2BProvider
 from sandbox.errors import EnvironmentBusy, KeyRefused
 from sandbox.primitives import EnvironmentSpec, Liveness
 from tests.e2b_stand_in import Fault
-from tests.e2b_world import E2BWorld
-from tests.environment_world import shell
+from tests.world.e2b import E2BWorld
+from tests.world.environments import shell
 
 SPEC = EnvironmentSpec(labels={"app": "forgehand", "session": "abcd1234"}, public_repository=True)
 BUSY = '{"code": 409, "message": "Sandbox \'x\' cannot be reached while in \'snapshotting\' state"}'

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.foreign_folder.keys import Key
 from tests.foreign_folder.rig import SECRET, committed, repository
-from tests.git_remote import git
+from tests.world.git_remote import git
 
 PLACES = {
     "config": "config",

@@ -18,7 +18,7 @@ from bot.workbench.job import Job, Landed, Means
 from bot.workbench.landing import Work
 from bot.workbench.snapshot import Snapshot
 from sandbox.agents.base import Subagents
-from tests.git_remote import git, git_bytes
+from tests.world.git_remote import git, git_bytes
 
 SECRET = "the-private-words-of-another-folder"
 _NUMBERS = itertools.count(1)

@@ -20,8 +20,8 @@ from tests.foreign_folder import keys
 from tests.foreign_folder.keys import Key
 from tests.foreign_folder.planting import Listener, plant
 from tests.foreign_folder.rig import SECRET, executed, repository
-from tests.git_remote import ENV, GitRemote, git
 from tests.slices import EVERY
+from tests.world.git_remote import ENV, GitRemote, git
 
 TOKEN = "ghs_canary-0123456789abcdefghijklmnopqrstuvwxyz"
 TOGETHER = 1 if EVERY else 10

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.foreign_folder.rig import executed, private, repository
-from tests.git_remote import git
+from tests.world.git_remote import git
 
 pytestmark = [pytest.mark.review("security-4"), pytest.mark.usefixtures("home")]
 

@@ -14,7 +14,7 @@ from bot.errors import UserError
 from bot.git.errors import MirrorLost
 from bot.workbench import folder as folders
 from tests.foreign_folder.rig import Taken, committed, executed, repository
-from tests.git_remote import ENV, git
+from tests.world.git_remote import ENV, git
 
 pytestmark = [pytest.mark.review("security-4"), pytest.mark.usefixtures("home")]
 

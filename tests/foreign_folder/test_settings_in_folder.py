@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import ROOT, SECONDS, Ran
-from tests.environment_world import short_folder
 from tests.foreign_folder.rig import repository
-from tests.git_remote import git
+from tests.world.command_line import ROOT, SECONDS, Ran
+from tests.world.environments import short_folder
+from tests.world.git_remote import git
 
 pytestmark = pytest.mark.review("security-4")
 

@@ -11,7 +11,7 @@ import pytest
 
 from bot.errors import UserError
 from tests.foreign_folder.rig import SECRET, committed, executed, private, repository
-from tests.git_remote import git
+from tests.world.git_remote import git
 
 pytestmark = [pytest.mark.review("security-4"), pytest.mark.usefixtures("home")]
 

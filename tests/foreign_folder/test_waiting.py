@@ -12,7 +12,7 @@ import pytest
 from bot.errors import UserError
 from bot.workbench.run import MOST_RULES, instructions
 from tests.foreign_folder.rig import committed, executed, repository
-from tests.git_remote import git
+from tests.world.git_remote import git
 
 pytestmark = [pytest.mark.review("security-4"), pytest.mark.usefixtures("home")]
 

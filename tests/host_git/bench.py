@@ -11,7 +11,7 @@ from bot.git.cache import RepositoryCache
 from bot.git.commits import Author
 from bot.models import RepoId
 from bot.settings import Secret
-from tests.git_remote import GitRemote, git, git_bytes
+from tests.world.git_remote import GitRemote, git, git_bytes
 
 REPO = RepoId(7)
 TOKEN = "ghs_canary-0123456789abcdefghijklmnopqrstuvwxyz"

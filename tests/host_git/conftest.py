@@ -9,13 +9,13 @@ import pytest
 
 from bot.git.cache import RepositoryCache
 from bot.git.quarantine import Quarantine
-from tests.git_remote import GitRemote, git
 from tests.host_git.bench import (
     BOT,
     REPO,
     TOKEN,
     Bench,
 )
+from tests.world.git_remote import GitRemote, git
 
 
 @pytest.fixture

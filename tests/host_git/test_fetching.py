@@ -19,7 +19,6 @@ from bot.git.errors import (
     RepositoryUnsupported,
 )
 from bot.settings import Secret
-from tests.git_remote import git
 from tests.host_git.bench import (
     REPO,
     TOKEN,
@@ -27,6 +26,7 @@ from tests.host_git.bench import (
     contents,
     left_behind,
 )
+from tests.world.git_remote import git
 
 
 async def test_a_pack_carries_the_whole_tree_and_the_history_up_to_its_boundary(bench: Bench) -> None:

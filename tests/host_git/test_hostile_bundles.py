@@ -17,7 +17,6 @@ from bot.git.errors import (
 from bot.git.measure import ImportLimits
 from bot.git.quarantine import Quarantine
 from bot.publish import policy
-from tests.git_remote import git, git_bytes
 from tests.host_git.bench import (
     BOT,
     REPO,
@@ -27,6 +26,7 @@ from tests.host_git.bench import (
     write_commit,
     write_tree,
 )
+from tests.world.git_remote import git, git_bytes
 
 
 @pytest.mark.acceptance("E12")

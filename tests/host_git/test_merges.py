@@ -6,8 +6,8 @@ import pytest
 
 from bot.git.merges import is_marked
 from bot.git.quarantine import Quarantine
-from tests.git_remote import git, git_bytes
 from tests.host_git.bench import REPO, Bench, contents
+from tests.world.git_remote import git, git_bytes
 
 MARKED = b"a\n<<<<<<< 1\nours\n||||||| 0\nold\n=======\ntheirs\n>>>>>>> 2\nb\n"
 

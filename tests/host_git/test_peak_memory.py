@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.git_remote import git
 from tests.host_git.bench import REPO, Bench, write_blob, write_commit
+from tests.world.git_remote import git
 
 pytestmark = pytest.mark.review("security-6")
 

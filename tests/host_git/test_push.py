@@ -15,12 +15,12 @@ from bot.git.errors import (
     Refusal,
 )
 from bot.git.quarantine import Quarantine
-from tests.git_remote import git
 from tests.host_git.bench import (
     BOT,
     REPO,
     Bench,
 )
+from tests.world.git_remote import git
 
 
 async def test_a_push_makes_one_branch_and_moves_nothing_else(

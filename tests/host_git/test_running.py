@@ -16,13 +16,13 @@ from bot.git.errors import (
 from bot.git.quarantine import Quarantine
 from bot.git.run import Io, run_git
 from bot.settings import Secret
-from tests.git_remote import ENV
 from tests.host_git.bench import (
     REPO,
     TOKEN,
     Bench,
     command_lines,
 )
+from tests.world.git_remote import ENV
 
 
 @pytest.mark.acceptance("E14")

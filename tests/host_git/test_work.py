@@ -13,12 +13,12 @@ from bot.git.commits import Author
 from bot.git.quarantine import Quarantine
 from bot.git.run import GitResult, run_git
 from bot.publish import policy
-from tests.git_remote import git
 from tests.host_git.bench import (
     BOT,
     REPO,
     Bench,
 )
+from tests.world.git_remote import git
 
 
 @pytest.mark.acceptance("E07")

@@ -9,8 +9,8 @@ import pytest
 
 from sandbox.local.environment import LocalEnvironment
 from sandbox.local.provider import LocalProvider
-from tests.environment_world import short_folder
 from tests.local_isolation.inside import created, running
+from tests.world.environments import short_folder
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from sandbox.local.box import Limits
 from sandbox.local.environment import LocalEnvironment
 from sandbox.local.provider import LocalProvider
 from sandbox.primitives import EnvironmentSpec, ExecResult
-from tests.environment_world import small_agent
+from tests.world.environments import small_agent
 
 SPEC = EnvironmentSpec({"session": "one"}, public_repository=True)
 CANARY = "canary-93b1f2"

@@ -15,8 +15,8 @@ from sandbox.local.environment import LocalEnvironment
 from sandbox.local.members import stat_fields
 from sandbox.local.provider import LocalProvider
 from sandbox.primitives import Liveness
-from tests.environment_world import until_size
 from tests.local_isolation.inside import REPOSITORY
+from tests.world.environments import until_size
 
 STARTER = """
 import asyncio, os, signal, sys

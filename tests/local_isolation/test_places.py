@@ -15,8 +15,8 @@ from sandbox.errors import IsolationMissing
 from sandbox.local.folders import Base
 from sandbox.local.provider import LocalProvider
 from sandbox.local.tools import check_prefix
-from tests.environment_world import shell, small_agent, until_size
 from tests.local_isolation.inside import REPOSITORY, created, is_root, running
+from tests.world.environments import shell, small_agent, until_size
 
 BUNDLED = (
     REPOSITORY / ".venv/lib" / f"python3.{sys.version_info.minor}" / "site-packages/claude_agent_sdk/_bundled/claude"

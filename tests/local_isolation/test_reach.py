@@ -13,8 +13,8 @@ from sandbox.agents import claude_binary
 from sandbox.errors import IsolationMissing
 from sandbox.local.environment import LocalEnvironment
 from sandbox.plain import PlainProvider, PlainSettings
-from tests.environment_world import shell, small_agent
 from tests.local_isolation.inside import SPEC, tried
+from tests.world.environments import shell, small_agent
 
 
 @pytest.mark.acceptance("C15")

@@ -13,8 +13,8 @@ from sandbox.local.environment import LocalEnvironment
 from sandbox.local.exposure import connect
 from sandbox.local.members import members
 from sandbox.primitives import Liveness
-from tests.environment_world import shell, until, until_size
 from tests.local_isolation.inside import created, running
+from tests.world.environments import shell, until, until_size
 
 
 async def test_daemons_that_double_fork_die_with_their_box(env: LocalEnvironment) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from sandbox.local.environment import LocalEnvironment
 from sandbox.local.provider import LocalProvider
-from tests.environment_world import shell, until, until_size
 from tests.local_isolation.inside import CANARY, REPOSITORY, created, is_root, python, running
+from tests.world.environments import shell, until, until_size
 
 
 @pytest.mark.acceptance("C14")

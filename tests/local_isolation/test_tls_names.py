@@ -13,9 +13,9 @@ from cryptography import x509
 from sandbox.egress import EgressProxy
 from sandbox.local.environment import LocalEnvironment
 from sandbox.local.provider import LocalProvider
-from tests.certificates import Authority
-from tests.environment_world import shell
 from tests.local_isolation.inside import python
+from tests.world.certificates import Authority
+from tests.world.environments import shell
 
 HOST = "packages.example"
 pytestmark = pytest.mark.review("security-10")

@@ -13,9 +13,9 @@ import pytest
 from sandbox.egress import EgressProxy
 from sandbox.local.environment import LocalEnvironment
 from sandbox.local.provider import LocalProvider
-from tests import tls_hellos
-from tests.environment_world import shell, until
 from tests.local_isolation.inside import SPEC, is_root, python
+from tests.world import tls_hellos
+from tests.world.environments import shell, until
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from bot.simulation.anthropic import Call, Say, Script
 from tests.loop import hostile
 from tests.loop.attacks import attack
 from tests.loop.field import Field
-from tests.visitor import visitor
+from tests.world.visitor import visitor
 
 LAST_WORDS = 24_000
 RUN_SECONDS = 110.0

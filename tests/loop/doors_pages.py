@@ -10,7 +10,7 @@ import httpx
 
 from tests.loop.attacks import attack
 from tests.loop.field import Field
-from tests.visitor import visitor
+from tests.world.visitor import visitor
 
 AT_ONCE = 16
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sandbox.e2b.operations import PYTHON
-from tests.environment_world import short_folder
+from tests.world.environments import short_folder
 
 NOBODY = 65_534
 ROOT = Path(__file__).parents[2]

@@ -10,8 +10,8 @@ from e2b import Template
 from sandbox.errors import SandboxError
 from sandbox.primitives import EnvironmentSpec
 from sandbox.template import CLAUDE_CODE, LATEST, build, definition
-from tests.e2b_world import e2b_world
-from tests.environment_world import small_agent
+from tests.world.e2b import e2b_world
+from tests.world.environments import small_agent
 
 
 def test_the_agent_is_pinned_and_ways_to_root_are_shut() -> None:

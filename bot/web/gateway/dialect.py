@@ -1,7 +1,7 @@
 """What the tested agent sends to the provider's API: the one list of fields, betas and headers that go on from here.
 
 Whatever may cost something stands here with a reason, or does not go on. The lists were measured with Claude Code
-2.1.326 (`tests/test_gateway_with_claude.py` compares them with what the installed one sends). A beta that is not known
+2.1.326 (`tests/gateway/test_with_claude.py` compares them with what the installed one sends). A beta that is not known
 is left out of the header: without it the provider offers less and costs no more, and the agent's program goes on
 without it where the provider complains. A field cannot be left out, because the request would mean something else:
 it is refused, in the words in which the provider refuses unknown fields.

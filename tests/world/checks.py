@@ -1,0 +1,171 @@
+"""What tests of the declared checks share: threads in one world, each with its config, its agent and its checks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from bot import verification
+from bot.models import Step
+from bot.simulation.anthropic import Call, ModelRequest, Say, Script
+from bot.simulation.github.state import CheckRun
+from bot.simulation.github.threads import Issue, Pull
+from bot.store import environments, events, sessions
+from bot.store.base import Store
+from bot.store.records import Turn
+from bot.store.rows import many
+from tests.world.environments import until
+from tests.world.places import Place
+
+T = TypeVar("T")
+CHECK = "checks: ['test \"$(cat out.txt)\" = right']\n"
+GIVEN_BACK = "the checks that this repository declares"
+
+
+def does(command: str) -> Call:
+    return Call("Bash", {"command": command, "description": "Work"})
+
+
+def writes(word: str, also: str = "true") -> Call:
+    return does(f"echo {word} > out.txt; {also}")
+
+
+def mends(first: str, second: str, also: str = "true") -> Script:
+    """Another answer once it is told what has failed."""
+
+    def answer(request: ModelRequest) -> Call | Say:
+        told = GIVEN_BACK in str(request.messages)
+        call = writes(second, also) if told else writes(first)
+        done = any(one["input"].get("command") == call.input["command"] for one in request.tool_calls)
+        return Say("Wrote it.") if done else call
+
+    return Script([], after=answer)
+
+
+def once(word: str = "right") -> Script:
+    """Written once, whatever it is told afterwards."""
+    return Script([writes(word), Say("Done.")], after=Say("It cannot be mended."))
+
+
+@dataclass
+class Checked(Place):
+    """A place, and what its store says of checks."""
+
+    async def begin(self, name: str, config: str, script: Script, words: str = "fix this", **files: str) -> Asked:
+        """On a thread of its own, with the config of this moment."""
+        self.configure(config, **files)
+        self.world.model.script(name, script)
+        issue = self.world.github.open_issue(self.world.repo, title=name, body="Mend it.", by="alice")
+        self.world.say(f"/claude {words} [[scenario:{name}]]", on=issue)
+        asked = Asked(self, issue, name)
+        await until(asked.has_its_config, 30)
+        return asked
+
+    async def read(self, work: Callable[[Store], Awaitable[T]]) -> T:
+        store = await Store.open_reader(self.world.root / "data" / "state.db")
+        try:
+            return await work(store)
+        finally:
+            await store.close()
+
+    async def lose(self, name: str) -> None:
+        assert self.e2b is not None
+        [running] = [one for one in self.e2b.live if one.metadata["forgehand-key"] == name]
+        await self.e2b.kill(running.id)
+
+    async def nothing_left(self) -> None:
+        """Of the environments for checks: neither they nor their rows."""
+
+        async def gone() -> bool:
+            rows = await self.read(environments.all_of_them)
+            return not [one for one in [*self.there(), *rows] if one.endswith("-checks")]
+
+        await until(gone, 20)
+
+    async def billed(self) -> dict[str, bool]:
+        """Machines that were paid for, and whether their end is known."""
+        sql = "SELECT environment_id AS id, ended_at FROM machine_runs"
+        rows = await self.read(lambda store: store.read(lambda db: many(db, sql)))
+        return {row["id"]: row["ended_at"] is not None for row in rows}
+
+
+@dataclass
+class Asked:
+    """One thread, and its session."""
+
+    here: Checked
+    issue: Issue
+    name: str
+
+    async def outcome(self, seconds: float = 60.0) -> str:
+        return await self.here.world.outcome(on=self.issue, timeout=seconds)
+
+    @property
+    def body(self) -> str:
+        [live] = self.here.world.replies(self.issue)
+        return live.body
+
+    @property
+    def pull(self) -> Pull:
+        [found] = [one for one in self.here.world.pulls() if f"/{self.issue.number}-" in one.head]
+        return found
+
+    @property
+    def requests(self) -> list[ModelRequest]:
+        """Of its agent at the model."""
+        marker = f"[[scenario:{self.name}]]"
+        return [one for one in self.here.world.model.requests if any(marker in words for words in one.spoken)]
+
+    def told(self) -> list[str]:
+        """What the agent was given back, once for each request that has it."""
+        return [words for one in self.requests for words in one.spoken if GIVEN_BACK in words]
+
+    async def last(self) -> Turn | None:
+        async def work(store: Store) -> Turn | None:
+            found = [one for one in await sessions.listing(store) if one.number == self.issue.number]
+            return (await sessions.turns_of(store, found[0].id))[-1] if found else None
+
+        return await self.here.read(work)
+
+    async def turn(self) -> Turn:
+        found = await self.last()
+        assert found is not None
+        return found
+
+    async def checks(self) -> list[verification.Check]:
+        return verification.load((await self.turn()).verified or ())
+
+    async def notes(self) -> list[str]:
+        key = (await self.turn()).key
+        rows = await self.here.read(lambda store: events.of_turn(store, key, 0, 10_000))
+        return [json.loads(row.line)["note"] for row in rows if row.kind == "note"]
+
+    async def shown(self) -> CheckRun:
+        """The check run at the commit that was pushed, once it has its conclusion."""
+        sha = (await self.turn()).commit_sha
+
+        def found() -> CheckRun | None:
+            done = [one for one in self.here.world.repo.checks.values() if one.head_sha == sha and one.conclusion]
+            return done[0] if done else None
+
+        check = await self.here.world.github.changed(found, 20)
+        assert check is not None
+        return check
+
+    async def has_its_config(self) -> bool:
+        turn = await self.last()
+        return turn is not None and turn.step is not Step.PREPARE
+
+    async def is_checked(self) -> bool:
+        """Its environment for the checks is there, and one of them runs."""
+        turn = await self.last()
+        if turn is None or turn.step is not Step.VERIFY:
+            return False
+        name = f"{turn.session_id}-{turn.n}-checks"
+        if self.here.e2b is not None:
+            folders = [one.folder for one in self.here.e2b.live if one.metadata["forgehand-key"] == name]
+        else:
+            folders = [self.here.base.folders(name).out] if name in self.here.there() else []
+        return any(list(one.rglob("check-*.log")) for one in folders)
