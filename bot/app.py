@@ -21,10 +21,10 @@ from bot.engine.durable import DurableEngine
 from bot.errors import BotError, SettingsError
 from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
-from bot.handlers import installations
+from bot.handlers import changes
 from bot.handlers.ci_rounds import Rounds
+from bot.handlers.cli_requests import CliRequests
 from bot.handlers.desk import Desk
-from bot.handlers.errands import Errands
 from bot.handlers.intake import Intake
 from bot.keyring import KeyRing
 from bot.live.board import LiveBoard
@@ -279,7 +279,7 @@ async def _work(
     await stack.enter_async_context(_background(_warm_up(desk)))
     reading = Reading(services.settings.github.app_id, wakes.set, services.settings.poll_seconds, since=began)
     sweep = DeliveryLog(services.github, services.store, reading)
-    loops = [admission.run(), sweeper.run(), sweep.run(), Intake(desk, wakes).run(), Errands(desk).run()]
+    loops = [admission.run(), sweeper.run(), sweep.run(), Intake(desk, wakes).run(), CliRequests(desk).run()]
     loops.append(Rounds(desk).run())
     loops.append(Purging(services).run())
     loops.append(CheckBoard(services.store, services.outbound).run())
@@ -295,7 +295,7 @@ async def _warm_up(desk: Desk) -> None:
     """Who we are is asked before the first comment comes: it should not wait for imports and a round trip."""
     try:
         await desk.github.identity()
-        await installations.look(desk)
+        await changes.look(desk)
     except BotError as error:
         log.warning("GitHub could not be asked who we are; it will be asked again", extra={"error": str(error)})
 

@@ -23,7 +23,7 @@ _POINTING = re.compile(r"(approve|deny|retry|stop|undo)\s+(?:it|that|this|the pl
 
 
 def plainly(said: str) -> str:
-    """Without what is only polite, urgent or a mark: `Stop it now!` is `stop`."""
+    """Leave out what is only polite, urgent or a mark: `Stop it now!` is `stop`."""
     return _bare(said) if len(said) <= LONGEST else said
 
 
@@ -33,7 +33,7 @@ def answer(said: str) -> str | None:
 
 
 def meant(said: str, known: Sequence[str]) -> str | None:
-    """Of the known ones the one that is meant, if any; of several words, those alone that differ in no letter."""
+    """Find the known command that is meant; several words must match it letter by letter."""
     if not said or len(said) > LONGEST:
         return None
     words = _bare(said)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bot import prompt, repo_config, verification
-from bot.commands.options import shown
 from bot.kinds import TRAITS
 from bot.kinds.parts import AgentReading
 from bot.kinds.resolve import Merge
@@ -16,6 +15,7 @@ from bot.live.figures import clock, line, size
 from bot.models import Step, TurnState
 from bot.outbound import neutralise, truncate
 from bot.words import endings
+from bot.words.quoting import shown
 
 if TYPE_CHECKING:
     from bot.live.page import View

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.commands.options import shown
 from bot.models import Outcome
-from bot.words.quoting import named
+from bot.words.quoting import named, shown
 
 MOST_NAMED = 20
 MOST_ATTEMPTS = 3

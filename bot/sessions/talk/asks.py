@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from bot import repo_config
-from bot.commands.options import shown
 from bot.errors import GitHubRefused
 from bot.live import questions as live_questions
 from bot.sessions import rights
@@ -18,6 +17,7 @@ from bot.store.approvals import Answer, Approval, Kind, Question, Scope, Standin
 from bot.store.sessions import Turn
 from bot.text import characters
 from bot.words import endings, quoting
+from bot.words.quoting import shown
 from sandbox.agents.events import Asked
 from sandbox.execution import ExecutionEnvironment
 

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from bot.commands import Command
 from bot.events.remarks import Remark
-from bot.handlers.desk import Desk
-from bot.handlers.verdicts import Noted, acted
+from bot.handlers.desk import Desk, Feature, Handled, acted
 from bot.live.figures import duration
 from bot.outbound import neutralise
 from bot.store import deliveries
-from bot.store.deliveries import Delivery
 from bot.words import replies
 
 SHOWN = 5
 
 
-async def handle(remark: Remark, desk: Desk) -> Noted:
+async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
     ours = (await desk.github.identity()).bot_login
     repo, number = remark.thread.repo.id, remark.thread.number
     found = await deliveries.unheeded(desk.store, repo, number, ours=ours, plain=replies.NO_COMMAND, limit=SHOWN)
-    await desk.reply(remark, replies.why([_line(one, desk) for one in found]))
+    now = desk.clock()
+    lines = [replies.fate(one, duration(now - one.received_at), neutralise.line) for one in found]
+    await desk.reply(remark, replies.why(lines))
     return acted()
 
 
-def _line(delivery: Delivery, desk: Desk) -> str:
-    return replies.fate(delivery, duration(desk.clock() - delivery.received_at), neutralise.line)
+FEATURE = Feature("why", "why", "explains why something was ignored or refused", polite=True, handle=handle)

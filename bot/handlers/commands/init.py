@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from bot import repo_config
+from bot.commands import Command
 from bot.errors import GitHubRefused
 from bot.events.remarks import Remark
 from bot.git.commits import Author
 from bot.git.errors import GitFailed, PushRaced, PushRefused
 from bot.github.types import Purpose
-from bot.handlers.desk import Desk
-from bot.handlers.verdicts import Noted, acted, refused
+from bot.handlers.desk import Desk, Feature, Handled, acted, refused
 from bot.outbound import TextKind
 from bot.sessions.remote import remote_access
 from bot.words import replies
@@ -20,7 +20,7 @@ BRANCH = "forgehand/config"
 STARTER = Path(__file__).with_name("starter.yml")
 
 
-async def handle(remark: Remark, desk: Desk) -> Noted:
+async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
     repo = remark.thread.repo
     at = desk.github.installation(remark.thread.installation)
     if await at.file(repo, repo_config.PATH, repo.default_branch) is not None:
@@ -56,7 +56,8 @@ async def _push(remark: Remark, desk: Desk) -> None:
     base = await desk.cache.fetch(repo.id, reading, f"refs/heads/{repo.default_branch}")
     async with desk.cache.quarantine(repo.id) as quarantine:
         tree = await quarantine.with_file(base, repo_config.PATH, starter(desk.settings.public_url))
-        message = desk.outbound.text(TextKind.COMMIT, f"Add a starter config for Forgehand\n\n{_asked(remark)}")
+        asked = f"Asked for by {remark.author.login} in number {remark.thread.number}. Nothing in it changes a default."
+        message = desk.outbound.text(TextKind.COMMIT, f"Add a starter config for Forgehand\n\n{asked}")
         author = Author(bot.bot_login, bot.bot_email)
         commit = await quarantine.commit(tree, [base], message, author, int(remark.created_at))
         writing = await remote_access(desk, remark.thread, Purpose.PUSH)
@@ -64,10 +65,9 @@ async def _push(remark: Remark, desk: Desk) -> None:
 
 
 def starter(public_url: str | None) -> bytes:
-    """Where others can reach us, editors learn what may stand in the file."""
+    """Return the file, with a schema for editors if others can reach us."""
     modeline = f"# yaml-language-server: $schema={public_url}{repo_config.SCHEMA_AT}\n" if public_url else ""
     return modeline.encode() + STARTER.read_bytes()
 
 
-def _asked(remark: Remark) -> str:
-    return f"Asked for by {remark.author.login} in number {remark.thread.number}. Nothing in it changes a default."
+FEATURE = Feature("init", "init", "opens a pull request with a starter `.github/forgehand.yml`", handle=handle)
