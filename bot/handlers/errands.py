@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-
 import msgspec
 
 from bot.errors import BotError
 from bot.handlers import buttons, expiry, settling, stop, switch
 from bot.handlers.desk import Desk
+from bot.loops import Loop
 from bot.models import SessionId
 from bot.store import deliveries, gateway, requests, sessions
 from bot.store.deliveries import NewDelivery
 from bot.store.requests import Request
-
-log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.5
 NOT_KEPT = (
@@ -29,21 +25,16 @@ SWEEP_EVERY = 120
 class Errands:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+        self._looks = -1
+        self.loop = Loop("errands", self._look, LOOK_SECONDS)
 
-    async def run(self) -> None:
-        """Until cancelled."""
-        looks = 0
-        while True:
-            try:
-                for request in await requests.waiting(self._desk.store):
-                    await self._one(request)
-                if looks % SWEEP_EVERY == 0:
-                    await gateway.revoke_all_dead(self._desk.store)
-                    await expiry.look(self._desk)
-            except Exception:  # an errand that fails must not end the others
-                log.exception("errand failed")
-            looks += 1
-            await asyncio.sleep(LOOK_SECONDS)
+    async def _look(self) -> None:
+        self._looks += 1
+        for request in await requests.waiting(self._desk.store):
+            await self._one(request)
+        if self._looks % SWEEP_EVERY == 0:
+            await gateway.revoke_all_dead(self._desk.store)
+            await expiry.look(self._desk)
 
     async def _one(self, request: Request) -> None:
         done, words = False, f"`{request.kind}` is not known to the running service: it may be of another version."
