@@ -10,7 +10,7 @@ import msgspec
 
 from bot.commands.options import NO_OPTIONS
 from bot.errors import StoreError
-from bot.models import RepoId, SessionId, Thread, TurnKey
+from bot.models import SessionId, Thread, TurnKey
 from bot.store import budgets, checks, ci, deliveries, threads
 from bot.store.base import Store
 from bot.store.records import Listed, NewTurn, Session, Turn
@@ -42,7 +42,6 @@ __all__ = [
     "advance",
     "begin_push",
     "begin_turn",
-    "by_branch",
     "by_source",
     "cancel_queued",
     "decide",
@@ -126,13 +125,6 @@ async def session(store: Store, session_id: SessionId) -> Session:
     if row is None:
         raise StoreError(f"There is no session {session_id}.")
     return Session.of(row)
-
-
-async def by_branch(store: Store, repo_id: RepoId, branch: str) -> Session | None:
-    """Whose branch that is, for checks and pushes that name only a branch."""
-    sql = _SELECT + " WHERE threads.repo_id = :repo_id AND sessions.branch = :branch"
-    row = await store.read(lambda db: one(db, sql, repo_id=repo_id, branch=branch))
-    return Session.of(row) if row else None
 
 
 async def by_source(store: Store, source: str) -> TurnKey | None:

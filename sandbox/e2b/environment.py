@@ -34,7 +34,7 @@ SPARE_SECONDS = 15.0
 KILL_SECONDS = 30.0
 TRIES = 3
 DENIED_LOG = f"{places.OUT}/{blocked.LOG}"
-FORWARD = f'import sys; sys.path.insert(0, "{places.CODE}"); from runner.forwarder import main; main()'
+FORWARD = f'import sys; sys.path.insert(0, "{places.CODE}"); from sandbox.runner.forwarder import main; main()'
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 

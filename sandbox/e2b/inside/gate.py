@@ -13,7 +13,9 @@ from typing import Any
 from . import places, processes
 from .hands import Refused
 
-BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from hands.switchboard import main; main(int(sys.argv[2]))"
+BOOT = (
+    f"import sys; sys.path.insert(0, sys.argv[1]); from {__package__}.switchboard import main; main(int(sys.argv[2]))"
+)
 
 
 def gate(request: dict[str, Any]) -> dict[str, Any]:
