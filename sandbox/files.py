@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, NotThere, TooLarge
-from sandbox.primitives import FileStat
-from sandbox.runner.safe_files import BLOCK, FULL, BaseLost, Entry, Place, put
+from sandbox.runner.safe_files import BLOCK, FULL, BaseLost, FileStat, SafePath, put
 
 
 @dataclass(frozen=True)
 class Files:
     """Files of one environment on this host; all calls block and belong into a thread."""
 
-    place: Callable[[str], Place]
+    place: Callable[[str], SafePath]
     """What lies behind a path inside; raises NotThere."""
     uid: int | None
     """Whom new files are given to; None: they stay ours."""
@@ -45,15 +44,14 @@ class Files:
 
     def list(self, path: str) -> list[FileStat]:
         with _translated(path):
-            return [_described(one) for one in self.place(path).entries()]
+            return self.place(path).entries()
 
     def stat(self, path: str) -> FileStat | None:
         try:
             with _translated(path):
-                found = self.place(path).entry()
+                return self.place(path).entry()
         except NotThere:
             return None
-        return None if found is None else _described(found)
 
     def write(self, path: str, data: bytes, *, executable: bool = False) -> None:
         self._write(path, lambda to: put(to, data), executable=executable)
@@ -74,10 +72,6 @@ class Files:
         owner = None if self.uid is None else (self.uid, self.uid)
         with _translated(path):
             self.place(path).write(feed, owner, executable=executable)
-
-
-def _described(found: Entry) -> FileStat:
-    return FileStat(found.name, found.size, found.is_folder, found.modified_at)
 
 
 @contextlib.contextmanager

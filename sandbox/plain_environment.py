@@ -17,8 +17,8 @@ from sandbox import blocked, disk
 from sandbox import plain_processes as processes
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, NotThere, SandboxError
 from sandbox.files import Files
-from sandbox.primitives import ExecResult, FileStat, Layout, Lease, Liveness, Metrics
-from sandbox.runner.safe_files import Place
+from sandbox.primitives import ExecResult, Layout, Lease, Liveness, Metrics
+from sandbox.runner.safe_files import FileStat, SafePath
 
 OUTPUT_CAP = 1 << 20
 WATCH_POLL_SECONDS = 0.02
@@ -73,8 +73,8 @@ class PlainEnvironment:
             git=shutil.which(self._settings.git) or self._settings.git,
         )
 
-    def _place(self, path: str) -> Place:
-        found = Place.below(path, [str(self.folder)])
+    def _place(self, path: str) -> SafePath:
+        found = SafePath.below(path, [str(self.folder)])
         if found is None:
             raise NotThere(f"{path[:200]!r} is not in this environment")
         return found

@@ -69,26 +69,23 @@ class DeliveryLog:
         self._last_at = 0.0
         self._tries: dict[str, int] = {}
         every = reading.poll_seconds or SWEEP_SECONDS
-        self.loop = Loop("delivery_log", self._look, every, rest_seconds=SWEEP_SECONDS)
+        self.loop = Loop("delivery_log", self._sweep, every, rest_seconds=SWEEP_SECONDS)
 
-    async def _look(self) -> float:
-        return 0.0 if await self.sweep() else await self._pause()
-
-    async def sweep(self) -> bool:
-        """Take up what is new; True when there is more."""
+    async def _sweep(self) -> float:
+        """Take up what is new; the seconds until the next sweep."""
         mark = await delivery_marks.of(self._store, self._reading.app_id)
         if mark is None:
             await self._begin()
-            return False
+            return await self._pause()
         listed = await self._list(mark)
         missed = await self._missed(listed, mark)
         for each in missed[:MOST_PAYLOADS]:
             await self._take(each)
         if len(missed) > MOST_PAYLOADS:
-            return True
+            return 0.0
         if listed:
             await delivery_marks.move(self._store, mark.app_id, max(each.last.at for each in listed.values()))
-        return False
+        return await self._pause()
 
     async def _begin(self) -> None:
         """At the first start ever: what was said before nobody meant for us."""

@@ -25,7 +25,8 @@ from sandbox.e2b.operations import PYTHON
 from sandbox.e2b.settings import E2BSettings
 from sandbox.e2b.watching import FRESH_SECONDS, Watch
 from sandbox.errors import EnvironmentGone, NotThere, SandboxError, TooLarge
-from sandbox.primitives import ExecResult, FileStat, Layout, Lease, Liveness, Metrics
+from sandbox.primitives import ExecResult, Layout, Lease, Liveness, Metrics
+from sandbox.runner.safe_files import FileStat
 
 READ_BYTES = 1 << 20
 BLOCK = 1 << 18

@@ -24,7 +24,8 @@ from sandbox.local.folders import Folders
 from sandbox.local.launched import Launched
 from sandbox.local.launcher import Launcher
 from sandbox.local.tools import Furniture
-from sandbox.primitives import ExecResult, FileStat, Layout, Lease, Liveness, Metrics
+from sandbox.primitives import ExecResult, Layout, Lease, Liveness, Metrics
+from sandbox.runner.safe_files import FileStat
 
 TERMINATE_SECONDS = 20.0
 DISK_AGE_SECONDS = 10.0

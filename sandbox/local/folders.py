@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.errors import EnvironmentBusy, IsolationMissing, NotThere
-from sandbox.runner.safe_files import Place
+from sandbox.runner.safe_files import SafePath
 
 HOME = "/home/agent"
 WORK = "/work"
@@ -72,10 +72,10 @@ class Folders:
     def spec(self) -> Path:
         return self.state / "spec.json"
 
-    def behind(self, path: str) -> Place:
+    def behind(self, path: str) -> SafePath:
         """The host folder that is bound at or above a path inside, and the steps from there; NotThere elsewhere."""
         bound = {WORK: self.work, OUT: self.out, HOME: self.home, TEMPORARY: self.temporary, RUNNER: self.runner}
-        found = Place.below(path, bound)
+        found = SafePath.below(path, bound)
         if found is None:
             raise NotThere(f"{path[:200]!r} is not in a folder that the host may open")
         return found._replace(base=str(bound[found.base]))

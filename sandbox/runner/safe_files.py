@@ -28,14 +28,17 @@ class BaseLost(OSError):
     """The folder of ours, below which the path lies, is not there."""
 
 
-class Entry(NamedTuple):
+class NotRegular(OSError):
+    """A folder, a pipe, a device."""
+
+
+class FileStat(NamedTuple):
     name: str
     size: int
-    is_folder: bool
-    modified_at: float
+    is_dir: bool
 
 
-class Place(NamedTuple):
+class SafePath(NamedTuple):
     """A path as a folder of ours and the steps from there."""
 
     base: str
@@ -44,7 +47,7 @@ class Place(NamedTuple):
     """The last part of the path."""
 
     @classmethod
-    def below(cls, path: str, bases: Iterable[str]) -> Place | None:
+    def below(cls, path: str, bases: Iterable[str]) -> SafePath | None:
         """None where it lies in none of these."""
         if path.startswith("/") and ".." not in path.split("/") and "\0" not in path:
             for base in bases:
@@ -57,10 +60,8 @@ class Place(NamedTuple):
     def file(self) -> Iterator[int]:
         self._require_name()
         with _opened(self.base, self.steps[:-1]) as folder:
-            descriptor = os.open(self.steps[-1], _FILE, dir_fd=folder)
+            descriptor = open_regular(self.steps[-1], folder)
             try:
-                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                    raise OSError(errno.EINVAL, "is not a regular file")
                 yield descriptor
             finally:
                 os.close(descriptor)
@@ -88,18 +89,18 @@ class Place(NamedTuple):
                 put(block)
         return size
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[FileStat]:
         with _opened(self.base, self.steps) as folder, os.scandir(folder) as found:
             names = sorted(one.name for one in itertools.islice(found, _ENTRIES))
             return [one for one in (_describe(name, folder) for name in names) if one is not None]
 
-    def entry(self) -> Entry | None:
+    def entry(self) -> FileStat | None:
         """None where there is neither a folder nor a regular file."""
         try:
             with _opened(self.base, self.steps[:-1]) as folder:
                 if self.steps:
                     return _describe(self.steps[-1], folder)
-                return Entry(self.name, 0, True, os.fstat(folder).st_mtime)
+                return FileStat(self.name, 0, True)
         except BaseLost:
             raise
         except OSError:
@@ -143,6 +144,15 @@ class _Maker(NamedTuple):
         return below
 
 
+def open_regular(path: str | os.PathLike[str], folder: int | None = None) -> int:
+    """A descriptor to read from; NotRegular for what is neither a file nor a link."""
+    descriptor = os.open(path, _FILE, dir_fd=folder)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise NotRegular(errno.EINVAL, "is not a regular file")
+
+
 def put(descriptor: int, data: bytes) -> None:
     left = memoryview(data)
     while left:
@@ -171,7 +181,7 @@ def _opened(base: str, steps: tuple[str, ...], maker: _Maker | None = None) -> I
         os.close(here)
 
 
-def _describe(name: str, folder: int) -> Entry | None:
+def _describe(name: str, folder: int) -> FileStat | None:
     try:
         about = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except OSError:
@@ -179,4 +189,4 @@ def _describe(name: str, folder: int) -> Entry | None:
     is_folder = stat.S_ISDIR(about.st_mode)
     if not is_folder and not stat.S_ISREG(about.st_mode):
         return None
-    return Entry(name, 0 if is_folder else about.st_size, is_folder, about.st_mtime)
+    return FileStat(name, 0 if is_folder else about.st_size, is_folder)

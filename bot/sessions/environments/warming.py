@@ -38,11 +38,7 @@ class Warming:
         self._later: dict[str, float] = {}
         """When one that could not be removed is tried again."""
         self._sweep_at = 0.0
-        self.loop = Loop("snapshots", self._look, look_seconds, rest_seconds=AGAIN_SECONDS)
-
-    async def _look(self) -> None:
-        await self._sweep()
-        await self.round()
+        self.loop = Loop("snapshots", self._round, look_seconds, rest_seconds=AGAIN_SECONDS)
 
     async def _sweep(self) -> None:
         """What a killed process left half made is begun anew. And what was in no list while it was being snapshotted,
@@ -53,7 +49,8 @@ class Warming:
                 await left.terminate()
             self._sweep_at = now + SWEEP_SECONDS
 
-    async def round(self) -> None:
+    async def _round(self) -> None:
+        await self._sweep()
         store = self._services.store
         await snapshots.condemn_older(store, self._services.clock() - warmth.FRESH_SECONDS)
         for one in await snapshots.making(store):

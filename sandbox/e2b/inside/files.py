@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from sandbox.runner import safe_files
-from sandbox.runner.safe_files import BLOCK, FULL, Entry, Place
+from sandbox.runner.safe_files import BLOCK, FULL, FileStat, SafePath
 
 from . import places
 from .hands import Refused
@@ -81,7 +81,7 @@ def _write(path: str, data: IO[bytes], size: int, *, executable: bool) -> None:
         place.write(feed, places.identity() if os.geteuid() == 0 else None, executable=executable)
 
 
-def _entry(path: str) -> Entry | None:
+def _entry(path: str) -> FileStat | None:
     try:
         with _opened(path) as place:
             return place.entry()
@@ -89,14 +89,14 @@ def _entry(path: str) -> Entry | None:
         return None
 
 
-def _told(entry: Entry) -> dict[str, Any]:
-    return {"name": entry.name, "size": entry.size, "folder": entry.is_folder, "modified": entry.modified_at}
+def _told(entry: FileStat) -> dict[str, Any]:
+    return {"name": entry.name, "size": entry.size, "folder": entry.is_dir}
 
 
 @contextlib.contextmanager
-def _opened(path: str) -> Iterator[Place]:
+def _opened(path: str) -> Iterator[SafePath]:
     """Errors are told to the host."""
-    place = Place.below(path, places.BASES)
+    place = SafePath.below(path, places.BASES)
     if place is None:
         raise Refused("absent", f"{path[:200]} is not in a folder that the host may open")
     try:
