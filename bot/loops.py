@@ -27,7 +27,7 @@ LoopName = Literal[
     "strays",
 ]
 """A label in `/metrics`."""
-LONGEST_REST_SECONDS = 30.0
+LONGEST_REST_SECONDS = 10.0
 """Up to here the rest doubles from error to error; a longer first rest stays as it is."""
 QUIET_SECONDS = 600.0
 """One kind of error of one loop is logged no more often."""

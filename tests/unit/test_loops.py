@@ -44,7 +44,7 @@ def test_the_rest_doubles_from_error_to_error_up_to_a_limit() -> None:
     loop = Loop("errands", lambda: asyncio.sleep(0), 4.0, rest_seconds=5.0)
     for error in (GitHubUnavailable("a"), GitHubUnavailable("b", 100.0), *[BotError("c")] * 3):
         rests.append(loop._failed(error)[0])
-    assert rests == [4.0, 100.0, 20.0, 30.0, 30.0]
+    assert rests == [4.0, 100.0, 10.0, 10.0, 10.0]
     patient = Loop("delivery_log", lambda: asyncio.sleep(0), 0.1, rest_seconds=300.0)
     assert [patient._failed(BotError("c"))[0] for _ in range(2)] == [300.0, 300.0]
 
