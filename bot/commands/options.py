@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from bot.commands import spelling
 from bot.errors import CommandError
+from bot.text.likeness import is_near
 from bot.words.quoting import shown
 
 
@@ -181,7 +181,7 @@ def _refuse_misspelt(line: str) -> None:
     for at, word in enumerate(reversed(line.split()[-2:])):
         name, _, value = word.partition("=")
         said = _named(name)
-        near = [one for one in USAGE if said != one and spelling.is_near(said, one)] if said else []
+        near = [one for one in USAGE if said != one and is_near(said, one)] if said else []
         if near and (bool(at or value) is (near[0] not in _FLAGS)):
             raise CommandError(
                 f"I don't know the option {shown(name)}. Did you mean `{USAGE[near[0]]}`? {_IN_BACKTICKS}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from bot.text.likeness import is_near
+
 LONGEST = 40
 """Of what can still be a command that is misspelt; more are words of work."""
 _SYNONYMS = {
@@ -49,13 +51,3 @@ def _bare(said: str) -> str:
     match = _POLITE.match(" ".join(said.lower().split()))
     words = match[1] if match else said
     return found[1] if (found := _POINTING.match(words)) else words
-
-
-def is_near(word: str, known: str) -> bool:
-    """The same, or one letter added, lost, changed or swapped with its neighbour."""
-    if abs(len(word) - len(known)) > 1:
-        return False
-    at = next((i for i, (a, b) in enumerate(zip(word, known, strict=False)) if a != b), min(len(word), len(known)))
-    left, right = word[at:], known[at:]
-    swapped = left[1::-1] + left[2:] if len(left) > 1 else left
-    return right in (left, left[1:], swapped) or left[1:] == right[1:] or left == right[1:]

@@ -93,7 +93,6 @@ class RepoView(Repo):
 
     archived: bool = False
     disabled: bool = False
-    is_fork: bool = False
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,6 @@ class Repository(msgspec.Struct):
     default_branch: str
     archived: bool = False
     disabled: bool = False
-    fork: bool = False
 
     def view(self) -> RepoView:
         return RepoView(
@@ -102,7 +101,6 @@ class Repository(msgspec.Struct):
             self.default_branch,
             archived=self.archived,
             disabled=self.disabled,
-            is_fork=self.fork,
         )
 
 

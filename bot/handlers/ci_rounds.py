@@ -16,6 +16,7 @@ from bot.handlers import turns
 from bot.handlers.desk import Desk, Handled, ignored
 from bot.handlers.turns import Wish
 from bot.kinds import TRAITS
+from bot.loops import Loop
 from bot.models import DeliveryId, Origin, Person, TurnState
 from bot.sessions.reading import failing
 from bot.sessions.reading.failing import Standing
@@ -65,29 +66,17 @@ class Rounds:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._room = asyncio.Semaphore(AT_ONCE)
-        self._under_way: dict[tuple[int, int], asyncio.Task[None]] = {}
-
-    async def run(self) -> None:
-        """Look until cancelled; what waits is in the store, so that a restart changes nothing."""
-        try:
-            while True:
-                try:
-                    await self._look()
-                except Exception:  # the loop must outlive a failure of the store
-                    log.exception("checks cannot be looked after")
-                await asyncio.sleep(LOOK_SECONDS)
-        finally:
-            tasks = list(self._under_way.values())
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        self._under_way: set[tuple[int, int]] = set()
+        self.loop = Loop("ci_rounds", self._look, LOOK_SECONDS)
+        """What waits is in the store, so that a restart changes nothing."""
 
     async def _look(self) -> None:
         """Side by side: one that GitHub keeps waiting holds up no other."""
         for watch in await ci.due(self._desk.store):
             key = (watch.repo_id, watch.number)
             if key not in self._under_way:
-                self._under_way[key] = asyncio.create_task(self._one(key, watch))
+                self._under_way.add(key)
+                self.loop.begin(self._one(key, watch))
 
     async def _one(self, key: tuple[int, int], watch: Watch) -> None:
         try:
@@ -97,7 +86,7 @@ class Rounds:
         except BotError as error:  # of the store: it is due still
             log.warning("checks wait for the store", extra={"error": str(error)})
         finally:
-            self._under_way.pop(key, None)
+            self._under_way.discard(key)
 
     async def _seen_to(self, watch: Watch) -> float:
         """0, or the seconds until the next try."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import math
 
 import msgspec
@@ -11,13 +9,12 @@ import msgspec
 from bot.errors import BotError
 from bot.handlers import answers, buttons, turns
 from bot.handlers.desk import Desk
+from bot.loops import Loop
 from bot.models import SessionId
 from bot.store import deliveries, gateway, requests, sessions, settlements, switches
 from bot.store.deliveries import NewDelivery
 from bot.store.requests import Request
 from bot.words import endings, on_money
-
-log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.5
 NOT_KEPT = (
@@ -34,20 +31,16 @@ SWEEP_EVERY = 120
 class CliRequests:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+        self._looks = -1
+        self.loop = Loop("cli_requests", self._look, LOOK_SECONDS)
 
-    async def run(self) -> None:
-        looks = 0
-        while True:
-            try:
-                for request in await requests.waiting(self._desk.store):
-                    await self._one(request)
-                if looks % SWEEP_EVERY == 0:
-                    await gateway.revoke_all_dead(self._desk.store)
-                    await answers.expire(self._desk)
-            except Exception:  # one that fails must not end the others
-                log.exception("a request of the command line failed")
-            looks += 1
-            await asyncio.sleep(LOOK_SECONDS)
+    async def _look(self) -> None:
+        self._looks += 1
+        for request in await requests.waiting(self._desk.store):
+            await self._one(request)
+        if self._looks % SWEEP_EVERY == 0:
+            await gateway.revoke_all_dead(self._desk.store)
+            await answers.expire(self._desk)
 
     async def _one(self, request: Request) -> None:
         done, words = False, f"`{request.kind}` is not known to the running service: it may be of another version."

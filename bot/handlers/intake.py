@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections import Counter
 from collections.abc import Iterable
@@ -20,6 +19,7 @@ from bot.events.remarks import CommentDeleted, CommentEdited
 from bot.events.threads import ThreadChanged
 from bot.handlers import buttons, changes, ci_rounds, remarks
 from bot.handlers.desk import Desk, Handled, ignored, refused
+from bot.loops import Loop
 from bot.portions import LARGE_BODY, beside
 from bot.store import deliveries, waiting
 from bot.store.deliveries import Delivery, DeliveryState
@@ -98,51 +98,27 @@ class Intake:
 
     def __init__(self, desk: Desk, wakes: asyncio.Event) -> None:
         self._desk = desk
-        self._wakes = wakes
         self._rota = Rota()
-        self._under_way: set[asyncio.Task[None]] = set()
         self._bodies = asyncio.Semaphore(BODIES_AT_ONCE)
-        self._ended = False
-
-    async def run(self) -> None:
-        """Work until cancelled; what could not be done stays in the ledger and is tried again."""
-        clock = asyncio.get_running_loop().time
-        try:
-            while True:
-                self._wakes.clear()
-                began = clock()
-                pause = await self._look()
-                await asyncio.sleep(min(max(SHORTEST_REST_SECONDS, REST * (clock() - began)), LONGEST_REST_SECONDS))
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(pause):
-                        await self._wakes.wait()
-        finally:
-            self._ended = True
-            tasks = list(self._under_way)
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        self.loop = Loop("intake", self._look, LOOK_SECONDS, wakes=wakes)
+        """What could not be done stays in the ledger and is tried again."""
 
     async def _look(self) -> float:
         """Take up what waits; how long until something is due that nobody will tell us of."""
-        try:
-            found = await waiting.threads(self._desk.store, MOST_OFFERED + self._rota.paused)
-        except Exception:  # the loop must outlive a failure of the store
-            log.exception("intake cannot look")
-            return LOOK_SECONDS
-        self._rota.offer(found)
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        self._rota.offer(await waiting.threads(self._desk.store, MOST_OFFERED + self._rota.paused))
         self._begin()
-        now = asyncio.get_running_loop().time()
-        due = self._rota.next_due(now)
-        return LOOK_SECONDS if due is None else max(0.05, min(LOOK_SECONDS, due - now))
+        due = self._rota.next_due(clock())
+        await asyncio.sleep(min(max(SHORTEST_REST_SECONDS, REST * (clock() - began)), LONGEST_REST_SECONDS))
+        return LOOK_SECONDS if due is None else max(0.05, min(LOOK_SECONDS, due - clock()))
 
     def _begin(self) -> None:
-        if self._ended:
+        """As many as may go now."""
+        if self.loop.has_ended:
             return
         for thread in self._rota.take(asyncio.get_running_loop().time()):
-            task = asyncio.create_task(self._chain(thread))
-            self._under_way.add(task)
-            task.add_done_callback(self._under_way.discard)
+            self.loop.begin(self._chain(thread))
 
     async def _chain(self, thread: ThreadId) -> None:
         """One thread's deliveries in order: one that must wait holds up the later ones."""
@@ -163,7 +139,7 @@ class Intake:
         finally:
             self._rota.done(thread, asyncio.get_running_loop().time() + pause)
             self._begin()
-            self._wakes.set()
+            self.loop.wake()
 
     async def _next(self, thread: ThreadId) -> tuple[Delivery, Event | Exception] | None:
         """The oldest of a thread, its body decoded and let go of."""

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from bot.errors import BotError
+from bot.loops import Loop
 from bot.sessions import rescues
 from bot.sessions.checks import outputs
 from bot.sessions.services import Services
@@ -27,22 +27,16 @@ KEPT_DAYS = 30.0
 class Purging:
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._looks = 0
+        self.loop = Loop("purging", self._look, LOOK_SECONDS)
 
-    async def run(self) -> None:
-        """Until cancelled; nothing is tidied in the first hour, which belongs to what waits."""
-        looks = 0
-        while True:
-            looks += 1
-            try:
-                await self.forget_removed()
-                await rescues.expire(self._services)
-                if looks % int(TIDY_SECONDS / LOOK_SECONDS) == 0:
-                    await self.tidy()
-            except (BotError, OSError) as error:
-                log.warning("not all could be tidied; it will be tried again", extra={"error": str(error)})
-            except Exception:  # a bug here must not end the loop
-                log.exception("tidying failed")
-            await asyncio.sleep(LOOK_SECONDS)
+    async def _look(self) -> None:
+        """Nothing is tidied in the first hour, which belongs to what waits."""
+        self._looks += 1
+        await self.forget_removed()
+        await rescues.expire(self._services)
+        if self._looks % int(TIDY_SECONDS / LOOK_SECONDS) == 0:
+            await self.tidy()
 
     async def forget_removed(self) -> None:
         """Once nothing of a repository runs any more: its last turn still needs the commit that it began with."""

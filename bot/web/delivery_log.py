@@ -7,11 +7,12 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bot.errors import BotError, GitHubRefused, TransientError
+from bot.errors import GitHubRefused, TransientError
 from bot.events import HANDLED_EVENTS
 from bot.events.threads import MAX_AGE_SECONDS
 from bot.github.client import GitHubApp
 from bot.github.types import Delivery
+from bot.loops import Loop
 from bot.models import DeliveryId
 from bot.store import deliveries, delivery_marks, sessions
 from bot.store.base import Store
@@ -67,45 +68,24 @@ class DeliveryLog:
         self._began_at = store.now() if reading.since is None else reading.since
         self._last_at = 0.0
         self._tries: dict[str, int] = {}
-        self._swept_at: float | None = None
+        every = reading.poll_seconds or SWEEP_SECONDS
+        self.loop = Loop("delivery_log", self._sweep, every, rest_seconds=SWEEP_SECONDS)
 
-    @property
-    def silent_seconds(self) -> float | None:
-        """How long the log was not read to its end; None before the first time."""
-        return None if self._swept_at is None else asyncio.get_running_loop().time() - self._swept_at
-
-    async def run(self) -> None:
-        """Until cancelled."""
-        while True:
-            try:
-                pause = 0.0 if await self.sweep() else await self._pause()
-                self._swept_at = asyncio.get_running_loop().time()
-            except TransientError as error:
-                pause = max(error.retry_after or 0.0, await self._pause())
-                log.warning("the delivery log cannot be read now", extra={"error": str(error), "again_in": pause})
-            except BotError as error:
-                pause = SWEEP_SECONDS
-                log.error("the delivery log cannot be read", extra={"error": str(error), "again_in": pause})
-            except Exception:  # this loop must outlive any one failure
-                pause = SWEEP_SECONDS
-                log.exception("the delivery log could not be swept")
-            await asyncio.sleep(pause)
-
-    async def sweep(self) -> bool:
-        """Take up what is new; True when there is more."""
+    async def _sweep(self) -> float:
+        """Take up what is new; the seconds until the next sweep."""
         mark = await delivery_marks.of(self._store, self._reading.app_id)
         if mark is None:
             await self._begin()
-            return False
+            return await self._pause()
         listed = await self._list(mark)
         missed = await self._missed(listed, mark)
         for each in missed[:MOST_PAYLOADS]:
             await self._take(each)
         if len(missed) > MOST_PAYLOADS:
-            return True
+            return 0.0
         if listed:
             await delivery_marks.move(self._store, mark.app_id, max(each.last.at for each in listed.values()))
-        return False
+        return await self._pause()
 
     async def _begin(self) -> None:
         """At the first start ever: what was said before nobody meant for us."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox import signals
 from sandbox.local import folders as at
+from sandbox.runner import family
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -47,14 +46,9 @@ def _members(identity: tuple[int, int]) -> Iterator[Member]:
 
 
 def _describe(pid: int) -> Member:
-    fields = stat_fields(pid)
+    fields = family.stat_fields(pid)
     cpu = (int(fields[11]) + int(fields[12])) / _TICKS
     return Member(pid, _namespace_pid(pid) == 1, cpu, int(fields[21]) * _PAGE)
-
-
-def stat_fields(pid: int) -> list[str]:
-    """/proc/PID/stat from its third field on: the name before it may hold spaces and brackets."""
-    return Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
 
 
 def namespace_of(pid: int) -> int:
@@ -70,17 +64,15 @@ def _namespace_pid(pid: int) -> int:
 
 
 def freeze(home: Path) -> None:
-    signals.freeze(lambda: _commands(home))
+    family.freeze(lambda: _commands(home))
 
 
 def thaw(home: Path) -> None:
-    signals.send(_commands(home), signal.SIGCONT)
+    family.send(_commands(home), signal.SIGCONT)
 
 
 def are_frozen(home: Path) -> bool:
-    """There are some, and they are stopped."""
-    found = _commands(home)
-    return bool(found) and all(signals.is_still(pid) for pid in found)
+    return family.are_still(_commands(home))
 
 
 def _commands(home: Path) -> list[int]:
@@ -88,10 +80,9 @@ def _commands(home: Path) -> list[int]:
 
 
 def kill_all(home: Path, seconds: float) -> bool:
-    """SIGKILL until none is left; True when that came about in time."""
-    deadline = time.monotonic() + seconds
-    while found := members(home):
-        if time.monotonic() > deadline:
-            return False
-        signals.kill([member.pid for member in sorted(found, key=lambda one: not one.is_init)], deadline)
-    return True
+    """The first processes of boxes first: with them the others end. False when some stay."""
+
+    def find() -> list[int]:
+        return [member.pid for member in sorted(members(home), key=lambda one: not one.is_init)]
+
+    return family.end(find, seconds)

@@ -104,7 +104,7 @@ READERS: Mapping[str, Reader] = {
     "neutraliser, within a line": neutralise.line,
     "neutraliser, whole page": neutralise.whole,
     "neutraliser, code": neutralise.block,
-    "neutraliser, title": neutralise.plain,
+    "neutraliser, title": neutralise.whole_plain,
     "cut to GitHub's limit": lambda text: truncate.truncate(text, max(100, len(text) * 3 // 4)),
     "cut of a title": truncate.title,
     "redactor": REDACTOR.redact,

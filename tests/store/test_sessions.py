@@ -17,6 +17,7 @@ from bot.store.deliveries import Added, Conflict, DeliveryState, Duplicate, NewD
 from bot.store.rows import run
 from bot.store.sessions import NewTurn
 from bot.store.threads import InstallationRow, InstallationState
+from tests.world import stored
 
 REPO = Repo(RepoId(7), "octo", "calc", True, "main")
 ISSUE = Thread(REPO, InstallationId(1), 5, False)
@@ -116,7 +117,7 @@ async def test_why_finds_the_deliveries_of_a_thread(store: Store) -> None:
         await deliveries.settle(store, DeliveryId(guid), DeliveryState.IGNORED, "an edit")
     found = await deliveries.unheeded(store, 7, 5, ours="us[bot]", plain="talk")
     assert [row.guid for row in found] == ["c", "a"]
-    assert [row.guid for row in await deliveries.recent(store, limit=2)] == ["c", "b"]
+    assert [row.guid for row in await stored.newest_deliveries(store, limit=2)] == ["c", "b"]
 
 
 # Installations, repositories, threads

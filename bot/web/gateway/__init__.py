@@ -11,13 +11,11 @@ import logging
 import re
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect
-from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
 
 from bot.errors import BotError, TransientError
@@ -39,7 +37,7 @@ from bot.web.gateway.presence import Presence
 from bot.web.gateway.upstream import READ_SECONDS, Upstream
 from bot.web.gateway.watch import STORM, Watch, cut_off
 
-__all__ = ["Ceilings", "Credential", "Credentials", "Dialect", "Gateway", "Tuning", "gateway_app"]
+__all__ = ["Ceilings", "Credential", "Credentials", "Dialect", "Gateway", "Tuning"]
 
 log = logging.getLogger(__name__)
 
@@ -239,33 +237,6 @@ class Gateway:
     def _complain_of(self, caller: Caller, exchange: Exchange) -> None:
         if exchange.complaint:
             self._watch.complain(_whose(caller), *exchange.complaint)
-
-
-def gateway_app(  # noqa: PLR0913 - as Gateway
-    store: Store,
-    credentials: Credentials,
-    upstream: str,
-    clock: Callable[[], float] = time.time,
-    *,
-    table: Prices | None = None,
-    ceilings: Ceilings | None = None,
-    tuning: Tuning | None = None,
-    dialect: Dialect | None = None,
-) -> Starlette:
-    """Serve it on the socket of local boxes as it is, and mount it at /gateway; `app.state.gateway` is to be closed
-    by whoever mounts it, because a mounted application's own end is never called."""
-    gateway = Gateway(
-        store, credentials, upstream, clock, table=table, ceilings=ceilings, tuning=tuning, dialect=dialect
-    )
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        yield
-        await gateway.close()
-
-    app = Starlette(routes=[Mount("/", app=gateway)], lifespan=lifespan)
-    app.state.gateway = gateway
-    return app
 
 
 def _whose(caller: Caller) -> str:

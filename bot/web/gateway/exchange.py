@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -21,8 +20,6 @@ from bot.web.gateway import errors, hop_headers
 from bot.web.gateway.connection import Broken
 from bot.web.gateway.stream import Meter, OversizedEvent
 from bot.web.gateway.upstream import Answer, Unreachable, Upstream
-
-log = logging.getLogger(__name__)
 
 MAX_ERROR_BYTES = 64 << 10
 MAX_WHOLE_BYTES = 32 << 20

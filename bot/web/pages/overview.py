@@ -48,7 +48,7 @@ class Overview:
     environments: list[str] = field(default_factory=list)
 
 
-def overview(look: Look, state: LiveState | None, terms: Terms, now: float) -> Overview:
+def overview(look: Look, state: LiveState | None, terms: Terms) -> Overview:
     if not look.turns:
         return Overview()
     turn = look.turns[-1]

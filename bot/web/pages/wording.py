@@ -14,7 +14,7 @@ from bot.kinds.parts import OnFork
 from bot.live.figures import duration
 from bot.models import Outcome, Step, TurnState
 from bot.web.pages.prose import prose
-from bot.words import endings, outcomes
+from bot.words import endings, on_money, outcomes
 
 _TICKED = re.compile("`([^`]{1,200})`")
 _ADDRESS = re.compile(r"https?://(?!your-host|forgehand\.invalid)[\w.:/~%-]*[\w/]")
@@ -30,10 +30,6 @@ def moment(at: float) -> str:
 
 def iso(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def usd(amount: float) -> str:
-    return f"${amount:.2f}" if amount >= 0.1 or not amount else f"${amount:.4f}"
 
 
 def standing(state: TurnState, outcome: Outcome | None, step: Step | None = None) -> str:
@@ -70,7 +66,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "moment": moment,
     "iso": iso,
     "duration": duration,
-    "usd": usd,
+    "usd": on_money.dollars,
     "short": short,
     "ticked": ticked,
     "linked": linked,
