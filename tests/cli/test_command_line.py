@@ -123,7 +123,7 @@ async def test_a_setting_that_was_mistyped_is_named_by_who_reads_it(tmp_path: Pa
         "Unknown setting FORGEHAND_WEATHER; ignored.",
     ]
     assert all(one["fix"] for one in told)
-    assert serve.code == 1 and "FORGEHAND_DAY_BUDGET was probably meant" in serve.text
+    assert serve.code == 1 and "did you mean FORGEHAND_DAY_BUDGET?" in serve.text
     assert "FORGEHAND_PRIVATE_KEY_FILE is no" not in serve.text and "FORGEHAND_APP_ID is no" not in serve.text
 
 
