@@ -65,17 +65,14 @@ def marked(mark: str) -> Iterator[Stat]:
 
 
 def _environ(entry: Path) -> bytes:
-    """A process that becomes another program has no variables for a moment: it is looked at again."""
+    """A process that becomes another program has memory, and no place for its variables yet: it is looked at again."""
     deadline = time.monotonic() + EXEC_SECONDS
-    while not (found := (entry / "environ").read_bytes()) and _is_becoming(entry) and time.monotonic() < deadline:
+    while not (found := (entry / "environ").read_bytes()) and time.monotonic() < deadline:
+        fields = family.stat_fields(int(entry.name))
+        if fields[MEMORY_SIZE] == "0" or fields[ENVIRON_END] != "0":
+            break
         time.sleep(0.001)
     return found
-
-
-def _is_becoming(entry: Path) -> bool:
-    """It has memory, and no place for its variables in it yet."""
-    fields = family.stat_fields(int(entry.name))
-    return fields[MEMORY_SIZE] != "0" and fields[ENVIRON_END] == "0"
 
 
 def freeze(mark: str) -> None:

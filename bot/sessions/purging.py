@@ -62,21 +62,17 @@ class Purging:
         bundles = [data_dir / "kept" / one.kept for one in turns if one.kept and one.is_old]
         patches = [data_dir / "kept" / one.patch for one in turns if one.patch]
         await services.cache.remove(gone.id)
-        await asyncio.to_thread(_remove, [*bundles, *patches, *held, *printed])
-        await asyncio.to_thread(_remove_folders, [services.turn_folder(one.key.workflow_id) for one in turns])
+        gathered = [services.turn_folder(one.key.workflow_id) for one in turns]
+        await asyncio.to_thread(_remove, [*bundles, *patches, *held, *printed], gathered)
         await repos.purged(services.store, gone.id)
         said = f"{len(held)} transcripts, {len(bundles)} bundles, {len(patches)} patches"
         await audit.add(services.store, "github", "repository forgotten", name, said)
         log.info("a repository was taken away; what was held of it is gone", extra={"repo": name})
 
 
-def _remove(files: Iterable[Path]) -> None:
+def _remove(files: Iterable[Path], folders: Iterable[Path] = ()) -> None:
     for file in files:
         file.unlink(missing_ok=True)
-
-
-def _remove_folders(folders: Iterable[Path]) -> None:
-    """Of turns that have ended: what was gathered for them, images too."""
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
 

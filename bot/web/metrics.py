@@ -96,14 +96,12 @@ class Metrics:
             for step, seconds in ended.step_seconds.items():
                 self._steps.labels(step).observe(seconds)
         now = CollectorRegistry()
-        now.register(await self._moment())
-        return generate_latest(self._registry) + generate_latest(now)
-
-    async def _moment(self) -> Collector:
         alive = await self.sandboxes() if self.sandboxes else None
         paused = await switches.paused_at(self._store) is not None
         counts = dict(self.refused), dict(self.left_out)
-        return _Moment(await figures.read(self._store), self._store.now(), alive, paused, *counts, self.loops)
+        found = await figures.read(self._store)
+        now.register(_Moment(found, self._store.now(), alive, paused, *counts, self.loops))
+        return generate_latest(self._registry) + generate_latest(now)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,25 +43,16 @@ def _members(identity: tuple[int, int]) -> Iterator[Member]:
             # `root` is a box's own view; where we may not look, the process is not ours.
             seen = os.lstat(f"/proc/{entry}/root{at.HOME}")
             if (seen.st_dev, seen.st_ino) == identity:
-                yield _describe(int(entry))
-
-
-def _describe(pid: int) -> Member:
-    fields = family.stat_fields(pid)
-    cpu = (int(fields[11]) + int(fields[12])) / _TICKS
-    return Member(pid, _namespace_pid(pid) == 1, cpu, int(fields[21]) * _PAGE)
+                fields = family.stat_fields(int(entry))
+                cpu = (int(fields[11]) + int(fields[12])) / _TICKS
+                status = Path(f"/proc/{entry}/status").read_text(encoding="utf-8", errors="replace")
+                is_init = re.search(r"^NSpid:.*\t1$", status, re.MULTILINE) is not None
+                yield Member(int(entry), is_init, cpu, int(fields[21]) * _PAGE)
 
 
 def namespace_of(pid: int) -> int:
     """The number of the process namespace that a living process is in."""
     return Path(f"/proc/{pid}/ns/pid").stat().st_ino
-
-
-def _namespace_pid(pid: int) -> int:
-    for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines():
-        if line.startswith("NSpid:"):
-            return int(line.split()[-1])
-    return 0
 
 
 def freeze(home: Path) -> None:
