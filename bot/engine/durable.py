@@ -30,7 +30,7 @@ _LIVE = {"ENQUEUED": EngineStatus.WAITING, "DELAYED": EngineStatus.WAITING, "PEN
 
 
 class DurableEngine:
-    """One workflow a turn, holding one preemptible step that advances it."""
+    """One workflow a turn, holding one step that advances it."""
 
     def __init__(self, path: Path, advance: Advance) -> None:
         self._path = path
@@ -80,7 +80,7 @@ class DurableEngine:
         dbos.launch()
 
     def _define(self, dbos: type[DBOS]) -> Any:
-        @dbos.step(name="advance", preemptible=True)
+        @dbos.step(name="advance")
         async def advance(session: str, n: int) -> None:
             # DBOS runs queued coroutines on a loop of its own; the turn's clients and locks live on ours.
             key = TurnKey(SessionId(session), n)
@@ -122,12 +122,6 @@ class DurableEngine:
             dbos.delete_workflow(key.workflow_id)
         with SetWorkflowID(key.workflow_id), SetEnqueueOptions(queue_partition_key=thread):
             dbos.enqueue_workflow(QUEUE, self._workflow, str(key.session), key.n)
-
-    async def cancel(self, key: TurnKey) -> None:
-        task = self._running.get(key)
-        await asyncio.to_thread(self._launched().cancel_workflow, key.workflow_id)
-        if task is not None:
-            task.cancel()
 
     async def status(self, key: TurnKey) -> EngineStatus:
         return await asyncio.to_thread(self._look_up, key)
