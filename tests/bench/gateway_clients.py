@@ -22,7 +22,7 @@ import aiohttp
 from yarl import URL
 
 from bot.web.gateway import upstream as ours
-from bot.web.gateway.connection import MOST_BYTES, Broken
+from bot.web.gateway.connection import MOST_BYTES, ConnectionBroken
 from bot.web.gateway.upstream import Unreachable, Upstream
 from tests.bench.gateway import process
 from tests.certificates import Authority
@@ -48,7 +48,7 @@ class AiohttpAnswer:
             async with asyncio.timeout(self._read_seconds):
                 return await self._content.read(MOST_BYTES)
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise Broken(type(error).__name__) from None
+            raise ConnectionBroken(type(error).__name__) from None
 
     async def whole(self, limit: int) -> bytes | None:
         parts: list[bytes] = []
@@ -59,7 +59,7 @@ class AiohttpAnswer:
                 if size > limit:
                     return None
                 parts.append(burst)
-        except Broken:
+        except ConnectionBroken:
             return None
         return b"".join(parts)
 
@@ -92,7 +92,7 @@ class AiohttpUpstream:
         ) as error:
             raise Unreachable(type(error).__name__) from None
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise Broken(type(error).__name__) from None
+            raise ConnectionBroken(type(error).__name__) from None
         try:
             yield AiohttpAnswer(response, self._read_seconds)
         finally:
