@@ -7,6 +7,7 @@ Only ids travel through it, never a token: its arguments are pickled to disk. Pr
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 import sqlite3
 import time
@@ -44,7 +45,7 @@ class DurableEngine:
     async def start(self) -> None:
         """Launch, and take up again what a former process left running."""
         self._loop = asyncio.get_running_loop()
-        dbos = await asyncio.to_thread(_import_dbos)
+        dbos = (await asyncio.to_thread(importlib.import_module, "dbos")).DBOS
         dbos.destroy(destroy_registry=True)
         _adopt_logger()
         await asyncio.to_thread(_set_aside_if_spoilt, self._path)
@@ -165,14 +166,8 @@ def _adopt_logger() -> None:
     logger.propagate = True
 
 
-def _import_dbos() -> type[DBOS]:
-    from dbos import DBOS
-
-    return DBOS
-
-
 def _set_aside_if_spoilt(path: Path) -> None:
-    """What it knows can be lost, and a start that fails over it would lose more."""
+    """Begins with a new file: what it knows can be lost, and a start that fails over it would lose more."""
     if not path.exists():
         return
     try:

@@ -9,7 +9,7 @@ from bot.errors import GitHubRefused
 from bot.events.remarks import Remark
 from bot.git.commits import Author
 from bot.git.errors import GitFailed, PushRaced, PushRefused
-from bot.github.types import Purpose
+from bot.github.types import TokenPurpose
 from bot.handlers.desk import Desk
 from bot.handlers.verdicts import Noted, acted, refused
 from bot.outbound import TextKind
@@ -52,14 +52,14 @@ async def handle(remark: Remark, desk: Desk) -> Noted:
 async def _push(remark: Remark, desk: Desk) -> None:
     """The same commit however often it is made: its date is that of the wish."""
     repo, bot = remark.thread.repo, await desk.github.identity()
-    reading = await remote_access(desk, remark.thread, Purpose.READ_REPOSITORY)
+    reading = await remote_access(desk, remark.thread, TokenPurpose.READ_REPOSITORY)
     base = await desk.cache.fetch(repo.id, reading, f"refs/heads/{repo.default_branch}")
     async with desk.cache.quarantine(repo.id) as quarantine:
         tree = await quarantine.with_file(base, repo_config.PATH, starter(desk.settings.public_url))
         message = desk.outbound.text(TextKind.COMMIT, f"Add a starter config for Forgehand\n\n{_asked(remark)}")
         author = Author(bot.bot_login, bot.bot_email)
         commit = await quarantine.commit(tree, [base], message, author, int(remark.created_at))
-        writing = await remote_access(desk, remark.thread, Purpose.PUSH)
+        writing = await remote_access(desk, remark.thread, TokenPurpose.PUSH)
         await quarantine.push(writing, commit, BRANCH, expect=None)
 
 

@@ -64,7 +64,7 @@ class HostCall:
                 await self._prove(self._opened)
 
     async def until_wanted(self) -> None:
-        """Until an agent inside has been joined with this connection."""
+        """Waits until an agent inside has been joined with this connection."""
         with _broken("the sandbox hung up"):
             if await self._connection.recv() != "open":
                 raise Broken("no call was expected")
@@ -101,7 +101,7 @@ class HostCall:
             raise Broken("this is not our switchboard")
 
     async def _requests(self, gateway: asyncio.StreamWriter) -> None:
-        """From inside to the gateway, until the inside is through with it."""
+        """Passes on from inside to the gateway, until the inside is through with it."""
         async for said in self._connection:
             if isinstance(said, bytes):
                 gateway.write(said)

@@ -69,7 +69,7 @@ class Tunnel:
         await self._line.close()
 
     async def _run(self) -> None:
-        """Until it is closed or the sandbox is gone: ask where we are awaited, connect, and again when that fails."""
+        """Asks where we are awaited and connects, again when that fails, until it is closed or the sandbox is gone."""
         failures = 0
         clock = asyncio.get_running_loop().time
         while True:

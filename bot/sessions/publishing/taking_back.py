@@ -6,7 +6,7 @@ from bot import publications
 from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused, RefMissing, Refusal
 from bot.git.quarantine import Quarantine
-from bot.github.types import Purpose
+from bot.github.types import TokenPurpose
 from bot.models import Outcome, TurnKey
 from bot.outbound import TextKind
 from bot.sessions.moves import End, Move
@@ -55,7 +55,7 @@ async def _is_there(services: Services, session: Session, quarantine: Quarantine
     """Still part of the branch, also below what was fetched of it."""
     if await quarantine.continues(tip, commit):
         return True
-    access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
+    access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
     try:
         await services.cache.fetch(session.repo_id, access, f"refs/heads/{session.branch}", depth=replaying.DEEPER)
     except RefMissing:

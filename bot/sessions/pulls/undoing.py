@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bot import repo_config
 from bot.git.errors import RefMissing
-from bot.github.types import Purpose
+from bot.github.types import TokenPurpose
 from bot.models import WHOLE_SECOND, Outcome, Step
 from bot.sessions import configuring
 from bot.sessions.moves import End, Move, To
@@ -33,7 +33,7 @@ async def prepare(services: Services, turn: Turn) -> Move:
     if (merged := await _merged(services, session)) is not None:
         return End(Outcome.REFUSED, endings.merged_already(merged))
     assert undone.commit_sha is not None
-    access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
+    access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
     try:
         tip = await services.cache.fetch(session.repo_id, access, f"refs/heads/{session.branch}")
     except RefMissing:
