@@ -54,7 +54,7 @@ from bot.vault import NAMES, Vault
 from bot.web.credentials import NONE, from_vault
 from bot.web.delivery_log import DeliveryLog, Reading
 from bot.web.gateway import Credentials, Dialect, Gateway
-from bot.web.gateway.errors import closed
+from bot.web.gateway.refusals import closed
 from bot.web.metrics import Metrics
 from bot.web.overload import Sturdy
 from bot.web.pages.site import Site

@@ -11,7 +11,7 @@ from bot.checkup import signatures as signed
 from bot.checkup.lines import Finding, bad, good, warning
 from bot.errors import BotError, NotFound, Unrecognised
 from bot.github.client import GitHubApp
-from bot.github.types import Delivery, InstallationView, Registration
+from bot.github.types import InstallationView, LoggedDelivery, Registration
 from bot.settings import Settings
 from bot.web import signatures
 
@@ -129,7 +129,7 @@ async def _arrives(settings: Settings, github: GitHubApp) -> list[Finding]:
     return [await _ping(settings), *(_told(one) for one in last)]
 
 
-def _told(last: Delivery) -> Finding:
+def _told(last: LoggedDelivery) -> Finding:
     """What GitHub itself has seen."""
     if last.is_accepted:
         return good("deliveries", f"The last one ({last.event}) was accepted.")

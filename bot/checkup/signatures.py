@@ -5,7 +5,7 @@ from __future__ import annotations
 from bot import repo_config
 from bot.checkup.lines import Finding, good, warning
 from bot.errors import BadRepoConfig, GitHubRefused
-from bot.github.client import GitHubApp, Installation
+from bot.github.client import GitHubApp, InstallationClient
 from bot.models import Repo
 from bot.repo_config import RepoConfig
 
@@ -30,7 +30,7 @@ async def examine(github: GitHubApp) -> Finding:
     return warning("signatures", f"Signed commits are wanted by {', '.join(named[:5])}: pushes are refused.", fix)
 
 
-async def _is_in_the_way(at: Installation, repo: Repo) -> bool:
+async def _is_in_the_way(at: InstallationClient, repo: Repo) -> bool:
     try:
         config = await _config(at, repo)
         return config.commits != "verified" and WANTED in await at.rules(repo, config.branch_name(1, "abcd1234"))
@@ -38,7 +38,7 @@ async def _is_in_the_way(at: Installation, repo: Repo) -> bool:
         return False
 
 
-async def _config(at: Installation, repo: Repo) -> RepoConfig:
+async def _config(at: InstallationClient, repo: Repo) -> RepoConfig:
     try:
         return repo_config.parse(await at.file(repo, repo_config.PATH, repo.default_branch))
     except BadRepoConfig:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from bot import checkup, registration, settings
 from bot.checkup import NOWHERE, Finding
 from bot.errors import SettingsError, UserError
-from bot.github import manifest
+from bot.github import tokens
 from bot.github.client import GitHubApp
 from bot.github.types import Registration
 from bot.models import InstallationId
@@ -56,7 +56,7 @@ class Bench:
 
     async def create(self, state: str, code: str) -> Registered:
         """GitHub has made it: fetch what belongs to it, and store it before anything else."""
-        made = await manifest.convert(self.github_api_url, code)
+        made = await tokens.app_for(self.github_api_url, code)
         self._vault.hide(made.private_key, made.webhook_secret, made.client_secret)
         app = Registered(
             made.app_id,

@@ -11,7 +11,7 @@ from bot.errors import GitHubRefused, TransientError
 from bot.events import HANDLED_EVENTS
 from bot.events.threads import MAX_AGE_SECONDS
 from bot.github.client import GitHubApp
-from bot.github.types import Delivery
+from bot.github.types import LoggedDelivery
 from bot.loops import Loop
 from bot.models import DeliveryId
 from bot.store import deliveries, delivery_marks, sessions
@@ -55,8 +55,8 @@ class Reading:
 class _Listed:
     """What the log shows of one GUID: its first and its last attempt, and whether any was accepted."""
 
-    first: Delivery
-    last: Delivery
+    first: LoggedDelivery
+    last: LoggedDelivery
     accepted: bool
 
 
@@ -119,7 +119,7 @@ class DeliveryLog:
         if newest - (mark.read_at or newest) > KEPT_SECONDS:
             log.warning("nothing was read for longer than GitHub keeps its log: what came first may be lost")
 
-    async def _missed(self, listed: dict[str, _Listed], mark: Mark) -> list[Delivery]:
+    async def _missed(self, listed: dict[str, _Listed], mark: Mark) -> list[LoggedDelivery]:
         """In the order in which they were first made."""
         wanted = [each for each in listed.values() if self._is_wanted(each, mark)]
         known = await deliveries.known(self._store, [each.last.guid for each in wanted])
@@ -134,7 +134,7 @@ class DeliveryLog:
         in_time = not mark.is_history(last.at, last.id) and last.at > self._store.now() - MAX_AGE_SECONDS
         return handled and in_time and (self._reading.poll_seconds > 0 or not each.accepted)
 
-    async def _take(self, listed: Delivery) -> None:
+    async def _take(self, listed: LoggedDelivery) -> None:
         new = await self._read(listed)
         self._last_at = max(self._store.now(), self._last_at + TICK)
         await deliveries.add(self._store, new, self._last_at)
@@ -142,7 +142,7 @@ class DeliveryLog:
         log.info("a delivery was found in GitHub's log", extra={"delivery": listed.guid, "event": listed.event})
         self._reading.on_stored()
 
-    async def _read(self, listed: Delivery) -> NewDelivery:
+    async def _read(self, listed: LoggedDelivery) -> NewDelivery:
         tries = self._tries[listed.guid] = self._tries.get(listed.guid, 0) + 1
         try:
             body = await self._github.delivery_payload(listed.id)
@@ -164,7 +164,7 @@ class DeliveryLog:
         return self._reading.poll_seconds * (1 if busy else QUIET_FACTOR)
 
 
-def _lost(listed: Delivery, why: str) -> NewDelivery:
+def _lost(listed: LoggedDelivery, why: str) -> NewDelivery:
     log.error("a delivery cannot be read from GitHub's log", extra={"delivery": listed.guid, "error": why})
     return NewDelivery(
         guid=DeliveryId(listed.guid),

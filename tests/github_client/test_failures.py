@@ -11,17 +11,20 @@ import pytest
 import respx
 
 from bot.errors import GitHubUnavailable
-from bot.github.api import Api, Call
+from bot.github.api import Api, ApiCall
 
 URL = "https://api.github.test"
 UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 PERHAPS_SENT = (httpx.ReadTimeout, httpx.WriteTimeout, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
-GET, POST = Call("GET", "/repos/octo/calc"), Call("POST", "/repos/octo/calc/issues/1/comments", body={"body": "x"})
-MARKED = Call("POST", "/repos/octo/calc/check-runs", body={}, repeatable=True)
-ONCE = Call("PUT", "/repos/octo/calc/lock", once=True)
+GET, POST = (
+    ApiCall("GET", "/repos/octo/calc"),
+    ApiCall("POST", "/repos/octo/calc/issues/1/comments", body={"body": "x"}),
+)
+MARKED = ApiCall("POST", "/repos/octo/calc/check-runs", body={}, repeatable=True)
+ONCE = ApiCall("PUT", "/repos/octo/calc/lock", once=True)
 
 
-async def sent(call: Call, *outcomes: type[httpx.TransportError] | int) -> int | str:
+async def sent(call: ApiCall, *outcomes: type[httpx.TransportError] | int) -> int | str:
     """What comes of it when these are met one after the other; each of them is."""
     api = Api(URL, repeat_after=(0.0, 0.0))
     async with respx.mock(base_url=URL) as github:
@@ -39,7 +42,7 @@ async def sent(call: Call, *outcomes: type[httpx.TransportError] | int) -> int |
 
 @pytest.mark.parametrize("error", UNSENT)
 @pytest.mark.parametrize("call", [GET, POST, MARKED, ONCE], ids=str)
-async def test_what_never_left_is_sent_again(call: Call, error: type[httpx.TransportError]) -> None:
+async def test_what_never_left_is_sent_again(call: ApiCall, error: type[httpx.TransportError]) -> None:
     assert await sent(call, error, error, 201) == 201
 
 

@@ -18,7 +18,7 @@ from bot.repo_config.yaml import read_entries
 from bot.text import characters
 from bot.text.visible import as_written, visible
 from bot.web.gateway import model_request
-from bot.web.gateway.errors import Refusal
+from bot.web.gateway.refusals import GatewayRefusal
 from bot.web.pages import conversation, wording
 from bot.web.pages.prose import prose, rendered
 from bot.words import quoting
@@ -81,7 +81,7 @@ def _asked(text: str) -> object:
         "messages": [{"role": "user", "content": [{"type": "text", "text": text}]}],
     }
     for raw in (json.dumps(body).encode(), text.encode("utf-8", "replace")):
-        with contextlib.suppress(Refusal):
+        with contextlib.suppress(GatewayRefusal):
             model_request.read(raw, allowed_model=MODEL)
     return None
 

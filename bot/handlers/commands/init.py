@@ -10,7 +10,7 @@ from bot.errors import GitHubRefused
 from bot.events.remarks import Remark
 from bot.git.commits import Author
 from bot.git.errors import GitFailed, PushRaced, PushRefused
-from bot.github.types import Purpose
+from bot.github.types import TokenPurpose
 from bot.handlers.desk import Desk, Feature, Handled, acted, refused
 from bot.outbound import TextKind
 from bot.sessions.remote import remote_access
@@ -52,7 +52,7 @@ async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
 async def _push(remark: Remark, desk: Desk) -> None:
     """The same commit however often it is made: its date is that of the wish."""
     repo, bot = remark.thread.repo, await desk.github.identity()
-    reading = await remote_access(desk, remark.thread, Purpose.READ_REPOSITORY)
+    reading = await remote_access(desk, remark.thread, TokenPurpose.READ_REPOSITORY)
     base = await desk.cache.fetch(repo.id, reading, f"refs/heads/{repo.default_branch}")
     async with desk.cache.quarantine(repo.id) as quarantine:
         tree = await quarantine.with_file(base, repo_config.PATH, starter(desk.settings.public_url))
@@ -60,7 +60,7 @@ async def _push(remark: Remark, desk: Desk) -> None:
         message = desk.outbound.text(TextKind.COMMIT, f"Add a starter config for Forgehand\n\n{asked}")
         author = Author(bot.bot_login, bot.bot_email)
         commit = await quarantine.commit(tree, [base], message, author, int(remark.created_at))
-        writing = await remote_access(desk, remark.thread, Purpose.PUSH)
+        writing = await remote_access(desk, remark.thread, TokenPurpose.PUSH)
         await quarantine.push(writing, commit, BRANCH, expect=None)
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from bot import repo_config
 from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused, RefMissing
-from bot.github.types import Purpose
+from bot.github.types import TokenPurpose
 from bot.kinds import adopt
 from bot.kinds.parts import OnFork
 from bot.models import Outcome, Step, TurnKey
@@ -66,7 +66,7 @@ async def _worked(services: Services, turn: Turn) -> Turn | None:
 
 async def _moved(services: Services, worked: Turn, session: Session) -> str | None:
     """Asked of git at the last moment: the sentence where the fork has other commits now than those approved."""
-    access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
+    access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
     assert worked.base_sha is not None
     try:
         now = await services.cache.fetch(session.repo_id, access, f"refs/pull/{worked.number}/head")
@@ -81,7 +81,7 @@ async def _held(work: Work, tree: str) -> str | None:
     """Judged is all that the branch would bring, the fork's own commits with it: as a branch here it runs here."""
     services, turn, session = work.services, work.turn, work.session
     assert turn.base is not None and turn.base_sha is not None
-    access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
+    access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
     base_ref, head_ref = f"refs/heads/{turn.base}", f"refs/pull/{turn.number}/head"
     try:
         tip = await services.cache.fetch(session.repo_id, access, base_ref)

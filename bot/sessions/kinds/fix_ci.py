@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from bot.errors import GitHubRefused, GitHubUnavailable
 from bot.github import checks
-from bot.github.checks import Job, Result
-from bot.github.client import Installation
+from bot.github.checks import CiJob, CiResult
+from bot.github.client import InstallationClient
 from bot.kinds import fix_ci
 from bot.material import Log
 from bot.models import Outcome, Thread
@@ -69,11 +69,11 @@ class _Reader:
     """Whatever cannot be had is named, and is no reason to do without the rest."""
 
     services: Services
-    at: Installation
+    at: InstallationClient
     thread: Thread
     missing: list[str]
 
-    async def jobs(self, sha: str, red: Sequence[Result]) -> Mapping[int, Job]:
+    async def jobs(self, sha: str, red: Sequence[CiResult]) -> Mapping[int, CiJob]:
         """Those of Actions, by the number of their check. A status has neither a suite nor a number."""
         suites, wanted = {one.suite for one in red if one.suite}, {one.id for one in red if one.id}
         try:
@@ -84,7 +84,7 @@ class _Reader:
             return {}
         return {job.check_id: job for job in found if job.check_id in wanted}
 
-    async def said(self, one: Result, job: Job | None) -> str:
+    async def said(self, one: CiResult, job: CiJob | None) -> str:
         rows = [f"{one.name} ({one.app}): {one.conclusion}"]
         rows += [f"failing step: {name}" for name in (job.failed_steps if job else ())]
         if one.annotations:
@@ -95,13 +95,13 @@ class _Reader:
             self.missing.append(on_ci.said_cut(one.name, len(text), MOST_TEXT))
         return (await self._clean(text))[:MOST_TEXT]
 
-    async def _annotations(self, one: Result) -> list[str]:
+    async def _annotations(self, one: CiResult) -> list[str]:
         found = await checks.annotations_of(self.at, self.thread.repo, one.id)
         if one.annotations > MOST_ANNOTATIONS:
             self.missing.append(on_ci.annotations_cut(one.name, one.annotations, MOST_ANNOTATIONS))
         return [f"{each.path}:{each.first}: {each.level}: {each.message}" for each in found[:MOST_ANNOTATIONS]]
 
-    async def log(self, one: Result, job: Job) -> Log | None:
+    async def log(self, one: CiResult, job: CiJob) -> Log | None:
         try:
             tail = await self.services.github.job_logs.tail(await checks.log_address(self.at, self.thread.repo, job.id))
         except (GitHubRefused, GitHubUnavailable):

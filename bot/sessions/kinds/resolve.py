@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from bot.errors import UserError
 from bot.git.merges import Joined
-from bot.github.types import Purpose
+from bot.github.types import TokenPurpose
 from bot.kinds import resolve
 from bot.models import Outcome, Step
 from bot.sessions.kinds.base import Preparation, TurnKind
@@ -50,7 +50,7 @@ async def _join(services: Services, turn: Turn, base: str, start: Start) -> Join
     session = await sessions.session(services.store, turn.key.session)
     if start.tip is None or start.base is None or start.ref is None:
         raise UserError(on_pulls.resolve_needs_a_branch())
-    access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
+    access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
     for ref in (f"refs/heads/{base}", start.ref):
         await services.cache.fetch(session.repo_id, access, ref, depth=JOINED_DEPTH)
     joined = await services.cache.join(session.repo_id, start.tip, start.base)

@@ -8,7 +8,7 @@ from bot import publications, repo_config
 from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused, RefMissing, Refusal
 from bot.git.quarantine import Quarantine
-from bot.github.types import Purpose
+from bot.github.types import TokenPurpose
 from bot.kinds import undo
 from bot.kinds.parts import OnFork
 from bot.models import WHOLE_SECOND, Outcome, Step, TurnKey
@@ -54,7 +54,7 @@ class UndoTurn(TurnKind):
         if (merged := await _merged(services, session)) is not None:
             return End(Outcome.REFUSED, endings.merged_already(merged))
         assert undone.commit_sha is not None
-        access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
+        access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
         try:
             tip = await services.cache.fetch(session.repo_id, access, f"refs/heads/{session.branch}")
         except RefMissing:
@@ -123,7 +123,7 @@ async def _is_there(services: Services, session: Session, quarantine: Quarantine
     """Still part of the branch, also below what was fetched of it."""
     if await quarantine.continues(tip, commit):
         return True
-    access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
+    access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
     try:
         await services.cache.fetch(session.repo_id, access, f"refs/heads/{session.branch}", depth=replaying.DEEPER)
     except RefMissing:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from bot import repo_config
 from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused
-from bot.github.types import Pull, Purpose
+from bot.github.types import Pull, TokenPurpose
 from bot.kinds.parts import OnFork
 from bot.models import Outcome, Repo, Thread
 from bot.outbound import TextKind
@@ -50,7 +50,7 @@ async def _pushed(work: Work, pull: Pull) -> tuple[Move | None, str]:
     fork = turn.part(OnFork).fork
     assert fork is not None
     try:
-        access = await remote_access(services, home, Purpose.PUSH)
+        access = await remote_access(services, home, TokenPurpose.PUSH)
         await work.quarantine.push(access, work.commit, pull.head_branch, expect=turn.base_sha)
     except PushRaced as raced:
         return None, on_forks.moved(turn.base_sha or "", raced.actual) if raced.actual else ""

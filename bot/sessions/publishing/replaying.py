@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.git.errors import RefMissing
-from bot.github.types import Pull, Purpose
+from bot.github.types import Pull, TokenPurpose
 from bot.kinds.resolve import Merge
 from bot.sessions.publishing import committing, landing
 from bot.sessions.publishing.work import Work
@@ -30,7 +30,7 @@ async def arrived(work: Work, pull: Pull) -> str | None:
 
 async def _fetched(work: Work, ref: str) -> str | None:
     services, session = work.services, work.session
-    access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
+    access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
     try:
         found = await services.cache.fetch(session.repo_id, access, ref)
         await work.quarantine.look_again()

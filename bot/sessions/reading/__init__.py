@@ -12,7 +12,7 @@ from bot import diffs, discussions, prompt, rules
 from bot.events.remarks import standing
 from bot.git.comparison import Comparison
 from bot.github import reviews
-from bot.github.client import Installation
+from bot.github.client import InstallationClient
 from bot.github.types import Comment, Issue
 from bot.kinds.parts import AgentReading, OnFork, Places
 from bot.material import Diff, Log, Material, Said
@@ -197,7 +197,7 @@ def _named(said: Said, comment: Comment, spots: Sequence[Spot]) -> Said:
     return replace(said, kind=f"{discussions.name(ids.index(comment.spot.comment_id) + 1)}: {said.kind}")
 
 
-async def _reviews(reads: Installation, trust: Trust, thread: Thread, number: int) -> list[Comment]:
+async def _reviews(reads: InstallationClient, trust: Trust, thread: Thread, number: int) -> list[Comment]:
     """Of reviews as a whole those of trusted people: nobody can tell whether the others were changed since."""
     found = await reviews.on_lines(reads, thread.repo, number)
     return found + [one for one in await reviews.whole(reads, thread.repo, number) if await trust.of(one)]
@@ -251,7 +251,7 @@ async def _change(
         text = found.patch.decode("utf-8", "replace")
         unread = await asyncio.to_thread(_unread, text, found) if found.cut else ()
         return found, Diff(text, between, found.cut, unread)
-    reads: Installation = services.github.installation(thread.installation)
+    reads: InstallationClient = services.github.installation(thread.installation)
     shown = await reads.pull_diff(thread.repo, turn.number)
     return None, None if shown is None else Diff(shown[:MAX_DIFF_BYTES], "", len(shown) > MAX_DIFF_BYTES)
 

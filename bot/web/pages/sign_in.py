@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from bot.errors import GitHubRefused, TransientError, UserError
-from bot.github import sign_in
+from bot.github import tokens
 from bot.settings import GitHubSettings
 from bot.web.pages import forms, origin, visitors
 from bot.web.pages.frame import COMMON, Pages
@@ -97,7 +97,7 @@ class SignIn:
         code = request.query_params.get("code", "")
         try:
             async with self._room:
-                person = await sign_in.person(self._github, code, self._redirect_uri(request), verifier)
+                person = await tokens.person_for(self._github, code, self._redirect_uri(request), verifier)
         except GitHubRefused as refused:
             log.warning("nobody was signed in", extra={"error": str(refused)})
             return self.page(next_, wrong=f"GitHub did not sign you in: {refused.message}.", status=403)
