@@ -28,7 +28,7 @@ from bot.models import (
     TurnKey,
     TurnState,
 )
-from bot.store.rows import Row
+from bot.store.rows import Row, clean
 
 R = TypeVar("R", bound="Record")
 
@@ -254,7 +254,16 @@ def stored(value: Any) -> Any:
     """As a column holds it, read back by `Record.of`."""
     if value is None or isinstance(value, str | int | float):
         return int(value) if isinstance(value, bool) else value
-    return msgspec.json.encode(value).decode()
+    return msgspec.json.encode(_cleaned(msgspec.to_builtins(value))).decode()
+
+
+def _cleaned(value: Any) -> Any:
+    """JSON has no place for a lone surrogate, which a text of others may hold."""
+    if isinstance(value, dict):
+        return {_cleaned(key): _cleaned(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cleaned(one) for one in value]
+    return clean(value) if isinstance(value, str) else value
 
 
 @cache

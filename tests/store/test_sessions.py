@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bot.errors import StoreError
+from bot.kinds.parts import AgentReading
 from bot.models import DeliveryId, InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TurnKey, TurnState
 from bot.store import comments, deliveries, events, line, sessions, threads, waiting
 from bot.store.base import Store
@@ -207,6 +208,12 @@ async def test_our_pull_request_shares_the_thread_of_its_issue(store: Store) -> 
     assert (await begun(store, "comment:3", other_repo)).session != first.session
     found = await sessions.session(store, first.session)
     assert (found.branch, found.pull_number) == ("forgehand/5-x", 8)
+
+
+async def test_a_text_that_no_database_can_hold_is_stored_without_that(store: Store) -> None:
+    key = await begun(store, "comment:1")
+    await sessions.update_turn(store, key, AgentReading("a\ud800b\x00c", notes=("\udfff",)))
+    assert (await sessions.turn(store, key)).part(AgentReading) == AgentReading("a?bc", notes=("?",))
 
 
 async def test_the_way_of_a_turn(store: Store) -> None:
