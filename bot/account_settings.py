@@ -18,7 +18,7 @@ _WHOLE = re.compile(r"[0-9]{1,4}")
 
 
 @dataclass(frozen=True)
-class Choice:
+class SettingChoice:
     """What somebody has set; None: it was taken back."""
 
     value: Value | None
@@ -27,7 +27,7 @@ class Choice:
     changes: int = 1
 
 
-Choices = Mapping[str, Choice]
+Choices = Mapping[str, SettingChoice]
 
 
 def version(choices: Choices) -> int:
@@ -93,7 +93,7 @@ class Effective:
     key: LimitKey
     value: float
     source: str
-    choice: Choice | None
+    choice: SettingChoice | None
 
 
 def effective(limits: Limits, choices: Choices) -> list[Effective]:
@@ -127,7 +127,7 @@ def config_without_file(choices: Choices) -> RepoConfig:
     return RepoConfig(triggers=triggers(choices))
 
 
-def source(whose: str, choice: Choice | None) -> str:
+def source(whose: str, choice: SettingChoice | None) -> str:
     """Where a value comes from, in words."""
     if choice is None:
         return f"set by {whose}"
@@ -193,6 +193,6 @@ def _trigger(name: str) -> Callable[[str], Value | None]:
     return lambda text: KEYS[f"triggers.{name}"].read(text) if text else None
 
 
-def _number(choice: Choice | None) -> float | None:
+def _number(choice: SettingChoice | None) -> float | None:
     value = choice.value if choice else None
     return value if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None

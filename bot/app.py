@@ -30,7 +30,7 @@ from bot.live.board import LiveBoard
 from bot.live.checks import CheckBoard
 from bot.live.folds import Folds
 from bot.live.page import Page
-from bot.live.purse import Purse
+from bot.live.purse import EditQuotas
 from bot.loops import background
 from bot.models import TurnKey
 from bot.outbound import Outbound, Redactor
@@ -41,10 +41,10 @@ from bot.sessions.environments.warming import Warming
 from bot.sessions.flow import Flow
 from bot.sessions.money.ceilings import Ceilings
 from bot.sessions.money.prices import Prices
-from bot.sessions.purging import Purging
+from bot.sessions.purging import Retention
 from bot.sessions.services import Services
-from bot.sessions.signals import Signals
-from bot.sessions.ways import Ways
+from bot.sessions.signals import TurnSignals
+from bot.sessions.ways import SessionEgress
 from bot.settings import Settings
 from bot.store import spend
 from bot.store.base import Clock, Store
@@ -211,14 +211,14 @@ async def _assemble(
 ) -> Services:
     github = GitHubApp(settings.github, on_secret=redactor.register, on_retired=redactor.forget)
     stack.push_async_callback(github.close)
-    purse = Purse(store, clock)
+    purse = EditQuotas(store, clock)
     outbound = Outbound(github, redactor, on_made=purse.note)
     folds = Folds(store, Claude())
     public_url = settings.public_url or ""
     page = Page(store, folds, command=settings.command, limits=settings.limits, public_url=public_url, clock=clock)
     board = LiveBoard(store, outbound, folds, page, purse, clock)
     stack.push_async_callback(board.stop)
-    ways = Ways(choice.ways, settings.egress, choice.admits)
+    ways = SessionEgress(choice.ways, settings.egress, choice.admits)
     stack.push_async_callback(ways.close_all)
     cache = RepositoryCache(settings.data_dir / "repositories")
     await cache.sweep()
@@ -233,7 +233,7 @@ async def _assemble(
         snapshots=choice.snapshots,
         agent=Claude(),
         board=board,
-        signals=Signals(),
+        signals=TurnSignals(),
         clock=clock,
         ways=ways,
         disks=() if settings.e2b is not None else (choice.sockets,),
@@ -279,7 +279,7 @@ async def _work(
     reading = Reading(services.settings.github.app_id, wakes.set, services.settings.poll_seconds, since=began)
     delivery_log = DeliveryLog(services.github, services.store, reading)
     loops = [admission.loop, sweeps, delivery_log.loop, Intake(desk, wakes).loop, CliRequests(desk).loop]
-    loops += [Rounds(desk).loop, Purging(services).loop, CheckBoard(services.store, services.outbound).loop]
+    loops += [Rounds(desk).loop, Retention(services).loop, CheckBoard(services.store, services.outbound).loop]
     if services.snapshots is not None:
         loops.append(Warming(services, services.snapshots).loop)
     for loop in loops:

@@ -17,7 +17,7 @@ _LINE = re.compile(
 """However it is dressed as markdown."""
 
 
-class Standing(StrEnum):
+class DiscussionState(StrEnum):
     """How the agent says that a discussion stands; where it says nothing, the change tells."""
 
     OPEN = "open"
@@ -26,9 +26,9 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True)
-class Answer:
+class DiscussionAnswer:
     words: str
-    standing: Standing
+    standing: DiscussionState
 
 
 def name(number: int) -> str:
@@ -52,23 +52,23 @@ def distinct(spots: Iterable[Spot]) -> list[Spot]:
     return list(found.values())[:MOST]
 
 
-def answers(text: str) -> dict[int, Answer]:
+def answers(text: str) -> dict[int, DiscussionAnswer]:
     """By number, from the lines that begin with a discussion's name; what follows up to a blank line belongs to it."""
     words: dict[int, list[str]] = {}
-    standing: dict[int, Standing] = {}
+    standing: dict[int, DiscussionState] = {}
     at: int | None = None
     for line in text.splitlines():
         if match := _LINE.match(line):
             at = int(match[1])
-            words[at], standing[at] = [match[3].strip()], Standing((match[2] or "").lower())
+            words[at], standing[at] = [match[3].strip()], DiscussionState((match[2] or "").lower())
         elif at is not None and line.strip():
             words[at].append(line.strip())
         else:
             at = None
-    return {one: Answer("\n".join(said).strip(), standing[one]) for one, said in words.items()}
+    return {one: DiscussionAnswer("\n".join(said).strip(), standing[one]) for one, said in words.items()}
 
 
-def is_settled(spot: Spot, answer: Answer | None, changed: Sequence[str]) -> bool:
+def is_settled(spot: Spot, answer: DiscussionAnswer | None, changed: Sequence[str]) -> bool:
     """By a change that was pushed: the agent says so, or says nothing against it and the file was touched."""
-    standing = answer.standing if answer else Standing.UNSAID
-    return standing is Standing.DONE or (standing is Standing.UNSAID and spot.path in changed)
+    standing = answer.standing if answer else DiscussionState.UNSAID
+    return standing is DiscussionState.DONE or (standing is DiscussionState.UNSAID and spot.path in changed)

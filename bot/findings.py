@@ -55,14 +55,14 @@ SCHEMA: dict[str, Any] = {
 """What others may rely on; lenient, since an answer that is refused for a word is paid for twice."""
 
 
-class Verdict(StrEnum):
+class ReviewVerdict(StrEnum):
     COMMENT = "comment"
     REQUEST_CHANGES = "request_changes"
     APPROVE = "approve"
 
 
 @dataclass(frozen=True)
-class Finding:
+class ReviewFinding:
     """Something that was found, at lines of the new version of a file."""
 
     path: str
@@ -80,16 +80,16 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Review:
-    verdict: Verdict
+class ReviewReport:
+    verdict: ReviewVerdict
     summary: str
-    comments: tuple[Finding, ...] = ()
+    comments: tuple[ReviewFinding, ...] = ()
     resolved: tuple[str, ...] = ()
     left_out: int = 0
     """Comments beyond what is looked at, or that name no line."""
 
 
-def read(document: dict[str, Any] | None) -> Review | None:
+def read(document: dict[str, Any] | None) -> ReviewReport | None:
     """None for what is no review at all; a single comment that cannot be understood costs none of the others."""
     if document is None or not isinstance(document.get("summary"), str):
         return None
@@ -97,7 +97,7 @@ def read(document: dict[str, Any] | None) -> Review | None:
     listed = raw if isinstance(raw, list) else []
     found = [one for one in map(_finding, listed[:MOST]) if one is not None]
     resolved = document.get("resolved")
-    return Review(
+    return ReviewReport(
         verdict=_verdict(document.get("verdict")),
         summary=document["summary"].strip()[:MAX_SUMMARY],
         comments=tuple(dict.fromkeys(found)),
@@ -106,30 +106,30 @@ def read(document: dict[str, Any] | None) -> Review | None:
     )
 
 
-def dump(review: Review) -> dict[str, Any]:
+def dump(review: ReviewReport) -> dict[str, Any]:
     return asdict(review)
 
 
-def load(document: dict[str, Any]) -> Review:
+def load(document: dict[str, Any]) -> ReviewReport:
     """What `dump` wrote."""
-    return msgspec.convert(document, Review)
+    return msgspec.convert(document, ReviewReport)
 
 
-def _verdict(value: Any) -> Verdict:
+def _verdict(value: Any) -> ReviewVerdict:
     word = re.sub(r"[^a-z]+", "_", str(value).lower()).strip("_")
     if word in ("request_changes", "changes_requested", "requested_changes", "reject"):
-        return Verdict.REQUEST_CHANGES
-    return Verdict.APPROVE if word in ("approve", "approved") else Verdict.COMMENT
+        return ReviewVerdict.REQUEST_CHANGES
+    return ReviewVerdict.APPROVE if word in ("approve", "approved") else ReviewVerdict.COMMENT
 
 
-def _finding(raw: Any) -> Finding | None:
+def _finding(raw: Any) -> ReviewFinding | None:
     if not isinstance(raw, dict):
         return None
     path, line, body = raw.get("path"), raw.get("line"), raw.get("body")
     if not isinstance(path, str) or not isinstance(body, str) or not _is_line(line) or not body.strip():
         return None
     start, suggestion, severity = raw.get("start_line"), raw.get("suggestion"), raw.get("severity")
-    return Finding(
+    return ReviewFinding(
         path=path.removeprefix("./")[:1_000],
         line=line,
         body=body.strip()[:MAX_BODY],

@@ -14,7 +14,7 @@ CEILING = "ceiling_exhausted"
 """Where that of a person, a repository or an installation is gone: more for the session would not help."""
 
 
-class Means(StrEnum):
+class FundsState(StrEnum):
     """LEFT: it can go on. SPENT: once somebody adds to it. FULL: nobody may. CEILING: a day or month is used up."""
 
     LEFT = "left"
@@ -24,7 +24,7 @@ class Means(StrEnum):
 
 
 @dataclass(frozen=True)
-class Terms:
+class BudgetTerms:
     """The operator's for every session: what it begins with, and up to what people may raise that."""
 
     budget_usd: float
@@ -42,11 +42,11 @@ class Raise:
     source: str
     asked_usd: float
     login: str
-    terms: Terms
+    terms: BudgetTerms
 
 
 @dataclass(frozen=True)
-class Account:
+class BudgetAccount:
     """What is stored of one session; `reserved_usd` is what requests under way may still cost."""
 
     spent_usd: float = 0.0
@@ -79,10 +79,10 @@ class Funds:
         return max(self.limit_usd - self.counted_usd, 0.0)
 
     @property
-    def means(self) -> Means:
+    def means(self) -> FundsState:
         if self.counted_usd < self.limit_usd:
-            return Means.LEFT
-        return Means.SPENT if self.limit_usd < self.most_usd else Means.FULL
+            return FundsState.LEFT
+        return FundsState.SPENT if self.limit_usd < self.most_usd else FundsState.FULL
 
     def granted(self, asked_usd: float) -> float:
         """What is added when somebody asks for this much: enough to go on with it, within the operator's most."""
@@ -94,7 +94,7 @@ class Funds:
         return replace(self, limit_usd=self.limit_usd + added_usd)
 
 
-def of(account: Account, terms: Terms) -> Funds:
+def of(account: BudgetAccount, terms: BudgetTerms) -> Funds:
     """An account and a repository only narrow it; what people have added comes on top, up to the operator's most."""
     base = terms.budget_usd if account.budget_usd is None else min(account.budget_usd, terms.budget_usd)
     limit = min(base + account.added_usd, terms.most_usd)

@@ -18,7 +18,7 @@ ID_LETTERS = 8
 
 
 @dataclass(frozen=True)
-class Place:
+class SecretPlace:
     """Where a ciphertext belongs: moved anywhere else it does not decrypt."""
 
     table: str
@@ -53,7 +53,7 @@ class KeyRing:
     def ids(self) -> frozenset[str]:
         return frozenset(self._keys)
 
-    def seal(self, value: str, place: Place, *, under: str | None = None) -> str:
+    def seal(self, value: str, place: SecretPlace, *, under: str | None = None) -> str:
         """`v1.KEY.BASE64`; two of the same value differ."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -65,7 +65,7 @@ class KeyRing:
         sealed = AESGCM(key).encrypt(nonce, value.encode(), place.bound())
         return f"{VERSION}.{chosen}.{base64.urlsafe_b64encode(nonce + sealed).decode()}"
 
-    def open(self, ciphertext: str, place: Place) -> Secret:
+    def open(self, ciphertext: str, place: SecretPlace) -> Secret:
         """Raises VaultError for a key that is not in the ring, another place, or a changed text."""
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM

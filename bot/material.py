@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Said:
+class ThreadText:
     """Somebody's text on the thread."""
 
     author: str
@@ -62,9 +62,9 @@ class Material:
     requester: str
     request: str
     title: str
-    opening: Said
+    opening: ThreadText
     """The body of the issue or pull request."""
-    remarks: Sequence[Said] = ()
+    remarks: Sequence[ThreadText] = ()
     """Oldest first, without our own and without the one that holds the command."""
     diff: Diff | None = None
     logs: Sequence[Log] = ()

@@ -164,7 +164,7 @@ class TurnKey:
 
 
 @dataclass(frozen=True)
-class Usage:
+class TokenUsage:
     """Tokens of one or more requests at the model, as its API counts them."""
 
     input_tokens: int = 0
@@ -172,8 +172,8 @@ class Usage:
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
 
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        return TokenUsage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             self.cache_read_tokens + other.cache_read_tokens,

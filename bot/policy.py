@@ -10,7 +10,7 @@ from bot.models import Permission, Person
 from bot.words import on_access
 
 
-class Answer(StrEnum):
+class AccessAnswer(StrEnum):
     """`IGNORED` says nothing to anybody; `REFUSED` says its sentence once for each thread."""
 
     ALLOWED = "allowed"
@@ -19,8 +19,8 @@ class Answer(StrEnum):
 
 
 @dataclass(frozen=True)
-class Decision:
-    answer: Answer
+class AccessDecision:
+    answer: AccessAnswer
     reason: str
     """For the ledger and `why`."""
     sentence: str | None = None
@@ -28,16 +28,16 @@ class Decision:
 
     @property
     def allowed(self) -> bool:
-        return self.answer is Answer.ALLOWED
+        return self.answer is AccessAnswer.ALLOWED
 
 
-_ALLOWED = Decision(Answer.ALLOWED, "a person with write access asked")
+_ALLOWED = AccessDecision(AccessAnswer.ALLOWED, "a person with write access asked")
 GHOST = 10137
 """GitHub's stand-in for accounts that were deleted."""
 
 
 @dataclass(frozen=True)
-class Service:
+class ServedBy:
     """Who we are and whom we serve."""
 
     bot_id: int
@@ -49,48 +49,48 @@ class Service:
         return owner.lower() in (self.accounts or (self.app_owner.lower(),))
 
 
-def screen(author: Person, *, repo_owner: str, service: Service, via_app: int | None = None) -> Decision:
+def screen(author: Person, *, repo_owner: str, service: ServedBy, via_app: int | None = None) -> AccessDecision:
     """What can be told without asking GitHub: is it a person, and one of those whom the operator serves?"""
     if author.id == service.bot_id:
-        return Decision(Answer.IGNORED, "it is our own text")
+        return AccessDecision(AccessAnswer.IGNORED, "it is our own text")
     if not author.is_human:
-        return Decision(
-            Answer.IGNORED, f"{author.login} is not a person but a {author.type or 'thing'}: bots are not obeyed"
+        return AccessDecision(
+            AccessAnswer.IGNORED, f"{author.login} is not a person but a {author.type or 'thing'}: bots are not obeyed"
         )
     if author.id == GHOST:
-        return Decision(Answer.IGNORED, "the account no longer exists")
+        return AccessDecision(AccessAnswer.IGNORED, "the account no longer exists")
     if via_app is not None:
-        return Decision(Answer.IGNORED, f"another App ({via_app}) wrote it in the name of {author.login}")
+        return AccessDecision(AccessAnswer.IGNORED, f"another App ({via_app}) wrote it in the name of {author.login}")
     if not service.serves(repo_owner):
-        return Decision(
-            Answer.REFUSED,
+        return AccessDecision(
+            AccessAnswer.REFUSED,
             f"the account {repo_owner} is not among those that the operator serves",
             on_access.account_not_served(repo_owner),
         )
     return _ALLOWED
 
 
-def authorise(author: Person, *, answered_id: int, permission: Permission) -> Decision:
+def authorise(author: Person, *, answered_id: int, permission: Permission) -> AccessDecision:
     """With GitHub's answer: the permission must be that of the same account, whatever its login is by now."""
     if answered_id != author.id:
-        return Decision(
-            Answer.REFUSED,
+        return AccessDecision(
+            AccessAnswer.REFUSED,
             f"the login {author.login} belongs to another account by now (id {answered_id}, not {author.id})",
             on_access.another_account(author.login),
         )
     if not permission.may_write:
-        return Decision(
-            Answer.REFUSED,
+        return AccessDecision(
+            AccessAnswer.REFUSED,
             f"{author.login} has {permission} access to the repository; it takes write access",
             on_access.no_write_access(author.login),
         )
     return _ALLOWED
 
 
-def unverified(author: Person) -> Decision:
+def unverified(author: Person) -> AccessDecision:
     """GitHub did not tell in time: nobody is let in on a guess."""
-    return Decision(
-        Answer.REFUSED,
+    return AccessDecision(
+        AccessAnswer.REFUSED,
         f"the permission of {author.login} could not be verified",
         on_access.could_not_verify(author.login),
     )

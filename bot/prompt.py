@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from bot import discussions, shares
 from bot.kinds import TRAITS
-from bot.material import Diff, Log, Material, Picture, Prompt, Said
+from bot.material import Diff, Log, Material, Picture, Prompt, ThreadText
 from bot.models import Spot
-from bot.shares import Claim
+from bot.shares import RoomClaim
 from bot.text.characters import plain
 from bot.text.visible import as_written, visible
 
-__all__ = ["Diff", "Log", "Material", "Picture", "Prompt", "Said", "beside", "compose"]
+__all__ = ["Diff", "Log", "Material", "Picture", "Prompt", "ThreadText", "beside", "compose"]
 
 MAX_BYTES = 100_000
 FILE_BYTES = 1_000_000
@@ -206,7 +206,7 @@ class _Composer:
     def _inside(self, text: str) -> str:
         return text.replace(self._delimiter, "[…]").strip("\r\n")
 
-    def _label(self, said: Said, what: str) -> str:
+    def _label(self, said: ThreadText, what: str) -> str:
         self._untrusted = self._untrusted or not said.trusted
         rights = "may write here" if said.trusted else "may not write here"
         at = f", {_name(said.at)}" if said.at else ""
@@ -230,12 +230,14 @@ class _Composer:
         said = self._said(remarks)
         if unsaid := len(remarks) - len(said):
             self._notes.append(_count(unsaid, "older comment", "there was no room for"))
-        claims = {part.file: Claim(shares.size(self._block(part.label, part.text)) + 2, part.weight) for part in parts}
-        claims["comments.md"] = Claim(sum(shares.size(block) + 2 for block in said), REMARKS)
+        claims = {
+            part.file: RoomClaim(shares.size(self._block(part.label, part.text)) + 2, part.weight) for part in parts
+        }
+        claims["comments.md"] = RoomClaim(sum(shares.size(block) + 2 for block in said), REMARKS)
         given = shares.allot(room, claims)
         return [*self._placed(parts, given), *self._newest(remarks[unsaid:], said, given["comments.md"])]
 
-    def _said(self, remarks: Sequence[Said]) -> list[str]:
+    def _said(self, remarks: Sequence[ThreadText]) -> list[str]:
         """As many of the newest as prompt and file can hold at most; what is older is not even looked at."""
         found: list[str] = []
         left = FILE_BYTES
@@ -300,7 +302,7 @@ class _Composer:
             self._notes[-1] = f"the {side} of {part.what}; what of it may be read is in the file {part.file}"
         self._files[part.file] = self._block(part.label, text) + "\n"
 
-    def _newest(self, remarks: Sequence[Said], blocks: Sequence[str], room: int) -> list[str]:
+    def _newest(self, remarks: Sequence[ThreadText], blocks: Sequence[str], room: int) -> list[str]:
         """Newest first while there is room; in the prompt they stand in their own order, the others in a file."""
         first = len(blocks)
         while first and shares.size(blocks[first - 1]) + 2 <= room:
@@ -314,7 +316,7 @@ class _Composer:
             self._notes.append(f"{_count(first, 'older comment', why)}, in the file comments.md instead")
         return kept
 
-    def _clipped(self, said: Said, room: int) -> list[str]:
+    def _clipped(self, said: ThreadText, room: int) -> list[str]:
         """The beginning of a remark for the whole of which there is no room."""
         label = self._label(said, _name(said.kind))
         room -= shares.size(self._block(label, "")) + 2
@@ -322,7 +324,7 @@ class _Composer:
             [self._block(label, shares.beginning(self._inside(visible(said.body)), room))] if room > LEAST_BLOCK else []
         )
 
-    def _wanted(self) -> list[Said]:
+    def _wanted(self) -> list[ThreadText]:
         one = self._material
         changed = [said for said in one.remarks if said.changed_since]
         kept = [said for said in one.remarks if not said.changed_since]
@@ -333,7 +335,7 @@ class _Composer:
             self._notes.append(_count(len(hidden), "comment", "written by people without write access:"))
         return [said for said in kept if self._may_read(said)]
 
-    def _may_read(self, said: Said) -> bool:
+    def _may_read(self, said: ThreadText) -> bool:
         one = self._material
         return said.trusted or not one.public or one.read_outsiders or said.author == one.opening.author
 

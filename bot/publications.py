@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from bot import pull_template, verification
-from bot.models import TurnKey, Usage
+from bot.models import TokenUsage, TurnKey
 from bot.text.characters import plain
 from bot.text.visible import visible
 from bot.words.quoting import shown
@@ -21,7 +21,7 @@ MAX_DONE = 12_000
 MAX_FILES = 50
 
 
-class Asked(Protocol):
+class AskedTurn(Protocol):
     """What these texts need of a turn."""
 
     @property
@@ -48,7 +48,7 @@ class Spent(Protocol):
     @property
     def usd(self) -> float: ...
     @property
-    def usage(self) -> Usage: ...
+    def usage(self) -> TokenUsage: ...
 
 
 Inert = Callable[[str], str]
@@ -63,7 +63,7 @@ _MENTION = re.compile(r"(?<![\w/.+-])@(?=[A-Za-z0-9])")
 _SLASH_COMMAND = re.compile(r"^([^\S\n]*)/(?=[a-z])", re.MULTILINE)
 
 
-def subject(turn: Asked, limit: int = MAX_SUBJECT) -> str:
+def subject(turn: AskedTurn, limit: int = MAX_SUBJECT) -> str:
     """One line for what was done: the agent's first words if they are one, else those of the request."""
     return first_title((turn.agent_result or "", turn.prompt), limit) or f"Changes for #{turn.number}"
 
@@ -81,7 +81,7 @@ _CHATTER = ("i ", "i'", "i’", "the ", "all ", "done", "here", "now ", "let ", 
 """How agents begin a report rather than a title."""
 
 
-def commit_message(turn: Asked, *, noreply_host: str) -> str:
+def commit_message(turn: AskedTurn, *, noreply_host: str) -> str:
     """Subject, what was asked, and trailers of ours; nothing in it closes, mentions, skips or signs for anybody."""
     asked = _calm(visible(turn.prompt)).strip()
     body = _cut(asked, MAX_MESSAGE) or "What the thread asks for."
@@ -89,7 +89,7 @@ def commit_message(turn: Asked, *, noreply_host: str) -> str:
     return "\n\n".join([subject(turn), f"For #{turn.number}. Asked for in these words:", body, trailers])
 
 
-def merge_message(turn: Asked, base: str, conflicts: Sequence[str], *, noreply_host: str) -> str:
+def merge_message(turn: AskedTurn, base: str, conflicts: Sequence[str], *, noreply_host: str) -> str:
     """Of a merge of the base branch; the files are named that git could not merge by itself."""
     solved = "".join(f"\n- {_calm(path)}" for path in conflicts[:MAX_FILES])
     return "\n\n".join(
@@ -103,7 +103,7 @@ def merge_message(turn: Asked, base: str, conflicts: Sequence[str], *, noreply_h
     )
 
 
-def _trailers(turn: Asked, noreply_host: str) -> str:
+def _trailers(turn: AskedTurn, noreply_host: str) -> str:
     person = re.sub(r"[^A-Za-z0-9_-]", "", turn.requester)
     return (
         f"Forgehand-Session: {turn.key.session}, turn {turn.key.n}\n"
@@ -111,7 +111,7 @@ def _trailers(turn: Asked, noreply_host: str) -> str:
     )
 
 
-def undo_message(turn: Asked, undone: TurnKey, sha: str) -> str:
+def undo_message(turn: AskedTurn, undone: TurnKey, sha: str) -> str:
     person = re.sub(r"[^A-Za-z0-9_-]", "", turn.requester)
     return (
         f"Take back what turn {undone.n} did\n\nThis reverts commit {sha}, for {person}.\n\n"
@@ -119,7 +119,7 @@ def undo_message(turn: Asked, undone: TurnKey, sha: str) -> str:
     )
 
 
-def pull_title(turn: Asked) -> str:
+def pull_title(turn: AskedTurn) -> str:
     return subject(turn, MAX_TITLE)
 
 
@@ -140,7 +140,7 @@ def _set_apart(text: str) -> str:
 
 
 def pull_body(  # noqa: PLR0913 - each part of the body, by name
-    turn: Asked,
+    turn: AskedTurn,
     *,
     number: int,
     files: Sequence[dict[str, Any]],
@@ -204,7 +204,7 @@ def _delta(file: dict[str, Any]) -> str:
     return " (binary)" if file.get("added") is None else f" +{file['added']} −{file['removed']}"
 
 
-def _footer(turn: Asked, seconds: float, cost: Spent) -> str:
+def _footer(turn: AskedTurn, seconds: float, cost: Spent) -> str:
     usage = cost.usage
     tokens = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
     minutes, rest = divmod(max(0, int(seconds)), 60)

@@ -9,14 +9,14 @@ CUT = "[… cut here …]"
 
 
 @dataclass(frozen=True)
-class Claim:
+class RoomClaim:
     """What a text would like to have, and how much it counts against the others."""
 
     size: int
     weight: int = 1
 
 
-def allot(room: int, claims: Mapping[str, Claim]) -> dict[str, int]:
+def allot(room: int, claims: Mapping[str, RoomClaim]) -> dict[str, int]:
     """Bytes for each; never more than it claims, and all of the room while anybody claims more than they got."""
     got = dict.fromkeys(claims, 0)
     left, open_claims = max(0, room), dict(claims)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.errors import SettingsError, VaultError
-from bot.keyring import KeyRing, Place, key_id
+from bot.keyring import KeyRing, SecretPlace, key_id
 from bot.models import InstallationId
 from bot.settings import Secret
 from bot.store import credentials
@@ -36,7 +36,7 @@ LONGEST_APP = 16_384
 
 
 @dataclass(frozen=True)
-class Entry:
+class SecretEntry:
     """A stored secret as it may be shown."""
 
     name: str
@@ -94,7 +94,7 @@ class Vault:
         self._on_secret(value.reveal())
         return value
 
-    async def entries(self) -> list[Entry]:
+    async def entries(self) -> list[SecretEntry]:
         return [self._entry(row) for row in await credentials.every(self._store) if row.name != CHECK]
 
     async def rotate(self) -> int:
@@ -112,12 +112,12 @@ class Vault:
             credentials.replace(db, row, self._ring.seal(self._ring.open(row.ciphertext, where).reveal(), where))
         return len(old[:BATCH])
 
-    def _entry(self, row: Sealed) -> Entry:
+    def _entry(self, row: Sealed) -> SecretEntry:
         try:
             shown: str | None = fingerprint(self.read(row))
         except VaultError:
             shown = None
-        return Entry(row.name, row.installation, row.updated_at, shown, key_id(row.ciphertext))
+        return SecretEntry(row.name, row.installation, row.updated_at, shown, key_id(row.ciphertext))
 
 
 def verify(path: Path, ring: KeyRing) -> None:
@@ -156,8 +156,8 @@ def fingerprint(value: Secret) -> str:
     return hashlib.sha256(value.reveal().encode()).hexdigest()[:12]
 
 
-def place(name: str, installation: InstallationId) -> Place:
-    return Place(TABLE, COLUMN, installation, name)
+def place(name: str, installation: InstallationId) -> SecretPlace:
+    return SecretPlace(TABLE, COLUMN, installation, name)
 
 
 def require_storable(name: str, value: Secret) -> str:

@@ -25,7 +25,7 @@ NOT_MADE = "no fresh environment could be made for it"
 NOT_FURNISHED = "the commit could not be checked out in a fresh environment"
 
 
-class Where(StrEnum):
+class CheckPlace(StrEnum):
     FRESH = "fresh"
     """A fresh environment, on a clean checkout."""
     AGENT = "agent"
@@ -33,12 +33,12 @@ class Where(StrEnum):
 
 
 @dataclass(frozen=True)
-class Check:
+class CheckedCommand:
     """One command. `exit_code` is None where it was not run."""
 
     command: str
     exit_code: int | None
-    where: Where = Where.FRESH
+    where: CheckPlace = CheckPlace.FRESH
     sha: str = ""
     """Of the commit that it was run on."""
     seconds: float | None = None
@@ -71,18 +71,18 @@ class Check:
         return self.was_run and not self.passed and not self.is_red_on_base
 
 
-def not_run(commands: Sequence[str], why: str) -> list[Check]:
-    return [Check(command, None, why_not=why) for command in commands]
+def not_run(commands: Sequence[str], why: str) -> list[CheckedCommand]:
+    return [CheckedCommand(command, None, why_not=why) for command in commands]
 
 
-def dump(checks: Sequence[Check]) -> list[dict[str, Any]]:
+def dump(checks: Sequence[CheckedCommand]) -> list[dict[str, Any]]:
     return [asdict(one) for one in checks]
 
 
-def load(rows: Sequence[Mapping[str, Any]]) -> list[Check]:
+def load(rows: Sequence[Mapping[str, Any]]) -> list[CheckedCommand]:
     """Also rows of earlier versions, which say less."""
-    known = Check.__dataclass_fields__
-    return [Check(**{name: value for name, value in row.items() if name in known}) for row in rows]
+    known = CheckedCommand.__dataclass_fields__
+    return [CheckedCommand(**{name: value for name, value in row.items() if name in known}) for row in rows]
 
 
 def renamed(rows: Sequence[Mapping[str, Any]], commit: str, name: str) -> list[dict[str, Any]]:
@@ -96,7 +96,7 @@ def all_passed(rows: Sequence[Mapping[str, Any]] | None, commit: str | None = No
     checks = load(rows or ())
     if not checks or (commit is not None and any(one.sha != commit for one in checks)):
         return False
-    return all(one.passed and one.where == Where.FRESH for one in checks)
+    return all(one.passed and one.where == CheckPlace.FRESH for one in checks)
 
 
 def work_fails(rows: Sequence[Mapping[str, Any]] | None) -> bool:
@@ -120,23 +120,23 @@ def words(
     return "\n\n".join([head + again, *tails[:MOST_TAILS]])
 
 
-def _place(checks: Sequence[Check]) -> str:
+def _place(checks: Sequence[CheckedCommand]) -> str:
     return f"Run {where(checks)}:" if any(one.was_run for one in checks) else NOT_RUN
 
 
-def where(checks: Sequence[Check]) -> str:
-    if any(one.where == Where.AGENT for one in checks):
+def where(checks: Sequence[CheckedCommand]) -> str:
+    if any(one.where == CheckPlace.AGENT for one in checks):
         return "in the agent's own environment (no fresh one was available, so what the agent left there may matter)"
     sha = next((one.sha for one in checks if one.sha), "")
     return f"on a clean checkout{f' of {sha[:12]}' if sha else ''} in a fresh environment"
 
 
-def _line(one: Check) -> str:
+def _line(one: CheckedCommand) -> str:
     sign, kind = ("✓" if one.passed else "✗"), ("setup " if one.setup else "")
     return f"- {sign} {kind}{shown(one.command, 200)} {ending(one)}{_changed(one)}"
 
 
-def _changed(one: Check) -> str:
+def _changed(one: CheckedCommand) -> str:
     """What ran after it did not run on the commit as it is."""
     if not one.changed:
         return ""
@@ -145,7 +145,7 @@ def _changed(one: Check) -> str:
     return f"; **it changed** {named}{more}, so what ran after it did not run on the commit as it is"
 
 
-def ending(one: Check) -> str:
+def ending(one: CheckedCommand) -> str:
     if not one.was_run:
         return f"was not run: {one.why_not}"
     took = f", {one.seconds:.1f} s" if one.seconds is not None else ""
@@ -153,13 +153,13 @@ def ending(one: Check) -> str:
     return f"exit {one.exit_code}{took}{limit}{_on_base(one)}"
 
 
-def _on_base(one: Check) -> str:
+def _on_base(one: CheckedCommand) -> str:
     if one.base_exit_code is None:
         return ""
     return " (fails on the base too)" if one.base_exit_code else " (passes on the base)"
 
 
-def _tail(one: Check, block: Callable[[str], str]) -> str:
+def _tail(one: CheckedCommand, block: Callable[[str], str]) -> str:
     text = one.tail.strip()
     cut = text if len(text) <= MOST_TAIL else "…" + text[-MOST_TAIL:]
     return f"<details><summary>The end of what {_plain(one.command)} printed</summary>\n\n{block(cut)}\n\n</details>"

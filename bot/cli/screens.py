@@ -20,7 +20,7 @@ from bot.cli import narration
 from bot.cli.narration import SIGNS, Line, Narrator
 from bot.live.figures import duration
 from bot.live.state import LiveState
-from bot.models import Usage
+from bot.models import TokenUsage
 from bot.store.spend import Cost
 from sandbox.agents.events import AgentEvent, Said
 
@@ -78,7 +78,7 @@ class RichScreen:
         self._budget_usd = budget_usd
         self._narrator = Narrator()
         self._state = LiveState()
-        self._cost = Cost(0.0, Usage())
+        self._cost = Cost(0.0, TokenUsage())
         self._phase = ""
         self._began = time.monotonic()
         self._spinner = Spinner("dots", style="cyan")

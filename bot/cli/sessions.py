@@ -16,7 +16,7 @@ from bot.cli import console, service
 from bot.cli.asked import AsJson, Config, database
 from bot.cli.shape import App
 from bot.errors import UserError
-from bot.funds import Terms
+from bot.funds import BudgetTerms
 from bot.kinds.parts import OnFork
 from bot.models import SessionId
 from bot.words import on_money
@@ -58,7 +58,7 @@ async def _list(path: Path) -> list[dict[str, Any]]:
 @app.command()
 def show(session: Id, as_json: AsJson = False, config: Config = None) -> None:
     """One session with its turns."""
-    terms = Terms.of(settings.read_limits(settings.from_environment(config)))
+    terms = BudgetTerms.of(settings.read_limits(settings.from_environment(config)))
     found = console.run(_show(database(config), SessionId(session), terms))
     if as_json:
         console.print_json(found)
@@ -78,7 +78,7 @@ def _cost(turn: dict[str, Any]) -> str:
     return f"${turn['cost_usd']:.4f}{f' + ${sandbox:.4f} sandbox' if (sandbox := turn['sandbox_usd']) else ''}"
 
 
-async def _show(path: Path, session_id: SessionId, terms: Terms) -> dict[str, Any]:
+async def _show(path: Path, session_id: SessionId, terms: BudgetTerms) -> dict[str, Any]:
     from bot.store import budgets, machines, sessions, spend
     from bot.store.base import Store
 

@@ -15,7 +15,7 @@ from bot import funds, settings
 from bot.cli import console
 from bot.cli.asked import AsJson, Config
 from bot.errors import UserError
-from bot.funds import Terms
+from bot.funds import BudgetTerms
 from bot.models import SessionId
 from bot.words import on_money
 
@@ -58,13 +58,13 @@ async def _summed(config: Path | None, by: By, since: str) -> list[dict[str, Any
     from bot.store.base import Store
 
     start, values = began(since, time.time()), settings.from_environment(config)
-    terms = Terms.of(settings.read_limits(values))
+    terms = BudgetTerms.of(settings.read_limits(values))
     async with Store.reading(settings.data_dir(values) / "state.db") as store:
         rows = [shown(row) for row in await spending.summed(store, by, start)]
         return [{**row, **await _in_all(store, row["session"], terms)} for row in rows] if by is By.SESSION else rows
 
 
-async def _in_all(store: Store, session: SessionId, terms: Terms) -> dict[str, Any]:
+async def _in_all(store: Store, session: SessionId, terms: BudgetTerms) -> dict[str, Any]:
     """Whenever it was spent, and whatever is asked for."""
     from bot.store import budgets
 

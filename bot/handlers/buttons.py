@@ -14,7 +14,7 @@ from bot.handlers.commands import retry
 from bot.handlers.desk import Desk, Handled, acted, ignored, refused
 from bot.live import boxes
 from bot.live import questions as live_questions
-from bot.live.boxes import Box
+from bot.live.boxes import TickBox
 from bot.models import DeliveryId, Origin, Person, SessionId, Thread, TurnKey, TurnState
 from bot.store import approvals, audit, comments, questions, sessions
 from bot.store.comments import LiveComment
@@ -144,17 +144,17 @@ async def _rewrite(key: TurnKey, desk: Desk) -> None:
     desk.board.touch(key, final=turn.state is TurnState.DONE, pressing=True)
 
 
-async def _carry_out(found: list[Box], remark: CommentEdited, desk: Desk) -> Handled:
+async def _carry_out(found: list[TickBox], remark: CommentEdited, desk: Desk) -> Handled:
     """Run the command beside the box; if it is unclear which one is meant, say so to people who may ask."""
     if (box := boxes.meant(found)) is not None:
         return await remarks.handle(await _tick(box, remark, desk), desk)
-    unclear = await _tick(Box("", " ".join(one.command for one in found)), remark, desk)
+    unclear = await _tick(TickBox("", " ".join(one.command for one in found)), remark, desk)
     if not (decision := await desk.judge(unclear)).allowed:
         return refused(decision.reason)
     return await desk.refuse(unclear, on_approvals.several_ticked([one.label for one in found]))
 
 
-async def _tick(box: Box, remark: CommentEdited, desk: Desk) -> BoxTicked:
+async def _tick(box: TickBox, remark: CommentEdited, desk: Desk) -> BoxTicked:
     """The App that is named is ours, which wrote the comment, or another by which it was edited in a person's name."""
     word, own_app = desk.settings.command, (await desk.github.identity()).app_id
     return BoxTicked(

@@ -19,7 +19,7 @@ from bot.kinds import TRAITS
 from bot.loops import Loop
 from bot.models import DeliveryId, Origin, Person, TurnState
 from bot.sessions.reading import failing
-from bot.sessions.reading.failing import Standing
+from bot.sessions.reading.failing import HeadChecks
 from bot.store import ci, sessions
 from bot.store.ci import Reruns, Watch
 from bot.words import endings, on_ci
@@ -185,7 +185,7 @@ class _Round:
             under_way = True
         return under_way
 
-    async def _to_run_again(self, standing: Standing) -> Reruns:
+    async def _to_run_again(self, standing: HeadChecks) -> Reruns:
         """The runs of Actions that failed, unless somebody has run them again already."""
         at = self.desk.github.installation(self.watch.installation_id)
         names, suites = tuple(one.name for one in standing.red), {one.suite for one in standing.red}
@@ -197,7 +197,7 @@ class _Round:
         runs = {str(run.id): run.attempt for run in of_these if run.attempt == 1}
         return Reruns(runs, names, "" if of_these else on_ci.NO_RERUN)
 
-    async def _all_well(self, standing: Standing) -> None:
+    async def _all_well(self, standing: HeadChecks) -> None:
         watch, again = self.watch, self.watch.rerun
         inherited = [one.name for one in standing.inherited]
         unknown = [one.name for one in (*standing.under_way, *standing.undecided)]
@@ -214,14 +214,14 @@ class _Round:
             await self._say("well", self._none_red(standing))
         await self._rest()
 
-    def _none_red(self, standing: Standing) -> str:
+    def _none_red(self, standing: HeadChecks) -> str:
         if not standing.has_any:
             command = self.desk.settings.command
             return on_ci.no_checks(self.watch.sha, command, without_statuses=standing.without_statuses)
         undecided = [(one.name, one.conclusion or "") for one in standing.undecided]
         return on_ci.nothing_red(self.watch.sha, undecided, without_statuses=standing.without_statuses)
 
-    async def _attempt(self, pull: Pull, standing: Standing) -> None:
+    async def _attempt(self, pull: Pull, standing: HeadChecks) -> None:
         before = await ci.attempts(self.desk.store, self.watch)
         if all(one.source != self.watch.source for one in before):  # one for each commit of a round
             if len(before) >= on_ci.MOST_ATTEMPTS:
@@ -230,7 +230,7 @@ class _Round:
                 await self._begin(pull, standing)
         await self._rest()
 
-    async def _begin(self, pull: Pull, standing: Standing) -> None:
+    async def _begin(self, pull: Pull, standing: HeadChecks) -> None:
         watch, wish = self.watch, self.watch.wish
         remark = await self._remark(pull)
         if remark is None or not (decision := await self.desk.judge(remark)).allowed:
@@ -265,7 +265,7 @@ class _Round:
             key=watch.source,
         )
 
-    async def _hand_over(self, before: list[ci.Attempt], standing: Standing) -> None:
+    async def _hand_over(self, before: list[ci.Attempt], standing: HeadChecks) -> None:
         tried = [(one.sha, one.failing, one.outcome, one.commit_sha) for one in before]
         notes = dict.fromkeys(note for one in before for note in one.notes)
         words = on_ci.handed_over(

@@ -17,7 +17,7 @@ from bot.github.client import GitHubApp
 from bot.live.board import LiveBoard
 from bot.models import SessionId, Thread, TurnKey, TurnState
 from bot.outbound import Outbound
-from bot.policy import Decision
+from bot.policy import AccessDecision
 from bot.repo_config import RepoConfig
 from bot.sessions import configuring
 from bot.settings import Settings
@@ -66,10 +66,10 @@ class Desk:
     """Pages no longer believe what GitHub has said a person may see (None: anybody)."""
     clock: Callable[[], float] = time.time
 
-    async def judge(self, remark: Remark) -> Decision:
+    async def judge(self, remark: Remark) -> AccessDecision:
         """Decide whether the author may ask for anything; GitHub is asked only about people who could be allowed."""
         identity = await self.github.identity()
-        service = policy.Service(identity.bot_id, identity.owner, self.settings.github.accounts)
+        service = policy.ServedBy(identity.bot_id, identity.owner, self.settings.github.accounts)
         decision = policy.screen(
             remark.author, repo_owner=remark.thread.repo.owner, service=service, via_app=remark.via_app
         )

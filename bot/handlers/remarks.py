@@ -13,7 +13,7 @@ from bot.handlers import answers, table, turns
 from bot.handlers.desk import Desk, Handled, ignored, refused
 from bot.handlers.turns import Wish
 from bot.models import Outcome, TurnState
-from bot.policy import Answer
+from bot.policy import AccessAnswer
 from bot.portions import made_of
 from bot.repo_config import Triggers
 from bot.store import sessions, threads
@@ -43,7 +43,7 @@ async def handle(remark: Remark, desk: Desk) -> Handled:
     if command is None and error is None:
         return await _without_words(remark, desk)
     if not decision.allowed:
-        if decision.answer is Answer.IGNORED:
+        if decision.answer is AccessAnswer.IGNORED:
             return ignored(decision.reason)
         if decision.sentence and await threads.tell_refused(desk.store, remark.thread):
             await desk.reply(remark, decision.sentence)

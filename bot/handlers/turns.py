@@ -10,7 +10,7 @@ from bot.commands import Command
 from bot.commands.options import NO_OPTIONS, Options
 from bot.errors import TransientError
 from bot.events.remarks import Remark, ReviewWanted
-from bot.funds import Funds, Means, Raise, Terms
+from bot.funds import BudgetTerms, Funds, FundsState, Raise
 from bot.handlers.desk import Desk, Handled, acted, ignored, refused
 from bot.kinds import TRAITS
 from bot.kinds.parts import Places
@@ -167,7 +167,7 @@ async def funds_of(thread: Thread, desk: Desk) -> Funds:
         account = await budgets.at_first(desk.store, thread.installation)
     else:
         account = await budgets.account(desk.store, last.key.session)
-    return funds.of(account, Terms.of(desk.settings.limits))
+    return funds.of(account, BudgetTerms.of(desk.settings.limits))
 
 
 async def lacking(remark: Remark, desk: Desk, extra_usd: float = 0.0) -> Handled | None:
@@ -199,7 +199,7 @@ async def add_money(extra_usd: float, last: Turn, remark: Remark, desk: Desk, *,
 
 
 def _raise(extra_usd: float, remark: Remark, desk: Desk) -> Raise:
-    return Raise(remark.source, extra_usd, remark.author.login, Terms.of(desk.settings.limits))
+    return Raise(remark.source, extra_usd, remark.author.login, BudgetTerms.of(desk.settings.limits))
 
 
 async def _tell_of_cut(extra_usd: float | None, remark: Remark, desk: Desk) -> None:
@@ -216,6 +216,6 @@ async def _lacking_of_session(remark: Remark, desk: Desk, extra_usd: float) -> s
     granted = money.granted(extra_usd) if extra_usd else 0.0
     if extra_usd and granted <= 0:
         return on_money.cannot_be_raised(money, desk.settings.command)
-    if money.after(granted).means is not Means.LEFT:
+    if money.after(granted).means is not FundsState.LEFT:
         return on_money.session_spent(money, desk.settings.command)
     return None

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
-class Pace(StrEnum):
+class EditPace(StrEnum):
     STRICT = "strict"
     PROBING = "probing"
     LENIENT = "lenient"
 
 
 @dataclass(frozen=True)
-class Rule:
+class PaceRule:
     """A bucket's size and how fast it fills; above so many sessions at work, each is shown at its start and its end."""
 
     depth: float
@@ -28,9 +28,9 @@ class Rule:
 
 
 RULES = {
-    Pace.STRICT: Rule(140.0, 0.1, 40),
-    Pace.PROBING: Rule(140.0, 0.15, 40),
-    Pace.LENIENT: Rule(120.0, 0.95, 100),
+    EditPace.STRICT: PaceRule(140.0, 0.1, 40),
+    EditPace.PROBING: PaceRule(140.0, 0.15, 40),
+    EditPace.LENIENT: PaceRule(120.0, 0.95, 100),
 }
 RESERVED = 20.0
 """Of the bucket, for final states and questions."""
@@ -51,11 +51,11 @@ TRY_AGAIN_SECONDS = 7 * 24 * 3600.0
 
 
 @dataclass(frozen=True)
-class Allowance:
+class EditQuota:
     tokens: float
     refilled_at: float
     paused_until: float = 0.0
-    pace: Pace = Pace.STRICT
+    pace: EditPace = EditPace.STRICT
     pace_since: float = 0.0
     """When the present pace, or its present hour, began."""
     pace_edits: int = 0
@@ -64,19 +64,19 @@ class Allowance:
     quick: float = QUICK_DEPTH
 
     @classmethod
-    def full(cls, now: float, pace: Pace = Pace.STRICT) -> Allowance:
+    def full(cls, now: float, pace: EditPace = EditPace.STRICT) -> EditQuota:
         return cls(RULES[pace].depth, now, pace=pace, pace_since=now)
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> PaceRule:
         return RULES[self.pace]
 
     def rate(self, now: float) -> float:
         """Of the refill. In the hour after a refusal it is lower, so that GitHub's count of that hour runs down."""
-        recovering = self.pace is Pace.STRICT and 0 < self.refused_at <= now < self.refused_at + WINDOW_SECONDS
+        recovering = self.pace is EditPace.STRICT and 0 < self.refused_at <= now < self.refused_at + WINDOW_SECONDS
         return self.rule.per_second * (RECOVERING if recovering else 1.0)
 
-    def at(self, now: float) -> Allowance:
+    def at(self, now: float) -> EditQuota:
         """Refilled up to now; a clock that went back takes nothing away."""
         passed = max(0.0, now - self.refilled_at)
         tokens = min(self.rule.depth, self.tokens + passed * self.rate(now))
@@ -93,7 +93,7 @@ class Allowance:
         missing_quick = 1.0 + (0.0 if first else QUICK_RESERVED) - filled.quick
         return max(0.0, missing / self.rate(now), missing_quick / QUICK_PER_SECOND)
 
-    def spent(self, now: float, count: int = 1) -> Allowance:
+    def spent(self, now: float, count: int = 1) -> EditQuota:
         filled = self.at(now)
         taken = replace(
             filled,
@@ -103,10 +103,10 @@ class Allowance:
         )
         return taken._learnt(now)
 
-    def refused(self, now: float, retry_after: float | None) -> Allowance:
+    def refused(self, now: float, retry_after: float | None) -> EditQuota:
         """Wait as long as GitHub says, and go on at the strict pace with nothing saved up."""
         until = now + (retry_after or LEAST_PAUSE_SECONDS)
-        strict = Allowance(0.0, now, until, Pace.STRICT, now, 0, refused_at=now, quick=0.0)
+        strict = EditQuota(0.0, now, until, EditPace.STRICT, now, 0, refused_at=now, quick=0.0)
         return strict if now >= self.paused_until else replace(self, paused_until=max(until, self.paused_until))
 
     def spacing_seconds(self, now: float) -> float:
@@ -114,12 +114,12 @@ class Allowance:
         fill = self.at(now).tokens / self.rule.depth
         return 1.0 + (1.0 / self.rate(now) - 1.0) * (1.0 - fill) ** 2
 
-    def _learnt(self, now: float) -> Allowance:
+    def _learnt(self, now: float) -> EditQuota:
         """One step up, where an hour is over in which more was wanted and nothing was refused."""
-        if self.pace is Pace.PROBING and self.pace_edits >= PROOF_EDITS:
-            return replace(self, pace=Pace.LENIENT, pace_since=now, pace_edits=0)
-        if self.pace is Pace.LENIENT or 0 <= now - self.pace_since < WINDOW_SECONDS:
+        if self.pace is EditPace.PROBING and self.pace_edits >= PROOF_EDITS:
+            return replace(self, pace=EditPace.LENIENT, pace_since=now, pace_edits=0)
+        if self.pace is EditPace.LENIENT or 0 <= now - self.pace_since < WINDOW_SECONDS:
             return self
         wanted = self.tokens < 2 * RESERVED and now - self.refused_at >= TRY_AGAIN_SECONDS
-        pace = Pace.PROBING if wanted else self.pace
+        pace = EditPace.PROBING if wanted else self.pace
         return replace(self, pace=pace, pace_since=now, pace_edits=0)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bot.live import boxes
-from bot.live.boxes import Box
+from bot.live.boxes import TickBox
 from bot.store.approvals import Approval, Kind, Standing
 from bot.words import on_approvals, on_forks
 
 if TYPE_CHECKING:
-    from bot.live.page import View
+    from bot.live.page import TurnView
 
 
 def answerable(asked: Sequence[Approval]) -> list[Approval]:
@@ -21,19 +21,19 @@ def answerable(asked: Sequence[Approval]) -> list[Approval]:
     return [one for one in (*last, *(one for one in questions if one.hosts)) if one.state is Standing.EXPIRED]
 
 
-def settled(view: View) -> Approval | None:
+def settled(view: TurnView) -> Approval | None:
     """What the end of the turn waited for, and waits for no longer."""
     plans = [one for one in view.asked if one.kind in (Kind.PLAN, Kind.PUSH) and one.state is not Standing.OPEN]
     answered = [one for one in view.asked if one.kind is Kind.TOOL and one.late]
     return next(iter((*plans, *answered)), None)
 
 
-def held(view: View) -> Approval | None:
+def held(view: TurnView) -> Approval | None:
     """The commit that waits for somebody's yes."""
     return next((one for one in view.asks if one.kind is Kind.PUSH), None)
 
 
-def _of_a_fork(view: View) -> str:
+def _of_a_fork(view: TurnView) -> str:
     """Whether its code may become a branch, and what was said to that."""
     one = next((one for one in view.asked if one.sha is not None), None)
     if one is None or one.sha is None:
@@ -43,7 +43,7 @@ def _of_a_fork(view: View) -> str:
     return on_forks.answered(one.sha, one.state, one.answered_by)
 
 
-def words(view: View) -> str:
+def words(view: TurnView) -> str:
     """Questions that stand in the turn's own words are not repeated."""
     if said := _of_a_fork(view):
         return said
@@ -56,7 +56,7 @@ def words(view: View) -> str:
     )
 
 
-def _shown_here(view: View) -> list[Approval]:
+def _shown_here(view: TurnView) -> list[Approval]:
     """With the boxes that answer it right below: what they say yes to must not be looked for."""
     if _of_a_fork(view) or settled(view) is not None:
         return []
@@ -68,7 +68,7 @@ def _shown_here(view: View) -> list[Approval]:
     ]
 
 
-def boxes_left(view: View) -> list[Box]:
+def boxes_left(view: TurnView) -> list[TickBox]:
     """Those that stand at the end."""
     above = [box for one in _shown_here(view) for box in boxes.of(one.id, view.boxes)]
     return [box for box in view.boxes if box not in above]

@@ -18,11 +18,11 @@ from typing import Any
 from bot.errors import BotError, GitHubRefused, NotFound, TransientError
 from bot.kinds.parts import Places
 from bot.live import render
-from bot.live.boxes import Box
+from bot.live.boxes import TickBox
 from bot.live.due import Due, DueList, Weight
 from bot.live.folds import Folds
 from bot.live.page import Page, Rendered
-from bot.live.purse import Purse
+from bot.live.purse import EditQuotas
 from bot.live.questions import Questions
 from bot.models import InstallationId, Thread, TurnKey, TurnState
 from bot.outbound import Outbound
@@ -50,7 +50,7 @@ class LiveBoard:
         outbound: Outbound,
         folds: Folds,
         page: Page,
-        purse: Purse,
+        purse: EditQuotas,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.folds = folds
@@ -101,7 +101,7 @@ class LiveBoard:
         """Its issue went elsewhere."""
         self._threads.pop(key, None)
 
-    async def boxes(self, key: TurnKey) -> list[Box]:
+    async def boxes(self, key: TurnKey) -> list[TickBox]:
         """What may be ticked in its comment now."""
         session = await sessions.session(self._store, key.session)
         return await self._page.boxes(await sessions.turn(self._store, key), session)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bot.funds import Means
+from bot.funds import FundsState
 from bot.models import Outcome
 from bot.outbound import scrub
 from bot.text import markdown
@@ -20,7 +20,7 @@ MORE_MONEY = "continue +3"
 
 
 @dataclass(frozen=True)
-class Box:
+class TickBox:
     """`command` is what a person could write instead, without our word; `approval` is what it answers, if anything."""
 
     label: str
@@ -33,58 +33,58 @@ class Box:
         return f"**{self.label}** · `{word} {self.command}`{bound}"
 
 
-STOP = Box("Stop", "stop")
-RETRY = Box("Retry", "retry")
-CONTINUE = Box("Continue", "continue")
-CONTINUE_WITH_MORE = Box("Continue with 3 dollars more", MORE_MONEY)
+STOP = TickBox("Stop", "stop")
+RETRY = TickBox("Retry", "retry")
+CONTINUE = TickBox("Continue", "continue")
+CONTINUE_WITH_MORE = TickBox("Continue with 3 dollars more", MORE_MONEY)
 
 
-def to_answer(approval_id: str, *, plan: bool) -> list[Box]:
+def to_answer(approval_id: str, *, plan: bool) -> list[TickBox]:
     """The command itself names what it answers."""
     if plan:
-        return [Box("Approve the plan", f"approve {approval_id}"), Box("Deny it", f"deny {approval_id}")]
+        return [TickBox("Approve the plan", f"approve {approval_id}"), TickBox("Deny it", f"deny {approval_id}")]
     return [
-        Box("Yes, this once", f"approve {approval_id}"),
-        Box("Yes, for this session", f"approve {approval_id} session"),
-        Box("No", f"deny {approval_id}"),
+        TickBox("Yes, this once", f"approve {approval_id}"),
+        TickBox("Yes, for this session", f"approve {approval_id} session"),
+        TickBox("No", f"deny {approval_id}"),
     ]
 
 
-def to_let_go(approval_id: str) -> list[Box]:
+def to_let_go(approval_id: str) -> list[TickBox]:
     """A commit that is held."""
-    return [Box("Push exactly this commit", f"approve {approval_id}"), Box("Leave it", f"deny {approval_id}")]
+    return [TickBox("Push exactly this commit", f"approve {approval_id}"), TickBox("Leave it", f"deny {approval_id}")]
 
 
-def to_adopt(approval_id: str, sha: str) -> list[Box]:
+def to_adopt(approval_id: str, sha: str) -> list[TickBox]:
     """Code of a fork is approved by its name alone, which stands beside the box."""
-    return [Box("Make it a branch here, with the fork's code", f"approve {sha}", approval_id)]
+    return [TickBox("Make it a branch here, with the fork's code", f"approve {sha}", approval_id)]
 
 
-def to_answer_late(approval_id: str) -> list[Box]:
+def to_answer_late(approval_id: str) -> list[TickBox]:
     """When nobody waits for it: a yes begins the next turn."""
-    return [Box("Yes, and go on with it", f"approve {approval_id}"), *to_answer(approval_id, plan=False)[1:]]
+    return [TickBox("Yes, and go on with it", f"approve {approval_id}"), *to_answer(approval_id, plan=False)[1:]]
 
 
-def at_the_end(outcome: Outcome, means: Means = Means.LEFT) -> list[Box]:
+def at_the_end(outcome: Outcome, means: FundsState = FundsState.LEFT) -> list[TickBox]:
     """What makes sense after it, with the money that there is."""
-    if means is not Means.LEFT:
+    if means is not FundsState.LEFT:
         on = outcome in _ON | _AGAIN | {Outcome.OVER_BUDGET}
-        return [CONTINUE_WITH_MORE] if means is Means.SPENT and on else []
+        return [CONTINUE_WITH_MORE] if means is FundsState.SPENT and on else []
     if outcome is Outcome.OVER_BUDGET:
         return [CONTINUE]
     return [CONTINUE] * (outcome in _ON) + [RETRY] * (outcome in _AGAIN)
 
 
-def of(approval_id: str, offered: Sequence[Box]) -> list[Box]:
+def of(approval_id: str, offered: Sequence[TickBox]) -> list[TickBox]:
     """Those that answer it: the command names it."""
     return [box for box in offered if approval_id in box.command.split()]
 
 
-def rendered(boxes: Sequence[Box], word: str) -> str:
+def rendered(boxes: Sequence[TickBox], word: str) -> str:
     return "\n".join(f"- [ ] {box.text(word)}" for box in boxes)
 
 
-def alone(body: str, offered: Sequence[Box], word: str) -> str:
+def alone(body: str, offered: Sequence[TickBox], word: str) -> str:
     """The body with no other box than ours, in code either: a click names a box by its number, and those who count
     do not agree on what is one. In others a space stands, as in `[x ]`."""
     lines = body.split("\n")
@@ -100,13 +100,13 @@ def alone(body: str, offered: Sequence[Box], word: str) -> str:
     return "\n".join(lines)
 
 
-def ticked(before: str, after: str, offered: Sequence[Box], word: str) -> list[Box]:
+def ticked(before: str, after: str, offered: Sequence[TickBox], word: str) -> list[TickBox]:
     """Of what is on offer now: whatever else was written or ticked in there is nobody's command."""
     new = _ticked(after) - _ticked(before)
     return [box for box in offered if box.text(word) in new]
 
 
-def meant(found: Sequence[Box]) -> Box | None:
+def meant(found: Sequence[TickBox]) -> TickBox | None:
     """Of several ticked at once the one that is clear: to stop, or of two kinds of yes the one that reaches less."""
     if len(found) == 1 or STOP in found:
         return found[0] if len(found) == 1 else STOP

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot import findings, verification
-from bot.findings import Finding, Verdict
+from bot.findings import ReviewFinding, ReviewVerdict
 from bot.github.types import Annotation, Button, CheckOutput
 from bot.kinds.review import HandedOver
 from bot.models import Outcome, TurnState
@@ -69,7 +69,7 @@ def _summary(turn: Turn, outcome: Outcome) -> str:
 def _conclusion(turn: Turn, outcome: Outcome) -> str:
     """Changes that a review asks for are no success; nor are they a failure of the commit, as long as people decide."""
     review = _review(turn)
-    if review is not None and review.verdict is Verdict.REQUEST_CHANGES:
+    if review is not None and review.verdict is ReviewVerdict.REQUEST_CHANGES:
         return "neutral"
     if outcome in _PUSHED:
         return _checked(turn, outcome)
@@ -83,11 +83,11 @@ def _checked(turn: Turn, outcome: Outcome) -> str:
     return "failure" if verification.work_fails(turn.verified) else "neutral"
 
 
-def _review(turn: Turn) -> findings.Review | None:
+def _review(turn: Turn) -> findings.ReviewReport | None:
     said = turn.part(HandedOver).review
     return findings.load(said) if said is not None and turn.outcome is Outcome.REVIEWED else None
 
 
-def _annotation(one: Finding) -> Annotation:
+def _annotation(one: ReviewFinding) -> Annotation:
     level = "warning" if one.severity in _LOUD else "notice"
     return Annotation(one.path, one.first, one.line, level, one.body[:MOST_MESSAGE], one.severity.capitalize())

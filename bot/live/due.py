@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
-from bot.live.allowance import Allowance
+from bot.live.allowance import EditQuota
 from bot.models import TurnKey
 
 LONGEST_PAUSE_SECONDS = 60.0
@@ -78,7 +78,7 @@ class DueList:
         self._heard.pop(key, None)
         self._since.pop(key, None)
 
-    def next(self, now: float, allowance: Allowance) -> tuple[TurnKey, float]:
+    def next(self, now: float, allowance: EditQuota) -> tuple[TurnKey, float]:
         """The one to write next and how long to wait before: the weightiest, then the one with the oldest news."""
         here = self._clock()
         waits = {

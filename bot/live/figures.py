@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from bot.models import Usage
+from bot.models import TokenUsage
 from bot.outbound import neutralise
 
 BAR_PARTS = 10
@@ -41,7 +41,7 @@ def size(count_of_bytes: int) -> str:
     return f"{count_of_bytes / 1e6:.0f} MB" if count_of_bytes < 1e9 else f"{count_of_bytes / 1e9:.1f} GB"
 
 
-def tokens(usage: Usage) -> str:
+def tokens(usage: TokenUsage) -> str:
     return count(usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens)
 
 

@@ -9,12 +9,12 @@ from bot.kinds.parts import BroughtHome, OnFork
 from bot.kinds.review import HandedOver
 from bot.live import asides, asked, boxes, money, saving, sections
 from bot.live.figures import duration, tokens
-from bot.models import Outcome, TurnState, Usage
+from bot.models import Outcome, TokenUsage, TurnState
 from bot.outbound import truncate
 from bot.words import endings, on_forks, on_reviews, outcomes
 
 if TYPE_CHECKING:
-    from bot.live.page import View
+    from bot.live.page import TurnView
 
 MOST_RESULT = 12_000
 MOST_QUOTED = 24_000
@@ -22,7 +22,7 @@ MOST_DETAIL = 8_000
 SHORTENED = "*(shortened)*"
 
 
-def parts(view: View) -> list[tuple[str, int]]:
+def parts(view: TurnView) -> list[tuple[str, int]]:
     """Each with its rank: the higher, the sooner it is left out."""
     turn, collected = view.turn, view.turn.part(BroughtHome)
     outcome = turn.outcome or Outcome.FAILED
@@ -46,7 +46,7 @@ def parts(view: View) -> list[tuple[str, int]]:
     ]
 
 
-def _headline(view: View, outcome: Outcome) -> str:
+def _headline(view: TurnView, outcome: Outcome) -> str:
     if outcome is Outcome.PLANNED and (plan := asked.settled(view)):
         return f"### {outcomes.plan_headline(plan.state)}"
     if _is_on_fork(view) and (words := on_forks.headline(outcome)):
@@ -59,21 +59,21 @@ def _headline(view: View, outcome: Outcome) -> str:
     return f"### {outcomes.with_failing_checks(words) if _work_fails(view, outcome) else words}"
 
 
-def _detail(view: View) -> str:
+def _detail(view: TurnView) -> str:
     """Of a plan it says that it waits, which is over once it has its answer."""
     over = view.turn.outcome is Outcome.PLANNED and asked.settled(view) is not None
     words = "" if over else "\n\n".join(filter(None, (view.turn.detail, _asked_too_late(view))))
     return truncate.truncate(words[: 2 * MOST_DETAIL], MOST_DETAIL, SHORTENED)
 
 
-def _asked_too_late(view: View) -> str:
+def _asked_too_late(view: TurnView) -> str:
     """So that nobody wonders what became of their `stop`."""
     login = view.turn.stop_requested
     late = login is not None and view.turn.outcome is not Outcome.STOPPED
     return endings.asked_too_late(login) if late and login else ""
 
 
-def _answer(view: View) -> str:
+def _answer(view: TurnView) -> str:
     if view.turn.traits.judges and view.turn.outcome is Outcome.REVIEWED:  # it stands in the review
         return ""
     text = truncate.truncate((view.turn.agent_result or "").strip(), MOST_RESULT, SHORTENED)
@@ -84,13 +84,13 @@ def _changed(file: dict[str, Any]) -> sections.Changed:
     return file["path"], file["added"], file["removed"]
 
 
-def _verified(view: View, outcome: Outcome) -> str:
+def _verified(view: TurnView, outcome: Outcome) -> str:
     if outcome not in (Outcome.PULL_REQUEST, Outcome.PUSHED) or not view.turn.traits.checks_followed:
         return ""
     return sections.verified(view)
 
 
-def _saved(view: View) -> str:
+def _saved(view: TurnView) -> str:
     if view.turn.state is not TurnState.DONE:
         return saving.words(view.turn)
     if view.turn.rescue_ref:
@@ -100,7 +100,7 @@ def _saved(view: View) -> str:
     return endings.kept_on_host(view.turn.kept) if view.turn.kept else ""
 
 
-def _next(view: View, outcome: Outcome) -> str:
+def _next(view: TurnView, outcome: Outcome) -> str:
     if (one := asked.settled(view)) is not None:
         return f"**Next:** {outcomes.next_after(one.state, view.command)}"
     if (held := asked.held(view)) is not None:
@@ -117,21 +117,21 @@ def _next(view: View, outcome: Outcome) -> str:
     return f"**Next:** {instead or outcomes.what_next(outcome, view.command, view.means)}{looked}"
 
 
-def _is_on_fork(view: View) -> bool:
+def _is_on_fork(view: TurnView) -> bool:
     """Work that is offered to the author of a fork."""
     return view.turn.traits.changes and view.turn.part(OnFork).fork is not None
 
 
-def _checks_failed(view: View, outcome: Outcome) -> bool:
+def _checks_failed(view: TurnView, outcome: Outcome) -> bool:
     pushed = outcome in (Outcome.PULL_REQUEST, Outcome.PUSHED)
     return pushed and any(row["exit_code"] != 0 for row in view.verified)
 
 
-def _work_fails(view: View, outcome: Outcome) -> bool:
+def _work_fails(view: TurnView, outcome: Outcome) -> bool:
     return _checks_failed(view, outcome) and verification.work_fails(view.verified)
 
 
-def _meter(view: View) -> str:
+def _meter(view: TurnView) -> str:
     turn = view.turn
     took = duration((turn.finished_at or view.now) - turn.created_at)
     model = f" · {tokens(view.cost.usage)} tokens · {sections.model(view)}" if _has_asked(view) else ""
@@ -139,6 +139,6 @@ def _meter(view: View) -> str:
     return f"<sub>{took} · {money.spent(view)}{model} · {where}{sections.pinned(view)}</sub>"
 
 
-def _has_asked(view: View) -> bool:
+def _has_asked(view: TurnView) -> bool:
     """No model is named as one that worked where none was asked: an undo, a merge by git, an end at the start."""
-    return view.cost.usage != Usage() or bool(view.state.model)
+    return view.cost.usage != TokenUsage() or bool(view.state.model)

@@ -32,7 +32,7 @@ class Waiting(Protocol):
     def created_at(self) -> float: ...
 
 
-class Standing(Waiting, Protocol):
+class TurnInLine(Waiting, Protocol):
     @property
     def key(self) -> TurnKey: ...
     @property
@@ -48,7 +48,7 @@ NO_CAPS: Caps = {}
 
 
 @dataclass(frozen=True)
-class Place:
+class QueuePlace:
     """In the line, from 1. `estimate` is in seconds; None where too little is known to name one."""
 
     number: int
@@ -101,13 +101,13 @@ def _heads(waiting: Sequence[W], busy: Set[str]) -> list[W]:
 
 def place(
     key: TurnKey,
-    standing: Sequence[Standing],
+    standing: Sequence[TurnInLine],
     lately: Sequence[float],
     limits: Limits,
     now: float,
     *,
     caps: Caps = NO_CAPS,
-) -> Place | None:
+) -> QueuePlace | None:
     """None for a turn that does not wait."""
     running = [one for one in standing if one.state is TurnState.RUNNING]
     queued = [one for one in standing if one.state is TurnState.QUEUED]
@@ -118,13 +118,13 @@ def place(
     mine = line[found]
     before = [one for one in running if one.thread_id == mine.thread_id]
     estimate = _estimate(found, before, running, lately, limits, now) if len(lately) >= LEAST_KNOWN else None
-    return Place(found + 1, len(running), bool(before), estimate, len(lately))
+    return QueuePlace(found + 1, len(running), bool(before), estimate, len(lately))
 
 
 def _estimate(
     ahead: int,
-    before: Sequence[Standing],
-    running: Sequence[Standing],
+    before: Sequence[TurnInLine],
+    running: Sequence[TurnInLine],
     lately: Sequence[float],
     limits: Limits,
     now: float,
@@ -132,7 +132,7 @@ def _estimate(
     """By the median of what ended turns took: the rest of those that must end first, and a share of those ahead."""
     usual = median(lately)
 
-    def rest(turn: Standing) -> float:
+    def rest(turn: TurnInLine) -> float:
         return max(0.0, usual - (now - (turn.started_at or now)))
 
     if before:

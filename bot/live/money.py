@@ -8,17 +8,17 @@ from bot.live.figures import bar
 from bot.words import on_money
 
 if TYPE_CHECKING:
-    from bot.live.page import View
+    from bot.live.page import TurnView
 
 
-def meter(view: View) -> str:
+def meter(view: TurnView) -> str:
     """The bar is that of the limit which is reached first."""
     turn, money = view.turn, view.funds
     whole = max((money.counted_usd, money.limit_usd), (view.cost.counted_usd, turn.budget_usd), key=_share)
     return f"{bar(*whole)} {spent(view)}"
 
 
-def spent(view: View) -> str:
+def spent(view: TurnView) -> str:
     """The turn's own where it has a limit of its own, or is the only one; else beside the session's."""
     turn, money = view.turn, view.funds
     machine = f" + {on_money.dollars(view.sandbox_usd)} sandbox" if view.sandbox_usd else ""

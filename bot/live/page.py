@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bot import funds, repo_config
-from bot.funds import Funds, Means, Terms
+from bot.funds import BudgetTerms, Funds, FundsState
 from bot.kinds.parts import OnFork
 from bot.live import asked as asked_of
 from bot.live import boxes, line, render, saving
-from bot.live.boxes import Box
+from bot.live.boxes import TickBox
 from bot.live.folds import Folds
-from bot.live.line import Place
+from bot.live.line import QueuePlace
 from bot.live.state import LiveState
 from bot.models import Outcome, Thread, TurnKey, TurnState
 from bot.settings import Limits
@@ -35,7 +35,7 @@ NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True)
-class View:
+class TurnView:
     """One look at a turn; rendering it is pure."""
 
     turn: Turn
@@ -45,13 +45,13 @@ class View:
     cost: Cost
     funds: Funds
     """The session's: now, or as it stood when the turn had ended."""
-    place: Place | None
+    place: QueuePlace | None
     """None when it is not waiting."""
     files: list[dict[str, Any]]
     verified: list[dict[str, Any]]
     command: str
     now: float
-    means: Means = Means.LEFT
+    means: FundsState = FundsState.LEFT
     """Whether there is money to go on with, now."""
     paused: bool = False
     """The operator lets nothing new begin."""
@@ -63,7 +63,7 @@ class View:
     """What the environment used last."""
     sandbox_usd: float = 0.0
     """What the environment's machine costs, beside the model."""
-    boxes: tuple[Box, ...] = ()
+    boxes: tuple[TickBox, ...] = ()
     subagents: tuple[int, int] = (0, 0)
     """How many a turn may start, and how many at once; known where one was refused."""
     crowded: bool = False
@@ -121,13 +121,13 @@ class Page:
         """What finds our comment again, whatever state it shows."""
         return f"<!-- forgehand:session={key.session} turn={key.n}"
 
-    async def view(self, key: TurnKey) -> View:
+    async def view(self, key: TurnKey) -> TurnView:
         turn = await sessions.turn(self._store, key)
         session = await sessions.session(self._store, key.session)
         asked = await approvals.of_turn(self._store, key)
         means = await self._means(turn)
         state = await self._folds.of(key)
-        return View(
+        return TurnView(
             turn=turn,
             session=session,
             thread=session.thread,
@@ -156,12 +156,12 @@ class Page:
         apart = replace(view, crowded=crowded, state=view.state.copy())
         return await asyncio.to_thread(_rendered, apart)
 
-    async def boxes(self, turn: Turn, session: Session) -> list[Box]:
+    async def boxes(self, turn: Turn, session: Session) -> list[TickBox]:
         """What may be ticked now; where a later turn has followed, nothing."""
         asked = await approvals.of_turn(self._store, turn.key)
         return await self._boxes(turn, session, asked, await self._means(turn))
 
-    async def _boxes(self, turn: Turn, session: Session, asked: Sequence[Approval], means: Means) -> list[Box]:
+    async def _boxes(self, turn: Turn, session: Session, asked: Sequence[Approval], means: FundsState) -> list[TickBox]:
         offered = [box for one in _open(asked) for box in _to_answer(one)]
         if turn.state is not TurnState.DONE:
             return offered + [boxes.STOP] * (turn.stop_requested is None)
@@ -184,14 +184,14 @@ class Page:
 
     async def _funds(self, turn: Turn) -> Funds:
         account = await budgets.account(self._store, turn.key.session, turn=turn.n, at=turn.finished_at)
-        return funds.of(account, Terms.of(self._limits))
+        return funds.of(account, BudgetTerms.of(self._limits))
 
-    async def _means(self, turn: Turn) -> Means:
+    async def _means(self, turn: Turn) -> FundsState:
         if turn.agent_error == funds.CEILING:
-            return Means.CEILING
-        return funds.of(await budgets.account(self._store, turn.key.session), Terms.of(self._limits)).means
+            return FundsState.CEILING
+        return funds.of(await budgets.account(self._store, turn.key.session), BudgetTerms.of(self._limits)).means
 
-    async def _place(self, turn: Turn) -> Place | None:
+    async def _place(self, turn: Turn) -> QueuePlace | None:
         if turn.state is not TurnState.QUEUED:
             return None
         waiting = await standing.standing(self._store)
@@ -200,12 +200,12 @@ class Page:
         return line.place(turn.key, waiting, lately, self._limits, self._clock(), caps=caps)
 
 
-def _rendered(view: View) -> Rendered:
+def _rendered(view: TurnView) -> Rendered:
     still = render.comment(replace(view, now=view.state.pulse_at or view.turn.created_at, sample=None))
     return Rendered(render.comment(view), hashlib.sha256(still.encode()).hexdigest(), view.turn.state)
 
 
-def _to_answer(one: Approval) -> list[Box]:
+def _to_answer(one: Approval) -> list[TickBox]:
     if one.kind is Kind.PUSH:
         return boxes.to_let_go(one.id)
     if one.sha is not None:

@@ -7,14 +7,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import asdict
 
-from bot.live.allowance import Allowance, Pace
+from bot.live.allowance import EditPace, EditQuota
 from bot.models import InstallationId
 from bot.store import bucket
 from bot.store.base import Store
 from bot.store.bucket import Bucket
 
 
-class Purse:
+class EditQuotas:
     """What anybody makes is noted, and taken off at the next look."""
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
@@ -27,7 +27,7 @@ class Purse:
         """Something was made there: a comment, a pull request, an answer."""
         self._noted[installation] += 1
 
-    async def look(self, installation: InstallationId) -> Allowance:
+    async def look(self, installation: InstallationId) -> EditQuota:
         async with self._changing[installation]:
             return await self._settled(installation)
 
@@ -43,7 +43,7 @@ class Purse:
                 allowance = await self._settled(installation)
                 await self._save(installation, allowance.refused(self._clock(), retry_after))
 
-    async def _settled(self, installation: InstallationId) -> Allowance:
+    async def _settled(self, installation: InstallationId) -> EditQuota:
         """With what was noted taken off, once: what is taken off a full bucket at every look never comes back."""
         noted, now = self._noted[installation], self._clock()
         allowance = _of(await bucket.read(self._store, installation), now)
@@ -53,9 +53,9 @@ class Purse:
             self._noted[installation] -= noted
         return allowance
 
-    async def _save(self, installation: InstallationId, allowance: Allowance) -> None:
+    async def _save(self, installation: InstallationId, allowance: EditQuota) -> None:
         await bucket.save(self._store, installation, Bucket(**asdict(allowance)))
 
 
-def _of(stored: Bucket | None, now: float) -> Allowance:
-    return Allowance(**{**asdict(stored), "pace": Pace(stored.pace)}) if stored else Allowance.full(now)
+def _of(stored: Bucket | None, now: float) -> EditQuota:
+    return EditQuota(**{**asdict(stored), "pace": EditPace(stored.pace)}) if stored else EditQuota.full(now)

@@ -6,8 +6,8 @@ import logging
 
 from bot.errors import GitHubRefused, NotFound
 from bot.live import boxes
-from bot.live.boxes import Box
-from bot.live.purse import Purse
+from bot.live.boxes import TickBox
+from bot.live.purse import EditQuotas
 from bot.models import Thread, TurnKey
 from bot.outbound import Outbound
 from bot.store import approvals, questions
@@ -23,7 +23,7 @@ def marker(approval_id: str) -> str:
     return f"<!-- forgehand:ask={approval_id} -->"
 
 
-def offered(approval: Approval) -> list[Box]:
+def offered(approval: Approval) -> list[TickBox]:
     """Nothing once nobody waits: what may be said then stands in the live comment."""
     return boxes.to_answer(approval.id, plan=False) if approval.state is Standing.OPEN else []
 
@@ -40,7 +40,7 @@ def body(approval: Approval, command: str) -> str:
 class Questions:
     """Brings them up to date, out of the allowance of all edits."""
 
-    def __init__(self, store: Store, outbound: Outbound, purse: Purse, command: str) -> None:
+    def __init__(self, store: Store, outbound: Outbound, purse: EditQuotas, command: str) -> None:
         self._store = store
         self._outbound = outbound
         self._purse = purse

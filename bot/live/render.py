@@ -13,8 +13,8 @@ from bot.outbound import truncate
 from bot.words import endings, on_approvals
 
 if TYPE_CHECKING:
-    from bot.live.page import View
-    from bot.live.state import LiveState, ToolUse
+    from bot.live.page import TurnView
+    from bot.live.state import LiveState, ToolCall
 
 ROOM = 60_000
 """The rest of GitHub's 65,536 is for what making the whole harmless may add."""
@@ -36,7 +36,7 @@ class Part:
     rank: int = 0
 
 
-def comment(view: View) -> str:
+def comment(view: TurnView) -> str:
     """Marker first; then what people read, the most telling lines first; no boxes but ours."""
     texts = final.parts(view) if view.ended else _running(view)
     kept = [Part(text, rank) for text, rank in texts if text]
@@ -51,14 +51,14 @@ def _is_too_long(parts: Sequence[Part]) -> bool:
     return lines > ROOM_LINES or sum(truncate.size(part.text) + 2 for part in parts) > ROOM
 
 
-def _marker(view: View) -> str:
+def _marker(view: TurnView) -> str:
     turn = view.turn
     state = TurnState.DONE if view.ended else turn.state
     outcome = f" outcome={turn.outcome}" if view.ended and turn.outcome else ""
     return f"<!-- forgehand:session={turn.key.session} turn={turn.key.n} state={state}{outcome} -->"
 
 
-def _running(view: View) -> list[tuple[str, int]]:
+def _running(view: TurnView) -> list[tuple[str, int]]:
     return [
         (_headline(view), 0),
         (sections.request(view), 0),
@@ -81,7 +81,7 @@ def _running(view: View) -> list[tuple[str, int]]:
     ]
 
 
-def _headline(view: View) -> str:
+def _headline(view: TurnView) -> str:
     turn = view.turn
     if turn.stop_requested:
         return "### ⏹️ Stopping"
@@ -93,7 +93,7 @@ def _headline(view: View) -> str:
     return f"### {sign} {words} · step {turn.step.number} of {len(Step)} · {elapsed}"
 
 
-def waiting(view: View) -> str:
+def waiting(view: TurnView) -> str:
     """What a turn in the line waits for; how long only where ended turns tell."""
     if (place := view.place) is None:
         return ""
@@ -110,7 +110,7 @@ def waiting(view: View) -> str:
     return f"{reason}. That may take {roughly(place.estimate)}, judging by the last {place.known} turns."
 
 
-def _asks(view: View) -> str:
+def _asks(view: TurnView) -> str:
     """What the agent waits for, each with the boxes that answer it: of several nobody must guess which is which."""
     answers = {one.id: boxes.of(one.id, view.boxes) for one in view.asks}
     parts, of_none = [], [box for box in view.boxes if not any(box in own for own in answers.values())]
@@ -138,7 +138,7 @@ def _todo(state: LiveState) -> str:
     return "  \n".join(rows)
 
 
-def _now(view: View) -> str:
+def _now(view: TurnView) -> str:
     state, turn = view.state, view.turn
     if turn.step is not Step.WORK or turn.state is not TurnState.RUNNING:
         return ""
@@ -156,7 +156,7 @@ def _now(view: View) -> str:
     return f"**Now:** thinking · silent for {duration(silent)}" if silent > SILENT_SECONDS else "**Now:** thinking"
 
 
-def _tool_now(tool: ToolUse, now: float, silent: float) -> str:
+def _tool_now(tool: ToolCall, now: float, silent: float) -> str:
     since = f"since {clock(tool.began_at)} UTC"
     if silent > SILENT_SECONDS:
         return f"**Now:** silent for {duration(silent)} while {sections.tool_words(tool)} runs ({since})"
@@ -167,13 +167,13 @@ def _said(state: LiveState) -> str:
     return sections.agents_words(clip(state.said.strip(), MOST_SAID), 2 * MOST_SAID)
 
 
-def _meter(view: View) -> str:
+def _meter(view: TurnView) -> str:
     """Tokens and dollars as the gateway counted them, not as the agent says; and when all of this was so."""
     about = f"{sections.model(view)}{sections.pinned(view)} · as of {clock(view.now)} UTC"
     return f"<sub>{money.meter(view)} · {tokens(view.cost.usage)} tokens · {about}</sub>"
 
 
-def _foot(view: View) -> str:
+def _foot(view: TurnView) -> str:
     rarely = "So many sessions are running that this comment is updated at the start and the end only. " * view.crowded
     watch = f"{sections.page_link(view, 'Watch it live')}. " if view.page_url else ""
     kept = "" if view.turn.state is TurnState.QUEUED else "Stopping keeps the work so far."

@@ -18,8 +18,8 @@ from bot.words import endings
 from bot.words.quoting import shown
 
 if TYPE_CHECKING:
-    from bot.live.page import View
-    from bot.live.state import LiveState, ToolUse
+    from bot.live.page import TurnView
+    from bot.live.state import LiveState, ToolCall
 
 MOST_FILES = 25
 MOST_HEARD = 5
@@ -28,7 +28,7 @@ Changed = tuple[str, int | None, int | None]
 """Path, lines added and removed; None for what is no text."""
 
 
-def request(view: View) -> str:
+def request(view: TurnView) -> str:
     """The request in one line, with the command where it is no plain work."""
     turn = view.turn
     verb = f"`{turn.asked_as}` " if TRAITS[turn.asked_as].named else ""
@@ -58,18 +58,18 @@ def tools(state: LiveState) -> str:
     return folded(f"Last tool calls ({state.tool_count} so far)", "\n".join(rows))
 
 
-def tool_words(tool: ToolUse) -> str:
+def tool_words(tool: ToolCall) -> str:
     title = shown(tool.title, 120) if tool.title else ""
     name = re.sub(r"[^\w.:-]", "", tool.name)[:60] or "?"
     return f"**{name}** {title}".rstrip()
 
 
-def _result(tool: ToolUse) -> str:
+def _result(tool: ToolCall) -> str:
     first = next((one for one in tool.summary.splitlines() if one.strip()), "")
     return f" → {shown(first.strip(), 100)}" if first else ""
 
 
-def subagents(view: View) -> str:
+def subagents(view: TurnView) -> str:
     """Said once it has stopped one."""
     refused = view.state.spawns_refused
     return endings.subagents_refused(refused, *view.subagents) if refused else ""
@@ -105,14 +105,14 @@ def folded(summary: str, body: str) -> str:
     return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
 
 
-def withheld(view: View) -> str:
+def withheld(view: TurnView) -> str:
     """What of the thread and the repository the agent was not given, or was told to leave aside."""
     turn, read = view.turn, view.turn.part(AgentReading)
     parts = (asides.ignored(read.ignored, turn.base), asides.withheld(read.notes))
     return "\n\n".join(filter(None, parts))
 
 
-def environment(view: View) -> str:
+def environment(view: TurnView) -> str:
     """While the agent works in it; what it uses in other steps is not looked at."""
     if view.sample is None or view.turn.step is not Step.WORK:
         return ""
@@ -121,11 +121,11 @@ def environment(view: View) -> str:
     return f"<sub>environment: {used}, disk {size(view.sample.disk_bytes)}</sub>"
 
 
-def model(view: View) -> str:
+def model(view: TurnView) -> str:
     return line(view.state.model or view.turn.model, 80)
 
 
-def checks(view: View) -> str:
+def checks(view: TurnView) -> str:
     """While they run, and while the agent mends what they have found."""
     turn = view.turn
     if not view.verified or turn.state is not TurnState.RUNNING:
@@ -135,7 +135,7 @@ def checks(view: View) -> str:
     return verified(view) if turn.step is Step.VERIFY else ""
 
 
-def verified(view: View) -> str:
+def verified(view: TurnView) -> str:
     """What Forgehand itself ran; what the agent says of its own checks stands in its words."""
     mended = view.turn.mending is not None and view.turn.state is TurnState.DONE
     declared = bool(repo_config.load(view.turn.config).checks)
@@ -143,7 +143,7 @@ def verified(view: View) -> str:
     return f"**Verified by Forgehand:** {words}"
 
 
-def pinned(view: View) -> str:
+def pinned(view: TurnView) -> str:
     """The commit that the work starts from, for the line of figures; of a merge the two that are brought together."""
     turn, merged = view.turn, view.turn.part(Merge).sha
     shas = (turn.tip_sha, merged) if merged else (turn.base_sha,)
@@ -151,6 +151,6 @@ def pinned(view: View) -> str:
     return f" · from {' and '.join(known)}" if known else ""
 
 
-def page_link(view: View, words: str) -> str:
+def page_link(view: TurnView, words: str) -> str:
     """To the session's own page, where it has one that others can reach."""
     return f"[{words}]({view.page_url})" if view.page_url else words

@@ -36,7 +36,7 @@ MOST_SPAWNING = 1000
 
 
 @dataclass
-class ToolUse:
+class ToolCall:
     """A tool call and, once it returned, how it went."""
 
     id: str
@@ -53,7 +53,7 @@ class LiveState:
 
     model: str = ""
     todo: tuple[Todo, ...] = ()
-    tools: list[ToolUse] = field(default_factory=list)
+    tools: list[ToolCall] = field(default_factory=list)
     tool_count: int = 0
     said: str = ""
     retrying: Retrying | None = None
@@ -86,7 +86,7 @@ class LiveState:
         )
 
     @property
-    def current(self) -> ToolUse | None:
+    def current(self) -> ToolCall | None:
         """The tool that runs now: the latest that has not returned."""
         return next((tool for tool in reversed(self.tools) if tool.ok is None), None)
 
@@ -145,7 +145,7 @@ class LiveState:
             if event.name in TODO_TOOLS:  # the list itself is shown
                 return
             self.tool_count += 1
-            self.tools.append(ToolUse(event.id, event.name, event.title, at))
+            self.tools.append(ToolCall(event.id, event.name, event.title, at))
             self._note(at, f"{event.name}: {event.title}")
             del self.tools[:-RECENT_TOOLS]
             return

@@ -30,7 +30,7 @@ class Hold(StrEnum):
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldPath:
     path: str
     """Empty when the change as a whole is meant. May hold anything: escape it before showing it."""
     why: str
@@ -38,8 +38,8 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    held: tuple[Held, ...]
+class PushVerdict:
+    held: tuple[HeldPath, ...]
     notes: tuple[str, ...] = ()
 
     @property
@@ -61,7 +61,7 @@ def check(  # the parameters are the rules
     workflows_approved: bool = False,
     existing: Collection[str] = (),
     limits: ChangeLimits | None = None,
-) -> Verdict:
+) -> PushVerdict:
     """`existing` are all paths of the new tree; with them, names that could be mistaken for each other are found."""
     limits = limits or ChangeLimits()
     held = [*_too_much(changes, limits)]
@@ -71,10 +71,10 @@ def check(  # the parameters are the rules
     held += _twins(
         [c.path for c in changes if c.status == "A"], existing or [c.path for c in changes if not c.is_deleted]
     )
-    return Verdict(tuple(_first_each(held)), tuple(_notes(changes)))
+    return PushVerdict(tuple(_first_each(held)), tuple(_notes(changes)))
 
 
-def _first_each(held: Iterable[Held]) -> Iterator[Held]:
+def _first_each(held: Iterable[HeldPath]) -> Iterator[HeldPath]:
     seen: set[str] = set()
     for item in held:
         if item.path not in seen or not item.path:
@@ -82,19 +82,21 @@ def _first_each(held: Iterable[Held]) -> Iterator[Held]:
             yield item
 
 
-def _too_much(changes: Sequence[Change], limits: ChangeLimits) -> Iterator[Held]:
+def _too_much(changes: Sequence[Change], limits: ChangeLimits) -> Iterator[HeldPath]:
     if len(changes) > limits.max_files:
-        yield Held("", f"{len(changes)} files changed; at most {limits.max_files} are pushed", Hold.SIZE)
+        yield HeldPath("", f"{len(changes)} files changed; at most {limits.max_files} are pushed", Hold.SIZE)
     total = sum(change.size for change in changes)
     if total > limits.max_total_bytes:
-        yield Held("", f"{total >> 20} MiB of files changed; the limit is {limits.max_total_bytes >> 20}", Hold.SIZE)
+        yield HeldPath(
+            "", f"{total >> 20} MiB of files changed; the limit is {limits.max_total_bytes >> 20}", Hold.SIZE
+        )
 
 
-def _protected(change: Change, blocked: Sequence[str], workflows_approved: bool) -> Held | None:
+def _protected(change: Change, blocked: Sequence[str], workflows_approved: bool) -> HeldPath | None:
     if is_workflow(change) and not workflows_approved:
-        return Held(change.path, "workflow files run with the repository's secrets", Hold.WORKFLOW)
+        return HeldPath(change.path, "workflow files run with the repository's secrets", Hold.WORKFLOW)
     if pattern := next((pattern for pattern in blocked if matches(change.path, pattern)), None):
-        return Held(change.path, f"the repository's configuration blocks `{pattern}`", Hold.BLOCKED)
+        return HeldPath(change.path, f"the repository's configuration blocks `{pattern}`", Hold.BLOCKED)
     return None
 
 
@@ -106,23 +108,23 @@ def is_workflow(change: Change) -> bool:
     return path in (".github", WORKFLOWS) and (not change.is_deleted or change.old_mode in (SYMLINK, GITLINK))
 
 
-def _unsafe(change: Change, limits: ChangeLimits) -> Held | None:
+def _unsafe(change: Change, limits: ChangeLimits) -> HeldPath | None:
     if change.is_deleted:
         return None
     if fault := names.alias_fault(change.path):
-        return Held(change.path, fault, Hold.NAME)
+        return HeldPath(change.path, fault, Hold.NAME)
     if change.new_mode not in _FILE_MODES:
-        return Held(change.path, f"mode {change.new_mode} is not one that a checkout makes", Hold.MODE)
+        return HeldPath(change.path, f"mode {change.new_mode} is not one that a checkout makes", Hold.MODE)
     if change.new_mode == GITLINK or names.fold(change.path).rpartition("/")[2] == ".gitmodules":
-        return Held(change.path, "submodules are not added or moved", Hold.SUBMODULE)
+        return HeldPath(change.path, "submodules are not added or moved", Hold.SUBMODULE)
     if change.new_mode == SYMLINK and (fault := link_fault(change.path, change.target)):
-        return Held(change.path, fault, Hold.LINK)
+        return HeldPath(change.path, fault, Hold.LINK)
     if change.size > limits.max_file_bytes:
         size, most = change.size >> 20, limits.max_file_bytes >> 20
-        return Held(change.path, f"it has {size} MiB; at most {most} are pushed", Hold.SIZE)
+        return HeldPath(change.path, f"it has {size} MiB; at most {most} are pushed", Hold.SIZE)
     # A name that the repository already has is the repository's own choice.
     fault = names.path_fault(change.path) if change.status == "A" else None
-    return Held(change.path, fault, Hold.NAME) if fault else None
+    return HeldPath(change.path, fault, Hold.NAME) if fault else None
 
 
 def link_fault(path: str, target: str | None) -> str | None:
@@ -143,11 +145,11 @@ def link_fault(path: str, target: str | None) -> str | None:
     return None
 
 
-def _loops(changes: Sequence[Change]) -> Iterator[Held]:
+def _loops(changes: Sequence[Change]) -> Iterator[HeldPath]:
     links = {c.path: r for c in changes if c.target and (r := _resolve(c.path, c.target)) is not None}
     for path in links:
         if _is_loop(path, links):
-            yield Held(path, "it is a link that leads back to itself", Hold.LINK)
+            yield HeldPath(path, "it is a link that leads back to itself", Hold.LINK)
 
 
 def _resolve(path: str, target: str) -> str | None:
@@ -178,7 +180,7 @@ def _first_link(path: str, links: dict[str, str]) -> str | None:
     return next((p for i in range(len(parts)) if (p := "/".join(parts[: i + 1])) in links), None)
 
 
-def _twins(added: Sequence[str], existing: Collection[str]) -> Iterator[Held]:
+def _twins(added: Sequence[str], existing: Collection[str]) -> Iterator[HeldPath]:
     """New files or folders that a case-blind or composing file system would lay over others."""
     wanted = {names.fold(prefix) for path in added for prefix in _prefixes(path)}
     fresh = set(added)
@@ -191,7 +193,7 @@ def _twins(added: Sequence[str], existing: Collection[str]) -> Iterator[Held]:
                 settled |= set() if path in fresh else {prefix}
     for path in added:
         if other := next(filter(None, (_twin(prefix, known, settled) for prefix in _prefixes(path))), None):
-            yield Held(path, f"on some systems it is the same as {shown(other, 200)}", Hold.NAME)
+            yield HeldPath(path, f"on some systems it is the same as {shown(other, 200)}", Hold.NAME)
 
 
 def _twin(prefix: str, known: dict[str, set[str]], settled: set[str]) -> str | None:

@@ -24,7 +24,7 @@ KEPT_DAYS = 30.0
 """Work that lies here because it could not be pushed, also since the App was removed: the comment promises as much."""
 
 
-class Purging:
+class Retention:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._looks = 0

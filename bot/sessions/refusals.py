@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.models import Outcome, TurnKey
-from bot.sessions.verdict import Verdict
+from bot.sessions.verdict import RunVerdict
 from bot.store import gateway, spend
 from bot.store.base import Store
 from bot.words import endings
@@ -14,7 +14,7 @@ OURS = ("field", "storm")
 """Reasons of the gateway that end a run whatever else its requests met."""
 
 
-async def told_apart(store: Store, key: TurnKey, verdict: Verdict) -> Verdict:
+async def told_apart(store: Store, key: TurnKey, verdict: RunVerdict) -> RunVerdict:
     """A request that the gateway refused has reached no provider, and has no row of spending."""
     if verdict.error not in (*PROVIDERS, ANY):
         return verdict
@@ -27,4 +27,4 @@ async def told_apart(store: Store, key: TurnKey, verdict: Verdict) -> Verdict:
         return verdict
     ended = reason in (None, "ended")
     words = endings.token_ended() if ended else endings.gateway_refused(str(reason))
-    return Verdict(Outcome.FAILED, words, "token_ended" if ended else f"gateway_{reason}")
+    return RunVerdict(Outcome.FAILED, words, "token_ended" if ended else f"gateway_{reason}")

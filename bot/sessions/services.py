@@ -12,8 +12,8 @@ from bot.github.client import GitHubApp
 from bot.live.board import LiveBoard
 from bot.outbound import Outbound, Redactor
 from bot.sessions.locks import Locks
-from bot.sessions.signals import Signals
-from bot.sessions.ways import Ways
+from bot.sessions.signals import TurnSignals
+from bot.sessions.ways import SessionEgress
 from bot.settings import Settings
 from bot.store.base import Store
 from sandbox.agents.base import Agent
@@ -33,9 +33,9 @@ class Services:
     board: LiveBoard
     snapshots: Snapshots | None = None
     """Where environments can start from one."""
-    signals: Signals = field(default_factory=Signals)
+    signals: TurnSignals = field(default_factory=TurnSignals)
     environment_locks: Locks = field(default_factory=Locks)
-    ways: Ways = field(default_factory=Ways)
+    ways: SessionEgress = field(default_factory=SessionEgress)
     disks: tuple[Path, ...] = ()
     """Folders of the host where environments write, beside its data directory."""
     clock: Callable[[], float] = time.time

@@ -7,7 +7,7 @@ import asyncio
 from bot.models import TurnKey
 
 
-class Signals:
+class TurnSignals:
     """In-process only and losable: whoever waits looks at the store after waking, and now and then anyway."""
 
     def __init__(self) -> None:

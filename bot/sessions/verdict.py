@@ -16,7 +16,7 @@ NO_CREDIT = "Credit balance is too low"
 """The agent's client says so both at our limits and when the provider has no credit left for us."""
 
 
-class Terms(Protocol):
+class RunTerms(Protocol):
     """What a run is judged by: a stored turn has it, and so has a run without a store."""
 
     @property
@@ -28,7 +28,7 @@ class Terms(Protocol):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RunVerdict:
     """`outcome` is None when the agent finished in its own time: what was made of it decides further on."""
 
     outcome: Outcome | None
@@ -36,16 +36,16 @@ class Verdict:
     error: str | None = None
 
 
-def judge(terms: Terms, status: RunStatus, state: LiveState, *, exhausted: bool) -> Verdict:
+def judge(terms: RunTerms, status: RunStatus, state: LiveState, *, exhausted: bool) -> RunVerdict:
     """In the order of what caused what: a wish to stop explains a kill, never the reverse."""
     if terms.stop_requested:
-        return Verdict(Outcome.STOPPED, endings.stopped_by(terms.stop_requested))
+        return RunVerdict(Outcome.STOPPED, endings.stopped_by(terms.stop_requested))
     if status.timed_out:
-        return Verdict(Outcome.TIMED_OUT, endings.timed_out(terms.timeout_seconds))
+        return RunVerdict(Outcome.TIMED_OUT, endings.timed_out(terms.timeout_seconds))
     if state.ended is not None and state.ended.ok:
-        return Verdict(None)
+        return RunVerdict(None)
     if exhausted or (state.ended is not None and state.ended.reason == "budget_exhausted"):
-        return Verdict(Outcome.OVER_BUDGET, endings.over_budget(terms.budget_usd), funds.BUDGET)
+        return RunVerdict(Outcome.OVER_BUDGET, endings.over_budget(terms.budget_usd), funds.BUDGET)
     return _unfinished(status, state)
 
 
@@ -53,14 +53,16 @@ def has_no_credit(state: LiveState) -> bool:
     return state.ended is not None and not state.ended.ok and state.ended.text.startswith(NO_CREDIT)
 
 
-def _unfinished(status: RunStatus, state: LiveState) -> Verdict:
+def _unfinished(status: RunStatus, state: LiveState) -> RunVerdict:
     refused = state.refused_status or (state.ended.api_status if state.ended else None)
     if refused in REFUSED_STATUSES:
-        return Verdict(Outcome.FAILED, endings.provider_refused(), f"provider_{refused}")
+        return RunVerdict(Outcome.FAILED, endings.provider_refused(), f"provider_{refused}")
     if has_no_credit(state):
-        return Verdict(Outcome.FAILED, endings.provider_out_of_credit(), "out_of_credit")
+        return RunVerdict(Outcome.FAILED, endings.provider_out_of_credit(), "out_of_credit")
     if state.ended is not None:
-        return Verdict(Outcome.FAILED, endings.agent_failed(state.ended.reason, state.ended.text), state.ended.reason)
+        return RunVerdict(
+            Outcome.FAILED, endings.agent_failed(state.ended.reason, state.ended.text), state.ended.reason
+        )
     if status.state is RunState.LOST or status.exit_code in KILLED_CODES:
-        return Verdict(Outcome.KILLED, endings.agent_killed(), "killed")
-    return Verdict(Outcome.FAILED, endings.agent_left_no_result(status.exit_code), "no_result")
+        return RunVerdict(Outcome.KILLED, endings.agent_killed(), "killed")
+    return RunVerdict(Outcome.FAILED, endings.agent_left_no_result(status.exit_code), "no_result")

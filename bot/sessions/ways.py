@@ -10,7 +10,7 @@ from pathlib import Path
 from sandbox.egress import EgressProxy, is_listed, is_own_user
 
 
-class Ways:
+class SessionEgress:
     """`folder`: where environments look for KEY/egress.sock; None where something else lets them out. `admits`:
     whether a user of this machine may be an environment's."""
 

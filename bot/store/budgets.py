@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot import account_settings, funds
-from bot.funds import Account, Raise
+from bot.funds import BudgetAccount, Raise
 from bot.models import InstallationId, SessionId
 from bot.store import audit, choices
 from bot.store.base import Database, Store
@@ -27,14 +27,16 @@ _LAST_TURN = 1 << 30
 _END_OF_TIME = 1e15
 
 
-async def account(store: Store, session: SessionId, *, turn: int = _LAST_TURN, at: float | None = None) -> Account:
+async def account(
+    store: Store, session: SessionId, *, turn: int = _LAST_TURN, at: float | None = None
+) -> BudgetAccount:
     """As it stands; with `turn` and `at` as it stood at the end of that turn."""
     return await store.read(lambda db: of_session(db, session, turn, _END_OF_TIME if at is None else at))
 
 
-async def at_first(store: Store, installation: InstallationId) -> Account:
+async def at_first(store: Store, installation: InstallationId) -> BudgetAccount:
     """Of a session that is not begun yet."""
-    return await store.read(lambda db: Account(budget_usd=_allowed(db, installation, None)))
+    return await store.read(lambda db: BudgetAccount(budget_usd=_allowed(db, installation, None)))
 
 
 async def add(store: Store, session: SessionId, more: Raise) -> bool:
@@ -54,14 +56,14 @@ async def has_added(store: Store, source: str) -> bool:
     return await added(store, source) is not None
 
 
-def of_session(db: Database, session: SessionId, turn: int = _LAST_TURN, at: float = _END_OF_TIME) -> Account:
+def of_session(db: Database, session: SessionId, turn: int = _LAST_TURN, at: float = _END_OF_TIME) -> BudgetAccount:
     """As a part of a larger transaction. One that is not stored (`execute` has none) has only spent."""
     spent = one(db, _SPENT, session=session, turn=turn)
     added = one(db, _ADDED, session=session, at=at)
     stored = one(db, _STORED, session=session)
     assert spent is not None and added is not None
     allowed = _allowed(db, InstallationId(stored["installation_id"]), stored["budget_usd"]) if stored else None
-    return Account(spent["spent"], spent["reserved"], allowed, added["usd"], spent["unconfirmed"])
+    return BudgetAccount(spent["spent"], spent["reserved"], allowed, added["usd"], spent["unconfirmed"])
 
 
 def _allowed(db: Database, installation: InstallationId, repository: float | None) -> float | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from bot.account_settings import Choice, Choices, Value, version
+from bot.account_settings import Choices, SettingChoice, Value, version
 from bot.models import InstallationId
 from bot.store import audit
 from bot.store.base import Store
@@ -39,7 +39,7 @@ async def of(store: Store, installation: InstallationId) -> Choices:
 def read(db: Database, installation: InstallationId) -> Choices:
     rows = many(db, "SELECT * FROM installation_settings WHERE installation_id = :id", id=installation)
     return {
-        row["name"]: Choice(
+        row["name"]: SettingChoice(
             msgspec.json.decode(row["value"]) if row["value"] else None, row["set_by"], row["set_at"], row["changes"]
         )
         for row in rows

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bot.account_settings import Choices
-from bot.funds import Account
+from bot.funds import BudgetAccount
 from bot.models import InstallationId, RepoId, SessionId, TurnKey
 from bot.settings import Secret
 from bot.store import budgets, choices, spend
@@ -53,7 +53,7 @@ class Standing:
 
     grant: Grant
     turn: Cost
-    session: Account
+    session: BudgetAccount
     windows: tuple[Cost | None, ...] = ()
     """Of the claim's windows, in their order; None: there is nobody to have that limit."""
     own: Choices = field(default_factory=dict)

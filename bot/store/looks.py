@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.funds import Account
+from bot.funds import BudgetAccount
 from bot.models import SessionId
 from bot.store import budgets, machines
 from bot.store.base import Store
@@ -34,7 +34,7 @@ class Look:
     spent: list[tuple[float, float]]
     """(when, dollars) of each request at the model."""
     tokens: int
-    account: Account
+    account: BudgetAccount
     sandbox_usd: float
     deliveries: list[str]
     environments: list[str]

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from bot.models import InstallationId, RepoId, SessionId, TurnKey, Usage
+from bot.models import InstallationId, RepoId, SessionId, TokenUsage, TurnKey
 from bot.store.base import Database, Store
 from bot.store.rows import Row, many, one, run
 
@@ -59,7 +59,7 @@ class Cost:
     """Sums over spend rows; `usd` is confirmed, and nothing else is in it."""
 
     usd: float
-    usage: Usage
+    usage: TokenUsage
     reserved_usd: float = 0.0
     """What the `open` requests under way may cost at most."""
     open: int = 0
@@ -77,7 +77,7 @@ class Settlement:
     """How a request ended. `abandoned`: its answer was not read to the end."""
 
     cost_usd: float
-    usage: Usage
+    usage: TokenUsage
     status: int | None
     abandoned: bool = False
     unconfirmed_usd: float = 0.0
@@ -103,7 +103,7 @@ async def abandon_open(store: Store) -> int:
     def work(db: Database) -> int:
         left = many(db, "SELECT id, reserved_usd FROM spend WHERE state = 'reserved'")
         for row in left:
-            _settle(db, row["id"], Settlement(0.0, Usage(), None, True, row["reserved_usd"]))
+            _settle(db, row["id"], Settlement(0.0, TokenUsage(), None, True, row["reserved_usd"]))
         return len(left)
 
     return await store.write(work)
@@ -177,7 +177,7 @@ def of_window(db: Database, payers: Payers, window: Window) -> Cost | None:
     """
     spent = one(db, sql, payer=window.payer.value, number=number, day=_day(window.since))
     assert under_way is not None and spent is not None
-    return Cost(spent["usd"], Usage(), under_way["reserved"], under_way["open"], spent["unconfirmed"])
+    return Cost(spent["usd"], TokenUsage(), under_way["reserved"], under_way["open"], spent["unconfirmed"])
 
 
 def _settle(db: Database, claim_id: str, end: Settlement) -> None:
@@ -227,5 +227,5 @@ def _sum(db: Database, where: str, **values: Any) -> Cost:
 
 
 def _cost(row: Row) -> Cost:
-    usage = Usage(row["input_tokens"], row["output_tokens"], row["cache_read_tokens"], row["cache_write_tokens"])
+    usage = TokenUsage(row["input_tokens"], row["output_tokens"], row["cache_read_tokens"], row["cache_write_tokens"])
     return Cost(row["usd"], usage, row["reserved"], row["open"], row["unconfirmed"])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.funds import Funds, Means
-from bot.models import Usage
+from bot.funds import Funds, FundsState
+from bot.models import TokenUsage
 
 MOST_TURNS = 20
 """In one answer to `cost`."""
@@ -23,7 +23,7 @@ def session_spent(money: Funds, command: str) -> str:
         f"This session has spent ${money.spent_usd:.2f} of its ${money.limit_usd:.2f}{open_}, so nothing was started."
         f"{_what_is_open(money.unconfirmed_usd)}"
     )
-    if money.means is Means.FULL:
+    if money.means is FundsState.FULL:
         return f"{spent} {with_more(money.means, command)}"
     return f"{spent} To continue with 3 dollars more, comment `{command} continue +3`, followed by what to do."
 
@@ -41,8 +41,8 @@ def spent_of(spent_usd: float, unconfirmed_usd: float, limit_usd: float) -> str:
     return f"${spent_usd:.2f} of ${limit_usd:.2f}{unconfirmed(unconfirmed_usd)}"
 
 
-def with_more(means: Means, command: str) -> str:
-    if means is Means.FULL:
+def with_more(means: FundsState, command: str) -> str:
+    if means is FundsState.FULL:
         return "It has reached the most that the operator lets a session spend; a new issue starts a new session."
     return f"To continue from here with 3 dollars more, comment `{command} continue +3`."
 
@@ -91,7 +91,7 @@ def cannot_be_raised(money: Funds, command: str) -> str:
 
 def cost(
     turns: Sequence[tuple[int, float]],
-    usage: Usage,
+    usage: TokenUsage,
     money: Funds | None = None,
     *,
     under_way_usd: float | None = None,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from bot.findings import MOST, Finding, Verdict
+from bot.findings import MOST, ReviewFinding, ReviewVerdict
 from bot.words.quoting import code, shown
 
 MOST_BELOW = 60
@@ -14,9 +14,9 @@ BELOW_CHARS = 36_000
 """Of all of these, so that what stands around them has its place too."""
 MOST_LISTED = 100
 _HEADLINES = {
-    Verdict.COMMENT: "🔎 Reviewed",
-    Verdict.REQUEST_CHANGES: "🔎 Changes are needed",
-    Verdict.APPROVE: "🔎 Looks good",
+    ReviewVerdict.COMMENT: "🔎 Reviewed",
+    ReviewVerdict.REQUEST_CHANGES: "🔎 Changes are needed",
+    ReviewVerdict.APPROVE: "🔎 Looks good",
 }
 Inert = Callable[[str], str]
 
@@ -38,12 +38,12 @@ class Known(Protocol):
 class Account:
     """All that the summary of a review tells."""
 
-    verdict: Verdict
+    verdict: ReviewVerdict
     approves: bool
     """Whether an approval is given as one."""
     summary: str
     on_lines: int
-    below: Sequence[Finding]
+    below: Sequence[ReviewFinding]
     """Findings that cannot stand on a line of the diff, as many as there is room for."""
     unsaid: int
     """How many more there were."""
@@ -60,7 +60,7 @@ class Account:
     """Where the head stands now, if it is no longer what was read."""
 
 
-def headline(verdict: Verdict) -> str:
+def headline(verdict: ReviewVerdict) -> str:
     return _HEADLINES[verdict]
 
 
@@ -72,14 +72,14 @@ def finding_marker(name: str) -> str:
     return f"<!-- forgehand:finding={name} -->"
 
 
-def on_line(finding: Finding, name: str, inert: Inert, *, suggests: bool = True) -> str:
+def on_line(finding: ReviewFinding, name: str, inert: Inert, *, suggests: bool = True) -> str:
     """`suggests`: the suggestion is one that a click applies; else it is shown as code."""
     said = finding_marker(name) + f"\n{_said(finding, inert)}"
     applies = suggestion(finding) if suggests else None
     return "\n\n".join(part for part in (said, applies or _shown_as_code(finding)) if part)
 
 
-def _shown_as_code(finding: Finding) -> str:
+def _shown_as_code(finding: ReviewFinding) -> str:
     """A suggestion that no click applies; one without lines takes away those that it is about."""
     if finding.suggestion is None:
         return ""
@@ -88,11 +88,11 @@ def _shown_as_code(finding: Finding) -> str:
     )
 
 
-def beyond_the_diff(finding: Finding) -> str:
+def beyond_the_diff(finding: ReviewFinding) -> str:
     return f"<sub>It is about {_lines(finding)}, of which the diff shows no more.</sub>"
 
 
-def suggestion(finding: Finding) -> str | None:
+def suggestion(finding: ReviewFinding) -> str | None:
     """As it must stand in the comment for a click to apply it."""
     return None if finding.suggestion is None else code(finding.suggestion, "suggestion")
 
@@ -138,14 +138,14 @@ def let_go() -> str:
     return "A newer review of mine no longer asks for changes."
 
 
-def _said(finding: Finding, inert: Inert) -> str:
+def _said(finding: ReviewFinding, inert: Inert) -> str:
     grade = [finding.severity.capitalize()] if finding.severity else []
     grade += [f"{finding.confidence:.0%} sure"] if finding.confidence is not None else []
     head = f"**{' · '.join(grade)}**\n\n" if grade else ""
     return f"{head}{inert(finding.body)}"
 
 
-def room_for(findings: Sequence[Finding], inert: Inert) -> int:
+def room_for(findings: Sequence[ReviewFinding], inert: Inert) -> int:
     """How many of them, from the first, the summary has room for."""
     left = BELOW_CHARS
     for number, one in enumerate(findings[:MOST_BELOW]):
@@ -165,12 +165,12 @@ def _below(account: Account, inert: Inert) -> str:
     return "\n\n".join(rows)
 
 
-def _row(one: Finding, inert: Inert) -> str:
+def _row(one: ReviewFinding, inert: Inert) -> str:
     words = f"#### {shown(one.path, 200)}, {_lines(one)}\n\n{_said(one, inert)}"
     return "\n\n".join(part for part in (words, _shown_as_code(one)) if part)
 
 
-def _lines(one: Finding) -> str:
+def _lines(one: ReviewFinding) -> str:
     return f"lines {one.start_line} to {one.line}" if one.start_line else f"line {one.line}"
 
 
@@ -197,7 +197,7 @@ def _foot(account: Account) -> str:
         words.append(f"Its base is {shown(account.base_now, 200)} by now, with which I did not compare it.")
     if account.moved_to is not None:
         words.append(f"The head has moved to `{account.moved_to[:12]}` meanwhile, which this does not cover.")
-    if account.verdict is Verdict.APPROVE and not account.approves:
+    if account.verdict is ReviewVerdict.APPROVE and not account.approves:
         words.append("Approving is left to people.")
     return f"<sub>{' '.join(words)}</sub>"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.funds import Means
+from bot.funds import FundsState
 from bot.models import Outcome
 from bot.words import on_money
 
@@ -65,11 +65,11 @@ def plan_headline(state: str) -> str:
     return _PLANS.get(state, "📝 A plan that is no longer on offer")
 
 
-def what_next(outcome: Outcome, command: str, means: Means = Means.LEFT) -> str:
+def what_next(outcome: Outcome, command: str, means: FundsState = FundsState.LEFT) -> str:
     """What the reader may do now; every outcome leaves a way on."""
-    if means is Means.LEFT:
+    if means is FundsState.LEFT:
         return _NEXT[outcome].format(command=command)
-    if means is Means.CEILING:
+    if means is FundsState.CEILING:
         return f"To continue from here once the budget allows it again, comment `{command} continue`."
     on = on_money.with_more(means, command)
     return (

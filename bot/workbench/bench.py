@@ -11,7 +11,7 @@ from pathlib import Path
 from bot.errors import UserError
 from bot.models import Outcome, Step
 from bot.sessions.money.prices import Prices
-from bot.sessions.verdict import Verdict
+from bot.sessions.verdict import RunVerdict
 from bot.store import spend
 from bot.store.base import Store
 from bot.words import endings
@@ -93,7 +93,9 @@ class Bench:
             landed = await landing.land(work)
         return self._concluded(verdict, landed)
 
-    async def _worked(self, there: Place, store: Store, taken: Snapshot, scratch: Path) -> tuple[Verdict, Path | None]:
+    async def _worked(
+        self, there: Place, store: Store, taken: Snapshot, scratch: Path
+    ) -> tuple[RunVerdict, Path | None]:
         """How the run ended, and the file that holds what it changed, if it did."""
         verdict = await self._ran(there, store, taken)
         if hosts := there.blocked_hosts():
@@ -107,23 +109,23 @@ class Bench:
             return verdict, await _fetched(there, collected, scratch / "work.bundle")
         except SandboxError as error:
             lost = endings.step_failed(Step.COLLECT, str(error).rstrip("."))
-            return Verdict(verdict.outcome or Outcome.FAILED, _sentences(verdict.detail, lost)), None
+            return RunVerdict(verdict.outcome or Outcome.FAILED, _sentences(verdict.detail, lost)), None
 
-    async def _ran(self, there: Place, store: Store, taken: Snapshot) -> Verdict:
+    async def _ran(self, there: Place, store: Store, taken: Snapshot) -> RunVerdict:
         if self._stop.is_set():
-            return Verdict(Outcome.STOPPED, words.stopped_early())
+            return RunVerdict(Outcome.STOPPED, words.stopped_early())
         self._audience.phase("Working")
         run = Run(self._job, store, there, self._audience, self._stop)
         try:
             return await run.to_its_end(taken)
         except EnvironmentGone:
-            return Verdict(Outcome.KILLED, endings.environment_lost())
+            return RunVerdict(Outcome.KILLED, endings.environment_lost())
         except SandboxError as error:
-            return Verdict(Outcome.FAILED, endings.step_failed(Step.WORK, str(error).rstrip(".")))
+            return RunVerdict(Outcome.FAILED, endings.step_failed(Step.WORK, str(error).rstrip(".")))
         finally:
             self._said = run.said
 
-    def _concluded(self, verdict: Verdict, landed: Landed) -> Report:
+    def _concluded(self, verdict: RunVerdict, landed: Landed) -> Report:
         """What the agent's end was comes first; a finished run is what became of its work."""
         if verdict.outcome is not None:
             return self._report(verdict.outcome, _sentences(verdict.detail, landed.held), landed)

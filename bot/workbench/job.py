@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bot.live.state import LiveState
-from bot.models import Outcome, SessionId, TurnKey, Usage
+from bot.models import Outcome, SessionId, TokenUsage, TurnKey
 from bot.settings import ModelSettings
 from bot.store.spend import Cost
 from bot.workbench import words
@@ -92,7 +92,7 @@ class Report:
     detail: str = ""
     result: str = ""
     seconds: float = 0.0
-    cost: Cost = field(default_factory=lambda: Cost(0.0, Usage()))
+    cost: Cost = field(default_factory=lambda: Cost(0.0, TokenUsage()))
     isolation: str = "none"
     landed: Landed = field(default_factory=Landed)
     left_out: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ class Report:
             "files": list(self.landed.files),
             "left_out": [{"path": path, "why": why} for path, why in words.not_taken_with_reasons(self.left_out)],
             "cost_usd": round(self.cost.usd, 6),
-            "usage": {name: getattr(usage, name) for name in Usage.__dataclass_fields__},
+            "usage": {name: getattr(usage, name) for name in TokenUsage.__dataclass_fields__},
             "seconds": round(self.seconds, 3),
             "result": self.result,
             "detail": self.detail,

@@ -13,9 +13,9 @@ from bot.live.state import LiveState
 from bot.models import InstallationId
 from bot.sessions import refusals
 from bot.sessions.money import budget
-from bot.sessions.money.budget import Decision, Ledger
+from bot.sessions.money.budget import BudgetDecision, Ledger
 from bot.sessions.talk.asks import NOBODY_TO_ASK
-from bot.sessions.verdict import Verdict, judge
+from bot.sessions.verdict import RunVerdict, judge
 from bot.store import gateway, spend
 from bot.store.base import Store
 from bot.words import endings
@@ -66,7 +66,7 @@ class Run:
         self._stop = stop
         self._wake = asyncio.Event()
 
-    async def to_its_end(self, snapshot: Snapshot) -> Verdict:
+    async def to_its_end(self, snapshot: Snapshot) -> RunVerdict:
         """The verdict; what the agent did is in the environment still."""
         await self._start(snapshot)
         watcher = asyncio.create_task(self._watch())
@@ -138,20 +138,20 @@ class Run:
             self._audience.spent(await spend.turn_cost(self._store, self._job.key))
         await self._environment.stop(TURN, GRACE_SECONDS)
 
-    async def _verdict(self) -> Verdict:
+    async def _verdict(self) -> RunVerdict:
         job = self._job
         status = await self._environment.status(TURN)
         cost = await spend.turn_cost(self._store, job.key)
-        exhausted = budget.decide([Ledger(cost.counted_usd, 0.0, job.budget_usd)]) is Decision.EXHAUSTED
+        exhausted = budget.decide([Ledger(cost.counted_usd, 0.0, job.budget_usd)]) is BudgetDecision.EXHAUSTED
         terms = Terms("You" if self._stop.is_set() else None, job.timeout_seconds, job.budget_usd)
         found = judge(terms, status, self.state, exhausted=exhausted)
         if found.error == "out_of_credit":
-            return Verdict(found.outcome, words.provider_out_of_credit(), found.error)
+            return RunVerdict(found.outcome, words.provider_out_of_credit(), found.error)
         found = await refusals.told_apart(self._store, job.key, found)
         if found.error and found.error.startswith("provider_"):
-            return Verdict(found.outcome, words.provider_refused(found.error.removeprefix("provider_")), found.error)
+            return RunVerdict(found.outcome, words.provider_refused(found.error.removeprefix("provider_")), found.error)
         if status.error and found.error == "no_result":
-            return Verdict(found.outcome, status.error, found.error)
+            return RunVerdict(found.outcome, status.error, found.error)
         return found
 
 

@@ -17,11 +17,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bot.github.client import GitHubApp
-from bot.live.allowance import Allowance, Pace
+from bot.live.allowance import EditPace, EditQuota
 from bot.live.board import LiveBoard
 from bot.live.folds import Folds
 from bot.live.page import Page
-from bot.live.purse import Purse
+from bot.live.purse import EditQuotas
 from bot.models import InstallationId, Outcome, Repo, RepoId, Step, Thread, TurnKey
 from bot.outbound import Outbound, Redactor
 from bot.settings import GitHubSettings, Secret
@@ -67,7 +67,7 @@ async def rig(folder: Path, count: int) -> AsyncIterator[Rig]:
         installed = github.install(app, repos=[repo])
         settings = GitHubSettings(github.url, github.api_url, app.id, Secret(app.private_key_pem), (), ())
         client, store = GitHubApp(settings), await Store.open(folder / "state.db")
-        purse = Purse(store, time.time)
+        purse = EditQuotas(store, time.time)
         outbound, folds = Outbound(client, Redactor(), on_made=purse.note), Folds(store, Claude())
         board = LiveBoard(store, outbound, folds, Page(store, folds, command="/claude"), purse)
         where = Repo(RepoId(repo.id), "octo", "calc", True, "main")
@@ -90,18 +90,18 @@ async def _begin(found: Rig, issue: Issue) -> None:
     found.issues[key] = issue
     await sessions.start(found.store, key)
     await sessions.advance(found.store, key, Step.WORK)
-    await _full(found, Pace.LENIENT)
+    await _full(found, EditPace.LENIENT)
     await found.board.post(key)
     await found.until_shown(key, "forgehand:session=")
 
 
-async def _full(found: Rig, pace: Pace) -> None:
+async def _full(found: Rig, pace: EditPace) -> None:
     """The sessions were begun long ago: what they took of the allowance has come back."""
-    saved = Bucket(**asdict(Allowance.full(time.time(), pace)))
+    saved = Bucket(**asdict(EditQuota.full(time.time(), pace)))
     await bucket.save(found.store, found.thread.installation, saved)
 
 
-async def measure(found: Rig, pace: Pace) -> list[float]:
+async def measure(found: Rig, pace: EditPace) -> list[float]:
     """Seconds from the end of each, by the store, to its final form at GitHub."""
     await _full(found, pace)
     telling = [asyncio.create_task(_news(found, key)) for key in found.issues]
@@ -135,7 +135,7 @@ async def _end(found: Rig, key: TurnKey, telling: asyncio.Task[None]) -> float:
 async def main(counts: Sequence[int]) -> None:
     print("sessions  pace     final p50   p95    max   edits")
     for count in counts:
-        for pace in (Pace.STRICT, Pace.LENIENT):
+        for pace in (EditPace.STRICT, EditPace.LENIENT):
             with tempfile.TemporaryDirectory() as folder:
                 async with rig(Path(folder), count) as found:
                     seen = await measure(found, pace)

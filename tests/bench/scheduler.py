@@ -12,7 +12,7 @@ import random
 import statistics
 from dataclasses import dataclass, field
 
-from bot.live.allowance import RULES, Allowance, Pace
+from bot.live.allowance import RULES, EditPace, EditQuota
 from bot.live.due import DueList, Weight
 from bot.models import SessionId, TurnKey
 from bot.simulation.github.auth import Credential, Refusal
@@ -48,7 +48,7 @@ class World:
     sessions: int
     seconds: float
     edits_count: bool
-    allowance: Allowance
+    allowance: EditQuota
     seed: int = 1
     now: float = EPOCH
     refusals: int = 0
@@ -56,7 +56,7 @@ class World:
     stale: list[float] = field(default_factory=list)
     finals: list[float] = field(default_factory=list)
     creations: list[float] = field(default_factory=list)
-    paces: list[tuple[float, Pace]] = field(default_factory=list)
+    paces: list[tuple[float, EditPace]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -163,9 +163,9 @@ def bound(sessions: int, per_second: float) -> tuple[float, float]:
     return tuple(max(0.0, part * sessions / per_second - NEWS_SECONDS) for part in (0.5, 0.95))  # type: ignore[return-value]
 
 
-def strict(now: float = EPOCH) -> Allowance:
+def strict(now: float = EPOCH) -> EditQuota:
     """Of an installation that has been refused not long ago: nothing is tried."""
-    return Allowance(RULES[Pace.STRICT].depth, now, pace_since=now, refused_at=now - 2 * HOUR)
+    return EditQuota(RULES[EditPace.STRICT].depth, now, pace_since=now, refused_at=now - 2 * HOUR)
 
 
 def share(values: list[float], part: float) -> float:
@@ -176,7 +176,7 @@ def share(values: list[float], part: float) -> float:
 def main() -> None:
     print("sessions  GitHub counts edits  pace      stale p50  p95      final p95   max   first p95  edits/h  refusals")
     for count in (1, 10, 50, 200):
-        for edits_count, allowance in ((True, strict()), (False, Allowance.full(EPOCH, Pace.LENIENT))):
+        for edits_count, allowance in ((True, strict()), (False, EditQuota.full(EPOCH, EditPace.LENIENT))):
             world = World(count, 3 * HOUR, edits_count, allowance).run()
             crowd = count > allowance.rule.most_sessions
             fresh = "start and end only" if crowd else f"{_median(world):7.1f} s {share(world.stale, 0.95):6.1f} s"
@@ -187,7 +187,7 @@ def main() -> None:
             )
     print("\nLearning, from an installation's first day (10 sessions at work for 12 hours):")
     for edits_count in (True, False):
-        world = World(10, 12 * HOUR, edits_count, Allowance.full(EPOCH)).run()
+        world = World(10, 12 * HOUR, edits_count, EditQuota.full(EPOCH)).run()
         steps = ", ".join(f"{pace} at {at / HOUR:.1f} h" for at, pace in world.paces)
         worst = f"final p95 {share(world.finals, 0.95):.2f} s, max {max(world.finals):.1f} s"
         print(f"  edits {'count' if edits_count else 'do not count'}: {steps}; {world.refusals} refusals; {worst}")

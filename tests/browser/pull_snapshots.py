@@ -7,11 +7,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from bot.findings import Finding, Review, Verdict, dump
+from bot.findings import ReviewFinding, ReviewReport, ReviewVerdict, dump
 from bot.kinds.parts import OnFork
 from bot.kinds.review import HandedOver
 from bot.live import boxes, check_words
-from bot.live.page import View
+from bot.live.page import TurnView
 from bot.models import Fork, Outcome, SessionId, Step, TurnState
 from bot.outbound import neutralise
 from bot.simulation.github import accounts, threads
@@ -30,7 +30,7 @@ HUNK = """@@ -0,0 +1,14 @@
 +def mean_price(prices: list[float], percent: float = 0) -> float:
 +    total = sum(discounted(price, percent) for price in prices)
 +    return total / len(prices)"""
-EMPTY = Finding(
+EMPTY = ReviewFinding(
     path="basket.py",
     line=3,
     body="An empty basket divides by zero here: `mean_price([])` raises `ZeroDivisionError`. See #3 and @octo.",
@@ -38,12 +38,16 @@ EMPTY = Finding(
     confidence=0.9,
     suggestion="    return total / len(prices) if prices else 0.0",
 )
-SPAN = Finding(path=LONG, line=3, start_line=1, body="Nothing tests this.", severity="nit", confidence=0.5)
-AWAY = Finding(path="shop.py", line=7, body="This rounds twice now.", severity="minor", suggestion="    return price")
-FOUND = Review(Verdict.REQUEST_CHANGES, "The idea is **sound**, but an empty basket goes wrong.", (EMPTY, SPAN, AWAY))
+SPAN = ReviewFinding(path=LONG, line=3, start_line=1, body="Nothing tests this.", severity="nit", confidence=0.5)
+AWAY = ReviewFinding(
+    path="shop.py", line=7, body="This rounds twice now.", severity="minor", suggestion="    return price"
+)
+FOUND = ReviewReport(
+    ReviewVerdict.REQUEST_CHANGES, "The idea is **sound**, but an empty basket goes wrong.", (EMPTY, SPAN, AWAY)
+)
 SAID = SimpleNamespace(id="ab-1-1", path="basket.py", line=14, body="Lowest, not dearest.")
 ACCOUNT = Account(
-    verdict=Verdict.REQUEST_CHANGES,
+    verdict=ReviewVerdict.REQUEST_CHANGES,
     approves=False,
     summary=FOUND.summary,
     on_lines=2,
@@ -74,7 +78,7 @@ def forms() -> dict[str, str]:
     }
 
 
-def views() -> dict[str, View]:
+def views() -> dict[str, TurnView]:
     """Live comments of turns on a fork."""
     sha, url = ACCOUNT.commit, "https://github.com/octo-org/shop/pull/2#pullrequestreview-1"
     asked = Approval(

@@ -15,8 +15,8 @@ from bot.git.changes import Change
 from bot.kinds.parts import AgentReading, BroughtHome
 from bot.live import boxes, render
 from bot.live import questions as live_questions
-from bot.live.line import Place
-from bot.live.page import View
+from bot.live.line import QueuePlace
+from bot.live.page import TurnView
 from bot.models import Outcome, Step, TurnState
 from bot.outbound import neutralise
 from bot.publications import Extras
@@ -85,12 +85,14 @@ BLOCKED = ({"host": "example.org", "port": 443, "count": 3}, {"host": "db.exampl
 NOTES = ("2 comments by people without write access", "1 comment that was changed after the request")
 
 
-def forms() -> dict[str, View]:
+def forms() -> dict[str, TurnView]:
     """By name."""
     working = view(fold(*WORK))
     found = {
-        "queued": view(state=TurnState.QUEUED, step=Step.PREPARE, place=Place(3, 8, estimate=500, known=20)),
-        "queued-behind": view(state=TurnState.QUEUED, step=Step.PREPARE, place=Place(1, 1, behind_own_thread=True)),
+        "queued": view(state=TurnState.QUEUED, step=Step.PREPARE, place=QueuePlace(3, 8, estimate=500, known=20)),
+        "queued-behind": view(
+            state=TurnState.QUEUED, step=Step.PREPARE, place=QueuePlace(1, 1, behind_own_thread=True)
+        ),
         **{f"step-{step.value}": view(step=step) for step in Step},
         "working": working,
         "working-silent": replace(working, now=working.now + 300),
@@ -107,7 +109,7 @@ def forms() -> dict[str, View]:
     return found | _among_people() | _checked()
 
 
-def _among_people() -> dict[str, View]:
+def _among_people() -> dict[str, TurnView]:
     """Where somebody asks, answers, steers, or is told what was not done."""
     working, pull = view(fold(*WORK)), _ended(Outcome.PULL_REQUEST)
     question = Approval(
@@ -117,7 +119,7 @@ def _among_people() -> dict[str, View]:
     state = fold(*WORK)
     state.heard += [("alice", "Leave the tax as it is, please."), ("bob", "And mind `tests/test_shop.py`: it is slow.")]
     no_answer = endings.nobody_answered(question.id, str(question.matter["shown"]), "/claude")
-    waiting = view(state=TurnState.QUEUED, step=Step.PREPARE, place=Place(2, 0))
+    waiting = view(state=TurnState.QUEUED, step=Step.PREPARE, place=QueuePlace(2, 0))
     stop, answers = (boxes.STOP,), tuple(boxes.to_answer(question.id, plan=False))
     needs, planned = _ended(Outcome.NEEDS_INPUT), _ended(Outcome.PLANNED)
     late = tuple(boxes.to_answer_late(question.id))
@@ -147,7 +149,7 @@ def _among_people() -> dict[str, View]:
     }
 
 
-def _checked() -> dict[str, View]:
+def _checked() -> dict[str, TurnView]:
     """Where the declared checks run, fail, go back to the agent, or run where it worked."""
     pull = _ended(Outcome.PULL_REQUEST)
     agents = tuple({**one, "where": "agent", "sha": ""} for one in CHECKS[:2])
@@ -159,7 +161,7 @@ def _checked() -> dict[str, View]:
     }
 
 
-def _ended(outcome: Outcome) -> View:
+def _ended(outcome: Outcome) -> TurnView:
     short = outcome in (Outcome.STOPPED, Outcome.TIMED_OUT, Outcome.OVER_BUDGET, Outcome.KILLED)
     why = "alice asked to stop." if outcome is Outcome.STOPPED else "Why it ended like this." if short else ""
     planned = outcome is Outcome.PLANNED
@@ -234,7 +236,7 @@ def _pull(turn: Turn, extras: Extras) -> str:
     )
 
 
-def held() -> View:
+def held() -> TurnView:
     """A commit that waits for somebody's yes."""
     path = ".github/workflows/ci.yml"
     patch = f"diff --git a/{path} b/{path}\n@@ -1 +1 @@\n-on: push\n+on: [push, pull_request]"
@@ -248,7 +250,7 @@ def held() -> View:
     return replace(one, turn=turn, asks=(approval,), asked=(approval,), boxes=tuple(boxes.to_let_go(approval.id)))
 
 
-def page(one: View | str) -> str:
+def page(one: TurnView | str) -> str:
     body = markdown.to_html(
         neutralise.whole(one, 12) if isinstance(one, str) else neutralise.whole(render.comment(one)), "octo-org/shop"
     )

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from bot.models import Usage
+from bot.models import TokenUsage
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script, Wait
 from bot.simulation.anthropic.script import Answer
 from bot.simulation.github.faults import Fault
@@ -305,7 +305,7 @@ async def test_checks_for_which_there_was_no_money_go_on_once_it_is_added(world:
     """As the sentence promises; the refusal was none of the three attempts, and the money begins nothing else."""
     write = Call("Bash", {"command": "echo 1 > one.txt", "description": "Write it"})
     async with world.bot(Ahead()):
-        pull = await pull_of_ours(world, script=Script([write, Say("Dear.", usage=Usage(450_000, 100))]))
+        pull = await pull_of_ours(world, script=Script([write, Say("Dear.", usage=TokenUsage(450_000, 100))]))
     async with world.bot(Ahead(), FORGEHAND_SESSION_BUDGET="0.5"):
         ci(world, pull, {"test": "failure"})
         told = (await said(world, pull, "so nothing was started")).body

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.models import Usage
+from bot.models import TokenUsage
 from bot.simulation.anthropic import Call, Cut, Fail, Say, Script, Slow, Wait
 from bot.simulation.github import Fault
 from bot.simulation.github.threads import Issue
@@ -245,7 +245,7 @@ def fill(file: Path) -> None:
 @pytest.mark.timeout(200)
 async def test_a_torrent_of_output_stalls_nobody(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     calls = [
-        Call("Bash", {"command": LOOK, "description": f"Look {n}"}, usage=Usage(input_tokens=1, output_tokens=1))
+        Call("Bash", {"command": LOOK, "description": f"Look {n}"}, usage=TokenUsage(input_tokens=1, output_tokens=1))
         for n in range(60)
     ]
     world.model.default(Script([*calls, Say("Done.")]))

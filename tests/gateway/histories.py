@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bot.models import InstallationId, SessionId, TurnKey, Usage
+from bot.models import InstallationId, SessionId, TokenUsage, TurnKey
 from bot.sessions.money import budget, prices
 from bot.sessions.money.prices import Consumption, Prices
 from bot.settings import Secret
@@ -79,7 +79,7 @@ class Provider:
             return await self._fail(writer)
         size = len(json.dumps(body, separators=(",", ":")))
         written = self.chance.randrange(size // 2) if "cache_control" in str(body) else 0
-        usage = Usage(
+        usage = TokenUsage(
             self.chance.randrange(size // 2 + budget.OVERHEAD_TOKENS),
             self.chance.choice([1, body["max_tokens"] // 2, body["max_tokens"]]),
             self.chance.randrange(size // 4),
@@ -99,7 +99,7 @@ class Provider:
         await self._send(writer, status, b"application/json", said)
         return True
 
-    async def _whole(self, usage: Usage, writer: asyncio.StreamWriter) -> bool:
+    async def _whole(self, usage: TokenUsage, writer: asyncio.StreamWriter) -> bool:
         await asyncio.sleep(self.chance.choice([0, 0, 0.004]))
         await self._send(writer, 200, b"application/json", json.dumps({"usage": told(usage)}).encode())
         return True
@@ -109,7 +109,7 @@ class Provider:
         writer.write(head + said)
         await writer.drain()
 
-    async def _stream(self, usage: Usage, writer: asyncio.StreamWriter, *, breaks: bool) -> bool:
+    async def _stream(self, usage: TokenUsage, writer: asyncio.StreamWriter, *, breaks: bool) -> bool:
         writer.write(b"HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
         events = list(self._events(usage))
         for event in events[: self.chance.randrange(len(events))] if breaks else events:
@@ -123,7 +123,7 @@ class Provider:
         await writer.drain()
         return True
 
-    def _events(self, usage: Usage) -> list[dict[str, Any]]:
+    def _events(self, usage: TokenUsage) -> list[dict[str, Any]]:
         start = told(usage) | {"output_tokens": 1}
         delta = {"type": "content_block_delta", "index": 0}
         hidden: list[dict[str, Any]] = [{"type": "ping"}] * self.chance.randrange(3)
@@ -141,7 +141,7 @@ class Provider:
             line.transport.abort()
 
 
-def told(usage: Usage) -> dict[str, Any]:
+def told(usage: TokenUsage) -> dict[str, Any]:
     return {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
-from bot.models import Usage
+from bot.models import TokenUsage
 from bot.settings import Secret
 from bot.simulation.anthropic import NO_CREDIT, Fail, Say, Script
 from bot.store import gateway as rows
@@ -52,7 +52,7 @@ async def test_the_provider_gets_the_real_credential_and_the_rest_of_the_request
     sent |= {"x_api_key": "sk-foreign", "x-goog-api-key": "foreign", "X-Amz-Authorization": "foreign"}
     sent |= {"cookie": "c=1", "x-forwarded-for": "1.2.3.4", "accept-encoding": "gzip", "proxy-authorization": "Basic x"}
     asked = body("Say it [[scenario:x]]", metadata={"user_id": "u"}, thinking={"type": "adaptive"})
-    rig.model.script("x", Script([Say("it", usage=Usage(1000, 100, 2000, 300))]))
+    rig.model.script("x", Script([Say("it", usage=TokenUsage(1000, 100, 2000, 300))]))
     answer = await rig.client.post(MESSAGES + "?beta=true", headers=sent, json=asked)
     assert answer.json()["content"] == [{"type": "text", "text": "it"}]
     [got] = rig.model.requests
@@ -68,7 +68,7 @@ async def test_the_provider_gets_the_real_credential_and_the_rest_of_the_request
     assert not {"authorization", "cookie", "x-forwarded-for", "x-hop", "proxy-authorization"} & set(got.headers)
     assert token not in json.dumps(dict(got.headers)) and "foreign" not in json.dumps(dict(got.headers))
     cost = await rig.settled(key)
-    assert cost.usage == Usage(1000, 100, 2000, 300)
+    assert cost.usage == TokenUsage(1000, 100, 2000, 300)
     assert cost.usd == pytest.approx((1000 * 2 + 100 * 10 + 2000 * 0.1 + 300 * 2.5) / 1e6)
 
 
@@ -110,13 +110,13 @@ async def test_every_piece_arrives_before_the_next_is_made(rig: Rig) -> None:
 
 async def test_the_stream_is_the_providers_byte_for_byte(rig: Rig) -> None:
     token, key = await rig.token()
-    rig.model.default(Script([Say("héllo " * 50, usage=Usage(10, 20))]))
+    rig.model.default(Script([Say("héllo " * 50, usage=TokenUsage(10, 20))]))
     async with rig.stream(token) as answer:
         through = await answer.aread()
     async with httpx.AsyncClient(base_url=rig.model.url, verify=False) as direct:
         plain = await direct.post("/v1/messages", headers=headers(REAL_KEY), json=body("hi", stream=True))
     assert through.replace(b"01", b"02") == plain.content.replace(b"01", b"02")
-    assert (await rig.settled(key)).usage == Usage(10, 20)
+    assert (await rig.settled(key)).usage == TokenUsage(10, 20)
 
 
 async def test_the_socket_of_local_boxes_serves_it_without_the_mount(rig: Rig) -> None:

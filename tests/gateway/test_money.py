@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bot.models import Usage
+from bot.models import TokenUsage
 from bot.simulation.anthropic import Cut, Say, Script, Wait
 from bot.store import gateway as rows
 from bot.store import spend, upkeep
@@ -43,7 +43,7 @@ async def test_counting_tokens_costs_nothing(rig: Rig) -> None:
 @pytest.mark.acceptance("D14")
 async def test_at_the_budget_the_answer_is_the_providers_credit_error(rig: Rig) -> None:
     token, _ = await rig.token(budget_usd=0.001)
-    rig.model.default(Script([], after=Say("x", usage=Usage(100, 100))))
+    rig.model.default(Script([], after=Say("x", usage=TokenUsage(100, 100))))
     assert (await rig.ask(token)).status_code == 200
     refused = await rig.ask(token)
     assert kind(refused) == (400, "invalid_request_error")
@@ -58,7 +58,7 @@ async def test_requests_in_parallel_pass_the_budget_by_one_reserve_at_most(tmp_p
     limit, reserve = 0.01, (100 * 10 + 400 * 2) / 1e6
     async with rigged(tmp_path / "data", tuning=Tuning(patience_seconds=patience)) as rig:
         token, key = await rig.token(budget_usd=limit, concurrency=50)
-        rig.model.default(Script([], after=Say("x", usage=Usage(400, 100))))
+        rig.model.default(Script([], after=Say("x", usage=TokenUsage(400, 100))))
         answers = await asyncio.gather(*(rig.ask(token, "y" * 1000) for _ in range(20)))
         cost = await rig.settled(key)
         statuses = {answer.status_code for answer in answers}
@@ -77,7 +77,7 @@ async def test_searches_of_the_provider_are_reserved_for(tmp_path: Path) -> None
     search = {"type": "web_search_20250305", "name": "web_search", "max_uses": 8}
     async with rigged(tmp_path / "data", tuning=Tuning(patience_seconds=0.0)) as rig:
         token, key = await rig.token(budget_usd=limit, concurrency=50)
-        rig.model.default(Script([], after=Say("x", usage=Usage(720_000, 100))))
+        rig.model.default(Script([], after=Say("x", usage=TokenUsage(720_000, 100))))
         await asyncio.gather(*(rig.ask(token, "y" * 1000, tools=[search]) for _ in range(20)))
         cost = await rig.settled(key)
     assert 1.4 < cost.usd <= limit + reserve
@@ -90,14 +90,14 @@ PDF = {"type": "document", "source": {"type": "base64", "media_type": "applicati
 @pytest.mark.parametrize(
     ("asked", "used", "reserve"),
     [
-        ({"max_tokens": 64_000}, Usage(10, 64_000), 64_000 * 10 / 1e6 + 0.001),
-        ({"messages": [{"role": "user", "content": [PDF]}]}, Usage(900_000, 100), 1_000_000 * 2 / 1e6 + 0.001),
-        ({"system": "~^" * 100_000}, Usage(199_000, 100), 200_500 * 2 / 1e6 + 0.001),
+        ({"max_tokens": 64_000}, TokenUsage(10, 64_000), 64_000 * 10 / 1e6 + 0.001),
+        ({"messages": [{"role": "user", "content": [PDF]}]}, TokenUsage(900_000, 100), 1_000_000 * 2 / 1e6 + 0.001),
+        ({"system": "~^" * 100_000}, TokenUsage(199_000, 100), 200_500 * 2 / 1e6 + 0.001),
     ],
     ids=["seen only when it is whole", "a file of any size inside", "a token for each byte"],
 )
 async def test_what_no_word_of_it_tells_is_reserved_for(
-    tmp_path: Path, asked: dict[str, Any], used: Usage, reserve: float
+    tmp_path: Path, asked: dict[str, Any], used: TokenUsage, reserve: float
 ) -> None:
     """Twenty at once, each as dear as its like can be: what is over by the time that it shows is one of them."""
     limit = 0.7
@@ -127,7 +127,7 @@ async def test_twenty_streams_at_once_pass_the_budget_by_one_reserve_at_most(rig
     """Those that are under way have reserved all that they may say; the others wait for their end."""
     limit, reserve = 1.7, 64_000 * 10 / 1e6 + 0.005
     token, key = await rig.token(budget_usd=limit, concurrency=20)
-    rig.model.script("long", Script([Wait("all"), Say("z" * 200_000, usage=Usage(10, 64_000))]))
+    rig.model.script("long", Script([Wait("all"), Say("z" * 200_000, usage=TokenUsage(10, 64_000))]))
 
     async def listen() -> str:
         async with rig.stream(token, "[[scenario:long]]", max_tokens=64_000) as answer:
@@ -152,7 +152,7 @@ async def test_hidden_thinking_passes_the_budget_by_one_reserve_at_most(
     limit, reserve = 1.0, 128_000 * 10 / 1e6 + 0.005
     async with rigged(tmp_path / "data", tuning=Tuning(patience_seconds=0.0)) as rig:
         token, key = await rig.token(budget_usd=limit, concurrency=20)
-        rig.model.script("deep", Script([Wait("all"), Say("x", thought=128_000, usage=Usage(10, 128_000))]))
+        rig.model.script("deep", Script([Wait("all"), Say("x", thought=128_000, usage=TokenUsage(10, 128_000))]))
         more = {} if thinking is None else {"thinking": thinking}
 
         async def listen() -> None:
@@ -171,7 +171,7 @@ async def test_hidden_thinking_passes_the_budget_by_one_reserve_at_most(
 @pytest.mark.review("security-2")
 async def test_a_stream_that_is_left_while_it_thinks_counts_all_that_it_may_think(rig: Rig) -> None:
     token, key = await rig.token()
-    deep = Say("x", thought=60_000, hold="deep", usage=Usage(10, 60_001))
+    deep = Say("x", thought=60_000, hold="deep", usage=TokenUsage(10, 60_001))
     rig.model.script("deep", Script([], after=deep))
     for _ in range(5):
         async with rig.stream(token, "[[scenario:deep]]", max_tokens=64_000) as answer:
@@ -185,7 +185,7 @@ async def test_a_stream_that_is_left_while_it_thinks_counts_all_that_it_may_thin
 @pytest.mark.acceptance("B14")
 async def test_the_installations_day_ends_a_turn_that_has_budget_left(tmp_path: Path) -> None:
     async with rigged(tmp_path / "data", ceilings=Ceilings(day_usd=0.0015, month_usd=10)) as rig:
-        rig.model.default(Script([], after=Say("x", usage=Usage(100, 100))))
+        rig.model.default(Script([], after=Say("x", usage=TokenUsage(100, 100))))
         first, _ = await rig.token()
         second, _ = await rig.token()
         assert (await rig.ask(first)).status_code == 200
@@ -211,7 +211,7 @@ async def test_too_many_at_once_are_asked_to_come_back(rig: Rig) -> None:
 
 async def test_a_long_answer_reserves_again_and_goes_on(rig: Rig) -> None:
     token, key = await rig.token(budget_usd=5)
-    rig.model.default(Script([Say("z" * 90_000, usage=Usage(10, 30_000))]))
+    rig.model.default(Script([Say("z" * 90_000, usage=TokenUsage(10, 30_000))]))
     async with rig.stream(token, max_tokens=32_000) as answer:
         text = (await answer.aread()).decode()
     assert "message_stop" in text
@@ -220,7 +220,7 @@ async def test_a_long_answer_reserves_again_and_goes_on(rig: Rig) -> None:
 
 async def test_a_stream_is_cut_when_its_bytes_pass_the_budget(rig: Rig) -> None:
     token, key = await rig.token(budget_usd=0.02)
-    rig.model.default(Script([], after=Say("z" * 200_000, usage=Usage(10, 60_000))))
+    rig.model.default(Script([], after=Say("z" * 200_000, usage=TokenUsage(10, 60_000))))
     async with rig.stream(token, max_tokens=64_000) as answer:
         text = (await answer.aread()).decode()
     assert "message_stop" not in text
@@ -233,7 +233,7 @@ async def test_a_stream_is_cut_when_its_bytes_pass_the_budget(rig: Rig) -> None:
 
 async def test_when_the_client_leaves_the_provider_is_let_go_and_what_was_seen_is_paid(rig: Rig) -> None:
     token, key = await rig.token()
-    rig.model.script("held", Script([Say("a" * 300, hold="middle", usage=Usage(1000, 900))]))
+    rig.model.script("held", Script([Say("a" * 300, hold="middle", usage=TokenUsage(1000, 900))]))
     async with rig.stream(token, "[[scenario:held]]") as answer:
         await anext(answer.aiter_bytes())
         await rig.model.reached("middle")
@@ -281,7 +281,7 @@ async def test_revoking_ends_a_request_that_has_no_answer_yet(rig: Rig) -> None:
 @pytest.mark.parametrize("cut", [Cut(), Cut(error="overloaded_error")])
 async def test_a_torn_stream_ends_with_an_error_and_is_paid_as_seen(rig: Rig, cut: Cut) -> None:
     token, key = await rig.token()
-    rig.model.default(Script([cut, Say("b" * 400, usage=Usage(50, 500))]))
+    rig.model.default(Script([cut, Say("b" * 400, usage=TokenUsage(50, 500))]))
     async with rig.stream(token) as answer:
         text = (await answer.aread()).decode()
     assert text.rstrip().splitlines()[-2] == "event: error"
@@ -311,7 +311,7 @@ async def test_who_dies_once_the_input_is_paid_leaves_no_more_open_than_the_answ
     """A long conversation reserves a token for every byte, and that must not be lost to a crash: the provider says
     what it was as soon as it begins to answer."""
     token, key = await rig.token()
-    rig.model.script("held", Script([Say("a" * 300, hold="middle", usage=Usage(1_000, 90))]))
+    rig.model.script("held", Script([Say("a" * 300, hold="middle", usage=TokenUsage(1_000, 90))]))
     async with rig.stream(token, "[[scenario:held]]", system="w" * 300_000) as answer:
         await rig.model.reached("middle")
         most = (1_000 * 2 + 100 * 10) / 1e6
@@ -380,7 +380,7 @@ async def test_what_was_spent_while_the_store_was_locked_is_written_down_later(
 ) -> None:
     token, key = await rig.token()
     await rig.store.write(lambda db: db.execute("PRAGMA busy_timeout = 20"))
-    rig.model.script("held", Script([Say("a" * 300, hold="middle", usage=Usage(1000, 900))]))
+    rig.model.script("held", Script([Say("a" * 300, hold="middle", usage=TokenUsage(1000, 900))]))
     async with rig.stream(token, "[[scenario:held]]") as answer:
         await rig.model.reached("middle")
         with locked(rig):

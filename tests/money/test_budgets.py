@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.models import InstallationId, RepoId, Usage
+from bot.models import InstallationId, RepoId, TokenUsage
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script, Wait
 from bot.simulation.github.gitstore import refs
 from bot.store import gateway as rows
@@ -17,7 +17,7 @@ from tests.world import World
 from tests.world.command_line import forgehand
 from tests.world.gateway import INSTALLATION, Rig, kind, rigged
 
-DEAR = Usage(input_tokens=100_000, output_tokens=100)
+DEAR = TokenUsage(input_tokens=100_000, output_tokens=100)
 DEAR_USD = (100_000 * 2 + 100 * 10) / 1e6
 WRITE = Call("Bash", {"command": "echo half > half.txt", "description": "Write half of it"})
 
@@ -26,7 +26,7 @@ NEW = '{"claude-opus-9": {"input": 1, "output": 2, "cache_read": 0.1}}'
 
 
 async def test_a_model_without_a_price_of_ours_costs_what_the_operator_says(world: World) -> None:
-    world.model.default(Script([Say("Looked.", usage=Usage(100_000, 10_000, cache_read_tokens=50_000))]))
+    world.model.default(Script([Say("Looked.", usage=TokenUsage(100_000, 10_000, cache_read_tokens=50_000))]))
     async with world.bot(FORGEHAND_PRICES=NEW, FORGEHAND_MODEL="claude-opus-9"):
         world.say("/claude ask what is this?")
         assert await world.outcome() == "answered"
@@ -62,7 +62,7 @@ async def test_a_limit_counts_what_all_turns_of_the_same_payer_spend(
     tmp_path: Path, ceilings: Ceilings, others: dict[str, int]
 ) -> None:
     async with rigged(tmp_path / "data", ceilings=ceilings) as rig:
-        rig.model.default(Script([], after=Say("x", usage=Usage(100, 100))))
+        rig.model.default(Script([], after=Say("x", usage=TokenUsage(100, 100))))
         first, _ = await rig.token(repo=RepoId(1), user=11)
         second, _ = await rig.token(**others)
         stranger, _ = await rig.token(repo=RepoId(3), user=13)
@@ -85,7 +85,7 @@ async def test_a_persons_limit_is_passed_by_one_reserve_at_most_over_turns_in_pa
     limit, reserve = 0.01, (100 * 10 + 400 * 2) / 1e6
     ceilings = Ceilings(50, 500, user_day_usd=limit)
     async with rigged(tmp_path / "data", ceilings=ceilings, tuning=Tuning(patience_seconds=patience)) as rig:
-        rig.model.default(Script([], after=Say("x", usage=Usage(400, 100))))
+        rig.model.default(Script([], after=Say("x", usage=TokenUsage(400, 100))))
         tokens = [await rig.token(repo=RepoId(n), user=11, concurrency=50) for n in range(1, 5)]
         answers = await asyncio.gather(*(rig.ask(tokens[n % 4][0], "y" * 1000) for n in range(20)))
         spent = sum([(await rig.settled(key)).usd for _, key in tokens])
@@ -99,7 +99,7 @@ async def test_a_persons_limit_is_passed_by_one_reserve_at_most_over_turns_in_pa
 async def test_the_same_person_in_another_installation_waits_for_the_same_money(tmp_path: Path) -> None:
     ceilings = Ceilings(50, 500, user_day_usd=0.012)
     async with rigged(tmp_path / "data", ceilings=ceilings, tuning=Tuning(patience_seconds=20)) as rig:
-        rig.model.script("slow", Script([Wait("go"), Say("x", usage=Usage(10, 10))]))
+        rig.model.script("slow", Script([Wait("go"), Say("x", usage=TokenUsage(10, 10))]))
         here, _ = await rig.token(user=11)
         there = await _token_of(rig, InstallationId(99), user=11)
         first = asyncio.create_task(rig.ask(here, "[[scenario:slow]]" + "y" * 15_000, max_tokens=1))
@@ -133,7 +133,7 @@ async def test_a_person_whose_day_is_used_up_is_told_at_once_and_nobody_else_is_
     async with World.running(tmp_path, FORGEHAND_USER_DAY_BUDGET="0.1") as world:
         world.github.user("bob")
         world.repo.grant("bob", "write")
-        world.model.default(Script([], after=Say("Looked.", usage=Usage(49_000, 100))))
+        world.model.default(Script([], after=Say("Looked.", usage=TokenUsage(49_000, 100))))
         async with world.bot():
             world.say("/claude look")
             assert await world.outcome(1) == "no_change"
@@ -186,7 +186,7 @@ def _saying(world: World, words: str, *, after: int = 0) -> str:
 @pytest.mark.acceptance("B14")
 async def test_when_the_day_ends_a_turn_its_work_is_saved_and_no_budget_is_offered(tmp_path: Path) -> None:
     async with World.running(tmp_path, FORGEHAND_DAY_BUDGET="0.5") as world:
-        world.model.default(Script([WRITE, Say("A dear answer.", usage=Usage(900_000, 1_000))]))
+        world.model.default(Script([WRITE, Say("A dear answer.", usage=TokenUsage(900_000, 1_000))]))
         async with world.bot():
             world.say("/claude fix this")
             assert await world.outcome() == "over_budget"
@@ -198,7 +198,7 @@ async def test_when_the_day_ends_a_turn_its_work_is_saved_and_no_budget_is_offer
 
 async def test_a_turn_over_the_budget_of_its_session_is_offered_to_go_on_with_more(tmp_path: Path) -> None:
     async with World.running(tmp_path, FORGEHAND_SESSION_BUDGET="0.5") as world:
-        world.model.default(Script([WRITE, Say("A dear answer.", usage=Usage(900_000, 1_000))]))
+        world.model.default(Script([WRITE, Say("A dear answer.", usage=TokenUsage(900_000, 1_000))]))
         async with world.bot():
             world.say("/claude fix this")
             assert await world.outcome() == "over_budget"
@@ -208,7 +208,7 @@ async def test_a_turn_over_the_budget_of_its_session_is_offered_to_go_on_with_mo
 
 async def test_the_repositorys_config_narrows_the_budget_of_a_session(world: World) -> None:
     world.github.commit(world.repo, "main", {".github/forgehand.yml": "budget: 0.25\n"})
-    world.model.default(Script([WRITE, Say("A dear answer.", usage=Usage(900_000, 1_000))]))
+    world.model.default(Script([WRITE, Say("A dear answer.", usage=TokenUsage(900_000, 1_000))]))
     async with world.bot():
         world.say("/claude --budget 4 fix this")
         assert await world.outcome() == "over_budget"
@@ -224,12 +224,12 @@ def _heeding(request: ModelRequest) -> Call | Say:
     if "'content': 'a while later'" in seen:
         return Say("Wrapped up.")
     patience = "sleep 3; echo a while later" if NOTE in seen else "true"
-    return Call("Bash", {"command": patience, "description": "Work"}, usage=Usage(10, 10))
+    return Call("Bash", {"command": patience, "description": "Work"}, usage=TokenUsage(10, 10))
 
 
 async def test_at_eighty_percent_the_agent_is_told_once_to_wrap_up(tmp_path: Path) -> None:
     async with World.running(tmp_path, FORGEHAND_SESSION_BUDGET="1") as world:
-        dear = Call("Bash", {"command": "true", "description": "Think"}, usage=Usage(1_000, 85_000))
+        dear = Call("Bash", {"command": "true", "description": "Think"}, usage=TokenUsage(1_000, 85_000))
         world.model.default(Script([dear], after=_heeding))
         async with world.bot():
             world.say("/claude fix this")
@@ -243,7 +243,7 @@ async def test_at_eighty_percent_the_agent_is_told_once_to_wrap_up(tmp_path: Pat
 
 
 async def test_sums_are_exact_over_resumed_turns_wherever_they_are_asked_for(world: World) -> None:
-    usage = Usage(1_000, 500)
+    usage = TokenUsage(1_000, 500)
     world.model.default(Script([Call("Bash", {"command": "true"}, usage=usage)], after=Say("Looked.", usage=usage)))
     world.model.side_answer(Say("A title", usage=usage))
     async with world.bot():

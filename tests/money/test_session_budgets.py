@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.funds import Raise, Terms
-from bot.models import InstallationId, Repo, RepoId, SessionId, Thread, TurnKey, Usage
+from bot.funds import BudgetTerms, Raise
+from bot.models import InstallationId, Repo, RepoId, SessionId, Thread, TokenUsage, TurnKey
 from bot.simulation.anthropic import Call, Cut, ModelRequest, Say, Script, Wait
 from bot.simulation.github import Fault
 from bot.store import budgets, sessions, spend, spending
@@ -32,7 +32,7 @@ from tests.world.gateway import INSTALLATION, MODEL, Rig, kind, rigged
 
 REPO = RepoId(5)
 USER = 11
-DEAR = Usage(450_000, 1_000)
+DEAR = TokenUsage(450_000, 1_000)
 OPEN = r", and up to \$0\.3\d not confirmed"
 """The rest of an answer that was cut: 32,000 tokens at most."""
 DEAR_USD = 0.91
@@ -73,23 +73,23 @@ async def token_of(rig: Rig, key: TurnKey) -> str:
 
 @pytest.mark.acceptance("D14")
 async def test_what_earlier_turns_have_spent_is_gone_for_the_next_and_what_is_added_is_there(tmp_path: Path) -> None:
-    async with rigged(tmp_path / "data", ceilings=Ceilings(50, 500, session=Terms(0.003, 0.0061))) as rig:
-        rig.model.default(Script([], after=Say("x", usage=Usage(100, 100))))
+    async with rigged(tmp_path / "data", ceilings=Ceilings(50, 500, session=BudgetTerms(0.003, 0.0061))) as rig:
+        rig.model.default(Script([], after=Say("x", usage=TokenUsage(100, 100))))
         first, second = await begun(rig.store, 2)
         assert [(await rig.ask(await token_of(rig, first))).status_code for _ in range(2)] == [200, 200]
         token = await token_of(rig, second)
         assert (await rig.ask(token)).status_code == 200, "0.0024 of 0.003 are spent"
         assert kind(await rig.ask(token)) == (400, "invalid_request_error")
-        more = Raise("comment:9", 0.002, "alice", Terms(0.003, 0.0061))
+        more = Raise("comment:9", 0.002, "alice", BudgetTerms(0.003, 0.0061))
         assert [await budgets.add(rig.store, first.session, more) for _ in range(2)] == [True, False]
         assert [(await rig.ask(token)).status_code for _ in range(3)] == [200, 200, 400]
-        await budgets.add(rig.store, first.session, Raise("comment:10", 5, "alice", Terms(0.003, 0.0061)))
+        await budgets.add(rig.store, first.session, Raise("comment:10", 5, "alice", BudgetTerms(0.003, 0.0061)))
         assert [(await rig.ask(token)).status_code for _ in range(2)] == [200, 400], "the operator's most"
 
 
 async def test_the_repositorys_word_narrows_and_never_widens(tmp_path: Path) -> None:
-    async with rigged(tmp_path / "data", ceilings=Ceilings(50, 500, session=Terms(0.003, 1.0))) as rig:
-        rig.model.default(Script([], after=Say("x", usage=Usage(100, 100))))
+    async with rigged(tmp_path / "data", ceilings=Ceilings(50, 500, session=BudgetTerms(0.003, 1.0))) as rig:
+        rig.model.default(Script([], after=Say("x", usage=TokenUsage(100, 100))))
         [key] = await begun(rig.store, 1)
         token = await token_of(rig, key)
         await sessions.update_session(rig.store, key.session, budget_usd=0.001)
@@ -117,7 +117,7 @@ def test_twenty_in_flight_over_two_turns_pass_the_budget_by_one_reserve_at_most(
 
 
 async def _two_turns(chance: random.Random, patient: bool, limit: float) -> None:
-    ceilings = Ceilings(50, 500, user_day_usd=50, repo_day_usd=50, session=Terms(limit, 1.0))
+    ceilings = Ceilings(50, 500, user_day_usd=50, repo_day_usd=50, session=BudgetTerms(limit, 1.0))
     tuning = Tuning(patience_seconds=20.0 if patient else 0.0, check_seconds=0.02)
     with tempfile.TemporaryDirectory() as folder:
         async with rigged(Path(folder) / "data", ceilings=ceilings, tuning=tuning) as rig:
@@ -127,10 +127,10 @@ async def _two_turns(chance: random.Random, patient: bool, limit: float) -> None
             await _holds(rig, first.session, limit)
             added = chance.choice([0.0, limit / 2, limit])
             if added:
-                await budgets.add(rig.store, first.session, Raise("comment:9", added, "alice", Terms(limit, 1.0)))
+                await budgets.add(rig.store, first.session, Raise("comment:9", added, "alice", BudgetTerms(limit, 1.0)))
             await _flood(rig, second, chance)
             await _holds(rig, first.session, limit + added)
-            await budgets.add(rig.store, first.session, Raise("comment:10", limit, "alice", Terms(limit, 1.0)))
+            await budgets.add(rig.store, first.session, Raise("comment:10", limit, "alice", BudgetTerms(limit, 1.0)))
             await _die_in_the_middle(rig, second)
             await _holds(rig, first.session, limit + added + limit)
             await _agree(rig, first.session)
@@ -138,7 +138,7 @@ async def _two_turns(chance: random.Random, patient: bool, limit: float) -> None
 
 def _within_its_sizes(request: ModelRequest) -> Say:
     most = int(request.body["max_tokens"])
-    return Say("z" * 40, usage=Usage(len(str(request.body)) // 6, most))
+    return Say("z" * 40, usage=TokenUsage(len(str(request.body)) // 6, most))
 
 
 async def _flood(rig: Rig, key: TurnKey, chance: random.Random) -> None:
@@ -223,7 +223,7 @@ async def test_the_next_turn_has_what_is_left_and_a_spent_session_says_how_it_go
             assert re.search(rf"has spent \$1\.8\d of its \$1\.50{OPEN}", told) and "`/claude continue +3`" in told
             world.say("/claude cost")
             assert "It may spend $1.50; $0.00 is left." in await _said(world, "This thread has cost")
-            world.model.default(Script([Say("Went on.", usage=Usage(10, 10))]))
+            world.model.default(Script([Say("Went on.", usage=TokenUsage(10, 10))]))
             live = next(one for one in world.replies() if one.body == _live(world, 2))
             world.github.tick(live, "Continue with 3 dollars more", by="alice")
             assert await world.outcome(3) in ("pull_request", "no_change"), world.replies()[-1].body
@@ -236,7 +236,7 @@ async def test_the_next_turn_has_what_is_left_and_a_spent_session_says_how_it_go
 @pytest.mark.review("beside-2")
 async def test_each_raise_is_in_the_audit_with_what_was_cut_of_it(tmp_path: Path) -> None:
     async with World.running(tmp_path, FORGEHAND_SESSION_BUDGET="1", FORGEHAND_SESSION_CEILING="5") as world:
-        world.model.default(Script([], after=Say("Done.", usage=Usage(10, 10))))
+        world.model.default(Script([], after=Say("Done.", usage=TokenUsage(10, 10))))
         async with world.bot():
             world.say("/claude continue +1 look at it")
             assert await world.outcome(1) == "no_change"
@@ -259,7 +259,7 @@ async def test_what_is_not_confirmed_is_told_everywhere_and_settled_by_the_opera
     """The provider dies in the middle of an answer: what it charges for that nobody knows yet."""
     async with World.running(tmp_path, FORGEHAND_SESSION_BUDGET="1.5") as world:
         world.github.organization("octo-org", owners=["olga"])
-        world.model.default(Script([Cut(), Say("Done. " * 40, usage=Usage(10_000, 100))]))
+        world.model.default(Script([Cut(), Say("Done. " * 40, usage=TokenUsage(10_000, 100))]))
         async with world.bot() as running:
             world.say("/claude look")
             assert await world.outcome(1) == "no_change", world.replies()[0].body
@@ -323,11 +323,11 @@ async def test_money_that_is_added_reaches_the_turn_that_runs(tmp_path: Path) ->
 
 async def test_of_two_who_add_at_once_only_one_gets_what_is_left(tmp_path: Path) -> None:
     async with World.running(tmp_path, FORGEHAND_SESSION_BUDGET="1", FORGEHAND_SESSION_CEILING="4") as world:
-        world.model.default(Script([WRITE, Say("Done.", usage=Usage(10, 10))]))
+        world.model.default(Script([WRITE, Say("Done.", usage=TokenUsage(10, 10))]))
         async with world.bot():
             world.say("/claude fix this")
             assert await world.outcome() == "pull_request"
-            world.model.default(Script([Wait("on"), Say("Done.", usage=Usage(10, 10))]))
+            world.model.default(Script([Wait("on"), Say("Done.", usage=TokenUsage(10, 10))]))
             world.say("/claude and the tests")
             await world.model.reached("on", timeout=30)
             asked = "GET /repos/*/collaborators/alice/permission"
@@ -375,7 +375,7 @@ async def test_a_turn_with_a_budget_of_its_own_ends_there_and_the_session_goes_o
             live = _live(world, 1)
             assert "The budget of $0.50 for this turn was used up" in live and "- [ ] **Continue** · " in live
             assert re.search(rf"\$0\.9\d of \$0\.50{OPEN} · session \$0\.9\d of \$5\.00{OPEN}", live)
-            world.model.default(Script([Say("Went on.", usage=Usage(10, 10))]))
+            world.model.default(Script([Say("Went on.", usage=TokenUsage(10, 10))]))
             world.say("/claude continue")
             assert await world.outcome(2) in ("pull_request", "no_change"), world.replies()[-1].body
 
@@ -406,7 +406,7 @@ async def test_money_for_a_plan_that_waits_makes_no_new_plan(world: World) -> No
         await _said(world, "so nothing was started")
         world.say("/claude continue +3")
         await _said(world, "This session may now spend $3.50")
-        world.model.default(Script([WRITE, Say("Done.", usage=Usage(10, 10))]))
+        world.model.default(Script([WRITE, Say("Done.", usage=TokenUsage(10, 10))]))
         world.say("/claude approve")
         assert await world.outcome(2) == "pull_request", world.replies()[-1].body
 
@@ -425,13 +425,13 @@ async def test_an_undo_of_a_spent_session_costs_nothing(world: World) -> None:
 
 async def test_the_agent_is_told_at_eighty_percent_of_what_its_turn_can_have(tmp_path: Path) -> None:
     async with World.running(tmp_path, FORGEHAND_SESSION_BUDGET="1.5") as world:
-        world.model.default(Script([Say("Dear.", usage=Usage(250_000, 100))]))
+        world.model.default(Script([Say("Dear.", usage=TokenUsage(250_000, 100))]))
         async with world.bot():
             world.say("/claude look")
             assert await world.outcome(1) == "no_change"
-            dear = Call("Bash", {"command": "true", "description": "Think"}, usage=Usage(1_000, 82_000))
-            patient = Call("Bash", {"command": "sleep 3", "description": "Work"}, usage=Usage(10, 10))
-            world.model.default(Script([dear, patient, patient, Say("Wrapped up.", usage=Usage(10, 10))]))
+            dear = Call("Bash", {"command": "true", "description": "Think"}, usage=TokenUsage(1_000, 82_000))
+            patient = Call("Bash", {"command": "sleep 3", "description": "Work"}, usage=TokenUsage(10, 10))
+            world.model.default(Script([dear, patient, patient, Say("Wrapped up.", usage=TokenUsage(10, 10))]))
             world.say("/claude look again")
             assert await world.outcome(2) == "no_change", world.replies()[-1].body
     words = [str(request.messages) for request in world.model.requests if request.has_tools]

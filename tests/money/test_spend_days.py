@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.models import InstallationId, RepoId, SessionId, TurnKey, Usage
+from bot.models import InstallationId, RepoId, SessionId, TokenUsage, TurnKey
 from bot.store import spend
 from bot.store.base import Database, Store
 from bot.store.rows import many, run
@@ -51,7 +51,9 @@ async def test_the_sums_of_the_days_are_those_of_the_rows(
         for number, (payers, days, end, usd) in enumerate(requests):
             await reserve(store, f"c{number}", payers, NOON - days * DAY_SECONDS)
             for _ in range({"open": 0, "twice": 2}.get(end, 1)):
-                await spend.settle(store, f"c{number}", Settlement(usd, Usage(), 200, abandoned=end == "abandoned"))
+                await spend.settle(
+                    store, f"c{number}", Settlement(usd, TokenUsage(), 200, abandoned=end == "abandoned")
+                )
         if died:
             await spend.abandon_open(store)
         for payer in Payer:
@@ -71,7 +73,7 @@ async def test_a_limit_is_judged_without_reading_the_month(store: Store) -> None
     """Judged by the steps of the database's machine, which are the same on a busy computer."""
     windows = [Window(payer, since) for payer in Payer for since in (20_000 * DAY_SECONDS, 19_990 * DAY_SECONDS)]
     await reserve(store, "first", PAYERS[0], NOON)
-    await spend.settle(store, "first", Settlement(0.5, Usage(), 200))
+    await spend.settle(store, "first", Settlement(0.5, TokenUsage(), 200))
     few = await steps(store, windows)
     sql = """
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)

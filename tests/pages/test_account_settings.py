@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from bot.account_settings import Choice, effective, narrowed, read_limits
+from bot.account_settings import SettingChoice, effective, narrowed, read_limits
 from bot.settings import Limits
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.threads import Issue
@@ -156,10 +156,10 @@ async def test_triggers_count_where_a_repository_has_no_file(world: World, path:
 
 def test_a_limit_is_narrowed_and_never_widened() -> None:
     limits = Limits(session_budget_usd=5, day_budget_usd=50, month_budget_usd=500, max_sessions=8)
-    own: Mapping[str, Choice] = {
-        "day_budget": Choice(80.0, "olga", 0.0),
-        "month_budget": Choice(100.0, "olga", 0.0),
-        "sessions": Choice(3, "olga", 0.0),
+    own: Mapping[str, SettingChoice] = {
+        "day_budget": SettingChoice(80.0, "olga", 0.0),
+        "month_budget": SettingChoice(100.0, "olga", 0.0),
+        "sessions": SettingChoice(3, "olga", 0.0),
     }
     assert (narrowed(limits, own).day_budget_usd, narrowed(limits, own).month_budget_usd) == (50, 100)
     assert {one.key.name: (one.value, one.source) for one in effective(limits, own)} == {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.models import Usage
+from bot.models import TokenUsage
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.gitstore import entries, write_commit, write_object, write_tree
 from bot.simulation.github.threads import Pull
@@ -302,7 +302,7 @@ async def test_a_merge_whose_answer_was_lost_is_recognised_under_what_others_pus
 
 async def test_one_that_ran_out_of_money_goes_on_as_a_merge_of_both(tmp_path: Path) -> None:
     async with World.running(tmp_path, FORGEHAND_SESSION_BUDGET="0.5") as world:
-        dear = Call("Bash", LOOK.input, usage=Usage(450_000, 100))
+        dear = Call("Bash", LOOK.input, usage=TokenUsage(450_000, 100))
         world.model.default(Script([dear, Say("Never said.")]))
         async with world.bot():
             pull = conflicting(world)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot import prompt
-from bot.material import Diff, Log, Material, Picture, Said
+from bot.material import Diff, Log, Material, Picture, ThreadText
 from bot.simulation.anthropic import Say, Script
 from bot.simulation.github.threads import Issue, Pull, ReviewComment
 from tests.world import World
@@ -193,8 +193,8 @@ _ALLOWED = {"U+200C", "U+200D"}
 def test_no_field_carries_a_character_that_draws_nothing(texts: list[str]) -> None:
     a, b, c, d, e, f, g, h, i = texts
     material = Material(
-        kind="run", repo=a, number=1, is_pull=True, requester=b, request=c, title=d, opening=Said(e, False, f),
-        remarks=[Said(g, True, h), Said(h, False, g)], diff=Diff(i, a), logs=[Log(b, c)], pictures=[Picture(d, e)],
+        kind="run", repo=a, number=1, is_pull=True, requester=b, request=c, title=d, opening=ThreadText(e, False, f),
+        remarks=[ThreadText(g, True, h), ThreadText(h, False, g)], diff=Diff(i, a), logs=[Log(b, c)], pictures=[Picture(d, e)],
         extras=[(f, g)], public=False,
     )  # fmt: skip
     found = prompt.compose(material, delimiter="k3y9", max_bytes=6_000)

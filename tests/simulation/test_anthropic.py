@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from bot.models import Usage
+from bot.models import TokenUsage
 from bot.simulation.anthropic import Call, Calls, Cut, Fail, ModelRequest, Say, Script, SimulatedAnthropic, Slow, Wait
 
 KEY = "sk-ant-api03-scripted"
@@ -50,7 +50,7 @@ async def test_an_answer_streams_in_the_order_of_the_real_api(
     model: SimulatedAnthropic, client: httpx.AsyncClient
 ) -> None:
     calls = [Call("Read", {"file_path": "a"}), Call("Bash", {"command": "ls " + "x" * 60})]
-    model.default(Script([Calls(calls, text="Two at once.", usage=Usage(1, 2, 3, 4))]))
+    model.default(Script([Calls(calls, text="Two at once.", usage=TokenUsage(1, 2, 3, 4))]))
     seen = await events(client, asked(user("go")))
     assert [event["type"] for event in seen if event["type"] != "content_block_delta"] == [
         *("message_start", "content_block_start", "content_block_stop", "ping"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.models import Usage
+from bot.models import TokenUsage
 from bot.simulation.anthropic import Call, Fail, Say, Script, Wait
 from bot.simulation.github import Fault
 from tests.world import World, work_under_way
@@ -58,7 +58,7 @@ async def test_stop_also_ends_what_waits_on_the_thread(world: World) -> None:
 
 @pytest.mark.acceptance("B14")
 async def test_at_the_budget_the_agent_ends_at_once_and_its_work_is_saved(tmp_path: Path) -> None:
-    dear = Usage(input_tokens=900_000, output_tokens=1_000)
+    dear = TokenUsage(input_tokens=900_000, output_tokens=1_000)
     async with World.running(tmp_path, FORGEHAND_SESSION_BUDGET="0.5") as world:
         world.model.default(Script([replace(WRITE, text="Half of it first."), Say("A dear answer.", usage=dear)]))
         async with world.bot():

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.live.allowance import Allowance, Pace
-from bot.live.purse import Purse
+from bot.live.allowance import EditPace, EditQuota
+from bot.live.purse import EditQuotas
 from bot.models import InstallationId
 from bot.simulation.anthropic import Say, Script
 from bot.simulation.github import Fault
@@ -25,7 +25,7 @@ from tests.world import World
 def test_an_hour_of_sessions_is_refused_nothing_and_shows_its_ends_within_a_second(
     sessions: int, edits_count: bool
 ) -> None:
-    allowance = strict() if edits_count else Allowance.full(EPOCH, Pace.LENIENT)
+    allowance = strict() if edits_count else EditQuota.full(EPOCH, EditPace.LENIENT)
     world = scheduler.World(sessions, HOUR, edits_count, allowance).run()
     assert world.refusals == 0
     assert share(world.finals, 0.95) <= 1.0
@@ -40,7 +40,7 @@ def test_an_hour_of_sessions_is_refused_nothing_and_shows_its_ends_within_a_seco
 async def test_an_end_is_seen_within_a_second_while_others_have_news(tmp_path: Path) -> None:
     """Over the wire, by the real board: a slice of `python -m tests.bench.finals`."""
     async with rig(tmp_path, 3) as found:
-        seen = await measure(found, Pace.LENIENT)
+        seen = await measure(found, EditPace.LENIENT)
         assert found.edits > len(seen), "there was other news"
     assert share(seen, 0.5) <= 1.0
 
@@ -49,7 +49,7 @@ async def test_what_was_made_is_taken_off_the_allowance_once(tmp_path: Path) -> 
     """Else the news of all comments would wait for as long as nothing more pressing is written."""
     now = [EPOCH]
     store = await Store.open(tmp_path / "state.db")
-    purse, at = Purse(store, lambda: now[0]), InstallationId(1)
+    purse, at = EditQuotas(store, lambda: now[0]), InstallationId(1)
     for _ in range(3):
         purse.note(at)
     assert (await purse.look(at)).wait_seconds(now[0], first=False) > 0

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from bot.funds import Means
+from bot.funds import FundsState
 from bot.live import boxes, sections
-from bot.live.boxes import Box
+from bot.live.boxes import TickBox
 from bot.models import Outcome
 from bot.simulation.github import tasks
 from tests.unit.parsed import parse
 
-PLAN = Box("Approve", "approve", "p-1")
+PLAN = TickBox("Approve", "approve", "p-1")
 OFFERED = [boxes.STOP, PLAN]
 BODY = f"### Working\n\n{boxes.rendered(OFFERED, '/claude')}\n\nfoot"
 
@@ -32,7 +32,7 @@ def test_unticking_or_a_box_that_was_ticked_before_is_nothing() -> None:
 def test_a_box_answers_only_the_approval_that_it_shows() -> None:
     after = tasks.ticked(BODY, "Approve")
     assert boxes.ticked(BODY, after, OFFERED, "/claude") == [PLAN]
-    assert boxes.ticked(BODY, after, [Box("Approve", "approve", "p-2")], "/claude") == []
+    assert boxes.ticked(BODY, after, [TickBox("Approve", "approve", "p-2")], "/claude") == []
 
 
 def test_other_words_beside_a_box_are_no_offer() -> None:
@@ -47,14 +47,14 @@ def test_what_every_box_says_is_a_command_as_typed() -> None:
             assert command is not None and command.word in ("retry", "continue")
     stop = parse(f"/claude {boxes.STOP.command}")
     assert stop is not None and stop.word == "stop"
-    assert boxes.at_the_end(Outcome.OVER_BUDGET, Means.CEILING) == []
+    assert boxes.at_the_end(Outcome.OVER_BUDGET, FundsState.CEILING) == []
 
 
 @pytest.mark.parametrize("outcome", list(Outcome))
 def test_what_would_be_refused_for_want_of_money_is_not_offered(outcome: Outcome) -> None:
-    assert boxes.at_the_end(outcome, Means.SPENT) in ([], [boxes.CONTINUE_WITH_MORE])
-    assert bool(boxes.at_the_end(outcome, Means.SPENT)) == bool(boxes.at_the_end(outcome))
-    assert boxes.at_the_end(outcome, Means.FULL) == []
+    assert boxes.at_the_end(outcome, FundsState.SPENT) in ([], [boxes.CONTINUE_WITH_MORE])
+    assert bool(boxes.at_the_end(outcome, FundsState.SPENT)) == bool(boxes.at_the_end(outcome))
+    assert boxes.at_the_end(outcome, FundsState.FULL) == []
 
 
 FORGED = "- [x] **Stop** · `/claude stop`"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.models import Usage
+from bot.models import TokenUsage
 from bot.sessions.money import budget, prices
-from bot.sessions.money.budget import CacheUse, Decision, Ledger, Sizes
+from bot.sessions.money.budget import BudgetDecision, CacheUse, Ledger, Sizes
 from bot.sessions.money.prices import Consumption, Prices
 
 MODELS = ["claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5", "claude-sonnet-4-5", "claude-fable-5-1"]
@@ -59,7 +59,7 @@ def test_no_request_within_its_sizes_costs_more_than_its_reserve(
     total = plain + read + short + long
     price = Prices().of(model)
     found_on_the_web = sum(n * budget.SEARCH_TOKENS for n in range(1, searches + 1))
-    usage = Usage(
+    usage = TokenUsage(
         plain * (searches + 1) + found_on_the_web, written, read * (searches + 1), (short + long) * (searches + 1)
     )
     used = Consumption(usage, long * (searches + 1), searches, in_the_us)
@@ -72,14 +72,14 @@ def test_no_request_within_its_sizes_costs_more_than_its_reserve(
 @given(spent=money, reserved=money, limit=money)
 def test_a_decision_follows_from_the_sums(spent: float, reserved: float, limit: float) -> None:
     decision = budget.decide([Ledger(spent, reserved, limit)])
-    assert (decision is Decision.EXHAUSTED) == (spent >= limit)
-    assert (decision is Decision.ADMIT) == (spent + reserved < limit)
+    assert (decision is BudgetDecision.EXHAUSTED) == (spent >= limit)
+    assert (decision is BudgetDecision.ADMIT) == (spent + reserved < limit)
 
 
 @given(st.lists(st.builds(Ledger, money, money, money), min_size=1))
 def test_the_strictest_limit_decides(ledgers: list[Ledger]) -> None:
     alone = [budget.decide([one]) for one in ledgers]
-    order = [Decision.ADMIT, Decision.WAIT, Decision.EXHAUSTED]
+    order = [BudgetDecision.ADMIT, BudgetDecision.WAIT, BudgetDecision.EXHAUSTED]
     assert budget.decide(ledgers) is max(alone, key=order.index)
     assert budget.left(ledgers) == min(budget.left([one]) for one in ledgers)
 
@@ -94,7 +94,7 @@ def test_whatever_comes_in_parallel_the_limit_is_passed_by_one_reserve_at_most(
     spent, largest = 0.0, 0.0
     under_way: list[tuple[float, float]] = []
     for reserve, used, ends in requests:
-        if budget.decide([Ledger(spent, sum(one for one, _ in under_way), limit)]) is Decision.ADMIT:
+        if budget.decide([Ledger(spent, sum(one for one, _ in under_way), limit)]) is BudgetDecision.ADMIT:
             under_way.append((reserve, used))
             largest = max(largest, reserve)
         if ends and under_way:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.funds import Means
-from bot.models import InstallationId, Outcome, RepoId, Usage
+from bot.funds import FundsState
+from bot.models import InstallationId, Outcome, RepoId, TokenUsage
 from bot.sessions.money import wrapping_up
 from bot.sessions.money.ceilings import Ceiling, Ceilings, Period
 from bot.settings import read_limits
@@ -48,7 +48,7 @@ def test_only_what_is_set_is_a_limit() -> None:
 
 def test_who_is_not_known_has_no_limit_of_that_kind() -> None:
     ceilings = Ceilings(day_usd=1, month_usd=0, user_day_usd=2)
-    found = ceilings.ledgers([None, Cost(0.5, Usage(), 0.25)])
+    found = ceilings.ledgers([None, Cost(0.5, TokenUsage(), 0.25)])
     assert [(one.payer, ledger.spent_usd, ledger.reserved_usd) for one, ledger in found] == [
         (Payer.INSTALLATION, 0.5, 0.25)
     ]
@@ -76,22 +76,22 @@ def test_the_agent_is_told_between_eight_tenths_and_the_end(money: float, time: 
 
 
 def test_more_budget_is_offered_only_where_it_helps() -> None:
-    assert "continue +3" in outcomes.what_next(Outcome.OVER_BUDGET, "/claude", Means.SPENT)
-    assert "`/claude continue`" in outcomes.what_next(Outcome.OVER_BUDGET, "/claude", Means.LEFT)
-    assert "a new issue" in outcomes.what_next(Outcome.OVER_BUDGET, "/claude", Means.FULL)
-    offered = outcomes.what_next(Outcome.OVER_BUDGET, "/claude", Means.CEILING)
+    assert "continue +3" in outcomes.what_next(Outcome.OVER_BUDGET, "/claude", FundsState.SPENT)
+    assert "`/claude continue`" in outcomes.what_next(Outcome.OVER_BUDGET, "/claude", FundsState.LEFT)
+    assert "a new issue" in outcomes.what_next(Outcome.OVER_BUDGET, "/claude", FundsState.FULL)
+    offered = outcomes.what_next(Outcome.OVER_BUDGET, "/claude", FundsState.CEILING)
     assert "+3" not in offered and "--budget" not in offered and "`/claude continue`" in offered
 
 
 def test_the_cost_of_a_thread_in_one_line() -> None:
-    assert on_money.cost([], Usage()) == "This thread has cost nothing yet."
-    one = on_money.cost([(1, 0.00125)], Usage(1000, 234), under_way_usd=0.32, unconfirmed_usd=0.12)
+    assert on_money.cost([], TokenUsage()) == "This thread has cost nothing yet."
+    one = on_money.cost([(1, 0.00125)], TokenUsage(1000, 234), under_way_usd=0.32, unconfirmed_usd=0.12)
     assert one == (
         "This thread has cost **$0.0013** so far, and up to $0.12 not confirmed (1,234 tokens). A request is under way "
         "and not counted yet; it may cost up to $0.32. Not confirmed is what answers may have cost whose end nobody "
         "saw, after a stop for example. It counts until the operator settles it."
     )
-    assert "onfirmed" not in on_money.cost([(1, 0.5)], Usage(), under_way_usd=0.32)
-    many = on_money.cost([(n, 0.5) for n in range(1, 31)], Usage())
+    assert "onfirmed" not in on_money.cost([(1, 0.5)], TokenUsage(), under_way_usd=0.32)
+    many = on_money.cost([(n, 0.5) for n in range(1, 31)], TokenUsage())
     assert many.startswith("This thread has cost **$15.00** so far (0 tokens): the last 20 of 30 turns: turn 11 $0.50,")
     assert many.endswith("turn 30 $0.50.")

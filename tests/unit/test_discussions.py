@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.discussions import Answer, Standing, answers, distinct, is_settled, place
+from bot.discussions import DiscussionAnswer, DiscussionState, answers, distinct, is_settled, place
 from bot.models import Spot
 
 SPOT = Spot(7, "calc.py", 3, None, "")
@@ -15,15 +15,15 @@ def test_each_discussion_has_its_paragraph() -> None:
         "All.\n\nD1: renamed it,\nin both places.\n\nNot of it.\n- **D2** (open): needs a decision\nD3 (done): see b.py"
     )
     assert said == {
-        1: Answer("renamed it,\nin both places.", Standing.UNSAID),
-        2: Answer("needs a decision", Standing.OPEN),
-        3: Answer("see b.py", Standing.DONE),
+        1: DiscussionAnswer("renamed it,\nin both places.", DiscussionState.UNSAID),
+        2: DiscussionAnswer("needs a decision", DiscussionState.OPEN),
+        3: DiscussionAnswer("see b.py", DiscussionState.DONE),
     }
 
 
 @pytest.mark.parametrize("line", ["D1: x", "**D1:** x", "`D1`: x", "> D1: x", "### D1: x", "* **D1**: x"])
 def test_markdown_around_the_name_does_not_matter(line: str) -> None:
-    assert answers(line) == {1: Answer("x", Standing.UNSAID)}
+    assert answers(line) == {1: DiscussionAnswer("x", DiscussionState.UNSAID)}
 
 
 @pytest.mark.parametrize("line", ["", "3D1: x", "AD1: x", "D1 says x", "D1234: x", "about D1: x"])
@@ -36,13 +36,13 @@ def test_other_lines_are_none(line: str) -> None:
     [
         (None, ["calc.py"], True),
         (None, ["other.py"], False),
-        (Answer("", Standing.UNSAID), ["calc.py"], True),
-        (Answer("", Standing.OPEN), ["calc.py"], False),
-        (Answer("", Standing.DONE), ["other.py"], True),
+        (DiscussionAnswer("", DiscussionState.UNSAID), ["calc.py"], True),
+        (DiscussionAnswer("", DiscussionState.OPEN), ["calc.py"], False),
+        (DiscussionAnswer("", DiscussionState.DONE), ["other.py"], True),
     ],
 )
 def test_it_is_settled_by_the_change_or_by_the_agents_word(
-    answer: Answer | None, changed: list[str], settled: bool
+    answer: DiscussionAnswer | None, changed: list[str], settled: bool
 ) -> None:
     assert is_settled(SPOT, answer, changed) == settled
 

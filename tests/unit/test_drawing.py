@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.funds import Account, Terms
+from bot.funds import BudgetAccount, BudgetTerms
 from bot.models import TurnState
 from bot.store.looks import Look
 from bot.web.pages import drawing
@@ -16,7 +16,7 @@ from tests.unit.turns import TURN
 
 SERIES = st.lists(st.tuples(st.floats(0, 1e9), st.floats(0, 1e9)), max_size=1000).map(sorted)
 
-_NOTHING: tuple[Account, float, list[str], list[str], int] = (Account(), 0.0, [], [], 0)
+_NOTHING: tuple[BudgetAccount, float, list[str], list[str], int] = (BudgetAccount(), 0.0, [], [], 0)
 """What a look holds beside that."""
 
 
@@ -52,14 +52,14 @@ def test_a_session_is_drawn_over_the_time_that_it_worked() -> None:
     """Without the time of now: all who watch are sent each picture that differs."""
     first = replace(TURN, state=TurnState.DONE, started_at=100.0, finished_at=130.0)
     look = Look([first, replace(TURN, n=2, started_at=9000.0)], [], [(110.0, 1.0), (9030.0, 2.0)], 0, *_NOTHING)
-    [money] = overview(look, None, Terms(5.0, 5.0)).lines
+    [money] = overview(look, None, BudgetTerms(5.0, 5.0)).lines
     assert (money.seconds, money.seams) == (60.0, [300.0])
     assert money.corners.startswith("0.0,100.0 100.0,100.0 100.0,66.7 ") and money.corners.endswith("600.0,0.0")
 
 
 def test_one_request_is_drawn_as_a_step_in_its_turn() -> None:
     turn = replace(TURN, state=TurnState.DONE, started_at=100.0, finished_at=200.0)
-    [money] = overview(Look([turn], [], [(150.0, 1.0)], 0, *_NOTHING), None, Terms(5.0, 5.0)).lines
+    [money] = overview(Look([turn], [], [(150.0, 1.0)], 0, *_NOTHING), None, BudgetTerms(5.0, 5.0)).lines
     assert money.corners == "0.0,100.0 300.0,100.0 300.0,0.0 600.0,0.0 600.0,0.0"
 
 

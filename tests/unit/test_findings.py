@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot import diffs, findings
-from bot.findings import Finding, Verdict
+from bot.findings import ReviewFinding, ReviewVerdict
 from bot.words import on_reviews
 
 GOOD: dict[str, Any] = {"path": "a.py", "line": 3, "severity": "major", "confidence": 0.8, "body": "Wrong."}
@@ -75,8 +75,8 @@ def test_a_comment_that_cannot_be_understood_costs_none_of_the_others() -> None:
     bad = [{**GOOD, **one} for one in ({"line": 0}, {"line": "3"}, {"line": True}, {"body": " "}, {"path": None})]
     review = findings.read({"verdict": "APPROVED", "summary": " ok ", "comments": [*bad, "x", GOOD, GOOD]})
     assert review is not None
-    assert (review.verdict, review.summary, review.left_out) == (Verdict.APPROVE, "ok", 6)
-    assert review.comments == (Finding("a.py", 3, "Wrong.", None, "major", 0.8),)
+    assert (review.verdict, review.summary, review.left_out) == (ReviewVerdict.APPROVE, "ok", 6)
+    assert review.comments == (ReviewFinding("a.py", 3, "Wrong.", None, "major", 0.8),)
     assert findings.load(findings.dump(review)) == review
 
 
@@ -89,18 +89,21 @@ def test_confidence_is_a_share(given_as: object, share: float | None) -> None:
 
 
 def test_a_suggestion_cannot_leave_its_block() -> None:
-    one = Finding("a.py", 1, "x", suggestion="```\n@octo\n````\n")
+    one = ReviewFinding("a.py", 1, "x", suggestion="```\n@octo\n````\n")
     body = on_reviews.on_line(one, "abcd1234-1-1", lambda text: text)
     assert body.endswith("`````suggestion\n```\n@octo\n````\n`````")
-    assert "```suggestion\n```" in (on_reviews.suggestion(Finding("a.py", 1, "x", suggestion="")) or "")
+    assert "```suggestion\n```" in (on_reviews.suggestion(ReviewFinding("a.py", 1, "x", suggestion="")) or "")
 
 
 def test_what_has_no_place_at_a_line_says_what_to_do_with_its_suggestion_and_what_was_said_before_has_its_head() -> (
     None
 ):
-    below = [Finding("a.py", 1, "Wrong.", suggestion="right = 1"), Finding("b.py", 2, "Dead.", suggestion="")]
+    below = [
+        ReviewFinding("a.py", 1, "Wrong.", suggestion="right = 1"),
+        ReviewFinding("b.py", 2, "Dead.", suggestion=""),
+    ]
     account = on_reviews.Account(
-        verdict=Verdict.COMMENT, approves=False, summary="Fine.", on_lines=0, below=below, unsaid=0, left_out=2,
+        verdict=ReviewVerdict.COMMENT, approves=False, summary="Fine.", on_lines=0, below=below, unsaid=0, left_out=2,
         repeated=1, resolved=(), notes=(), commit="1" * 40, base="main", base_now=None, moved_to=None,
     )  # fmt: skip
     text = on_reviews.summary(account, lambda text: text)

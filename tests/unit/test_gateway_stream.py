@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.models import Usage
+from bot.models import TokenUsage
 from bot.sessions.money.budget import SEARCH_TOKENS
 from bot.simulation.anthropic import Call, Say, wire
 from bot.web.gateway.stream import MAX_EVENT_BYTES, Meter, OversizedEvent
@@ -25,7 +25,7 @@ def event(**data: Any) -> bytes:
     return f"event: {data['type']}\r\ndata:{json.dumps(data)}\r\n\r\n".encode()
 
 
-WHOLE = stream(Call("Bash", {"command": "echo é" * 40}, text="héllo " * 30, usage=Usage(7, 11, 13, 17)))
+WHOLE = stream(Call("Bash", {"command": "echo é" * 40}, text="héllo " * 30, usage=TokenUsage(7, 11, 13, 17)))
 
 
 @given(st.lists(st.integers(0, len(WHOLE)), max_size=12))
@@ -35,15 +35,15 @@ def test_any_cut_gives_the_same_count(cuts: list[int]) -> None:
     for start, end in itertools.pairwise(edges):
         meter.feed(WHOLE[start:end])
     assert meter.finished
-    assert meter.consumption.usage == Usage(7, 11, 13, 17)
+    assert meter.consumption.usage == TokenUsage(7, 11, 13, 17)
 
 
 def test_before_the_last_count_the_bytes_count() -> None:
     meter = Meter()
-    meter.feed(stream(Say("x" * 300, usage=Usage(5, 999))).rpartition(b"event: message_delta")[0])
+    meter.feed(stream(Say("x" * 300, usage=TokenUsage(5, 999))).rpartition(b"event: message_delta")[0])
     assert meter.began
     assert not meter.finished
-    assert meter.consumption.usage == Usage(5, 100)
+    assert meter.consumption.usage == TokenUsage(5, 100)
 
 
 def test_hidden_thinking_counts_by_the_providers_estimate() -> None:
@@ -74,9 +74,9 @@ def test_before_the_last_count_searches_count_with_all_that_is_read_again() -> N
         meter.feed(event(type="content_block_start", content_block={"type": "web_search_tool_result", "content": []}))
     found = meter.consumption
     assert found.web_searches == 2
-    assert found.usage == Usage(500 + 2 * 1_000 + 3 * SEARCH_TOKENS, 0, 500)
+    assert found.usage == TokenUsage(500 + 2 * 1_000 + 3 * SEARCH_TOKENS, 0, 500)
     meter.feed(event(type="message_delta", usage={"output_tokens": 9, "server_tool_use": {"web_search_requests": 2}}))
-    assert (meter.consumption.web_searches, meter.consumption.usage) == (2, Usage(500, 9, 500))
+    assert (meter.consumption.web_searches, meter.consumption.usage) == (2, TokenUsage(500, 9, 500))
 
 
 def test_passes_inside_one_request_are_summed() -> None:
@@ -85,7 +85,7 @@ def test_passes_inside_one_request_are_summed() -> None:
     usage |= {"server_tool_use": {"web_search_requests": 2}, "inference_geo": "us"}
     meter = Meter()
     meter.whole(json.dumps({"type": "message", "usage": usage}).encode())
-    assert meter.consumption.usage == Usage(40, 7)
+    assert meter.consumption.usage == TokenUsage(40, 7)
     assert (meter.consumption.web_searches, meter.consumption.cache_write_long) == (2, 4)
     assert meter.consumption.in_the_us
 
@@ -110,7 +110,7 @@ def test_what_it_cannot_read_changes_nothing(line: bytes) -> None:
     meter = Meter()
     meter.feed(event(type="message_start", message={"usage": {"input_tokens": 3, "output_tokens": 1}}))
     meter.feed(line)
-    assert meter.consumption.usage == Usage(3, 1)
+    assert meter.consumption.usage == TokenUsage(3, 1)
 
 
 def test_an_endless_event_is_cut() -> None:

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.errors import VaultError
-from bot.keyring import KeyRing, Place, key_id
+from bot.keyring import KeyRing, SecretPlace, key_id
 from bot.settings import Secret
 
 names = st.text(st.characters(blacklist_characters="|", codec="utf-8"), max_size=20)
-places = st.builds(Place, names, names, st.integers(0, 2**53), names)
+places = st.builds(SecretPlace, names, names, st.integers(0, 2**53), names)
 values = st.text(st.characters(codec="utf-8"), max_size=300)
 keys = st.binary(min_size=32, max_size=32)
 
@@ -26,18 +26,18 @@ def key(raw: bytes) -> Secret:
 
 
 A, B = (key(hashlib.sha256(name).digest()) for name in (b"a", b"b"))
-PLACE = Place("credentials", "ciphertext", 7, "ANTHROPIC_API_KEY")
+PLACE = SecretPlace("credentials", "ciphertext", 7, "ANTHROPIC_API_KEY")
 
 
 @given(raw=keys, value=values, place=places)
-def test_what_goes_in_comes_out(raw: bytes, value: str, place: Place) -> None:
+def test_what_goes_in_comes_out(raw: bytes, value: str, place: SecretPlace) -> None:
     ring = KeyRing([key(raw)])
     assert ring.open(ring.seal(value, place), place).reveal() == value
 
 
 @pytest.mark.acceptance("F12")
 @given(value=values, place=places, other=places)
-def test_moved_to_any_other_place_it_does_not_decrypt(value: str, place: Place, other: Place) -> None:
+def test_moved_to_any_other_place_it_does_not_decrypt(value: str, place: SecretPlace, other: SecretPlace) -> None:
     ring = KeyRing([A])
     sealed = ring.seal(value, place)
     if place != other:
@@ -106,4 +106,4 @@ def test_the_same_value_never_looks_the_same() -> None:
 
 def test_a_place_whose_names_could_be_read_in_two_ways_is_refused() -> None:
     with pytest.raises(ValueError, match="must not hold"):
-        Place("a|b", "c", 1, "d")
+        SecretPlace("a|b", "c", 1, "d")

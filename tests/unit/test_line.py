@@ -56,6 +56,6 @@ def test_an_estimate_goes_by_what_ended_turns_took() -> None:
     waiting = replace(turn(2, 2, repo=2), state=TurnState.QUEUED)
     one = Limits(max_sessions=1)
     place = line.place(waiting.key, [running, waiting], [300.0] * 5, one, now=200.0)
-    assert place == line.Place(1, running=1, estimate=200.0, known=5)
+    assert place == line.QueuePlace(1, running=1, estimate=200.0, known=5)
     unknown = line.place(waiting.key, [running, waiting], [300.0], one, now=200.0)
     assert unknown is not None and unknown.estimate is None

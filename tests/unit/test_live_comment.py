@@ -15,10 +15,10 @@ from bot.cli import screens, summary
 from bot.funds import Funds
 from bot.kinds.parts import AgentReading, BroughtHome, TurnPart
 from bot.live import boxes, figures, render
-from bot.live.line import Place
-from bot.live.page import View
+from bot.live.line import QueuePlace
+from bot.live.page import TurnView
 from bot.live.state import LiveState
-from bot.models import InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TurnState, Usage
+from bot.models import InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TokenUsage, TurnState
 from bot.outbound import neutralise
 from bot.store.approvals import Approval, Kind, Scope, Standing
 from bot.store.records import Session
@@ -70,14 +70,14 @@ def fold(*events: AgentEvent) -> LiveState:
 
 
 def view(
-    live: LiveState | None = None, place: Place | None = None, *, parts: Sequence[TurnPart] = (), **turn: Any
-) -> View:
-    return View(
+    live: LiveState | None = None, place: QueuePlace | None = None, *, parts: Sequence[TurnPart] = (), **turn: Any
+) -> TurnView:
+    return TurnView(
         turn=TURN.having(*parts, **{"started_at": 1000.0, "work_started_at": 1005.0, **turn}),
         session=SESSION,
         thread=Thread(REPO, InstallationId(1), 7, False),
         state=live or LiveState(),
-        cost=Cost(1.25, Usage(1000, 200, 8000, 0)),
+        cost=Cost(1.25, TokenUsage(1000, 200, 8000, 0)),
         funds=Funds(1.25, 0.0, 5.0, 50.0),
         place=place,
         files=list(turn.get("files_changed") or ()),
@@ -138,7 +138,7 @@ def test_the_request_names_its_command() -> None:
 
 
 def test_a_waiting_turn_says_its_place() -> None:
-    seen = view(place=Place(2, running=8, estimate=370.0, known=12))
+    seen = view(place=QueuePlace(2, running=8, estimate=370.0, known=12))
     text = render.comment(replace(seen, turn=replace(seen.turn, state=TurnState.QUEUED, step=Step.PREPARE)))
     assert text.startswith("<!-- forgehand:session=abcd1234 turn=1 state=queued -->")
     assert "Queued, 2nd in line" in text
@@ -146,7 +146,7 @@ def test_a_waiting_turn_says_its_place() -> None:
 
 
 def test_what_the_operator_paused_is_not_said_to_begin_in_a_moment() -> None:
-    for place in (Place(2, running=0), Place(1, running=8, estimate=370.0, known=12)):
+    for place in (QueuePlace(2, running=0), QueuePlace(1, running=8, estimate=370.0, known=12)):
         text = render.comment(replace(view(place=place, state=TurnState.QUEUED), paused=True))
         assert "until the operator" in text
         assert "in a moment" not in text and "may take" not in text
@@ -164,7 +164,7 @@ def test_a_call_that_waits_for_a_yes_is_not_said_to_run() -> None:
 
 
 def test_a_waiting_turn_claims_no_time_that_is_not_known() -> None:
-    for place in (Place(1, running=8), Place(1, running=1, behind_own_thread=True)):
+    for place in (QueuePlace(1, running=8), QueuePlace(1, running=1, behind_own_thread=True)):
         text = render.comment(view(place=place, state=TurnState.QUEUED))
         assert "may take" not in text
     assert "when the turn before it on this thread has ended" in text

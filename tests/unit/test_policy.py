@@ -6,13 +6,13 @@ import pytest
 
 from bot import policy
 from bot.models import Permission, Person
-from bot.policy import Answer, Service
+from bot.policy import AccessAnswer, ServedBy
 
-SERVICE = Service(bot_id=900, app_owner="Octo")
+SERVICE = ServedBy(bot_id=900, app_owner="Octo")
 ALICE = Person(7, "alice")
 
 
-def screen(author: Person = ALICE, owner: str = "octo", via_app: int | None = None) -> policy.Decision:
+def screen(author: Person = ALICE, owner: str = "octo", via_app: int | None = None) -> policy.AccessDecision:
     return policy.screen(author, repo_owner=owner, service=SERVICE, via_app=via_app)
 
 
@@ -26,7 +26,7 @@ def test_people_with_write_access_may(permission: Permission) -> None:
 @pytest.mark.parametrize("permission", [Permission.READ, Permission.TRIAGE, Permission.NONE])
 def test_people_without_it_are_told_politely(permission: Permission) -> None:
     decision = policy.authorise(ALICE, answered_id=7, permission=permission)
-    assert decision.answer is Answer.REFUSED
+    assert decision.answer is AccessAnswer.REFUSED
     assert permission.value in decision.reason
     assert decision.sentence is not None
     assert decision.sentence.startswith("Sorry, `alice`: I only follow people who have write access")
@@ -49,7 +49,7 @@ def test_people_without_it_are_told_politely(permission: Permission) -> None:
 )
 def test_what_is_no_person_is_ignored_in_silence(author: Person) -> None:
     decision = screen(author)
-    assert decision.answer is Answer.IGNORED
+    assert decision.answer is AccessAnswer.IGNORED
     assert decision.sentence is None
     assert decision.reason
 
@@ -61,22 +61,22 @@ def test_our_own_text_is_ignored() -> None:
 
 @pytest.mark.acceptance("B02")
 def test_text_that_an_app_wrote_in_a_persons_name_is_ignored() -> None:
-    assert screen(via_app=5).answer is Answer.IGNORED
+    assert screen(via_app=5).answer is AccessAnswer.IGNORED
 
 
 @pytest.mark.acceptance("B02")
 def test_a_login_that_changed_hands_gives_no_rights() -> None:
     decision = policy.authorise(ALICE, answered_id=8, permission=Permission.ADMIN)
-    assert decision.answer is Answer.REFUSED
+    assert decision.answer is AccessAnswer.REFUSED
     assert "another account" in decision.reason
 
 
 def test_only_the_operators_accounts_are_served() -> None:
     assert screen(owner="OCTO").allowed
     decision = screen(owner="stranger")
-    assert decision.answer is Answer.REFUSED
+    assert decision.answer is AccessAnswer.REFUSED
     assert "FORGEHAND_ACCOUNTS" in (decision.sentence or "")
-    listed = Service(bot_id=900, app_owner="octo", accounts=("acme",))
+    listed = ServedBy(bot_id=900, app_owner="octo", accounts=("acme",))
     assert policy.screen(ALICE, repo_owner="Acme", service=listed).allowed
     assert not policy.screen(ALICE, repo_owner="octo", service=listed).allowed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.errors import SettingsError
-from bot.models import Usage
+from bot.models import TokenUsage
 from bot.sessions.money import prices
 from bot.sessions.money.prices import Consumption, Prices, UnknownPrice
 
@@ -15,12 +15,12 @@ MILLION = 1_000_000
 @pytest.mark.parametrize(
     ("model", "usage", "dollars"),
     [
-        ("claude-opus-5-5", Usage(20, 394, 59_296, 1_694), 0.0282892),
-        ("claude-opus-5-5", Usage(236, 4_051, 916_697, 48_424), 0.5074234),
-        ("claude-sonnet-5-5", Usage(20, 394, 58_963, 1_684), 0.0140863),
+        ("claude-opus-5-5", TokenUsage(20, 394, 59_296, 1_694), 0.0282892),
+        ("claude-opus-5-5", TokenUsage(236, 4_051, 916_697, 48_424), 0.5074234),
+        ("claude-sonnet-5-5", TokenUsage(20, 394, 58_963, 1_684), 0.0140863),
     ],
 )
-def test_agrees_with_what_the_client_counted_in_recorded_runs(model: str, usage: Usage, dollars: float) -> None:
+def test_agrees_with_what_the_client_counted_in_recorded_runs(model: str, usage: TokenUsage, dollars: float) -> None:
     assert prices.cost(Prices().of(model), Consumption(usage)) == pytest.approx(dollars)
 
 
@@ -50,22 +50,22 @@ def test_an_unknown_model_is_refused_and_its_name_made_harmless(model: str) -> N
 
 def test_a_long_prompt_is_dearer_as_a_whole() -> None:
     price = Prices().of("claude-haiku-5-5")
-    assert prices.cost(price, Consumption(Usage(100_000))) == pytest.approx(0.01)
-    assert prices.cost(price, Consumption(Usage(1, 0, 100_000))) == pytest.approx((0.5 + 5_000) / MILLION)
+    assert prices.cost(price, Consumption(TokenUsage(100_000))) == pytest.approx(0.01)
+    assert prices.cost(price, Consumption(TokenUsage(1, 0, 100_000))) == pytest.approx((0.5 + 5_000) / MILLION)
 
 
 def test_what_the_bill_tells_apart() -> None:
     price = Prices().of("claude-opus-5-5")
-    assert prices.cost(price, Consumption(Usage(cache_write_tokens=MILLION))) == pytest.approx(5)
-    assert prices.cost(price, Consumption(Usage(cache_write_tokens=MILLION), cache_write_long=MILLION)) == 8
-    assert prices.cost(price, Consumption(Usage(cache_write_tokens=10), cache_write_long=MILLION)) < 0.001
+    assert prices.cost(price, Consumption(TokenUsage(cache_write_tokens=MILLION))) == pytest.approx(5)
+    assert prices.cost(price, Consumption(TokenUsage(cache_write_tokens=MILLION), cache_write_long=MILLION)) == 8
+    assert prices.cost(price, Consumption(TokenUsage(cache_write_tokens=10), cache_write_long=MILLION)) < 0.001
     assert prices.cost(price, Consumption(web_searches=3)) == pytest.approx(0.03)
-    assert prices.cost(price, Consumption(Usage(MILLION), in_the_us=True)) == pytest.approx(4.4)
+    assert prices.cost(price, Consumption(TokenUsage(MILLION), in_the_us=True)) == pytest.approx(4.4)
 
 
 def test_the_operators_price_wins_and_adds_models() -> None:
     table = Prices({"opus": {"input": 1, "output": 2}, "my-model": {"input": 1, "output": 2, "cache_read": 0.5}})
-    assert prices.cost(table.of("claude-opus-5-5"), Consumption(Usage(MILLION, MILLION))) == 3
+    assert prices.cost(table.of("claude-opus-5-5"), Consumption(TokenUsage(MILLION, MILLION))) == 3
     assert table.of("my-model").rates.cache_read == 0.5
     assert table.of("claude-opus-5-5").rates.cache_read == 1, "without a word of a discount there is none"
 

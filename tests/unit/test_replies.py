@@ -11,7 +11,7 @@ from bot import publications
 from bot.commands.options import USAGE
 from bot.funds import Funds
 from bot.handlers.table import TABLE
-from bot.models import Outcome, SessionId, TurnKey, TurnState, Usage
+from bot.models import Outcome, SessionId, TokenUsage, TurnKey, TurnState
 from bot.words import on_money, outcomes, replies
 
 
@@ -40,7 +40,7 @@ class Delivery:
 @dataclass(frozen=True)
 class Cost:
     usd: float = 0.4321
-    usage: Usage = field(default_factory=lambda: Usage(1000, 200, 30, 4))
+    usage: TokenUsage = field(default_factory=lambda: TokenUsage(1000, 200, 30, 4))
 
 
 @pytest.mark.parametrize("outcome", list(Outcome))

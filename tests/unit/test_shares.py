@@ -7,28 +7,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot import shares
-from bot.shares import Claim
+from bot.shares import RoomClaim
 
-CLAIMS = st.dictionaries(st.text(max_size=3), st.builds(Claim, st.integers(0, 10_000), st.integers(1, 5)), max_size=6)
+CLAIMS = st.dictionaries(
+    st.text(max_size=3), st.builds(RoomClaim, st.integers(0, 10_000), st.integers(1, 5)), max_size=6
+)
 
 
 @pytest.mark.parametrize(
     ("room", "claims", "given_out"),
     [
         (100, {}, {}),
-        (100, {"a": Claim(10), "b": Claim(500)}, {"a": 10, "b": 90}),
-        (100, {"a": Claim(500), "b": Claim(500)}, {"a": 50, "b": 50}),
-        (100, {"a": Claim(500, 3), "b": Claim(500, 1)}, {"a": 75, "b": 25}),
-        (90, {"a": Claim(20, 1), "b": Claim(500, 1), "c": Claim(30, 1)}, {"a": 20, "b": 40, "c": 30}),
-        (-5, {"a": Claim(20), "b": Claim(0)}, {"a": 0, "b": 0}),
+        (100, {"a": RoomClaim(10), "b": RoomClaim(500)}, {"a": 10, "b": 90}),
+        (100, {"a": RoomClaim(500), "b": RoomClaim(500)}, {"a": 50, "b": 50}),
+        (100, {"a": RoomClaim(500, 3), "b": RoomClaim(500, 1)}, {"a": 75, "b": 25}),
+        (90, {"a": RoomClaim(20, 1), "b": RoomClaim(500, 1), "c": RoomClaim(30, 1)}, {"a": 20, "b": 40, "c": 30}),
+        (-5, {"a": RoomClaim(20), "b": RoomClaim(0)}, {"a": 0, "b": 0}),
     ],
 )
-def test_the_room_is_divided(room: int, claims: dict[str, Claim], given_out: dict[str, int]) -> None:
+def test_the_room_is_divided(room: int, claims: dict[str, RoomClaim], given_out: dict[str, int]) -> None:
     assert shares.allot(room, claims) == given_out
 
 
 @given(st.integers(-10, 20_000), CLAIMS)
-def test_it_is_fair(room: int, claims: dict[str, Claim]) -> None:
+def test_it_is_fair(room: int, claims: dict[str, RoomClaim]) -> None:
     got = shares.allot(room, claims)
     assert got.keys() == claims.keys()
     assert all(0 <= got[name] <= claim.size for name, claim in claims.items())

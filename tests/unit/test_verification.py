@@ -10,15 +10,15 @@ from bot import verification
 from bot.kinds.parts import AgentReading
 from bot.outbound import neutralise
 from bot.sessions.reading import briefing
-from bot.verification import Check, Where
+from bot.verification import CheckedCommand, CheckPlace
 from tests.unit.turns import TURN
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
-GOOD = Check("pytest -q", 0, Where.FRESH, SHA, 1.25)
+GOOD = CheckedCommand("pytest -q", 0, CheckPlace.FRESH, SHA, 1.25)
 BAD = replace(GOOD, command="ruff check", exit_code=1, tail="E501 too long")
 
 
-def words(*checks: Check, mended: bool = False) -> str:
+def words(*checks: CheckedCommand, mended: bool = False) -> str:
     return verification.words(verification.dump(checks), neutralise.block, mended=mended)
 
 
@@ -31,11 +31,13 @@ def words(*checks: Check, mended: bool = False) -> str:
         ([GOOD, BAD], False),
         ([GOOD, replace(BAD, base_exit_code=1)], False),
         ([GOOD, replace(GOOD, exit_code=None)], False),
-        ([replace(GOOD, where=Where.AGENT)], False),
+        ([replace(GOOD, where=CheckPlace.AGENT)], False),
         ([GOOD, replace(GOOD, sha="f" * 40)], False),
     ],
 )
-def test_all_is_verified_only_where_all_has_passed_on_the_clean_commit(checks: list[Check], verified: bool) -> None:
+def test_all_is_verified_only_where_all_has_passed_on_the_clean_commit(
+    checks: list[CheckedCommand], verified: bool
+) -> None:
     assert verification.all_passed(verification.dump(checks), SHA) is verified
 
 
@@ -61,10 +63,10 @@ def test_each_check_is_told_with_its_end_and_the_output_of_those_that_fail() -> 
         (replace(BAD, timed_out=True), "(its time was up)"),
         (replace(BAD, exit_code=None), "was not run"),
         (replace(BAD, setup=True), "- ✗ setup `ruff check`"),
-        (replace(BAD, where=Where.AGENT), "in the agent's own environment"),
+        (replace(BAD, where=CheckPlace.AGENT), "in the agent's own environment"),
     ],
 )
-def test_what_is_special_about_a_check_is_said(check: Check, told: str) -> None:
+def test_what_is_special_about_a_check_is_said(check: CheckedCommand, told: str) -> None:
     assert told in words(check)
 
 

@@ -134,7 +134,7 @@ class Asked:
         assert found is not None
         return found
 
-    async def checks(self) -> list[verification.Check]:
+    async def checks(self) -> list[verification.CheckedCommand]:
         return verification.load((await self.turn()).verified or ())
 
     async def notes(self) -> list[str]:

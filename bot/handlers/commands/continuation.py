@@ -9,7 +9,7 @@ from bot.commands import FREE_TEXT, Command, CommandText, trimmed
 from bot.commands.options import NO_OPTIONS, dollars, take
 from bot.errors import CommandError
 from bot.events.remarks import Remark
-from bot.funds import Means
+from bot.funds import FundsState
 from bot.handlers import turns
 from bot.handlers.desk import Desk, Feature, Handled
 from bot.handlers.turns import Wish
@@ -87,7 +87,7 @@ async def _checks_without_money(last: Turn, remark: Remark, desk: Desk) -> int |
     if pull is None or not await ci.was_refused(desk.store, remark.thread.repo.id, pull):
         return None
     means = (await turns.funds_of(remark.thread, desk)).means
-    return pull if means is Means.SPENT or await budgets.has_added(desk.store, remark.source) else None
+    return pull if means is FundsState.SPENT or await budgets.has_added(desk.store, remark.source) else None
 
 
 FEATURE = Feature(

@@ -6,7 +6,7 @@ from bot.commands import Command
 from bot.events.remarks import Remark
 from bot.handlers import turns
 from bot.handlers.desk import Desk, Feature, Handled, acted
-from bot.models import Usage
+from bot.models import TokenUsage
 from bot.store import machines, spend, threads
 from bot.words import on_money
 
@@ -18,7 +18,7 @@ async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
     under_way = any(one.open for _, one in costs)
     words = on_money.cost(
         [(key.n, one.usd) for key, one in costs],
-        sum((one.usage for _, one in costs), Usage()),
+        sum((one.usage for _, one in costs), TokenUsage()),
         await turns.funds_of(remark.thread, desk),
         under_way_usd=sum(one.reserved_usd for _, one in costs) if under_way else None,
         unconfirmed_usd=sum(one.unconfirmed_usd for _, one in costs),

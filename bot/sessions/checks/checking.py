@@ -15,7 +15,7 @@ from bot.sessions.environments import metering
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn
-from bot.verification import Check, Where
+from bot.verification import CheckedCommand, CheckPlace
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, KeyRefused, SandboxError
 from sandbox.execution import CheckResult, ExecutionEnvironment
 
@@ -36,9 +36,9 @@ class Checking:
 
     services: Services
     turn: Turn
-    where: Where
+    where: CheckPlace
     sha: str
-    done: list[Check] = field(default_factory=list)
+    done: list[CheckedCommand] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._ends = time.monotonic() + WHOLE_SECONDS
@@ -82,9 +82,9 @@ class Checking:
                 self.done[at] = replace(self.done[at], base_exit_code=found.exit_code)
         await self._store()
 
-    async def _run(self, environment: ExecutionEnvironment, command: str, beside: str = "") -> Check:
+    async def _run(self, environment: ExecutionEnvironment, command: str, beside: str = "") -> CheckedCommand:
         if self._left() <= 0:
-            return Check(command, None, self.where, self.sha)
+            return CheckedCommand(command, None, self.where, self.sha)
         await metering.look(self.services.store, self.turn.key, environment.primitives)
         printed, began = self._printed(), time.monotonic()
         try:
@@ -107,7 +107,7 @@ class Checking:
                 raise
         return await environment.verify(command, min(COMMAND_SECONDS, self._left()), printed, commit)
 
-    async def _keep(self, head: str, printed: Path, check: Check) -> None:
+    async def _keep(self, head: str, printed: Path, check: CheckedCommand) -> None:
         """That it cannot be kept is no reason to end the turn."""
         foot = verification.ending(check)
         try:
@@ -116,13 +116,13 @@ class Checking:
         except OSError as error:
             log.warning("output is not kept", extra={"turn": self.turn.key.workflow_id, "error": error.strerror})
 
-    def _check(self, result: CheckResult) -> Check:
+    def _check(self, result: CheckResult) -> CheckedCommand:
         code = result.exit_code or (BROKEN if result.timed_out else 0)
         tail = self.services.redactor.redact(result.tail)
         most = MOST_TAIL if code else MOST_PASSED_TAIL
         changed = [path for path in result.changed if path not in self._changed]
         self._changed.update(changed)
-        return Check(
+        return CheckedCommand(
             command=result.command,
             exit_code=code,
             where=self.where,
@@ -141,7 +141,7 @@ class Checking:
     def _left(self) -> float:
         return self._ends - time.monotonic()
 
-    async def _note(self, check: Check) -> None:
+    async def _note(self, check: CheckedCommand) -> None:
         self.done.append(check)
         await self._store()
 

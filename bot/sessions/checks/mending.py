@@ -19,13 +19,13 @@ from bot.sessions.moves import To
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn
-from bot.verification import Check
+from bot.verification import CheckedCommand
 from bot.words import endings
 
 log = logging.getLogger(__name__)
 
 
-async def back(services: Services, turn: Turn, checks: Sequence[Check]) -> To | None:
+async def back(services: Services, turn: Turn, checks: Sequence[CheckedCommand]) -> To | None:
     """None where there is nothing to mend, or it may not go on."""
     failing = [one for one in checks if one.is_ours]
     now = await sessions.turn(services.store, turn.key)

@@ -20,7 +20,7 @@ from bot.sessions import configuring, keeping
 from bot.sessions.kinds.base import TurnKind
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publishing import committing, judging, landing, opening, refusals, replaying
-from bot.sessions.publishing.work import Work
+from bot.sessions.publishing.work import TurnWork
 from bot.sessions.remote import compared, remote_access
 from bot.sessions.services import Services
 from bot.store import approvals, sessions
@@ -46,7 +46,7 @@ class AdoptTurn(TurnKind):
         async with services.cache.quarantine(session.repo_id) as quarantine:
             tree = await quarantine.admit(keeping.path(services, worked), base=worked.base_sha)
             commit = await committing.commit(services, worked, quarantine, tree)
-            work = Work(services, turn, session, quarantine, commit)
+            work = TurnWork(services, turn, session, quarantine, commit)
             if (there := await _there(work)) is not None:
                 return await _opened(work, worked, *there)
             if (moved := await _moved(services, worked, session)) is not None:
@@ -77,7 +77,7 @@ async def _moved(services: Services, worked: Turn, session: Session) -> str | No
     return None
 
 
-async def _held(work: Work, tree: str) -> str | None:
+async def _held(work: TurnWork, tree: str) -> str | None:
     """Judged is all that the branch would bring, the fork's own commits with it: as a branch here it runs here."""
     services, turn, session = work.services, work.turn, work.session
     assert turn.base is not None and turn.base_sha is not None
@@ -92,7 +92,7 @@ async def _held(work: Work, tree: str) -> str | None:
     return (await judging.judge(replace(work, turn=replace(turn, base_sha=parted)), tree)).held
 
 
-async def _there(work: Work) -> tuple[str, str] | None:
+async def _there(work: TurnWork) -> tuple[str, str] | None:
     """By which branch and commit an earlier try has pushed it: what the fork holds since then takes nothing back."""
     for name in _names(work):
         at = await replaying.head(work, name)
@@ -102,13 +102,13 @@ async def _there(work: Work) -> tuple[str, str] | None:
     return None
 
 
-def _names(work: Work) -> tuple[str, str]:
+def _names(work: TurnWork) -> tuple[str, str]:
     """The second for where the first is taken, by earlier work perhaps."""
     branch = repo_config.load(work.turn.config).branch_name(work.turn.number, work.turn.key.session)
     return branch, f"{branch}-{work.turn.n}"
 
 
-async def _pushed(work: Work, worked: Turn) -> Move:
+async def _pushed(work: TurnWork, worked: Turn) -> Move:
     try:
         branch, sha = await _push(work)
     except PushRaced as raced:
@@ -121,7 +121,7 @@ async def _pushed(work: Work, worked: Turn) -> Move:
     return await _opened(work, worked, branch, sha)
 
 
-async def _opened(work: Work, worked: Turn, branch: str, sha: str) -> Move:
+async def _opened(work: TurnWork, worked: Turn, branch: str, sha: str) -> Move:
     services, key = work.services, work.turn.key
     await sessions.update_session(services.store, key.session, branch=branch)
     await sessions.update_turn(services.store, key, commit_sha=sha)
@@ -131,7 +131,7 @@ async def _opened(work: Work, worked: Turn, branch: str, sha: str) -> Move:
     return replace(move, detail="\n\n".join(filter(None, (words, move.detail)))) if isinstance(move, End) else move
 
 
-async def _push(work: Work) -> tuple[str, str]:
+async def _push(work: TurnWork) -> tuple[str, str]:
     """Where it lies now, under which name and which commit."""
     branch, another = _names(work)
     try:

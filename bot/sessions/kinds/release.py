@@ -18,7 +18,7 @@ from bot.sessions import configuring, keeping, openness
 from bot.sessions.kinds.base import TurnKind
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publishing import judging, pushing, saving
-from bot.sessions.publishing.work import Work
+from bot.sessions.publishing.work import TurnWork
 from bot.sessions.pulls import answering
 from bot.sessions.remote import restore_mirror
 from bot.sessions.services import Services
@@ -73,7 +73,7 @@ class ReleaseTurn(TurnKind):
             return End(Outcome.REFUSED, on_pushes.lost())
         async with services.cache.quarantine(session.repo_id) as quarantine:
             tree = await quarantine.readmit(bundle, str(approval.matter["commit"]))
-            work = Work(services, turn, session, quarantine, str(approval.matter["commit"]), done_by=done_by)
+            work = TurnWork(services, turn, session, quarantine, str(approval.matter["commit"]), done_by=done_by)
             judged = await judging.judge(work, tree)
             forbidden = await judging.not_allowed(work)
             if forbidden is not None and (there := await pushing.arrived(work)) is not None:

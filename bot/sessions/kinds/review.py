@@ -9,7 +9,7 @@ import msgspec
 
 from bot import findings, prompt, repo_config
 from bot.errors import GitHubRefused, NotFound
-from bot.findings import Verdict
+from bot.findings import ReviewVerdict
 from bot.github import reviews
 from bot.github.types import LineComment, Pull, ReviewDraft
 from bot.kinds import review
@@ -34,7 +34,11 @@ from bot.words.on_reviews import Account
 
 log = logging.getLogger(__name__)
 
-EVENTS = {Verdict.COMMENT: "COMMENT", Verdict.REQUEST_CHANGES: "REQUEST_CHANGES", Verdict.APPROVE: "APPROVE"}
+EVENTS = {
+    ReviewVerdict.COMMENT: "COMMENT",
+    ReviewVerdict.REQUEST_CHANGES: "REQUEST_CHANGES",
+    ReviewVerdict.APPROVE: "APPROVE",
+}
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ class ReviewTurn(TurnKind):
         if ended is None or not ended.ok:
             return words, ()
         if found is None and ended.text.strip():
-            found = findings.Review(Verdict.COMMENT, ended.text.strip()[: findings.MAX_SUMMARY])
+            found = findings.ReviewReport(ReviewVerdict.COMMENT, ended.text.strip()[: findings.MAX_SUMMARY])
         return words, (review.HandedOver(findings.dump(found)),) if found else ()
 
     async def ended(self, services: Services, turn: Turn) -> Move:
@@ -119,17 +123,17 @@ async def _prepared(services: Services, turn: Turn, thread: Thread, pull: Pull) 
     own = pull.author.id == (await services.github.identity()).bot_id
     retargeted = turn.base not in (None, pull.base_branch)
     allowed = {
-        Verdict.COMMENT: True,
-        Verdict.REQUEST_CHANGES: config.request_changes and not own,
+        ReviewVerdict.COMMENT: True,
+        ReviewVerdict.REQUEST_CHANGES: config.request_changes and not own,
         # What was not read whole is not approved, nor what it was not compared with.
-        Verdict.APPROVE: config.approve
+        ReviewVerdict.APPROVE: config.approve
         and not own
         and not retargeted
         and not any(one.startswith(prompt.UNREAD) for one in notes),
     }
     account = Account(
         verdict=read.verdict,
-        approves=allowed[Verdict.APPROVE],
+        approves=allowed[ReviewVerdict.APPROVE],
         summary=read.summary,
         on_lines=len(found.on_lines),
         below=[one.finding for one in found.below],
@@ -150,7 +154,7 @@ async def _prepared(services: Services, turn: Turn, thread: Thread, pull: Pull) 
         pull,
         found,
         account,
-        EVENTS[read.verdict if allowed[read.verdict] else Verdict.COMMENT],
+        EVENTS[read.verdict if allowed[read.verdict] else ReviewVerdict.COMMENT],
     )
 
 

@@ -27,7 +27,7 @@ from bot.sessions.publishing import (
     saving,
     standing,
 )
-from bot.sessions.publishing.work import Work
+from bot.sessions.publishing.work import TurnWork
 from bot.sessions.remote import remote_access
 from bot.sessions.services import Services
 from bot.store import sessions
@@ -82,7 +82,7 @@ class UndoTurn(TurnKind):
                 return End(Outcome.REFUSED, endings.does_not_revert(session.branch, undone.n))
             words = publications.undo_message(turn, undone.key, undone.commit_sha)
             commit = await committing.made(services, turn, quarantine, tree, [turn.tip_sha], words)
-            work = Work(services, turn, session, quarantine, commit)
+            work = TurnWork(services, turn, session, quarantine, commit)
             if (forbidden := await judging.not_allowed(work)) is not None:
                 return await pushing.arrived(work) or End(Outcome.REFUSED, forbidden)
             if (judged := await judging.judge(work, tree)).allowable:
@@ -132,7 +132,7 @@ async def _is_there(services: Services, session: Session, quarantine: Quarantine
     return await quarantine.continues(tip, commit)
 
 
-async def _push_back(work: Work, branch: str, words: str) -> Move:
+async def _push_back(work: TurnWork, branch: str, words: str) -> Move:
     try:
         sha = await landing.land(work, branch)
     except PushRaced:
@@ -155,7 +155,7 @@ async def _push_back(work: Work, branch: str, words: str) -> Move:
     return End(Outcome.PUSHED, words, {"commit_sha": sha})
 
 
-async def _without_branch(work: Work, branch: str, words: str) -> Move:
+async def _without_branch(work: TurnWork, branch: str, words: str) -> Move:
     """An earlier try of this push may have arrived before the pull request ended and its branch was removed."""
     pull = await standing.of(work)
     sha = await replaying.arrived(work, pull) if pull is not None and pull.state != "open" else None

@@ -69,7 +69,7 @@ class Ledger:
     limit_usd: float
 
 
-class Decision(StrEnum):
+class BudgetDecision(StrEnum):
     """ADMIT: make the request. WAIT: it depends on requests under way. EXHAUSTED: the money is gone."""
 
     ADMIT = "admit"
@@ -111,17 +111,17 @@ def searched(tokens: int, searches: int) -> int:
     return tokens * (searches + 1) + SEARCH_TOKENS * searches * (searches + 1) // 2
 
 
-def decide(ledgers: Iterable[Ledger]) -> Decision:
+def decide(ledgers: Iterable[Ledger]) -> BudgetDecision:
     """The strictest word of all limits.
 
     A request is made while something is left, so what is spent passes a limit by one reserve at most.
     """
-    worst = Decision.ADMIT
+    worst = BudgetDecision.ADMIT
     for ledger in ledgers:
         if ledger.spent_usd >= ledger.limit_usd:
-            return Decision.EXHAUSTED
+            return BudgetDecision.EXHAUSTED
         if ledger.spent_usd + ledger.reserved_usd >= ledger.limit_usd:
-            worst = Decision.WAIT
+            worst = BudgetDecision.WAIT
     return worst
 
 

@@ -10,10 +10,10 @@ from typing import Self
 
 from bot import account_settings, funds
 from bot.account_settings import Choices
-from bot.funds import Account, Terms
+from bot.funds import BudgetAccount, BudgetTerms
 from bot.models import InstallationId
 from bot.sessions.money import budget
-from bot.sessions.money.budget import Decision, Ledger
+from bot.sessions.money.budget import BudgetDecision, Ledger
 from bot.settings import Limits
 from bot.store import choices, spend
 from bot.store.base import Store
@@ -57,7 +57,7 @@ class Ceilings:
     user_month_usd: float = 0.0
     repo_day_usd: float = 0.0
     repo_month_usd: float = 0.0
-    session: Terms | None = None
+    session: BudgetTerms | None = None
 
     @classmethod
     def of(cls, limits: Limits) -> Self:
@@ -68,7 +68,7 @@ class Ceilings:
             user_month_usd=limits.user_month_budget_usd,
             repo_day_usd=limits.repo_day_budget_usd,
             repo_month_usd=limits.repo_month_budget_usd,
-            session=Terms.of(limits),
+            session=BudgetTerms.of(limits),
         )
 
     def narrowed(self, own: Choices) -> Self:
@@ -76,7 +76,7 @@ class Ceilings:
         narrow = account_settings.narrowed(Limits(day_budget_usd=self.day_usd, month_budget_usd=self.month_usd), own)
         return replace(self, day_usd=narrow.day_budget_usd, month_usd=narrow.month_budget_usd)
 
-    def of_session(self, account: Account) -> Ledger | None:
+    def of_session(self, account: BudgetAccount) -> Ledger | None:
         """None where sessions have no limit."""
         if self.session is None:
             return None
@@ -115,6 +115,6 @@ async def ledgers(store: Store, ceilings: Ceilings, payers: Payers, now: float) 
 async def reached(store: Store, ceilings: Ceilings, payers: Payers, now: float) -> Ceiling | None:
     """The first limit that leaves nothing for another request; what is under way counts only once it is settled."""
     for ceiling, ledger in await ledgers(store, ceilings, payers, now):
-        if budget.decide([ledger]) is Decision.EXHAUSTED:
+        if budget.decide([ledger]) is BudgetDecision.EXHAUSTED:
             return ceiling
     return None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot import funds
-from bot.funds import BUDGET, CEILING, Funds, Terms
+from bot.funds import BUDGET, CEILING, BudgetTerms, Funds
 from bot.models import RepoId, SessionId
 from bot.sessions.money import budget, ceilings
-from bot.sessions.money.budget import Decision, Ledger
+from bot.sessions.money.budget import BudgetDecision, Ledger
 from bot.sessions.money.ceilings import Ceilings
 from bot.sessions.services import Services
 from bot.store import budgets, spend
@@ -38,7 +38,7 @@ async def found(services: Services, turn: Turn, *, refused: bool) -> Exhaustion 
         return spent
     for ceiling, ledger in await _ledgers(services, turn):
         decision = budget.decide([ledger])
-        if decision is Decision.EXHAUSTED or (refused and decision is Decision.WAIT):
+        if decision is BudgetDecision.EXHAUSTED or (refused and decision is BudgetDecision.WAIT):
             return Exhaustion(CEILING, ceiling.sentence())
     return None
 
@@ -65,7 +65,7 @@ async def share(services: Services, turn: Turn) -> float:
 
 
 async def of_session(services: Services, session: SessionId) -> Funds:
-    return funds.of(await budgets.account(services.store, session), Terms.of(services.settings.limits))
+    return funds.of(await budgets.account(services.store, session), BudgetTerms.of(services.settings.limits))
 
 
 def is_metered(services: Services) -> bool:

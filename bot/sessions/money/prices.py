@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from bot.errors import SettingsError, UserError
-from bot.models import Usage
+from bot.models import TokenUsage
 
 MILLION = 1_000_000
 WEB_SEARCH_USD = 0.01
@@ -57,7 +57,7 @@ class Price:
 class Consumption:
     """What one request used, with what the bill tells apart and the tokens do not."""
 
-    usage: Usage = field(default_factory=Usage)
+    usage: TokenUsage = field(default_factory=TokenUsage)
     cache_write_long: int = 0
     """How many of the cache writes are kept for an hour."""
     web_searches: int = 0

@@ -7,17 +7,17 @@ from dataclasses import replace
 from bot import repo_config
 from bot.sessions.moves import End, Move
 from bot.sessions.publishing import landing, opening
-from bot.sessions.publishing.work import Work
+from bot.sessions.publishing.work import TurnWork
 from bot.store import sessions
 
 
-def is_meant(work: Work) -> bool:
+def is_meant(work: TurnWork) -> bool:
     """Asked for on a pull request, or begun by an earlier try: where a push may have gone, the next one goes too."""
     asked = work.turn.new_branch and work.session.pull_number is not None
     return asked or work.turn.branch is not None
 
 
-async def publish(work: Work, onto: str, words: str) -> Move:
+async def publish(work: TurnWork, onto: str, words: str) -> Move:
     """`onto` is the branch that the pull request is to be merged into."""
     services, turn = work.services, work.turn
     name = f"{repo_config.load(turn.config).branch_name(turn.number, turn.key.session)}-{turn.n}"

@@ -9,7 +9,7 @@ from bot.git.commits import Author
 from bot.git.quarantine import Quarantine
 from bot.kinds.resolve import Merge
 from bot.outbound import TextKind
-from bot.sessions.publishing.work import Work
+from bot.sessions.publishing.work import TurnWork
 from bot.sessions.services import Services
 from bot.store.sessions import Turn
 
@@ -24,7 +24,7 @@ async def commit(services: Services, turn: Turn, quarantine: Quarantine, tree: s
     return await made(services, turn, quarantine, tree, parents, await _message(services, turn))
 
 
-async def on_top(work: Work, tree: str, parent: str) -> str:
+async def on_top(work: TurnWork, tree: str, parent: str) -> str:
     """The same on another commit than it was made for."""
     return await made(
         work.services, work.turn, work.quarantine, tree, [parent], await _message(work.services, work.turn)

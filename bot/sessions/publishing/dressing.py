@@ -7,11 +7,11 @@ from dataclasses import replace
 from bot import repo_config
 from bot.errors import GitHubRefused
 from bot.models import Thread
-from bot.sessions.publishing.work import Work
+from bot.sessions.publishing.work import TurnWork
 from bot.words import on_pushes
 
 
-async def dress(work: Work, number: int) -> str:
+async def dress(work: TurnWork, number: int) -> str:
     """Done twice it is done once. What GitHub does not take of it is no reason to fail; a missing label is told."""
     config = repo_config.load(work.turn.config).pull
     thread = replace(work.session.thread, number=number, is_pull=True)
@@ -25,7 +25,7 @@ async def dress(work: Work, number: int) -> str:
     return on_pushes.labels_missing(missing) if missing else ""
 
 
-async def make_ready(work: Work) -> None:
+async def make_ready(work: TurnWork) -> None:
     """Where drafts last until the work is verified, and this push is."""
     config, number = repo_config.load(work.turn.config), work.session.pull_number
     if number is None or config.draft != "until_verified" or config.opens_draft(verified=work.is_verified):
@@ -39,7 +39,7 @@ async def make_ready(work: Work) -> None:
         return
 
 
-async def _labelled(work: Work, thread: Thread, wanted: tuple[str, ...]) -> list[str]:
+async def _labelled(work: TurnWork, thread: Thread, wanted: tuple[str, ...]) -> list[str]:
     """Those that the repository does not have: GitHub would make them."""
     reads = work.services.github.installation(work.session.installation_id)
     there = [label for label in wanted if await reads.has_label(thread.repo, label)]

@@ -11,17 +11,17 @@ from bot.github.types import Pull, TokenPurpose
 from bot.kinds.parts import OnFork
 from bot.models import Outcome, Repo, Thread
 from bot.outbound import TextKind
-from bot.policy import Service
+from bot.policy import ServedBy
 from bot.sessions import detours
 from bot.sessions.moves import End, Move
 from bot.sessions.publishing import handing_over, judging, saving
-from bot.sessions.publishing.work import Work
+from bot.sessions.publishing.work import TurnWork
 from bot.sessions.remote import remote_access
 from bot.store import sessions
 from bot.words import endings, on_forks, on_pushes, quoting
 
 
-async def publish(work: Work, tree: str) -> Move:
+async def publish(work: TurnWork, tree: str) -> Move:
     services, turn = work.services, work.turn
     judged = await judging.judge(work, tree)
     if (held := judged.held or await judging.not_allowed(work)) is not None:
@@ -37,7 +37,7 @@ async def publish(work: Work, tree: str) -> Move:
     return pushed or await handing_over.hand_over(work, pull, why_not)
 
 
-async def _pushed(work: Work, pull: Pull) -> tuple[Move | None, str]:
+async def _pushed(work: TurnWork, pull: Pull) -> tuple[Move | None, str]:
     """To the fork's own branch, or why not, in words (none where there was no chance of it)."""
     services, turn = work.services, work.turn
     home = await _home(work, pull)
@@ -61,7 +61,7 @@ async def _pushed(work: Work, pull: Pull) -> tuple[Move | None, str]:
     return End(Outcome.PUSHED, "\n\n".join(filter(None, told)), {"commit_sha": work.commit}), ""
 
 
-async def _home(work: Work, pull: Pull) -> Thread | None:
+async def _home(work: TurnWork, pull: Pull) -> Thread | None:
     """The fork, where the App is installed on it for an account that is served, and the requester may write there.
 
     That its owner lets maintainers edit the branch is of no use: GitHub grants that to people, not to Apps."""
@@ -69,7 +69,7 @@ async def _home(work: Work, pull: Pull) -> Thread | None:
     if pull.head_repo is None:
         return None
     app, accounts = await services.github.identity(), services.settings.github.accounts
-    if not Service(app.bot_id, app.owner, accounts).serves(pull.head_repo.partition("/")[0]):
+    if not ServedBy(app.bot_id, app.owner, accounts).serves(pull.head_repo.partition("/")[0]):
         return None
     try:
         installed = await services.github.installed_on(pull.head_repo)
@@ -86,7 +86,7 @@ async def _home(work: Work, pull: Pull) -> Thread | None:
     return Thread(repo, installed.id, turn.number, is_pull=True)
 
 
-async def _is_guarded(work: Work, home: Thread, branch: str) -> bool:
+async def _is_guarded(work: TurnWork, home: Thread, branch: str) -> bool:
     if branch == home.repo.default_branch:
         return True
     return await work.services.github.installation(home.installation).is_protected(home.repo, branch)

@@ -18,7 +18,7 @@ from bot.outbound import TextKind, neutralise
 from bot.sessions import keeping
 from bot.sessions.moves import End, Move
 from bot.sessions.publishing import saving
-from bot.sessions.publishing.work import Work
+from bot.sessions.publishing.work import TurnWork
 from bot.sessions.reviews import earlier
 from bot.sessions.services import Services
 from bot.store import approvals
@@ -36,7 +36,7 @@ MOST_SHOWN = 20_000
 DAYS = 7
 
 
-async def hand_over(work: Work, pull: Pull, why: str) -> Move:
+async def hand_over(work: TurnWork, pull: Pull, why: str) -> Move:
     """Each part is found again by its marker; `why`: what kept it from the fork's branch, where there was a chance."""
     turn = work.turn
     assert turn.base_sha is not None
@@ -56,13 +56,13 @@ async def hand_over(work: Work, pull: Pull, why: str) -> Move:
     return End(outcome, words, {"kept": await saving.bundle(work)}, parts=(given,))
 
 
-async def _kept(work: Work) -> Path:
+async def _kept(work: TurnWork) -> Path:
     file = keeping.patch(work.services, work.turn)
     await work.quarantine.mail(work.commit, file, max_bytes=PATCH_BYTES)
     return file
 
 
-async def _suggest(work: Work, pull: Pull) -> tuple[int, int, str]:
+async def _suggest(work: TurnWork, pull: Pull) -> tuple[int, int, str]:
     """How many suggestions stand there, of how many changes, and where."""
     services, turn = work.services, work.turn
     fitting, many = await _fitting(work, pull)
@@ -81,7 +81,7 @@ async def _suggest(work: Work, pull: Pull) -> tuple[int, int, str]:
     return len(comments), many, f"{pull.url}#pullrequestreview-{review}"
 
 
-async def _fitting(work: Work, pull: Pull) -> tuple[list[Suggested], int]:
+async def _fitting(work: TurnWork, pull: Pull) -> tuple[list[Suggested], int]:
     turn = work.turn
     assert turn.base_sha is not None
     patch = await work.quarantine.patch(turn.base_sha, work.commit, READ_BYTES)
@@ -102,7 +102,7 @@ def _comment(services: Services, one: Suggested) -> LineComment | None:
     return LineComment(one.path, one.last, one.first if one.first != one.last else None, body)
 
 
-async def _ask(work: Work) -> None:
+async def _ask(work: TurnWork) -> None:
     """Whether it may become a branch here, with the fork's code below it: answered by that code's name alone."""
     services, turn = work.services, work.turn
     matter = {"sha": turn.base_sha, "commit": work.commit}
@@ -110,7 +110,7 @@ async def _ask(work: Work) -> None:
     await approvals.ask(services.store, Question(turn.key, Kind.FORK, matter, expires))
 
 
-async def _show(work: Work, pull: Pull, file: Path) -> None:
+async def _show(work: TurnWork, pull: Pull, file: Path) -> None:
     services, turn = work.services, work.turn
     fork = turn.part(OnFork).fork
     assert fork is not None and turn.base_sha is not None
@@ -142,5 +142,5 @@ def _block(services: Services, file: Path, size: int) -> str | None:
     return block if is_whole and "\r" not in text else None
 
 
-def _thread(work: Work) -> Thread:
+def _thread(work: TurnWork) -> Thread:
     return replace(work.session.thread, number=work.turn.number, is_pull=True)

@@ -7,7 +7,7 @@ from bot.models import Outcome
 from bot.sessions.moves import End, Move
 from bot.sessions.publishing import saving
 from bot.sessions.publishing.judging import Judged
-from bot.sessions.publishing.work import Work
+from bot.sessions.publishing.work import TurnWork
 from bot.store import approvals, sessions
 from bot.store.approvals import Kind, Question
 from bot.text import characters
@@ -18,7 +18,7 @@ MOST_SHOWN = 5_000
 """Bytes of the held files' patch: what is longer is looked at in the bundle."""
 
 
-async def workflows(work: Work, judged: Judged) -> Move:
+async def workflows(work: TurnWork, judged: Judged) -> Move:
     """Held by our own policy: it shows what a yes lets go."""
     paths = judged.allowable
     # Of a merge that is what the branch gets: over both sides with their conflicts it would show marks.
@@ -28,14 +28,14 @@ async def workflows(work: Work, judged: Judged) -> Move:
     return await _offered(work, on_pushes.held(paths, work.commit, text, DAYS, cut=len(whole) > MOST_SHOWN))
 
 
-async def permission(work: Work, words: str) -> Move:
+async def permission(work: TurnWork, words: str) -> Move:
     """The remote found workflow files that we may not push: with the permission, a yes pushes the same commit."""
     app = await work.services.github.identity()
     told = on_pushes.no_permission if work.let_go else on_pushes.takes_a_yes
     return await _offered(work, told(words, app.slug, work.commit, DAYS))
 
 
-async def _offered(work: Work, words: str) -> Move:
+async def _offered(work: TurnWork, words: str) -> Move:
     """What a yes pushes is there before it can be said."""
     kept = await saving.bundle(work)
     session = await sessions.session(work.services.store, work.turn.key.session)

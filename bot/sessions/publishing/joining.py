@@ -9,7 +9,7 @@ from bot.git.quarantine import Quarantine
 from bot.kinds.resolve import Merge
 from bot.models import RepoId
 from bot.sessions import keeping
-from bot.sessions.publishing.work import Work
+from bot.sessions.publishing.work import TurnWork
 from bot.sessions.services import Services
 from bot.store.sessions import Turn
 from bot.words import on_pulls
@@ -30,14 +30,14 @@ async def tree(services: Services, turn: Turn, quarantine: Quarantine) -> str:
     return await quarantine.admit(keeping.collected(services, turn), base=turn.base_sha)
 
 
-async def unsolved(work: Work, tree: str) -> str | None:
+async def unsolved(work: TurnWork, tree: str) -> str | None:
     """The sentence that names the files in which marks of a conflict are left, or None."""
     joined = await _begun_with(work.services, work.turn, work.quarantine)
     left = await work.quarantine.marked(tree, joined) if joined else []
     return on_pulls.conflicts_left(left) if left else None
 
 
-async def told(work: Work) -> str:
+async def told(work: TurnWork) -> str:
     turn, merge = work.turn, work.turn.part(Merge)
     if merge.sha is None or turn.base is None:
         return ""

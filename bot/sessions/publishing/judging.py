@@ -10,7 +10,7 @@ from bot.git.changes import Change
 from bot.publish import policy, report, secrets_scan
 from bot.publish.policy import Hold
 from bot.sessions.publishing import joining, saving
-from bot.sessions.publishing.work import Work
+from bot.sessions.publishing.work import TurnWork
 from bot.sessions.reading import trust
 from bot.words import endings
 
@@ -26,7 +26,7 @@ class Judged:
     """The commit that was there without it."""
 
 
-async def judge(work: Work, tree: str) -> Judged:
+async def judge(work: TurnWork, tree: str) -> Judged:
     """All that the branch would newly get: work of earlier turns that was saved beside it goes along, and the rules
     may have changed since."""
     config, along = repo_config.load(work.turn.config), await _going_along(work)
@@ -47,7 +47,7 @@ async def judge(work: Work, tree: str) -> Judged:
     return Judged(None, report=report.lines(changes, sensitive=config.paths.sensitive, let_go_by=by))
 
 
-async def _going_along(work: Work) -> list[str]:
+async def _going_along(work: TurnWork) -> list[str]:
     """Commits of turns that were cut short, right below the work and not on its branch; newest first."""
     saved, tip, found = await saving.saved(work.services.store, work.session.id), work.turn.tip_sha, list[str]()
     at = work.turn.base_sha
@@ -57,7 +57,7 @@ async def _going_along(work: Work) -> list[str]:
     return found
 
 
-async def _over(work: Work, along: Sequence[str]) -> str:
+async def _over(work: TurnWork, along: Sequence[str]) -> str:
     """What the repository itself has; below a merge, what git alone makes of its sides."""
     assert work.turn.base_sha is not None
     if not along:
@@ -67,7 +67,7 @@ async def _over(work: Work, along: Sequence[str]) -> str:
     return parents[0] if merge is None else merge.commit
 
 
-async def _below(work: Work, along: Sequence[str]) -> list[Change]:
+async def _below(work: TurnWork, along: Sequence[str]) -> list[Change]:
     """What each of them changed, though a later one may have taken it away: the branch's history would hold it."""
     found = list[Change]()
     for at, commit in enumerate(along):
@@ -76,7 +76,7 @@ async def _below(work: Work, along: Sequence[str]) -> list[Change]:
     return found
 
 
-async def not_allowed(work: Work) -> str | None:
+async def not_allowed(work: TurnWork) -> str | None:
     """Asked again now: somebody may have lost access while the agent worked."""
     reads = work.services.github.installation(work.session.installation_id)
     turn = work.turn

@@ -7,7 +7,7 @@ from bot.git.errors import PushRefused, Refusal
 from bot.github.types import TokenPurpose
 from bot.sessions import pinning
 from bot.sessions.publishing import signing
-from bot.sessions.publishing.work import Work
+from bot.sessions.publishing.work import TurnWork
 from bot.sessions.remote import remote_access
 from bot.store import signed
 from bot.words import endings
@@ -21,13 +21,13 @@ class Guarded(PushRefused):
         self.why = why
 
 
-async def names(work: Work) -> tuple[str, ...]:
+async def names(work: TurnWork) -> tuple[str, ...]:
     """By which the commit may be found at the remote: its own, and that of what was made and signed of it."""
     made = await signed.of(work.services.store, work.session.id, work.commit)
     return (work.commit,) if made is None else (work.commit, made)
 
 
-async def land(work: Work, branch: str) -> str:
+async def land(work: TurnWork, branch: str) -> str:
     """The commit at which the branch then stands; PushRaced or PushRefused where it does not."""
     await _require_unguarded(work, branch)
     purpose = TokenPurpose.PUSH_WORKFLOWS if work.let_go else TokenPurpose.PUSH
@@ -38,7 +38,7 @@ async def land(work: Work, branch: str) -> str:
     return work.commit
 
 
-async def _require_unguarded(work: Work, branch: str) -> None:
+async def _require_unguarded(work: TurnWork, branch: str) -> None:
     """As at the turn's beginning, which may be days ago where the work has waited for a yes."""
     session, tip = work.session, work.turn.tip_sha
     if tip is None or not pinning.is_on_pull(work.done, session):

@@ -14,7 +14,7 @@ from bot.git.commits import Facts
 from bot.git.errors import PushRefused, Refusal
 from bot.git.push import Beginning
 from bot.github.types import FileChanges, MadeCommit, TokenPurpose
-from bot.sessions.publishing.work import Work
+from bot.sessions.publishing.work import TurnWork
 from bot.sessions.remote import remote_access
 from bot.words import on_pushes
 
@@ -23,7 +23,7 @@ MAX_BYTES = 20 << 20
 """Of all contents: GitHub takes about twice as much, in base64 and with all the rest."""
 
 
-async def commit(work: Work, branch: str, purpose: TokenPurpose, facts: Facts) -> str | None:
+async def commit(work: TurnWork, branch: str, purpose: TokenPurpose, facts: Facts) -> str | None:
     """The commit at which the branch then stands; None where the change is not of the kind that this can carry."""
     changes = await _carried(work, facts)
     if changes is None:
@@ -38,7 +38,7 @@ async def commit(work: Work, branch: str, purpose: TokenPurpose, facts: Facts) -
     return made.sha
 
 
-async def _committed(work: Work, branch: str, purpose: TokenPurpose, facts: Facts, changes: list[Change]) -> None:
+async def _committed(work: TurnWork, branch: str, purpose: TokenPurpose, facts: Facts, changes: list[Change]) -> None:
     [parent] = facts.parents
     thread, commits = work.session.thread, work.services.outbound.commits
     new = work.turn.tip_sha is None and await stands(work, branch) is None
@@ -55,31 +55,31 @@ async def _committed(work: Work, branch: str, purpose: TokenPurpose, facts: Fact
             raise
 
 
-def mark(work: Work, branch: str) -> str:
+def mark(work: TurnWork, branch: str) -> str:
     """Beside a branch that we have made and that holds nothing of ours yet: another's would look the same."""
     name = hashlib.sha256(branch.encode()).hexdigest()[:8]
     return f"refs/forgehand/signing/{work.turn.key.session}-{work.turn.key.n}-{name}"
 
 
-async def is_begun(work: Work, branch: str, purpose: TokenPurpose, facts: Facts) -> bool:
+async def is_begun(work: TurnWork, branch: str, purpose: TokenPurpose, facts: Facts) -> bool:
     """Whether it was us who made the branch, where it has nothing on it yet."""
     return await (await _beginning(work, branch, purpose, facts)).has_been()
 
 
-async def drop(work: Work, ref: str) -> None:
+async def drop(work: TurnWork, ref: str) -> None:
     try:
         await work.services.outbound.commits.drop(work.session.thread, ref)
     except GitHubRefused:  # it is no branch, and does no harm where it is
         return
 
 
-async def _beginning(work: Work, branch: str, purpose: TokenPurpose, facts: Facts) -> Beginning:
+async def _beginning(work: TurnWork, branch: str, purpose: TokenPurpose, facts: Facts) -> Beginning:
     access = await remote_access(work.services, work.session.thread, purpose)
     [parent] = facts.parents
     return work.quarantine.beginning(access, branch, parent, mark=mark(work, branch), commit=work.commit)
 
 
-async def found(work: Work, branch: str, facts: Facts) -> MadeCommit | None:
+async def found(work: TurnWork, branch: str, facts: Facts) -> MadeCommit | None:
     """What an earlier try has made: our content, right on top of where the branch was."""
     tip = await stands(work, branch)
     if tip is None or (tip,) == facts.parents:
@@ -89,12 +89,12 @@ async def found(work: Work, branch: str, facts: Facts) -> MadeCommit | None:
     return made if made.tree == facts.tree and made.parents == facts.parents else None
 
 
-async def stands(work: Work, branch: str) -> str | None:
+async def stands(work: TurnWork, branch: str) -> str | None:
     reads = work.services.github.installation(work.session.installation_id)
     return await reads.branch_sha(work.session.thread.repo, branch)
 
 
-async def _carried(work: Work, facts: Facts) -> list[Change] | None:
+async def _carried(work: TurnWork, facts: Facts) -> list[Change] | None:
     if len(facts.parents) != 1 or facts.parents[0] not in (work.turn.tip_sha, work.turn.base_sha):
         return None
     if work.turn.tip_sha not in (None, facts.parents[0]):
@@ -104,6 +104,6 @@ async def _carried(work: Work, facts: Facts) -> list[Change] | None:
     return changes if plain and sum(one.size for one in changes) <= MAX_BYTES else None
 
 
-async def _files(work: Work, changes: list[Change]) -> FileChanges:
+async def _files(work: TurnWork, changes: list[Change]) -> FileChanges:
     additions = {change.path: content async for change, content in work.quarantine.blobs(changes)}
     return FileChanges(additions, tuple(change.path for change in changes if change.is_deleted))

@@ -11,13 +11,13 @@ from bot.outbound import TextKind, neutralise
 from bot.publications import Extras
 from bot.sessions.moves import End, Move
 from bot.sessions.publishing import dressing
-from bot.sessions.publishing.work import Work
+from bot.sessions.publishing.work import TurnWork
 from bot.sessions.remote import remote_access
 from bot.store import spend
 from bot.words import endings
 
 
-async def open_pull(work: Work, branch: str) -> Move:
+async def open_pull(work: TurnWork, branch: str) -> Move:
     services, turn = work.services, work.turn
     assert turn.base is not None
     try:
@@ -36,7 +36,7 @@ async def open_pull(work: Work, branch: str) -> Move:
     return End(Outcome.PULL_REQUEST, told, work.columns, {"pull_number": pull.number, "pull_url": pull.url})
 
 
-async def _pull_body(work: Work) -> str:
+async def _pull_body(work: TurnWork) -> str:
     services, turn, config = work.services, work.done, repo_config.load(work.turn.config)
     template = await _template(work) if config.pull.template else None
     closes = config.pull.closes and not work.session.thread.is_pull
@@ -54,7 +54,7 @@ async def _pull_body(work: Work) -> str:
     )
 
 
-async def _template(work: Work) -> str | None:
+async def _template(work: TurnWork) -> str | None:
     """As it stands on the default branch; one that cannot be read is as good as none."""
     services, repo = work.services, work.session.thread.repo
     try:

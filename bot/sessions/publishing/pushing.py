@@ -21,12 +21,12 @@ from bot.sessions.publishing import (
     saving,
     standing,
 )
-from bot.sessions.publishing.work import Work
+from bot.sessions.publishing.work import TurnWork
 from bot.store import sessions
 from bot.words import endings, on_pulls, on_pushes
 
 
-async def publish(work: Work) -> Move:
+async def publish(work: TurnWork) -> Move:
     pull = await standing.of(work)
     try:
         if pull is not None and pull.state != "open" and (sha := await replaying.arrived(work, pull)) is not None:
@@ -45,7 +45,7 @@ async def publish(work: Work) -> Move:
         return await refusals.unreachable(work, error)
 
 
-async def arrived(work: Work) -> End | None:
+async def arrived(work: TurnWork) -> End | None:
     """What an earlier try of this turn has pushed: it is told, though its requester could not push it now."""
     turn, branch = work.turn, work.turn.branch or work.session.branch
     at = await replaying.head(work, branch) if branch and turn.push_began is not None else None
@@ -56,7 +56,7 @@ async def arrived(work: Work) -> End | None:
     return End(Outcome.PUSHED, on_pushes.there_already(branch, found[1], turn.requester), done.columns)
 
 
-async def _published(work: Work, words: str) -> Move:
+async def _published(work: TurnWork, words: str) -> Move:
     turn, session = work.turn, work.session
     branch = session.branch or repo_config.load(turn.config).branch_name(turn.number, turn.key.session)
     if aside.is_meant(work):
@@ -70,7 +70,7 @@ async def _published(work: Work, words: str) -> Move:
     return await _pushed(work, branch, sha, words)
 
 
-async def _pushed(work: Work, branch: str, sha: str, words: str) -> Move:
+async def _pushed(work: TurnWork, branch: str, sha: str, words: str) -> Move:
     await sessions.update_turn(work.services.store, work.turn.key, commit_sha=sha)
     work = replace(work, landed=sha)
     if work.session.pull_number is None:
@@ -79,7 +79,7 @@ async def _pushed(work: Work, branch: str, sha: str, words: str) -> Move:
     return End(Outcome.PUSHED, _together(words, on_pushes.look_closely(work.report)), work.columns)
 
 
-async def _push(work: Work, branch: str) -> tuple[str, str]:
+async def _push(work: TurnWork, branch: str) -> tuple[str, str]:
     """The branch that was moved, or made, and its tip. A taken name gets the turn's number behind it, and where a
     branch stands at what would be its folder, it is the same without folders."""
     turn = work.turn
@@ -95,7 +95,7 @@ async def _push(work: Work, branch: str) -> tuple[str, str]:
     raise AssertionError("the last name was pushed or raised")
 
 
-def _is_after_others(work: Work, error: PushRaced | PushRefused) -> bool:
+def _is_after_others(work: TurnWork, error: PushRaced | PushRefused) -> bool:
     """The branch has moved, and the work may go on top: a commit that somebody let go is pushed as it is, or not."""
     moved = isinstance(error, PushRaced) or error.kind is Refusal.NON_FAST_FORWARD
     return moved and work.turn.tip_sha is not None and not work.let_go
@@ -105,7 +105,7 @@ def _is_name_taken(error: PushRaced | PushRefused) -> bool:
     return isinstance(error, PushRaced) or error.kind is Refusal.NAME
 
 
-async def _after_others(work: Work, branch: str, words: str) -> Move:
+async def _after_others(work: TurnWork, branch: str, words: str) -> Move:
     """The branch is not where the work began: the same work on top of it, once; else beside it."""
     at = await replaying.head(work, branch)
     if at is None:

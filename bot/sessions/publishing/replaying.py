@@ -8,7 +8,7 @@ from bot.git.errors import RefMissing
 from bot.github.types import Pull, TokenPurpose
 from bot.kinds.resolve import Merge
 from bot.sessions.publishing import committing, landing
-from bot.sessions.publishing.work import Work
+from bot.sessions.publishing.work import TurnWork
 from bot.sessions.remote import remote_access
 from bot.store import signed
 
@@ -16,19 +16,19 @@ DEEPER = 2000
 """Commits of history, where the usual number does not reach back to where the work began."""
 
 
-async def head(work: Work, branch: str) -> str | None:
+async def head(work: TurnWork, branch: str) -> str | None:
     """Where the branch stands now, with enough of its history to tell; None when it is gone."""
     return await _fetched(work, f"refs/heads/{branch}")
 
 
-async def arrived(work: Work, pull: Pull) -> str | None:
+async def arrived(work: TurnWork, pull: Pull) -> str | None:
     """The commit by which the pull request, open or not, has the work already; its branch may be gone."""
     at = await _fetched(work, f"refs/pull/{pull.number}/head")
     found = await landed(work, at) if at is not None else None
     return found[1] if found is not None else None
 
 
-async def _fetched(work: Work, ref: str) -> str | None:
+async def _fetched(work: TurnWork, ref: str) -> str | None:
     services, session = work.services, work.session
     access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
     try:
@@ -42,7 +42,7 @@ async def _fetched(work: Work, ref: str) -> str | None:
     return found
 
 
-async def landed(work: Work, at: str) -> tuple[Work, str] | None:
+async def landed(work: TurnWork, at: str) -> tuple[TurnWork, str] | None:
     """The work as it stands there, and its commit: a push had arrived though its answer was lost, and others have
     pushed since."""
     for name in await landing.names(work):
@@ -59,7 +59,7 @@ async def landed(work: Work, at: str) -> tuple[Work, str] | None:
     return None
 
 
-async def on_top(work: Work, at: str) -> tuple[Work, str] | None:
+async def on_top(work: TurnWork, at: str) -> tuple[TurnWork, str] | None:
     """The same work as one commit on top of `at`, and its tree; None where that rewrote history, or it does not fit."""
     if work.turn.part(Merge).sha is not None or not await _continues(work, at):
         return None
@@ -71,6 +71,6 @@ async def on_top(work: Work, at: str) -> tuple[Work, str] | None:
     return replace(work, turn=replace(work.turn, base_sha=at, tip_sha=at), commit=commit), tree
 
 
-async def _continues(work: Work, at: str) -> bool:
+async def _continues(work: TurnWork, at: str) -> bool:
     """What was there when the work began is still part of it."""
     return work.turn.tip_sha is not None and await work.quarantine.continues(at, work.turn.tip_sha)

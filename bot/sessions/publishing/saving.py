@@ -10,14 +10,14 @@ from bot.live.saving import rescue_ref
 from bot.models import SessionId
 from bot.sessions import keeping, rescues
 from bot.sessions.moves import End, Move
-from bot.sessions.publishing.work import Work
+from bot.sessions.publishing.work import TurnWork
 from bot.sessions.remote import follow_move, remote_access
 from bot.store import sessions, signed
 from bot.store.base import Store
 from bot.store.sessions import Turn
 
 
-async def rescue(work: Work, end: End) -> Move:
+async def rescue(work: TurnWork, end: End) -> Move:
     """Work cut short goes to a ref that is no branch; where even that cannot be pushed, it stays on the host."""
     ref = rescue_ref(work.turn)
     try:
@@ -58,11 +58,11 @@ async def below(store: Store, session: SessionId, quarantine: Quarantine, commit
     return at
 
 
-async def keep(work: Work, end: End) -> Move:
+async def keep(work: TurnWork, end: End) -> Move:
     return End(end.outcome, end.detail, {"kept": await bundle(work)})
 
 
-async def bundle(work: Work) -> str:
+async def bundle(work: TurnWork) -> str:
     """The name under which the commit is kept on the host."""
     kept = keeping.path(work.services, work.turn)
     await work.quarantine.keep(work.commit, kept)

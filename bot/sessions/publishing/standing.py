@@ -5,11 +5,11 @@ from __future__ import annotations
 from bot.errors import NotFound
 from bot.github.types import Pull
 from bot.kinds.resolve import Merge
-from bot.sessions.publishing.work import Work
+from bot.sessions.publishing.work import TurnWork
 from bot.words import on_pulls
 
 
-async def of(work: Work) -> Pull | None:
+async def of(work: TurnWork) -> Pull | None:
     """None where there is none yet, or none any more."""
     session = work.session
     if session.pull_number is None:
@@ -21,7 +21,7 @@ async def of(work: Work) -> Pull | None:
         return None
 
 
-def in_the_way(work: Work, pull: Pull | None) -> str | None:
+def in_the_way(work: TurnWork, pull: Pull | None) -> str | None:
     """Why the work has no place there any more, or None."""
     if pull is None:
         return None
@@ -32,7 +32,7 @@ def in_the_way(work: Work, pull: Pull | None) -> str | None:
     return None
 
 
-def beside_it(work: Work, pull: Pull | None) -> str:
+def beside_it(work: TurnWork, pull: Pull | None) -> str:
     """What the reader should know though the push goes on."""
     if pull is None or work.turn.base in (None, pull.base_branch):
         return ""

@@ -12,7 +12,7 @@ from bot.store.sessions import Session, Turn
 
 
 @dataclass(frozen=True)
-class Work:
+class TurnWork:
     services: Services
     turn: Turn
     session: Session

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from bot import discussions
-from bot.discussions import Answer
+from bot.discussions import DiscussionAnswer
 from bot.errors import GitHubRefused
 from bot.github import reviews
 from bot.kinds.parts import OnFork, Places
@@ -76,7 +76,7 @@ def _changed(turn: Turn) -> Sequence[str]:
     return [str(file["path"]) for file in turn.files_changed or ()]
 
 
-def _words(turn: Turn, answer: Answer | None, *, alone: bool) -> str:
+def _words(turn: Turn, answer: DiscussionAnswer | None, *, alone: bool) -> str:
     """What the agent says of it; where there is but one discussion, all that it says."""
     if answer is not None and answer.words:
         return neutralise.inert(answer.words[:MOST])

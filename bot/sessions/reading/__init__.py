@@ -15,7 +15,7 @@ from bot.github import reviews
 from bot.github.client import InstallationClient
 from bot.github.types import Comment, Issue
 from bot.kinds.parts import AgentReading, OnFork, Places
-from bot.material import Diff, Log, Material, Said
+from bot.material import Diff, Log, Material, ThreadText
 from bot.models import Spot, Thread
 from bot.repo_config import RepoConfig
 from bot.sessions.pinning import Start
@@ -63,8 +63,8 @@ class _Conversation:
     """The thread as it stands, each text with whether it may be followed."""
 
     issue: Issue
-    opening: Said
-    remarks: tuple[tuple[Comment, Said], ...]
+    opening: ThreadText
+    remarks: tuple[tuple[Comment, ThreadText], ...]
     request: Comment | None
     """The comment that holds the command, where it still is as it was."""
     asked_at: tuple[Spot, ...] = ()
@@ -147,7 +147,7 @@ async def _conversation(services: Services, turn: Turn, thread: Thread) -> _Conv
         for comment in comments
         if comment.author.id != me and _precedes(comment, turn, asked_at)
     ]
-    opening = Said(
+    opening = ThreadText(
         author=issue.author.login,
         trusted=await trust.of(issue),
         body=issue.body,
@@ -187,7 +187,7 @@ def _until(turn: Turn, comment: Comment, asked_at: float) -> float:
     return asked_at + HANDED_IN_SECONDS if own else asked_at
 
 
-def _named(said: Said, comment: Comment, spots: Sequence[Spot]) -> Said:
+def _named(said: ThreadText, comment: Comment, spots: Sequence[Spot]) -> ThreadText:
     """By the name of its discussion, where that is one to be answered."""
     if comment.spot is None:
         return said
@@ -218,9 +218,9 @@ def _precedes(comment: Comment, turn: Turn, asked_at: float) -> bool:
     return _epoch(comment.created_at) <= _until(turn, comment, asked_at)
 
 
-async def _said(asked_at: float, comment: Comment, trust: Trust) -> Said:
+async def _said(asked_at: float, comment: Comment, trust: Trust) -> ThreadText:
     edited = comment.updated_at != comment.created_at
-    return Said(
+    return ThreadText(
         author=comment.author.login,
         trusted=await trust.of(comment),
         body=comment.body,

@@ -7,7 +7,7 @@ from bot.kinds.parts import AgentReading
 from bot.sessions.memory.forgetting import REFUSED
 from bot.store.sessions import Turn
 from bot.text.characters import plain
-from bot.verification import Check
+from bot.verification import CheckedCommand
 
 MOST_CHECKS = 5
 MOST_OUTPUT = 6_000
@@ -40,14 +40,14 @@ def prompt(turn: Turn) -> str:
 
 def mend(turn: Turn) -> str:
     failing = [one for one in verification.load(turn.verified or ()) if one.is_ours]
-    fresh = all(one.where == verification.Where.FRESH for one in failing)
+    fresh = all(one.where == verification.CheckPlace.FRESH for one in failing)
     where = "a clean checkout of it in a fresh environment" if fresh else "it in your environment"
     base = ", and does not fail without your work" if all(one.base_exit_code == 0 for one in failing) else ""
     more = [f"(And {len(failing) - MOST_CHECKS} more.)"] if len(failing) > MOST_CHECKS else []
     return "\n\n".join([MEND.format(where=where, base=base), *map(_failure, failing[:MOST_CHECKS]), *more])
 
 
-def _failure(one: Check) -> str:
+def _failure(one: CheckedCommand) -> str:
     kind = "setup command" if one.setup else "command"
     limit = ", since its time was up" if one.timed_out else ""
     head = (

@@ -14,7 +14,7 @@ from bot.models import Repo, Thread
 
 
 @dataclass(frozen=True)
-class Standing:
+class HeadChecks:
     under_way: tuple[CiResult, ...]
     red: tuple[CiResult, ...]
     """By what the pull request changes."""
@@ -28,7 +28,7 @@ class Standing:
     """The App may not read commit statuses: what CI systems report by them is not known."""
 
 
-async def at_head(github: GitHubApp, thread: Thread, pull: Pull, sha: str) -> Standing:
+async def at_head(github: GitHubApp, thread: Thread, pull: Pull, sha: str) -> HeadChecks:
     """Of the checks of others; ours tell what we do."""
     me = (await github.identity()).app_id
     at = github.installation(thread.installation)
@@ -36,7 +36,7 @@ async def at_head(github: GitHubApp, thread: Thread, pull: Pull, sha: str) -> St
     found = [one for one in await checks.of_commit(at, thread.repo, sha) if one.app_id != me] + (reported or [])
     failed = [one for one in found if one.failed]
     inherited = await _inherited(at, thread.repo, pull, sha, failed) if failed else ()
-    return Standing(
+    return HeadChecks(
         under_way=tuple(one for one in found if not one.ended),
         red=tuple(one for one in failed if one not in inherited),
         inherited=tuple(inherited),

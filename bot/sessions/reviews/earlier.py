@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from bot import diffs
 from bot.diffs import FileDiff
-from bot.findings import Finding, Review
+from bot.findings import ReviewFinding, ReviewReport
 from bot.git.errors import RefMissing
 from bot.github.types import Pull, TokenPurpose
 from bot.sessions.remote import compared, remote_access
@@ -32,7 +32,7 @@ class Placed:
 
     name: str
     place: int
-    finding: Finding
+    finding: ReviewFinding
     code_sha256: str
     shown: tuple[int, int] | None = None
     """Those of its lines, first and last, at which it can stand."""
@@ -67,7 +67,7 @@ class Sorted:
     resolved: tuple[Said, ...]
 
 
-async def sort(services: Services, turn: Turn, pull: Pull, review: Review) -> Sorted:
+async def sort(services: Services, turn: Turn, pull: Pull, review: ReviewReport) -> Sorted:
     """The same however often it is asked: what this very turn has said already does not count as earlier."""
     known = await findings.still_open(services.store, turn.repo_id, turn.number)
     before = [one for one in known if (one.session_id, one.turn) != (turn.key.session, turn.key.n)]
@@ -90,7 +90,7 @@ async def sort(services: Services, turn: Turn, pull: Pull, review: Review) -> So
     return Sorted(tuple(on_lines), tuple(below), repeated, tuple(resolved))
 
 
-def _shown(one: Finding, there: dict[str, FileDiff]) -> tuple[int, int] | None:
+def _shown(one: ReviewFinding, there: dict[str, FileDiff]) -> tuple[int, int] | None:
     return there[one.path].shown_of(one.first, one.line) if one.path in there else None
 
 
@@ -155,7 +155,7 @@ def _digest(lines: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(line.strip() for line in lines).encode()).hexdigest()
 
 
-def _is_same(known: Said, one: Finding, digest: str) -> bool:
+def _is_same(known: Said, one: ReviewFinding, digest: str) -> bool:
     if known.path != one.path:
         return False
     if _words(known.body) == _words(one.body):
@@ -172,6 +172,6 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-async def _is_mended(one: Said, review: Review, code: _Code) -> bool:
+async def _is_mended(one: Said, review: ReviewReport, code: _Code) -> bool:
     """The agent says so, or the code that it was about is no longer there."""
     return one.id in review.resolved or (bool(one.code_sha256) and not await code.holds(one))

@@ -13,7 +13,7 @@ from bot.sessions import detours, kinds
 from bot.sessions.moves import End, Move
 from bot.sessions.publishing import committing, forks, holding, joining, judging, pushing, saving
 from bot.sessions.publishing.judging import Judged
-from bot.sessions.publishing.work import Work
+from bot.sessions.publishing.work import TurnWork
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Session, Turn
@@ -28,7 +28,7 @@ async def run(services: Services, turn: Turn) -> Move:
         tree = await joining.tree(services, turn, quarantine)
         commit = await committing.commit(services, turn, quarantine, tree)
         decide = _decide if turn.part(OnFork).fork is None else forks.publish
-        return await decide(Work(services, turn, session, quarantine, commit), tree)
+        return await decide(TurnWork(services, turn, session, quarantine, commit), tree)
 
 
 async def _without_work(services: Services, turn: Turn, session: Session) -> Move:
@@ -40,7 +40,7 @@ async def _without_work(services: Services, turn: Turn, session: Session) -> Mov
     return await kinds.of(turn).publish(services, turn, session)
 
 
-async def _decide(work: Work, tree: str) -> Move:
+async def _decide(work: TurnWork, tree: str) -> Move:
     turn, store = work.turn, work.services.store
     judged, forbidden = await judging.judge(work, tree), await judging.not_allowed(work)
     if judged.allowable and forbidden is None and turn.outcome is None:
@@ -58,7 +58,7 @@ async def _decide(work: Work, tree: str) -> Move:
     return await pushing.publish(replace(work, report=judged.report))
 
 
-async def _held_for_a_yes(work: Work, judged: Judged, tree: str) -> Move:
+async def _held_for_a_yes(work: TurnWork, judged: Judged, tree: str) -> Move:
     """What no yes would mend is told at once."""
     if (unsolved := await joining.unsolved(work, tree)) is not None:
         return await saving.keep(work, End(Outcome.REFUSED, unsolved))

@@ -17,7 +17,7 @@ from bot.sessions.moves import Move, To
 from bot.sessions.publishing import committing, joining, saving
 from bot.sessions.services import Services
 from bot.store.sessions import Turn
-from bot.verification import Check, Where
+from bot.verification import CheckedCommand, CheckPlace
 from sandbox.errors import EnvironmentGone, KeyRefused, SandboxError
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ async def run(services: Services, turn: Turn) -> Move:
     return To(Step.PUBLISH, {"verified": verification.dump(checks)})
 
 
-async def _checked(services: Services, turn: Turn) -> list[Check]:
+async def _checked(services: Services, turn: Turn) -> list[CheckedCommand]:
     why, declared = verification.LOST, repo_config.load(turn.config).checks
     for _ in range(MOST_LOST):
         try:
@@ -56,12 +56,12 @@ async def _checked(services: Services, turn: Turn) -> list[Check]:
         return verification.not_run(declared, verification.NO_PLACE)
 
 
-async def _where_no_agent_was(services: Services, turn: Turn) -> list[Check]:
+async def _where_no_agent_was(services: Services, turn: Turn) -> list[CheckedCommand]:
     config = repo_config.load(turn.config)
     async with services.cache.quarantine(turn.repo_id) as quarantine:
         tree = await joining.tree(services, turn, quarantine)
         commit = await committing.commit(services, turn, quarantine, tree)
-        checking = Checking(services, turn, Where.FRESH, commit)
+        checking = Checking(services, turn, CheckPlace.FRESH, commit)
         async with clean_room.opened(services, turn, quarantine, commit) as environment:
             if await checking.set_up(environment, config.setup):
                 await checking.run(environment, config.checks)
@@ -86,9 +86,9 @@ async def _compared(checking: Checking, quarantine: Quarantine, setup: tuple[str
         log.warning("the base cannot be tried", extra={"turn": turn.key.workflow_id, "error": str(error)})
 
 
-async def _where_the_agent_was(services: Services, turn: Turn) -> list[Check]:
+async def _where_the_agent_was(services: Services, turn: Turn) -> list[CheckedCommand]:
     """And the work still lies, with whatever else the agent has left: so it is called, and nothing is compared."""
     environment = await environments.attach(services, turn)
-    checking = Checking(services, turn, Where.AGENT, "")
+    checking = Checking(services, turn, CheckPlace.AGENT, "")
     await checking.run(environment, repo_config.load(turn.config).checks)
     return checking.done

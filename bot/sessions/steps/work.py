@@ -18,7 +18,7 @@ from bot.sessions.moves import Move, To
 from bot.sessions.reading import briefing, shelf
 from bot.sessions.services import Services
 from bot.sessions.talk import asks, mail
-from bot.sessions.verdict import Verdict, has_no_credit, judge
+from bot.sessions.verdict import RunVerdict, has_no_credit, judge
 from bot.store import events, gateway, sessions
 from bot.store.sessions import Turn
 from bot.words import endings
@@ -60,12 +60,12 @@ async def run(services: Services, turn: Turn) -> Move:
     verdict = judge(turn, status, state, exhausted=spent is not None)
     verdict = await refusals.told_apart(services.store, turn.key, verdict)
     if not readable and not turn.stop_requested:
-        verdict = Verdict(Outcome.KILLED, endings.wrote_too_much(), "flood")
+        verdict = RunVerdict(Outcome.KILLED, endings.wrote_too_much(), "flood")
     if verdict.outcome is Outcome.FAILED and (question := await asks.unanswered(services, turn)):
-        verdict = Verdict(Outcome.NEEDS_INPUT, question, "unanswered")
+        verdict = RunVerdict(Outcome.NEEDS_INPUT, question, "unanswered")
     if verdict.outcome is Outcome.OVER_BUDGET:
         spent = spent or await exhaustion.by_the_agents_count(services, turn)
-        verdict = Verdict(Outcome.OVER_BUDGET, spent.sentence, spent.error)
+        verdict = RunVerdict(Outcome.OVER_BUDGET, spent.sentence, spent.error)
     words, parts = kinds.of(turn).result(turn, state)
     return To(
         Step.COLLECT,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bot.models import Usage
+from bot.models import TokenUsage
 from bot.simulation.anthropic.reading import ModelRequest
 
 
@@ -17,7 +17,7 @@ class Call:
     tool: str
     input: Mapping[str, Any] = field(default_factory=dict)
     text: str = ""
-    usage: Usage | None = None
+    usage: TokenUsage | None = None
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Say:
     """The model says something and its turn ends."""
 
     text: str
-    usage: Usage | None = None
+    usage: TokenUsage | None = None
     hold: str | None = None
     """After the first piece of the text, keep the stream open until this name is released."""
     stop_reason: str = "end_turn"
@@ -40,7 +40,7 @@ class Calls:
 
     calls: Sequence[Call]
     text: str = ""
-    usage: Usage | None = None
+    usage: TokenUsage | None = None
 
 
 @dataclass(frozen=True)

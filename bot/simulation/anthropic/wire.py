@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bot.models import Usage
+from bot.models import TokenUsage
 from bot.simulation.anthropic.script import Answer, Call, Calls, Say
 
 ERROR_KINDS = {
@@ -48,7 +48,7 @@ class Message:
     model: str
     content: Sequence[Mapping[str, Any]]
     stop_reason: str
-    usage: Usage
+    usage: TokenUsage
 
     def whole(self) -> dict[str, Any]:
         return self._object(list(self.content), self.stop_reason, _full_usage(self.usage, self.usage.output_tokens))
@@ -88,7 +88,7 @@ def message(answer: Answer, *, id_: str, model: str, request_bytes: int) -> Mess
     content = list(_content(answer, id_))
     produced = sum(len(json.dumps(block)) for block in content)
     thought = answer.thought if isinstance(answer, Say) else 0
-    said = Usage(input_tokens=request_bytes // 4 + 1, output_tokens=produced // 4 + 1 + thought)
+    said = TokenUsage(input_tokens=request_bytes // 4 + 1, output_tokens=produced // 4 + 1 + thought)
     usage = answer.usage or said
     stop_reason = answer.stop_reason if isinstance(answer, Say) else "tool_use"
     return Message(id=id_, model=model, content=content, stop_reason=stop_reason, usage=usage)
@@ -139,7 +139,7 @@ def _pieces(text: str) -> list[str]:
     return [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
 
 
-def _full_usage(usage: Usage, output_tokens: int) -> dict[str, Any]:
+def _full_usage(usage: TokenUsage, output_tokens: int) -> dict[str, Any]:
     return {
         "input_tokens": usage.input_tokens,
         "cache_creation_input_tokens": usage.cache_write_tokens,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.models import Usage
+from bot.models import TokenUsage
 from bot.simulation.anthropic import Call, ModelRequest, Say
 
 AUTHOR = "noah"
@@ -32,7 +32,7 @@ FILES = {FILE: CODE}
 MENDED = CODE.replace("sorted(prices)[0]", "max(prices)")
 PUSH = {FILE: MENDED}
 """What the author pushes then: one of the two is mended."""
-USAGE = Usage(input_tokens=1_900, output_tokens=420, cache_read_tokens=9_500, cache_write_tokens=900)
+USAGE = TokenUsage(input_tokens=1_900, output_tokens=420, cache_read_tokens=9_500, cache_write_tokens=900)
 _EMPTY = {
     "path": FILE,
     "line": 9,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from bot.models import Usage
+from bot.models import TokenUsage
 from bot.simulation.anthropic import Call, Calls, ModelRequest, Say, Script, Slow, Step, Wait
 from bot.simulation.anthropic.reading import texts
 from bot.simulation.scenarios import basket
@@ -73,7 +73,7 @@ MIDDLE = "the middle of the work"
 MIDDLE_STEP = 4
 WHILE_IT_WORKS = "says while you work"
 PERCENT = re.compile(r"\b(\d{1,3}) ?%")
-USAGE = Usage(input_tokens=1_400, output_tokens=260, cache_read_tokens=9_500, cache_write_tokens=900)
+USAGE = TokenUsage(input_tokens=1_400, output_tokens=260, cache_read_tokens=9_500, cache_write_tokens=900)
 
 PLAN = """\
 1. Reproduce it: `python3 -m unittest` has two failing tests.

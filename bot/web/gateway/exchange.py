@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from bot.errors import TransientError
-from bot.models import Usage
+from bot.models import TokenUsage
 from bot.sessions.money import prices
 from bot.sessions.money.budget import CacheUse, Estimate
 from bot.sessions.money.prices import Price
@@ -109,8 +109,8 @@ class Exchange:
         if self._meter.finished:
             return Settlement(self._cost(), self._meter.consumption.usage, self.status)
         if not self._sent or self._complete:
-            return Settlement(0.0, Usage(), self.status, abandoned=not self._complete)
-        seen, usage = (self._cost(), self._meter.consumption.usage) if self._meter.began else (0.0, Usage())
+            return Settlement(0.0, TokenUsage(), self.status, abandoned=not self._complete)
+        seen, usage = (self._cost(), self._meter.consumption.usage) if self._meter.began else (0.0, TokenUsage())
         return Settlement(seen, usage, self.status, abandoned=True, unconfirmed_usd=max(self._most() - seen, 0.0))
 
     def _cost(self) -> float:

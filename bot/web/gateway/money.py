@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from bot.errors import TransientError
-from bot.models import Usage
+from bot.models import TokenUsage
 from bot.sessions.money import budget
-from bot.sessions.money.budget import Decision, Estimate, Ledger
+from bot.sessions.money.budget import BudgetDecision, Estimate, Ledger
 from bot.sessions.money.ceilings import Ceilings
 from bot.store import gateway as rows
 from bot.store import spend
@@ -168,7 +168,7 @@ class Money:
         await asyncio.wait({reserving})
         if reserving.exception() is not None:
             return
-        await self._settle(claim.id, Settlement(0.0, Usage(), None, abandoned=True))
+        await self._settle(claim.id, Settlement(0.0, TokenUsage(), None, abandoned=True))
 
     def _keep(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work)
@@ -181,14 +181,14 @@ class Money:
         self._check_for_count(standing)
         if standing.turn.open >= standing.grant.concurrency:
             raise too_many("turn")
-        if budget.decide(self._ledgers(standing)) is Decision.WAIT:
+        if budget.decide(self._ledgers(standing)) is BudgetDecision.WAIT:
             raise _Undecided
 
     def _check_for_count(self, standing: Standing) -> None:
         granted = standing.grant
         if not granted.is_live(self._clock()):
             raise _unknown()
-        if budget.decide(self._ledgers(standing)) is Decision.EXHAUSTED:
+        if budget.decide(self._ledgers(standing)) is BudgetDecision.EXHAUSTED:
             raise refusals.exhausted()
         if granted.requests >= granted.max_requests:
             raise GatewayRefusal(403, "requests", "The number of requests of this turn is used up.")

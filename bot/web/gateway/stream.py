@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from bot.models import Usage
+from bot.models import TokenUsage
 from bot.sessions.money import budget
 from bot.sessions.money.budget import BYTES_PER_TOKEN, WINDOW_TOKENS
 from bot.sessions.money.prices import Consumption
@@ -202,11 +202,11 @@ def _merged(start: _Usage, end: _Usage) -> _Usage:
     return _Usage(**values)
 
 
-def _summed(usage: _Usage) -> Usage:
-    whole, parts = _plain(usage), Usage()
+def _summed(usage: _Usage) -> TokenUsage:
+    whole, parts = _plain(usage), TokenUsage()
     for part in usage.iterations or ():
         parts += _plain(part)
-    return Usage(
+    return TokenUsage(
         max(whole.input_tokens, parts.input_tokens),
         max(whole.output_tokens, parts.output_tokens),
         max(whole.cache_read_tokens, parts.cache_read_tokens),
@@ -214,8 +214,8 @@ def _summed(usage: _Usage) -> Usage:
     )
 
 
-def _plain(tokens: _Tokens) -> Usage:
-    return Usage(
+def _plain(tokens: _Tokens) -> TokenUsage:
+    return TokenUsage(
         tokens.input_tokens or 0,
         tokens.output_tokens or 0,
         tokens.cache_read_input_tokens or 0,

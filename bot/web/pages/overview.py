@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bot import funds
-from bot.funds import Funds, Terms
+from bot.funds import BudgetTerms, Funds
 from bot.live.state import LiveState
 from bot.models import Step, TurnState
 from bot.store.looks import Look
@@ -48,7 +48,7 @@ class Overview:
     environments: list[str] = field(default_factory=list)
 
 
-def overview(look: Look, state: LiveState | None, terms: Terms) -> Overview:
+def overview(look: Look, state: LiveState | None, terms: BudgetTerms) -> Overview:
     if not look.turns:
         return Overview()
     turn = look.turns[-1]

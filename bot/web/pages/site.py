@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Mount
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bot.funds import Terms
+from bot.funds import BudgetTerms
 from bot.handlers.desk import Desk
 from bot.vault import Vault
 from bot.web.pages import origin
@@ -55,7 +55,7 @@ class Site:
         people, access = Visitors(desk.store), Access(desk.github, desk.store.now)
         sign_in = SignIn(pages, people, settings.github, settings.public_url)
         gate = Gate(desk.store, pages, people, access, sign_in)
-        watching = Watching(desk.store, pages, agent, Terms.of(desk.settings.limits))
+        watching = Watching(desk.store, pages, agent, BudgetTerms.of(desk.settings.limits))
         lists = ListPages(gate)
         front = FrontStream(gate, lists)
         routes = [

@@ -12,7 +12,7 @@ from functools import partial
 from markupsafe import Markup
 
 from bot.errors import BotError
-from bot.funds import Terms
+from bot.funds import BudgetTerms
 from bot.models import SessionId, TurnState
 from bot.portions import LONG_TEXT, beside, in_portions
 from bot.store import events, looks
@@ -50,7 +50,7 @@ class Chapter:
 class Watched:
     """`refresh` brings it up to date; `stream` follows it."""
 
-    def __init__(self, session: SessionId, store: Store, pages: Pages, agent: Agent, terms: Terms) -> None:
+    def __init__(self, session: SessionId, store: Store, pages: Pages, agent: Agent, terms: BudgetTerms) -> None:
         self.session = session
         self.viewers = 0
         self.conversation = Conversation(agent.decoder)
@@ -206,7 +206,7 @@ class Watched:
 class Watching:
     """The sessions that are watched, and some that were."""
 
-    def __init__(self, store: Store, pages: Pages, agent: Agent, terms: Terms) -> None:
+    def __init__(self, store: Store, pages: Pages, agent: Agent, terms: BudgetTerms) -> None:
         self._store = store
         self._terms = terms
         self._pages = pages

@@ -56,7 +56,7 @@ def linked(text: Markup) -> Markup:
     return Markup(_ADDRESS.sub(r'<a href="\g<0>" target="_blank" rel="noopener noreferrer">\g<0></a>', str(text)))  # noqa: S704
 
 
-def verified_where(checks: list[verification.Check]) -> str:
+def verified_where(checks: list[verification.CheckedCommand]) -> str:
     ran = any(one.was_run for one in checks)
     return f"Verified by Forgehand, {verification.where(checks)}" if ran else verification.NOT_RUN
 
