@@ -7,7 +7,8 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from bot import commands, policy
+from bot import authorisation, commands
+from bot.authorisation import AccessDecision
 from bot.commands import C, CommandForm
 from bot.errors import BadRepoConfig, GitHubRefused
 from bot.events import remarks
@@ -17,7 +18,6 @@ from bot.github.client import GitHubApp
 from bot.live.board import LiveBoard
 from bot.models import SessionId, Thread, TurnKey, TurnState
 from bot.outbound import Outbound
-from bot.policy import AccessDecision
 from bot.repo_config import RepoConfig
 from bot.sessions import configuring
 from bot.settings import Settings
@@ -69,8 +69,8 @@ class Desk:
     async def judge(self, remark: Remark) -> AccessDecision:
         """Decide whether the author may ask for anything; GitHub is asked only about people who could be allowed."""
         identity = await self.github.identity()
-        service = policy.ServedBy(identity.bot_id, identity.owner, self.settings.github.accounts)
-        decision = policy.screen(
+        service = authorisation.ServedBy(identity.bot_id, identity.owner, self.settings.github.accounts)
+        decision = authorisation.screen(
             remark.author, repo_owner=remark.thread.repo.owner, service=service, via_app=remark.via_app
         )
         if not decision.allowed:
@@ -79,8 +79,8 @@ class Desk:
         try:
             answered_id, permission = await reads.permission(remark.thread.repo, remark.author.login)
         except GitHubRefused:
-            return policy.unverified(remark.author)
-        return policy.authorise(remark.author, answered_id=answered_id, permission=permission)
+            return authorisation.unverified(remark.author)
+        return authorisation.authorise(remark.author, answered_id=answered_id, permission=permission)
 
     async def config_of(self, thread: Thread) -> tuple[RepoConfig | None, str]:
         """Read the config of the default branch, or the account's settings if it has none; else say what is wrong."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from bot import commands
+from bot.authorisation import AccessAnswer
 from bot.commands.options import NO_OPTIONS
 from bot.errors import CommandError
 from bot.events.remarks import IssueOpened, Labeled, PullOpened, Remark, ReviewWanted
@@ -13,7 +14,6 @@ from bot.handlers import answers, table, turns
 from bot.handlers.desk import Desk, Handled, ignored, refused
 from bot.handlers.turns import Wish
 from bot.models import Outcome, TurnState
-from bot.policy import AccessAnswer
 from bot.portions import made_of
 from bot.repo_config import Triggers
 from bot.store import sessions, threads

@@ -37,6 +37,6 @@ You work for Forgehand, a GitHub App, and review a pull request. Your working di
 
 class HandedOver(TurnPart, frozen=True):
     review: dict[str, Any] | None = None
-    """As the agent gave it (`bot.findings`)."""
+    """As the agent gave it (`bot.agent.findings`)."""
     posted: int | None = None
     """The review at GitHub."""

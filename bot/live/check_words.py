@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from bot import findings, verification
-from bot.findings import ReviewFinding, ReviewVerdict
+from bot.agent import findings
+from bot.agent.findings import ReviewFinding, ReviewVerdict
 from bot.github.types import Annotation, Button, CheckOutput
 from bot.kinds.review import HandedOver
 from bot.models import Outcome, TurnState
 from bot.outbound import neutralise
+from bot.proposal import verification
 from bot.store.checks import MOVED
 from bot.store.sessions import Turn
 from bot.words import endings, on_reviews, outcomes

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bot import verification
 from bot.kinds.parts import BroughtHome, OnFork
 from bot.kinds.review import HandedOver
 from bot.live import asides, asked, boxes, money, saving, sections
 from bot.live.figures import duration, tokens
 from bot.models import Outcome, TokenUsage, TurnState
 from bot.outbound import truncate
+from bot.proposal import verification
 from bot.words import endings, on_forks, on_reviews, outcomes
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bot import prompt, repo_config, verification
+from bot import repo_config
+from bot.agent import prompt
 from bot.kinds import TRAITS
 from bot.kinds.parts import AgentReading
 from bot.kinds.resolve import Merge
@@ -14,6 +15,7 @@ from bot.live import asides
 from bot.live.figures import clock, line, size
 from bot.models import Step, TurnState
 from bot.outbound import neutralise, truncate
+from bot.proposal import verification
 from bot.words import endings
 from bot.words.quoting import shown
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from bot.findings import MOST, ReviewFinding, ReviewVerdict
+from bot.agent.findings import MOST, ReviewFinding, ReviewVerdict
 from bot.words.quoting import code, shown
 
 MOST_BELOW = 60

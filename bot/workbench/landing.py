@@ -14,14 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bot import publications
 from bot.errors import BotError, UserError
 from bot.git.changes import Change
 from bot.git.errors import BundleRefused, GitFailed, GitTimedOut
 from bot.git.quarantine import Quarantine
 from bot.git.run import Io, run_git
 from bot.outbound import Redactor
-from bot.publish import policy, secrets_scan
+from bot.proposal import descriptions, push_policy, secrets_scan
 from bot.workbench import passage, words
 from bot.workbench import repository as repositories
 from bot.workbench.job import Job, Landed, Means
@@ -74,7 +73,7 @@ async def _land(work: Work) -> Landed:
     if not changes:
         return Landed()
     landed = Landed(files=_files(changes), notes=await _notes(work, quarantine, changes))
-    verdict = policy.check(changes, workflows_approved=True, existing=existing)
+    verdict = push_policy.check(changes, workflows_approved=True, existing=existing)
     landed = replace(landed, notes=(*landed.notes, *verdict.notes))
     if not verdict.may_push:
         held = words.held((item.path, item.why) for item in verdict.held)
@@ -195,7 +194,7 @@ def _told(error: BotError | OSError) -> str:
 
 
 def _message(work: Work) -> str:
-    subject = publications.first_title((work.result, work.job.prompt)) or "Work of the agent"
+    subject = descriptions.first_title((work.result, work.job.prompt)) or "Work of the agent"
     return f"{subject}\n\nAsked for in these words:\n\n{work.job.prompt.strip()}\n\nForgehand-Session: {work.job.id}"
 
 

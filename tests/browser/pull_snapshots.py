@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from bot.findings import ReviewFinding, ReviewReport, ReviewVerdict, dump
+from bot.agent.findings import ReviewFinding, ReviewReport, ReviewVerdict, dump
 from bot.kinds.parts import OnFork
 from bot.kinds.review import HandedOver
 from bot.live import boxes, check_words

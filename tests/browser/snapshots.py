@@ -10,7 +10,6 @@ from pathlib import Path
 
 from playwright.async_api import Browser, async_playwright
 
-from bot import publications
 from bot.git.changes import Change
 from bot.kinds.parts import AgentReading, BroughtHome
 from bot.live import boxes, render
@@ -19,8 +18,9 @@ from bot.live.line import QueuePlace
 from bot.live.page import TurnView
 from bot.models import Outcome, Step, TurnState
 from bot.outbound import neutralise
-from bot.publications import Extras
-from bot.publish.report import lines
+from bot.proposal import descriptions
+from bot.proposal.descriptions import Extras
+from bot.proposal.push_policy import look_closely
 from bot.sessions.talk import asks
 from bot.simulation.pages import markdown
 from bot.store.approvals import Approval, Kind, Scope, Standing
@@ -194,7 +194,7 @@ def questions() -> dict[str, str]:
 
 def pulls() -> dict[str, str]:
     """Texts of pull requests, by name."""
-    report = lines(
+    report = look_closely(
         [
             Change("auth/session.py", "M", "100644", "100644", "1" * 40, size=2048, added=12, removed=3),
             Change(".github/workflows/ci.yml", "M", "100644", "100644", "1" * 40, size=400, added=2, removed=2),
@@ -223,7 +223,7 @@ def pulls() -> dict[str, str]:
 
 def _pull(turn: Turn, extras: Extras) -> str:
     cost = view().cost
-    return publications.pull_body(
+    return descriptions.pull_body(
         turn,
         number=12,
         files=FILES,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot import verification
+from bot.proposal import verification
 from bot.sessions.checks import outputs
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script, Wait
 from bot.simulation.github.gitstore import refs

@@ -16,7 +16,7 @@ from bot.git.errors import (
 )
 from bot.git.measure import ImportLimits
 from bot.git.quarantine import Quarantine
-from bot.publish import policy
+from bot.proposal import push_policy
 from tests.host_git.bench import (
     BOT,
     REPO,
@@ -70,7 +70,7 @@ async def test_a_pointer_without_its_large_file_comes_in_as_the_text_that_it_is(
     tree = await quarantine.admit(bench.snapshot(box, base), base=base)
     found = {change.path: change for change in await quarantine.changes(base, tree)}
     assert await quarantine.blob(found["model.bin"].sha, max_bytes=1000) == pointer.encode()
-    assert policy.check(list(found.values())).may_push
+    assert push_policy.check(list(found.values())).may_push
     assert len(bench.remote.requests) == asked
 
 
@@ -211,7 +211,7 @@ async def test_hostile_names_and_links_are_held_by_name(
     tree = git(box, "write-tree", "--missing-ok", env=index)
 
     admitted = await quarantine.admit(bench.bundle(box, write_commit(box, tree, base), base), base=base)
-    found = policy.check(await quarantine.changes(base, admitted), existing=await quarantine.paths(admitted))
+    found = push_policy.check(await quarantine.changes(base, admitted), existing=await quarantine.paths(admitted))
     expected = {*links, *(p.decode("utf-8", "surrogateescape") for p in odd), "sub"}
     assert {held.path for held in found.held} == expected
 

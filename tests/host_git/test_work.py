@@ -12,7 +12,7 @@ from bot.git.bundle import parse_header
 from bot.git.commits import Author
 from bot.git.quarantine import Quarantine
 from bot.git.run import GitResult, run_git
-from bot.publish import policy
+from bot.proposal import push_policy
 from tests.host_git.bench import (
     BOT,
     REPO,
@@ -43,7 +43,7 @@ async def test_an_honest_bundle_is_admitted_and_its_changes_are_listed(
     assert (found["run.sh"].new_mode, found["link"].new_mode, found["link"].target) == (
         *("100755", "120000", "docs/ü b.md"),
     )
-    assert policy.check(list(found.values()), existing=await quarantine.paths(tree)).may_push
+    assert push_policy.check(list(found.values()), existing=await quarantine.paths(tree)).may_push
 
     read = {c.path: data async for c, data in quarantine.blobs(list(found.values()))}
     assert read["bin.dat"] == bytes(range(256)) and "docs/a.md" not in read

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot import prompt
-from bot.material import Diff, Log, Material, Picture, ThreadText
+from bot.agent import prompt
+from bot.agent.material import Diff, Log, Material, Picture, ThreadText
 from bot.simulation.anthropic import Say, Script
 from bot.simulation.github.threads import Issue, Pull, ReviewComment
 from tests.world import World

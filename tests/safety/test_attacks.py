@@ -17,7 +17,7 @@ from bot import repo_config
 from bot.errors import BadRepoConfig, CommandError
 from bot.git.changes import Change
 from bot.outbound import neutralise
-from bot.publish import policy
+from bot.proposal import push_policy
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.gitstore import refs
 from bot.words import quoting
@@ -408,7 +408,7 @@ def test_a_ref_is_no_base() -> None:
 
 def test_names_of_other_files_in_a_reason_are_shown_as_code() -> None:
     [_, twin] = [Change(name, "A", "000000", "100644", "0" * 40) for name in ("x/`[a](b) @org", "X/`[a](b) @org")]
-    [held] = policy.check([twin], existing=["x/`[a](b) @org", twin.path]).held
+    [held] = push_policy.check([twin], existing=["x/`[a](b) @org", twin.path]).held
     assert held.why == "on some systems it is the same as `x`"
 
 

@@ -9,11 +9,13 @@ from typing import Any
 
 from markupsafe import Markup
 
-from bot import commands, diffs, discussions, findings, publications, pull_template, suggestions
+from bot import commands
+from bot.agent import diffs, discussions, findings
 from bot.errors import BadRepoConfig, CommandError
 from bot.live import boxes
 from bot.outbound import neutralise, truncate
 from bot.outbound.redact import Redactor
+from bot.proposal import descriptions, pull_template
 from bot.repo_config.yaml import read_entries
 from bot.text import characters
 from bot.text.visible import as_written, visible
@@ -119,7 +121,9 @@ READERS: Mapping[str, Reader] = {
     "pull request template, a line that waits": lambda text: pull_template.fill(f"# Issue\nFixes #{text}!", OURS),
     "diff": diffs.parse,
     "diff, behind a header": lambda text: diffs.parse(SHOWN + text),
-    "suggestions": lambda text: suggestions.fitting(SHOWN + text, {one.path or "": one for one in diffs.parse(SHOWN)}),
+    "suggestions": lambda text: diffs.suggestions_for(
+        SHOWN + text, {one.path or "": one for one in diffs.parse(SHOWN)}
+    ),
     "repository's config": _entries,
     "stream decoder": _decoded,
     "stream decoder, an edit": _edited,
@@ -129,5 +133,5 @@ READERS: Mapping[str, Reader] = {
     "review": _review,
     "answers to discussions": discussions.answers,
     "ticked boxes": lambda text: boxes.newly("", text),
-    "title of a pull request": lambda text: publications.first_title((text,)),
+    "title of a pull request": lambda text: descriptions.first_title((text,)),
 }

@@ -25,7 +25,7 @@ from tests.world import World
     "bot.handlers.commands",
     "bot.live",
     "bot.outbound",
-    "bot.publish",
+    "bot.proposal",
     "bot.repo_config",
     "bot.sessions",
     "bot.sessions.checks",

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot import diffs, findings
-from bot.findings import ReviewFinding, ReviewVerdict
+from bot.agent import diffs, findings
+from bot.agent.findings import ReviewFinding, ReviewVerdict
 from bot.words import on_reviews
 
 GOOD: dict[str, Any] = {"path": "a.py", "line": 3, "severity": "major", "confidence": 0.8, "body": "Wrong."}

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import pytest
 
-from bot import policy
+from bot import authorisation
+from bot.authorisation import AccessAnswer, ServedBy
 from bot.models import Permission, Person
-from bot.policy import AccessAnswer, ServedBy
 
 SERVICE = ServedBy(bot_id=900, app_owner="Octo")
 ALICE = Person(7, "alice")
 
 
-def screen(author: Person = ALICE, owner: str = "octo", via_app: int | None = None) -> policy.AccessDecision:
-    return policy.screen(author, repo_owner=owner, service=SERVICE, via_app=via_app)
+def screen(author: Person = ALICE, owner: str = "octo", via_app: int | None = None) -> authorisation.AccessDecision:
+    return authorisation.screen(author, repo_owner=owner, service=SERVICE, via_app=via_app)
 
 
 @pytest.mark.parametrize("permission", [Permission.WRITE, Permission.MAINTAIN, Permission.ADMIN])
 def test_people_with_write_access_may(permission: Permission) -> None:
     assert screen().allowed
-    assert policy.authorise(ALICE, answered_id=7, permission=permission).allowed
+    assert authorisation.authorise(ALICE, answered_id=7, permission=permission).allowed
 
 
 @pytest.mark.acceptance("B01")
 @pytest.mark.parametrize("permission", [Permission.READ, Permission.TRIAGE, Permission.NONE])
 def test_people_without_it_are_told_politely(permission: Permission) -> None:
-    decision = policy.authorise(ALICE, answered_id=7, permission=permission)
+    decision = authorisation.authorise(ALICE, answered_id=7, permission=permission)
     assert decision.answer is AccessAnswer.REFUSED
     assert permission.value in decision.reason
     assert decision.sentence is not None
@@ -42,7 +42,7 @@ def test_people_without_it_are_told_politely(permission: Permission) -> None:
         Person(11, "old-name", "Mannequin"),
         Person(12, "octo", "Organization"),
         Person(13, "odd", ""),
-        Person(policy.GHOST, "ghost"),
+        Person(authorisation.GHOST, "ghost"),
         Person(900, "forgehand[bot]", "Bot"),
         Person(900, "renamed", "User"),
     ],
@@ -66,7 +66,7 @@ def test_text_that_an_app_wrote_in_a_persons_name_is_ignored() -> None:
 
 @pytest.mark.acceptance("B02")
 def test_a_login_that_changed_hands_gives_no_rights() -> None:
-    decision = policy.authorise(ALICE, answered_id=8, permission=Permission.ADMIN)
+    decision = authorisation.authorise(ALICE, answered_id=8, permission=Permission.ADMIN)
     assert decision.answer is AccessAnswer.REFUSED
     assert "another account" in decision.reason
 
@@ -77,12 +77,12 @@ def test_only_the_operators_accounts_are_served() -> None:
     assert decision.answer is AccessAnswer.REFUSED
     assert "FORGEHAND_ACCOUNTS" in (decision.sentence or "")
     listed = ServedBy(bot_id=900, app_owner="octo", accounts=("acme",))
-    assert policy.screen(ALICE, repo_owner="Acme", service=listed).allowed
-    assert not policy.screen(ALICE, repo_owner="octo", service=listed).allowed
+    assert authorisation.screen(ALICE, repo_owner="Acme", service=listed).allowed
+    assert not authorisation.screen(ALICE, repo_owner="octo", service=listed).allowed
 
 
 @pytest.mark.acceptance("B03")
 def test_without_an_answer_nobody_is_let_in() -> None:
-    decision = policy.unverified(ALICE)
+    decision = authorisation.unverified(ALICE)
     assert not decision.allowed
     assert "could not verify" in (decision.sentence or "")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot import prompt
-from bot.prompt import Material, Prompt, ThreadText
+from bot.agent import prompt
+from bot.agent.prompt import Material, Prompt, ThreadText
 
 MARK = "k3y9"
 OPENING = ThreadText("eve", False, "It rounds <!-- hidden --> down.")

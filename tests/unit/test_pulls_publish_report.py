@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.git.changes import Change
-from bot.publish.report import lines
+from bot.proposal.push_policy import look_closely
 
 SHA = "1" * 40
 
@@ -15,7 +15,7 @@ def change(path: str, old: str = "100644", new: str = "100644", status: str = "M
 
 
 def test_a_plain_change_is_not_worth_a_word() -> None:
-    assert lines([change("a.py", added=20, removed=3, size=900)], sensitive=["*.tf"]) == ()
+    assert look_closely([change("a.py", added=20, removed=3, size=900)], sensitive=["*.tf"]) == ()
 
 
 @pytest.mark.acceptance("E07")
@@ -35,14 +35,14 @@ def test_a_plain_change_is_not_worth_a_word() -> None:
     ],
 )
 def test_what_stands_out(one: Change, line: str) -> None:
-    assert lines([one], sensitive=["*.tf"]) == (line,)
+    assert look_closely([one], sensitive=["*.tf"]) == (line,)
 
 
 def test_who_let_workflows_go_is_named_and_long_lists_are_cut() -> None:
-    assert lines([change(".github/workflows/a.yml")], let_go_by="bob") == (
+    assert look_closely([change(".github/workflows/a.yml")], let_go_by="bob") == (
         "**Workflow files**: `.github/workflows/a.yml`; `bob` has let this very commit go",
     )
-    [row] = lines([change(f"{n}.png", binary=True) for n in range(9)])
+    [row] = look_closely([change(f"{n}.png", binary=True) for n in range(9)])
     assert row.endswith("`4.png` and 4 more")
-    [row] = lines([change("a`@org\n# x.png", binary=True)])
+    [row] = look_closely([change("a`@org\n# x.png", binary=True)])
     assert "\n" not in row and "`a" in row and row.count("`") == 2

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bot.git import names
 from bot.git.changes import Change
 from bot.git.errors import BadName
-from bot.publish.policy import ChangeLimits, Hold, check, link_fault, matches
+from bot.proposal.push_policy import ChangeLimits, Hold, check, link_fault, matches
 
 
 def added(path: str, mode: str = "100644", **more: object) -> Change:

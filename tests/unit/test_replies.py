@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from bot import publications
 from bot.commands.options import USAGE
 from bot.funds import Funds
 from bot.handlers.table import TABLE
 from bot.models import Outcome, SessionId, TokenUsage, TurnKey, TurnState
+from bot.proposal import descriptions
 from bot.words import on_money, outcomes, replies
 
 
@@ -90,7 +90,7 @@ def test_who_asks_more_of_a_spent_session_hears_how_it_goes_on() -> None:
 
 
 def commit_message(turn: Turn, host: str = "users.noreply.github.com") -> str:
-    return publications.commit_message(turn, noreply_host=host)
+    return descriptions.commit_message(turn, noreply_host=host)
 
 
 def test_a_commit_message() -> None:
@@ -104,10 +104,10 @@ def test_a_commit_message() -> None:
 
 
 def test_the_subject_takes_a_title_of_the_agent_but_no_chatter() -> None:
-    assert publications.pull_title(Turn(agent_result="## Round totals half up\n\nI changed…")) == "Round totals half up"
-    assert publications.pull_title(Turn(agent_result="I fixed it all.")) == "Fix the rounding in `total`"
-    assert publications.pull_title(Turn(prompt="")) == "Changes for #12"
-    assert publications.pull_title(Turn(prompt="<!-- hidden -->\n")) == "Changes for #12"
+    assert descriptions.pull_title(Turn(agent_result="## Round totals half up\n\nI changed…")) == "Round totals half up"
+    assert descriptions.pull_title(Turn(agent_result="I fixed it all.")) == "Fix the rounding in `total`"
+    assert descriptions.pull_title(Turn(prompt="")) == "Changes for #12"
+    assert descriptions.pull_title(Turn(prompt="<!-- hidden -->\n")) == "Changes for #12"
 
 
 def test_subjects_are_short() -> None:
@@ -175,7 +175,7 @@ def test_a_message_is_bounded() -> None:
 
 
 def test_a_pull_request_says_asked_done_verified_and_what_it_took() -> None:
-    body = publications.pull_body(
+    body = descriptions.pull_body(
         Turn(agent_result="Rounded half up."),
         number=12,
         files=[{"path": "a.py", "added": 3, "removed": 1}, {"path": "b.png", "added": None, "removed": None}],
@@ -194,15 +194,15 @@ def test_a_pull_request_says_asked_done_verified_and_what_it_took() -> None:
 
 
 def test_a_pull_request_claims_nothing_that_was_not_run() -> None:
-    body = publications.pull_body(Turn(), number=12, files=[], verified=[], seconds=5, cost=Cost())
+    body = descriptions.pull_body(Turn(), number=12, files=[], verified=[], seconds=5, cost=Cost())
     assert "names no `checks` to run" in body
     agents = [{"command": "x`y", "exit_code": 1, "where": "agent", "tail": ""}]
-    body = publications.pull_body(Turn(), number=12, files=[], verified=agents, seconds=5, cost=Cost())
+    body = descriptions.pull_body(Turn(), number=12, files=[], verified=agents, seconds=5, cost=Cost())
     assert "Run in the agent's own environment (" in body and "\n\n- ✗ `x?y` exit 1" in body
 
 
 def test_texts_of_others_pass_the_given_door() -> None:
-    body = publications.pull_body(
+    body = descriptions.pull_body(
         Turn(prompt="asked", agent_result="done"),
         number=12,
         files=[],

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot import rules
-from bot.rules import Rulebook
+from bot.agent import rules
+from bot.agent.rules import Rulebook
 
 
 @pytest.mark.parametrize(

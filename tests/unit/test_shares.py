@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot import shares
-from bot.shares import RoomClaim
+from bot.agent import material
+from bot.agent.material import RoomClaim
 
 CLAIMS = st.dictionaries(
     st.text(max_size=3), st.builds(RoomClaim, st.integers(0, 10_000), st.integers(1, 5)), max_size=6
@@ -26,12 +26,12 @@ CLAIMS = st.dictionaries(
     ],
 )
 def test_the_room_is_divided(room: int, claims: dict[str, RoomClaim], given_out: dict[str, int]) -> None:
-    assert shares.allot(room, claims) == given_out
+    assert material.allot(room, claims) == given_out
 
 
 @given(st.integers(-10, 20_000), CLAIMS)
 def test_it_is_fair(room: int, claims: dict[str, RoomClaim]) -> None:
-    got = shares.allot(room, claims)
+    got = material.allot(room, claims)
     assert got.keys() == claims.keys()
     assert all(0 <= got[name] <= claim.size for name, claim in claims.items())
     assert sum(got.values()) <= max(0, room)
@@ -46,7 +46,7 @@ def test_it_is_fair(room: int, claims: dict[str, RoomClaim]) -> None:
 
 @given(st.text(max_size=200), st.integers(20, 60))
 def test_what_is_shortened_fits_and_says_so(text: str, room: int) -> None:
-    for shorten, at in ((shares.beginning, -1), (shares.ending, 0)):
+    for shorten, at in ((material.beginning, -1), (material.ending, 0)):
         found = shorten(text, room)
-        assert shares.size(found) <= room
-        assert found.splitlines()[at] == shares.CUT
+        assert material.size(found) <= room
+        assert found.splitlines()[at] == material.CUT

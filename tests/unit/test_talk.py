@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot import prompt
+from bot.agent import prompt
 from bot.kinds.undo import TakenBack
 from bot.models import Outcome
 from bot.outbound import neutralise

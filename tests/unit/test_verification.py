@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from bot import verification
 from bot.kinds.parts import AgentReading
 from bot.outbound import neutralise
+from bot.proposal import verification
+from bot.proposal.verification import CheckedCommand, CheckPlace
 from bot.sessions.reading import briefing
-from bot.verification import CheckedCommand, CheckPlace
 from tests.unit.turns import TURN
 
 SHA = "0123456789abcdef0123456789abcdef01234567"

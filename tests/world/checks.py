@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bot import verification
 from bot.models import Step
+from bot.proposal import verification
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script
 from bot.simulation.github.state import CheckRun
 from bot.simulation.github.threads import Issue, Pull

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from bot.agent.prompt import carry_out, go_on_with
 from bot.commands import FREE_TEXT, CommandText, trimmed
 from bot.commands.options import NO_OPTIONS
 from bot.commands.text import before_tail
@@ -14,7 +15,6 @@ from bot.handlers.answers import Word
 from bot.handlers.desk import Desk, Feature, Handled, acted
 from bot.handlers.turns import Wish
 from bot.kinds import TRAITS
-from bot.prompt import carry_out, go_on_with
 from bot.store import sessions
 from bot.store.approvals import Answer, Approval, Kind, Scope, Standing
 from bot.store.sessions import Turn

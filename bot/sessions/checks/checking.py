@@ -8,14 +8,14 @@ import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bot import verification
+from bot.proposal import verification
+from bot.proposal.verification import CheckedCommand, CheckPlace
 from bot.sessions.beside import spared
 from bot.sessions.checks import outputs
 from bot.sessions.environments import metering
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn
-from bot.verification import CheckedCommand, CheckPlace
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, KeyRefused, SandboxError
 from sandbox.execution import CheckResult, ExecutionEnvironment
 

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from bot import verification
 from bot.git.pack import Had, RepositoryPack
 from bot.git.quarantine import Quarantine
+from bot.proposal import verification
 from bot.sessions import environments
 from bot.sessions.environments import growing, metering, warmth
 from bot.sessions.services import Services

@@ -11,15 +11,15 @@ import logging
 import shutil
 from collections.abc import Sequence
 
-from bot import verification
 from bot.models import Step
+from bot.proposal import verification
+from bot.proposal.verification import CheckedCommand
 from bot.sessions import checkpoints, keeping, losses
 from bot.sessions.money import exhaustion, wrapping_up
 from bot.sessions.moves import To
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn
-from bot.verification import CheckedCommand
 from bot.words import endings
 
 log = logging.getLogger(__name__)

@@ -7,12 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from bot.agent.material import Log
 from bot.errors import GitHubRefused, GitHubUnavailable
 from bot.github import checks
 from bot.github.checks import CiJob, CiResult
 from bot.github.client import InstallationClient
 from bot.kinds import fix_ci
-from bot.material import Log
 from bot.models import Outcome, Thread
 from bot.sessions.kinds.base import Preparation, TurnKind
 from bot.sessions.moves import End, To

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from bot import findings, prompt, repo_config
+from bot import repo_config
+from bot.agent import findings, prompt
+from bot.agent.findings import ReviewVerdict
 from bot.errors import GitHubRefused, NotFound
-from bot.findings import ReviewVerdict
 from bot.github import reviews
 from bot.github.types import LineComment, Pull, ReviewDraft
 from bot.kinds import review

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot import publications, repo_config
+from bot import repo_config
 from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused, RefMissing, Refusal
 from bot.git.quarantine import Quarantine
@@ -13,6 +13,7 @@ from bot.kinds import undo
 from bot.kinds.parts import OnFork
 from bot.models import WHOLE_SECOND, Outcome, Step, TurnKey
 from bot.outbound import TextKind
+from bot.proposal import descriptions
 from bot.sessions import configuring
 from bot.sessions.kinds.base import TurnKind
 from bot.sessions.moves import End, Move, To
@@ -80,7 +81,7 @@ class UndoTurn(TurnKind):
             tree = await quarantine.reverted(undone.commit_sha, before, turn.tip_sha) if before else None
             if tree is None:
                 return End(Outcome.REFUSED, endings.does_not_revert(session.branch, undone.n))
-            words = publications.undo_message(turn, undone.key, undone.commit_sha)
+            words = descriptions.undo_message(turn, undone.key, undone.commit_sha)
             commit = await committing.made(services, turn, quarantine, tree, [turn.tip_sha], words)
             work = TurnWork(services, turn, session, quarantine, commit)
             if (forbidden := await judging.not_allowed(work)) is not None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot import publications
 from bot.git.commits import Author
 from bot.git.quarantine import Quarantine
 from bot.kinds.resolve import Merge
 from bot.outbound import TextKind
+from bot.proposal import descriptions
 from bot.sessions.publishing.work import TurnWork
 from bot.sessions.services import Services
 from bot.store.sessions import Turn
@@ -45,5 +45,5 @@ async def _message(services: Services, turn: Turn) -> str:
     host = (await services.github.identity()).noreply_host
     merge = turn.part(Merge)
     if merge.sha is not None and turn.base is not None:
-        return publications.merge_message(turn, turn.base, merge.conflicts, noreply_host=host)
-    return publications.commit_message(turn, noreply_host=host)
+        return descriptions.merge_message(turn, turn.base, merge.conflicts, noreply_host=host)
+    return descriptions.commit_message(turn, noreply_host=host)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot import repo_config
+from bot.authorisation import ServedBy
 from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused
 from bot.github.types import Pull, TokenPurpose
 from bot.kinds.parts import OnFork
 from bot.models import Outcome, Repo, Thread
 from bot.outbound import TextKind
-from bot.policy import ServedBy
 from bot.sessions import detours
 from bot.sessions.moves import End, Move
 from bot.sessions.publishing import handing_over, judging, saving

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from bot import suggestions
+from bot.agent import diffs
+from bot.agent.diffs import Suggested
 from bot.errors import GitHubRefused
 from bot.github.types import LineComment, Pull, ReviewDraft
 from bot.kinds.parts import OnFork
@@ -23,7 +24,6 @@ from bot.sessions.reviews import earlier
 from bot.sessions.services import Services
 from bot.store import approvals
 from bot.store.approvals import Kind, Question
-from bot.suggestions import Suggested
 from bot.words import on_forks, quoting
 from bot.words.on_forks import Patch
 
@@ -91,7 +91,7 @@ async def _fitting(work: TurnWork, pull: Pull) -> tuple[list[Suggested], int]:
     if "\ufffd" in text:
         return [], 1
     shown = await earlier.shown(work.services, turn, pull)
-    return await asyncio.to_thread(suggestions.fitting, text, shown)
+    return await asyncio.to_thread(diffs.suggestions_for, text, shown)
 
 
 def _comment(services: Services, one: Suggested) -> LineComment | None:

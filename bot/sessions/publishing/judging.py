@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from bot import repo_config
 from bot.git.changes import Change
-from bot.publish import policy, report, secrets_scan
-from bot.publish.policy import Hold
+from bot.proposal import push_policy, secrets_scan
+from bot.proposal.push_policy import Hold
 from bot.sessions.publishing import joining, saving
 from bot.sessions.publishing.work import TurnWork
 from bot.sessions.reading import trust
@@ -33,7 +33,7 @@ async def judge(work: TurnWork, tree: str) -> Judged:
     over = await _over(work, along)
     changes = await work.quarantine.changes(over, tree)
     paths = await work.quarantine.paths(tree)
-    verdict = policy.check(changes, blocked=config.paths.blocked, workflows_approved=work.let_go, existing=paths)
+    verdict = push_policy.check(changes, blocked=config.paths.blocked, workflows_approved=work.let_go, existing=paths)
     if any(item.kind is not Hold.WORKFLOW for item in verdict.held):
         return Judged(endings.held((item.path, item.why) for item in verdict.held))
     contents = [*changes, *await _below(work, along)]
@@ -44,7 +44,7 @@ async def judge(work: TurnWork, tree: str) -> Judged:
         held = endings.held((item.path, item.why) for item in verdict.held)
         return Judged(held, tuple(item.path for item in verdict.held), over=over)
     by = work.turn.requester if work.let_go else None
-    return Judged(None, report=report.lines(changes, sensitive=config.paths.sensitive, let_go_by=by))
+    return Judged(None, report=push_policy.look_closely(changes, sensitive=config.paths.sensitive, let_go_by=by))
 
 
 async def _going_along(work: TurnWork) -> list[str]:

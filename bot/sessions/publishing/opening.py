@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from bot import publications, pull_template, repo_config
+from bot import repo_config
 from bot.errors import GitHubRefused
 from bot.git.errors import RefMissing
 from bot.github.types import TokenPurpose
 from bot.models import Outcome
 from bot.outbound import TextKind, neutralise
-from bot.publications import Extras
+from bot.proposal import descriptions, pull_template
+from bot.proposal.descriptions import Extras
 from bot.sessions.moves import End, Move
 from bot.sessions.publishing import dressing
 from bot.sessions.publishing.work import TurnWork
@@ -23,7 +24,7 @@ async def open_pull(work: TurnWork, branch: str) -> Move:
     try:
         pull = await services.outbound.open_pull(
             work.session.thread,
-            title=publications.pull_title(work.done),
+            title=descriptions.pull_title(work.done),
             body=await _pull_body(work),
             head=branch,
             base=turn.base,
@@ -40,7 +41,7 @@ async def _pull_body(work: TurnWork) -> str:
     services, turn, config = work.services, work.done, repo_config.load(work.turn.config)
     template = await _template(work) if config.pull.template else None
     closes = config.pull.closes and not work.session.thread.is_pull
-    return publications.pull_body(
+    return descriptions.pull_body(
         turn,
         number=turn.number,
         files=turn.files_changed or (),

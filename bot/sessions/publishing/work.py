@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bot import verification
 from bot.git.quarantine import Quarantine
+from bot.proposal import verification
 from bot.sessions.services import Services
 from bot.store.sessions import Session, Turn
 

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from bot import discussions
-from bot.discussions import DiscussionAnswer
+from bot.agent import discussions
+from bot.agent.discussions import DiscussionAnswer
 from bot.errors import GitHubRefused
 from bot.github import reviews
 from bot.kinds.parts import OnFork, Places

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from bot import diffs, discussions, prompt, rules
+from bot.agent import diffs, discussions, prompt, rules
+from bot.agent.material import Diff, Log, Material, ThreadText
 from bot.events.remarks import standing
 from bot.git.comparison import Comparison
 from bot.github import reviews
 from bot.github.client import InstallationClient
 from bot.github.types import Comment, Issue
 from bot.kinds.parts import AgentReading, OnFork, Places
-from bot.material import Diff, Log, Material, ThreadText
 from bot.models import Spot, Thread
 from bot.repo_config import RepoConfig
 from bot.sessions.pinning import Start

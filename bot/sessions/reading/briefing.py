@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bot import verification
 from bot.kinds.parts import AgentReading
+from bot.proposal import verification
+from bot.proposal.verification import CheckedCommand
 from bot.sessions.memory.forgetting import REFUSED
 from bot.store.sessions import Turn
 from bot.text.characters import plain
-from bot.verification import CheckedCommand
 
 MOST_CHECKS = 5
 MOST_OUTPUT = 6_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot import prompt
+from bot.agent import prompt
 from bot.errors import GitHubRefused
 from bot.sessions.reading import pictures
 from bot.sessions.services import Services

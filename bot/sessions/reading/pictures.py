@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from bot.agent.material import Picture
 from bot.errors import BotError
 from bot.github.downloads import Attachments, images
-from bot.material import Picture
 
 MOST = 10
 MAX_BYTES = 5 << 20

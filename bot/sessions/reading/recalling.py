@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bot import prompt
+from bot.agent import prompt
 from bot.kinds.parts import AgentReading
 from bot.sessions.services import Services
 from bot.store import sessions

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from bot import diffs
+from bot.agent import diffs
+from bot.agent.material import Diff
 from bot.git.comparison import Comparison
-from bot.material import Diff
 from bot.models import Outcome
 from bot.sessions import pinning
 from bot.sessions.services import Services

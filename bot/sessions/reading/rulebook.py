@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from bot import rules
+from bot.agent import rules
+from bot.agent.rules import Rulebook
 from bot.kinds.parts import AgentReading
 from bot.models import RepoId
-from bot.rules import Rulebook
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn

@@ -8,9 +8,9 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from bot import diffs
-from bot.diffs import FileDiff
-from bot.findings import ReviewFinding, ReviewReport
+from bot.agent import diffs
+from bot.agent.diffs import FileDiff
+from bot.agent.findings import ReviewFinding, ReviewReport
 from bot.git.errors import RefMissing
 from bot.github.types import Pull, TokenPurpose
 from bot.sessions.remote import compared, remote_access

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from bot import diffs
+from bot.agent import diffs
 from bot.github import reviews
 from bot.github.types import Pull
 from bot.models import Thread

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 
-from bot import repo_config, verification
+from bot import repo_config
 from bot.git.quarantine import Quarantine
 from bot.kinds.parts import OnFork
 from bot.kinds.resolve import Merge
 from bot.models import Step
+from bot.proposal import verification
+from bot.proposal.verification import CheckedCommand, CheckPlace
 from bot.sessions import environments
 from bot.sessions.checks import clean_room, mending
 from bot.sessions.checks.checking import Checking
@@ -17,7 +19,6 @@ from bot.sessions.moves import Move, To
 from bot.sessions.publishing import committing, joining, saving
 from bot.sessions.services import Services
 from bot.store.sessions import Turn
-from bot.verification import CheckedCommand, CheckPlace
 from sandbox.errors import EnvironmentGone, KeyRefused, SandboxError
 
 log = logging.getLogger(__name__)

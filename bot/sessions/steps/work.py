@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from bot import prompt
+from bot.agent import prompt
 from bot.errors import TransientError
 from bot.kinds.parts import AgentReading
 from bot.models import Outcome, Step

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from bot import prompt
+from bot.agent import prompt
 from bot.errors import GitHubRefused
 from bot.sessions.pulls import answering
 from bot.sessions.reading import enclosures, trust

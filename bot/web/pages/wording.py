@@ -9,10 +9,10 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from bot import verification
 from bot.kinds.parts import OnFork
 from bot.live.figures import duration
 from bot.models import Outcome, Step, TurnState
+from bot.proposal import verification
 from bot.web.pages.prose import prose
 from bot.words import endings, on_money, outcomes
 

@@ -6,11 +6,22 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bot import discussions, shares
+from bot.agent import discussions
+from bot.agent.material import (
+    Diff,
+    Log,
+    Material,
+    Picture,
+    Prompt,
+    RoomClaim,
+    ThreadText,
+    allot,
+    beginning,
+    ending,
+    size,
+)
 from bot.kinds import TRAITS
-from bot.material import Diff, Log, Material, Picture, Prompt, ThreadText
 from bot.models import Spot
-from bot.shares import RoomClaim
 from bot.text.characters import plain
 from bot.text.visible import as_written, visible
 
@@ -80,7 +91,7 @@ def _at_the_lines(spot: Spot, number: int) -> str:
 def with_summary(context: str, turns: Sequence[tuple[str, str]]) -> str:
     """The prompt with what was asked and answered before, for an agent that cannot remember it itself."""
     text = _summary(turns, MOST_SUMMARY)
-    return f"{_fit(context, MAX_BYTES - shares.size(text) - 2)}\n\n{text}"
+    return f"{_fit(context, MAX_BYTES - size(text) - 2)}\n\n{text}"
 
 
 def _summary(turns: Sequence[tuple[str, str]], most: int) -> str:
@@ -89,7 +100,7 @@ def _summary(turns: Sequence[tuple[str, str]], most: int) -> str:
     parts: list[str] = []
     for asked, answered in reversed(turns):
         part = f"Asked: {_fit(as_written(asked).text, 1_500)}\nYou answered: {_fit(plain(answered), 3_000)}"
-        most -= shares.size(part)
+        most -= size(part)
         if most < 0:
             parts.append("(What came before that is left out.)")
             break
@@ -147,9 +158,9 @@ class _Composer:
         request = as_written(self._material.request)
         task = self._traits.task
         parts = [self._head(), self._request(request.text), task, *self._to_answer(), self._rules()]
-        left = self._max_bytes - shares.size("\n\n".join(parts)) - SPARE_BYTES
+        left = self._max_bytes - size("\n\n".join(parts)) - SPARE_BYTES
         blocks = self._unseen(request.unseen, left) + self._pictures()
-        blocks += self._shared(left - shares.size("\n\n".join(blocks)))
+        blocks += self._shared(left - size("\n\n".join(blocks)))
         self._notes += self._material.missing
         notes = ["Left out of this prompt:\n" + "\n".join(f"- {note}" for note in self._notes)] if self._notes else []
         text = "\n\n".join([*parts, *blocks, *notes])
@@ -165,9 +176,9 @@ class _Composer:
         who = f"{_name(self._material.requester)}, who may write to the repository, asks:"
         words = text.strip("\r\n") or self._nothing_said()
         most = self._max_bytes - 4_000 - SPARE_BYTES
-        if shares.size(words) > most:
+        if size(words) > most:
             whole = _Part("INSTRUCTION: the request", "the request", words, "request.md", 1)
-            words = shares.beginning(words, most)
+            words = beginning(words, most)
             self._cut(whole)
         return f"{who}\n\n{self._line('REQUEST')}\n{words}\n{self._line('END OF REQUEST')}"
 
@@ -230,11 +241,9 @@ class _Composer:
         said = self._said(remarks)
         if unsaid := len(remarks) - len(said):
             self._notes.append(_count(unsaid, "older comment", "there was no room for"))
-        claims = {
-            part.file: RoomClaim(shares.size(self._block(part.label, part.text)) + 2, part.weight) for part in parts
-        }
-        claims["comments.md"] = RoomClaim(sum(shares.size(block) + 2 for block in said), REMARKS)
-        given = shares.allot(room, claims)
+        claims = {part.file: RoomClaim(size(self._block(part.label, part.text)) + 2, part.weight) for part in parts}
+        claims["comments.md"] = RoomClaim(sum(size(block) + 2 for block in said), REMARKS)
+        given = allot(room, claims)
         return [*self._placed(parts, given), *self._newest(remarks[unsaid:], said, given["comments.md"])]
 
     def _said(self, remarks: Sequence[ThreadText]) -> list[str]:
@@ -243,7 +252,7 @@ class _Composer:
         left = FILE_BYTES
         for one in reversed(remarks):
             block = self._block(self._label(one, _name(one.kind)), visible(one.body))
-            left -= shares.size(block) + 2
+            left -= size(block) + 2
             if left < 0:
                 break
             found.append(block)
@@ -282,13 +291,13 @@ class _Composer:
     def _placed(self, parts: Sequence[_Part], given: dict[str, int]) -> Iterator[str]:
         for part in parts:
             block, room = self._block(part.label, part.text), given[part.file] - 2
-            if shares.size(block) <= room:
+            if size(block) <= room:
                 yield block
                 continue
             self._cut(part)
-            room -= shares.size(self._block(part.label, ""))
+            room -= size(self._block(part.label, ""))
             if room >= LEAST_BLOCK:
-                shorten = shares.ending if part.from_its_end else shares.beginning
+                shorten = ending if part.from_its_end else beginning
                 yield self._block(part.label, shorten(self._inside(part.text), room))
 
     def _cut(self, part: _Part) -> None:
@@ -296,8 +305,8 @@ class _Composer:
         side = "beginning" if part.from_its_end else "end"
         self._notes.append(f"the {side} of {part.what}; all of it is in the file {part.file}")
         text = self._inside(part.text)
-        if shares.size(text) > FILE_BYTES:
-            shorten = shares.ending if part.from_its_end else shares.beginning
+        if size(text) > FILE_BYTES:
+            shorten = ending if part.from_its_end else beginning
             text = shorten(text, FILE_BYTES)
             self._notes[-1] = f"the {side} of {part.what}; what of it may be read is in the file {part.file}"
         self._files[part.file] = self._block(part.label, text) + "\n"
@@ -305,9 +314,9 @@ class _Composer:
     def _newest(self, remarks: Sequence[ThreadText], blocks: Sequence[str], room: int) -> list[str]:
         """Newest first while there is room; in the prompt they stand in their own order, the others in a file."""
         first = len(blocks)
-        while first and shares.size(blocks[first - 1]) + 2 <= room:
+        while first and size(blocks[first - 1]) + 2 <= room:
             first -= 1
-            room -= shares.size(blocks[first]) + 2
+            room -= size(blocks[first]) + 2
         kept = list(blocks[first:])
         if first:
             kept[:0] = clipped = self._clipped(remarks[first - 1], room)
@@ -319,10 +328,8 @@ class _Composer:
     def _clipped(self, said: ThreadText, room: int) -> list[str]:
         """The beginning of a remark for the whole of which there is no room."""
         label = self._label(said, _name(said.kind))
-        room -= shares.size(self._block(label, "")) + 2
-        return (
-            [self._block(label, shares.beginning(self._inside(visible(said.body)), room))] if room > LEAST_BLOCK else []
-        )
+        room -= size(self._block(label, "")) + 2
+        return [self._block(label, beginning(self._inside(visible(said.body)), room))] if room > LEAST_BLOCK else []
 
     def _wanted(self) -> list[ThreadText]:
         one = self._material
@@ -353,7 +360,7 @@ def _unread(diff: Diff) -> str:
 
 
 def _fit(text: str, most: int) -> str:
-    return text if shares.size(text) <= most else shares.beginning(text, most)
+    return text if size(text) <= most else beginning(text, most)
 
 
 def _name(text: str) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bot import shares
+from bot.agent import material
 from bot.text.characters import plain
 from bot.text.visible import as_written
 
@@ -88,10 +88,10 @@ def instructions(own: str, book: Rulebook, config: str) -> tuple[str, list[str]]
 def _bounded(name: str, text: str, notes: list[str]) -> str:
     """What the page hides of it nobody has agreed to."""
     words = as_written(text).text.strip()
-    if shares.size(words) <= MAX_BYTES:
+    if material.size(words) <= MAX_BYTES:
         return words
     notes.append(f"the end of {name}: it is longer than {MAX_BYTES // 1000} KB")
-    return shares.beginning(words, MAX_BYTES)
+    return material.beginning(words, MAX_BYTES)
 
 
 def _listed(paths: Sequence[str]) -> str:

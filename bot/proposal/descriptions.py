@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from bot import pull_template, verification
 from bot.models import TokenUsage, TurnKey
+from bot.proposal import pull_template, verification
 from bot.text.characters import plain
 from bot.text.visible import visible
 from bot.words.quoting import shown
