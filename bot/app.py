@@ -27,10 +27,10 @@ from bot.handlers.desk import Desk
 from bot.handlers.intake import Intake
 from bot.keyring import KeyRing
 from bot.live.board import LiveBoard
-from bot.live.checks import CheckBoard
-from bot.live.folds import Folds
+from bot.live.check_runs import CheckBoard
+from bot.live.edit_quota import EditQuotas
 from bot.live.page import Page
-from bot.live.purse import EditQuotas
+from bot.live.state import Folds
 from bot.loops import background
 from bot.models import TurnKey
 from bot.outbound import Outbound, Redactor
@@ -211,12 +211,12 @@ async def _assemble(
 ) -> Services:
     github = GitHubApp(settings.github, on_secret=redactor.register, on_retired=redactor.forget)
     stack.push_async_callback(github.close)
-    purse = EditQuotas(store, clock)
-    outbound = Outbound(github, redactor, on_made=purse.note)
+    quotas = EditQuotas(store, clock)
+    outbound = Outbound(github, redactor, on_made=quotas.note)
     folds = Folds(store, Claude())
     public_url = settings.public_url or ""
     page = Page(store, folds, command=settings.command, limits=settings.limits, public_url=public_url, clock=clock)
-    board = LiveBoard(store, outbound, folds, page, purse, clock)
+    board = LiveBoard(store, outbound, folds, page, quotas, clock)
     stack.push_async_callback(board.stop)
     ways = SessionEgress(choice.ways, settings.egress, choice.admits)
     stack.push_async_callback(ways.close_all)

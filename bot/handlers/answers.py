@@ -10,7 +10,7 @@ from bot.commands import Command, CommandText
 from bot.errors import CommandError, GitHubRefused
 from bot.events.remarks import Remark, ReviewWanted
 from bot.handlers.desk import Desk, Handled
-from bot.live.asked import answerable
+from bot.live.questions import answerable
 from bot.models import WHOLE_SECOND, TurnState
 from bot.store import approvals, sessions
 from bot.store.approvals import Answer, Approval, Kind, Standing

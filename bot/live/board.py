@@ -20,10 +20,10 @@ from bot.kinds.parts import Places
 from bot.live import render
 from bot.live.boxes import TickBox
 from bot.live.due import Due, DueList, Weight
-from bot.live.folds import Folds
+from bot.live.edit_quota import EditQuotas
 from bot.live.page import Page, Rendered
-from bot.live.purse import EditQuotas
 from bot.live.questions import Questions
+from bot.live.state import Folds
 from bot.models import InstallationId, Thread, TurnKey, TurnState
 from bot.outbound import Outbound
 from bot.store import comments, questions, sessions
@@ -50,7 +50,7 @@ class LiveBoard:
         outbound: Outbound,
         folds: Folds,
         page: Page,
-        purse: EditQuotas,
+        quotas: EditQuotas,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.folds = folds
@@ -58,8 +58,8 @@ class LiveBoard:
         self._outbound = outbound
         self._page = page
         self._clock = clock
-        self._purse = purse
-        self._questions = Questions(store, outbound, purse, page.command)
+        self._quotas = quotas
+        self._questions = Questions(store, outbound, quotas, page.command)
         self._due: dict[InstallationId, DueList] = {}
         self._threads: dict[TurnKey, Thread] = {}
         self._writers: dict[InstallationId, asyncio.Task[None]] = {}
@@ -89,9 +89,9 @@ class LiveBoard:
         self._start(self._touch(key, weight))
 
     async def post(self, key: TurnKey) -> None:
-        """The first form of the comment, found or created, then the reaction: at once where the allowance permits."""
-        allowance = await self._purse.look((await self._thread(key)).installation)
-        if allowance.wait_seconds(self._clock(), first=True) > 0:
+        """The first form of the comment, found or created, then the reaction: at once where the quota permits."""
+        quota = await self._quotas.look((await self._thread(key)).installation)
+        if quota.wait_seconds(self._clock(), first=True) > 0:
             self.touch(key, pressing=True)
             return
         await self._make(key)
@@ -177,12 +177,12 @@ class LiveBoard:
                 await asyncio.sleep(STORE_PAUSE_SECONDS)
 
     async def _write_next(self, installation: InstallationId, due: DueList) -> None:
-        now, allowance = self._clock(), await self._purse.look(installation)
-        key, pause = due.next(now, allowance)
+        now, quota = self._clock(), await self._quotas.look(installation)
+        key, pause = due.next(now, quota)
         if pause > 0:
             await due.wait(pause)
             return
-        crowded = due.sessions() > allowance.rule.most_sessions
+        crowded = due.sessions() > quota.rule.most_sessions
         writing = self._start(self._write_one(installation, due, key, crowded=crowded))
         await asyncio.wait({writing}, timeout=PATIENCE_SECONDS)
         if not writing.done():
@@ -201,7 +201,7 @@ class LiveBoard:
         except TransientError as error:
             due.put_back(key, entry)
             with contextlib.suppress(TransientError):  # of the store: GitHub will say it again
-                await self._purse.refused(installation, error.retry_after)
+                await self._quotas.refused(installation, error.retry_after)
         except BotError as error:
             log.warning("live comment cannot be written", extra={"turn": key.workflow_id, "error": str(error)})
             _put_back_final(due, key, entry)
@@ -220,7 +220,7 @@ class LiveBoard:
         if not entry.first and not self._is_worth_it(key, page, comment, crowded=crowded):
             return
         if comment.comment_id is not None and _digest(page.body) != comment.body_sha256:
-            await self._purse.spend((await self._thread(key)).installation)
+            await self._quotas.spend((await self._thread(key)).installation)
             due.began()
             await self._put(key, comment.comment_id, page.body)
         await comments.shown(self._store, comment, _digest(page.body), page.still, final=page.final)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
-from bot.live.allowance import EditQuota
+from bot.live.edit_quota import EditQuota
 from bot.models import TurnKey
 
 LONGEST_PAUSE_SECONDS = 60.0
@@ -78,14 +78,12 @@ class DueList:
         self._heard.pop(key, None)
         self._since.pop(key, None)
 
-    def next(self, now: float, allowance: EditQuota) -> tuple[TurnKey, float]:
+    def next(self, now: float, quota: EditQuota) -> tuple[TurnKey, float]:
         """The one to write next and how long to wait before: the weightiest, then the one with the oldest news."""
         here = self._clock()
         waits = {
-            True: allowance.wait_seconds(now, first=True),
-            False: max(
-                allowance.wait_seconds(now, first=False), self._last_began + allowance.spacing_seconds(now) - here
-            ),
+            True: quota.wait_seconds(now, first=True),
+            False: max(quota.wait_seconds(now, first=False), self._last_began + quota.spacing_seconds(now) - here),
         }
 
         def wait(key: TurnKey) -> float:

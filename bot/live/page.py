@@ -12,13 +12,12 @@ from typing import Any
 from bot import funds, repo_config
 from bot.funds import BudgetTerms, Funds, FundsState
 from bot.kinds.parts import OnFork
-from bot.live import asked as asked_of
-from bot.live import boxes, line, render, saving
+from bot.live import boxes, questions, render, sections
 from bot.live.boxes import TickBox
-from bot.live.folds import Folds
-from bot.live.line import QueuePlace
-from bot.live.state import LiveState
+from bot.live.state import Folds, LiveState
 from bot.models import Outcome, Thread, TurnKey, TurnState
+from bot.sessions import turn_order
+from bot.sessions.turn_order import QueuePlace
 from bot.settings import Limits
 from bot.store import approvals, budgets, choices, findings, machines, samples, sessions, spend, switches
 from bot.store import line as standing
@@ -76,7 +75,7 @@ class TurnView:
     @property
     def ended(self) -> bool:
         """As far as people are concerned."""
-        return self.turn.state is TurnState.DONE or saving.is_said(self.turn, self.now)
+        return self.turn.state is TurnState.DONE or sections.is_stop_said(self.turn, self.now)
 
     @property
     def page_url(self) -> str:
@@ -170,7 +169,7 @@ class Page:
         latest = await sessions.latest(self._store, session.thread)
         if latest is None or latest.key != turn.key:
             return []
-        offered += [box for one in asked_of.answerable(asked) for box in boxes.to_answer_late(one.id)]
+        offered += [box for one in questions.answerable(asked) for box in boxes.to_answer_late(one.id)]
         return offered + boxes.at_the_end(turn.outcome or Outcome.FAILED, means)
 
     def _subagents(self, turn: Turn) -> tuple[int, int]:
@@ -197,7 +196,7 @@ class Page:
         waiting = await standing.standing(self._store)
         lately = await standing.lately(self._store, KNOWN_TURNS)
         caps = await choices.caps(self._store)
-        return line.place(turn.key, waiting, lately, self._limits, self._clock(), caps=caps)
+        return turn_order.place(turn.key, waiting, lately, self._limits, self._clock(), caps=caps)
 
 
 def _rendered(view: TurnView) -> Rendered:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from bot.errors import GitHubRefused, NotFound
 from bot.live import boxes
 from bot.live.boxes import TickBox
-from bot.live.purse import EditQuotas
+from bot.live.edit_quota import EditQuotas
 from bot.models import Thread, TurnKey
 from bot.outbound import Outbound
 from bot.store import approvals, questions
-from bot.store.approvals import Approval, Standing
+from bot.store.approvals import Approval, Kind, Standing
 from bot.store.base import Store
 from bot.store.questions import QuestionComment
-from bot.words import on_approvals
+from bot.words import on_approvals, on_forks
+
+if TYPE_CHECKING:
+    from bot.live.page import TurnView
+
 
 log = logging.getLogger(__name__)
 
@@ -38,12 +44,12 @@ def body(approval: Approval, command: str) -> str:
 
 
 class Questions:
-    """Brings them up to date, out of the allowance of all edits."""
+    """Brings them up to date, out of the quota of all edits."""
 
-    def __init__(self, store: Store, outbound: Outbound, purse: EditQuotas, command: str) -> None:
+    def __init__(self, store: Store, outbound: Outbound, quotas: EditQuotas, command: str) -> None:
         self._store = store
         self._outbound = outbound
-        self._purse = purse
+        self._quotas = quotas
         self._command = command
 
     async def bring_up(self, key: TurnKey, thread: Thread) -> None:
@@ -53,7 +59,7 @@ class Questions:
                 await self._edit(one, approval, thread)
 
     async def _edit(self, one: QuestionComment, approval: Approval, thread: Thread) -> None:
-        await self._purse.spend(thread.installation)
+        await self._quotas.spend(thread.installation)
         try:
             await self._outbound.edit_comment(thread, one.comment_id, body(approval, self._command))
         except NotFound:
@@ -63,3 +69,63 @@ class Questions:
             log.info("a question's comment waits", extra={"approval": approval.id, "error": str(refused)})
             return
         await questions.shown(self._store, one, approval.state)
+
+
+def answerable(asked: Sequence[Approval]) -> list[Approval]:
+    """By a late yes: the agent's last question, where it got no answer, and the hosts that it did not reach."""
+    questions = [one for one in asked if one.kind is Kind.TOOL]
+    last = [one for one in questions if not one.hosts][-1:]
+    return [one for one in (*last, *(one for one in questions if one.hosts)) if one.state is Standing.EXPIRED]
+
+
+def settled_approval(view: TurnView) -> Approval | None:
+    """What the end of the turn waited for, and waits for no longer."""
+    plans = [one for one in view.asked if one.kind in (Kind.PLAN, Kind.PUSH) and one.state is not Standing.OPEN]
+    answered = [one for one in view.asked if one.kind is Kind.TOOL and one.late]
+    return next(iter((*plans, *answered)), None)
+
+
+def held_commit(view: TurnView) -> Approval | None:
+    """The commit that waits for somebody's yes."""
+    return next((one for one in view.asks if one.kind is Kind.PUSH), None)
+
+
+def _of_a_fork(view: TurnView) -> str:
+    """Whether its code may become a branch, and what was said to that."""
+    one = next((one for one in view.asked if one.sha is not None), None)
+    if one is None or one.sha is None:
+        return ""
+    if one.state is Standing.OPEN:  # beside a later turn's work it is the later one that is offered
+        return on_forks.offer(one.sha, view.command) if any(box.approval == one.id for box in view.boxes) else ""
+    return on_forks.answered(one.sha, one.state, one.answered_by)
+
+
+def words_asked(view: TurnView) -> str:
+    """Questions that stand in the turn's own words are not repeated."""
+    if said := _of_a_fork(view):
+        return said
+    if (one := settled_approval(view)) is not None:
+        return on_approvals.answered_since(one.id, one.state, one.answered_by)
+    return "\n\n".join(
+        f"{on_approvals.late_yes(one.id, str(one.matter.get('shown', '')), view.command)}\n\n"
+        f"{boxes.rendered(boxes.of(one.id, view.boxes), view.command)}"
+        for one in _shown_here(view)
+    )
+
+
+def _shown_here(view: TurnView) -> list[Approval]:
+    """With the boxes that answer it right below: what they say yes to must not be looked for."""
+    if _of_a_fork(view) or settled_approval(view) is not None:
+        return []
+    told = view.turn.detail or ""
+    return [
+        one
+        for one in answerable(view.asked)
+        if boxes.of(one.id, view.boxes) and f"`{view.command} approve {one.id}`" not in told
+    ]
+
+
+def boxes_left(view: TurnView) -> list[TickBox]:
+    """Those that stand at the end."""
+    above = [box for one in _shown_here(view) for box in boxes.of(one.id, view.boxes)]
+    return [box for box in view.boxes if box not in above]

@@ -11,7 +11,6 @@ from bot.agent import prompt
 from bot.kinds import TRAITS
 from bot.kinds.parts import AgentReading
 from bot.kinds.resolve import Merge
-from bot.live import asides
 from bot.live.figures import clock, line, size
 from bot.models import Step, TurnState
 from bot.outbound import neutralise, truncate
@@ -22,6 +21,59 @@ from bot.words.quoting import shown
 if TYPE_CHECKING:
     from bot.live.page import TurnView
     from bot.live.state import LiveState, ToolCall
+from typing import TYPE_CHECKING, Any
+
+from bot.live.figures import bar
+from bot.words import on_money, quoting
+
+if TYPE_CHECKING:
+    from bot.live.page import TurnView
+from bot.models import Outcome
+from bot.store.sessions import Turn
+
+MOST_PATHS = 10
+MOST_HOSTS = 10
+NEVER = ("github.com", "api.github.com", "api.anthropic.com")
+"""No config opens the way to these: what is done there is done by the host."""
+_CONFIG = "`.github/forgehand.yml`"
+
+
+def left_out_notes(notes: Sequence[str]) -> str:
+    """One folded line, so that nobody wonders why the agent did not know."""
+    if not notes:
+        return ""
+    rows = "\n".join(f"- {neutralise.line(note)}" for note in notes)
+    head = "1 thing was" if len(notes) == 1 else f"{len(notes)} things were"
+    return f"<details><summary>{head} left out of the agent's prompt</summary>\n\n{rows}\n\n</details>"
+
+
+def ignored_paths(paths: Sequence[str], base: str | None) -> str:
+    """Said where a pull request would have steered its own run."""
+    if not paths:
+        return ""
+    of_the_base = f" The version on {shown(base, 200)} counts." if base else ""
+    named = quoting.named(paths, MOST_PATHS)
+    return f"Not used in this run, because this pull request changes it: {named}.{of_the_base}"
+
+
+def blocked_hosts(hosts: Sequence[dict[str, Any]]) -> str:
+    """With the way to allow them, for those that can be."""
+    if not hosts:
+        return ""
+    named = ", ".join(f"{_host(one)} ×{one['count']}" for one in hosts[:MOST_HOSTS])
+    more = f" and {len(hosts) - MOST_HOSTS} more" if len(hosts) > MOST_HOSTS else ""
+    text = f"**Blocked by the network:** {named}{more}."
+    if any(one["host"] not in NEVER and one["port"] == 443 for one in hosts):
+        text += f" To allow a host, add it to `egress:` in {_CONFIG} on the default branch."
+    if any(one["port"] != 443 for one in hosts):
+        text += " Only https (port 443) can be allowed."
+    return text
+
+
+def _host(one: dict[str, Any]) -> str:
+    port = "" if one["port"] == 443 else f":{one['port']}"
+    return shown(f"{one['host']}{port}", 120)
+
 
 MOST_FILES = 25
 MOST_HEARD = 5
@@ -110,7 +162,7 @@ def folded(summary: str, body: str) -> str:
 def withheld(view: TurnView) -> str:
     """What of the thread and the repository the agent was not given, or was told to leave aside."""
     turn, read = view.turn, view.turn.part(AgentReading)
-    parts = (asides.ignored(read.ignored, turn.base), asides.withheld(read.notes))
+    parts = (ignored_paths(read.ignored, turn.base), left_out_notes(read.notes))
     return "\n\n".join(filter(None, parts))
 
 
@@ -156,3 +208,56 @@ def pinned(view: TurnView) -> str:
 def page_link(view: TurnView, words: str) -> str:
     """To the session's own page, where it has one that others can reach."""
     return f"[{words}]({view.page_url})" if view.page_url else words
+
+
+def money_meter(view: TurnView) -> str:
+    """The bar is that of the limit which is reached first."""
+    turn, money = view.turn, view.funds
+    whole = max((money.counted_usd, money.limit_usd), (view.cost.counted_usd, turn.budget_usd), key=_share)
+    return f"{bar(*whole)} {money_spent(view)}"
+
+
+def money_spent(view: TurnView) -> str:
+    """The turn's own where it has a limit of its own, or is the only one; else beside the session's."""
+    turn, money = view.turn, view.funds
+    machine = f" + {on_money.dollars(view.sandbox_usd)} sandbox" if view.sandbox_usd else ""
+    session = on_money.spent_of(money.spent_usd, money.unconfirmed_usd, money.limit_usd)
+    if not turn.budget_usd and turn.n == 1:
+        return f"{session}{machine}"
+    own = f" of ${turn.budget_usd:.2f}" if turn.budget_usd else ""
+    open_ = on_money.unconfirmed(view.cost.unconfirmed_usd)
+    return f"${view.cost.usd:.2f}{own}{open_}{machine} · session {session}"
+
+
+def _share(pair: tuple[float, float]) -> float:
+    part, whole = pair
+    return part / whole if whole > 0 else 0.0
+
+
+PATIENCE_SECONDS = 1.0
+"""Most work is saved by then, and the comment can say at once where."""
+LONGER_PATIENCE_SECONDS = 6.0
+"""Where the agent itself had to be ended first: then nothing has been brought home yet."""
+_SAVED_IN = (Step.COLLECT, Step.VERIFY, Step.PUBLISH, Step.SETTLE)
+
+
+def is_stop_said(turn: Turn, now: float) -> bool:
+    """Whether its end is shown though it goes on. True once, it stays true until it is done."""
+    if turn.state is TurnState.DONE or turn.outcome is not Outcome.STOPPED or turn.stop_at is None:
+        return False
+    return turn.step in _SAVED_IN and now >= stop_said_from(turn)
+
+
+def stop_said_from(turn: Turn) -> float:
+    assert turn.stop_at is not None
+    had_ended = turn.step_times.get(Step.COLLECT, turn.stop_at + 1) <= turn.stop_at
+    return turn.stop_at + (PATIENCE_SECONDS if had_ended else LONGER_PATIENCE_SECONDS)
+
+
+def saving_words(turn: Turn) -> str:
+    return endings.being_saved(rescue_ref(turn))
+
+
+def rescue_ref(turn: Turn) -> str:
+    """Where work goes that was cut short: a ref that is no branch."""
+    return f"refs/forgehand/rescue/{turn.key.session}-{turn.key.n}"

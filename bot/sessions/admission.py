@@ -7,10 +7,10 @@ import logging
 from collections.abc import Sequence
 
 from bot.engine.protocol import Engine
-from bot.live import line
 from bot.live.board import LiveBoard
-from bot.live.line import Caps
 from bot.loops import Loop
+from bot.sessions import turn_order
+from bot.sessions.turn_order import Caps
 from bot.settings import Limits
 from bot.store import choices, sessions, switches
 from bot.store.base import Store
@@ -23,9 +23,11 @@ LOOK_SOON_SECONDS = 1.0
 RECONCILE_SECONDS = 60.0
 
 
-def choose(queued: Sequence[Turn], running: Sequence[Turn], limits: Limits, caps: Caps = line.NO_CAPS) -> list[Turn]:
+def choose(
+    queued: Sequence[Turn], running: Sequence[Turn], limits: Limits, caps: Caps = turn_order.NO_CAPS
+) -> list[Turn]:
     """Those that may start now, in order; `queued` is oldest first."""
-    first: list[Turn] = next(line.rounds(queued, running, limits, caps), [])
+    first: list[Turn] = next(turn_order.rounds(queued, running, limits, caps), [])
     return first[: max(0, limits.max_sessions - len(running))]
 
 

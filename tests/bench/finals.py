@@ -17,11 +17,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bot.github.client import GitHubApp
-from bot.live.allowance import EditPace, EditQuota
 from bot.live.board import LiveBoard
-from bot.live.folds import Folds
+from bot.live.edit_quota import EditPace, EditQuota, EditQuotas
 from bot.live.page import Page
-from bot.live.purse import EditQuotas
+from bot.live.state import Folds
 from bot.models import InstallationId, Outcome, Repo, RepoId, Step, Thread, TurnKey
 from bot.outbound import Outbound, Redactor
 from bot.settings import GitHubSettings, Secret
@@ -67,9 +66,9 @@ async def rig(folder: Path, count: int) -> AsyncIterator[Rig]:
         installed = github.install(app, repos=[repo])
         settings = GitHubSettings(github.url, github.api_url, app.id, Secret(app.private_key_pem), (), ())
         client, store = GitHubApp(settings), await Store.open(folder / "state.db")
-        purse = EditQuotas(store, time.time)
-        outbound, folds = Outbound(client, Redactor(), on_made=purse.note), Folds(store, Claude())
-        board = LiveBoard(store, outbound, folds, Page(store, folds, command="/claude"), purse)
+        quotas = EditQuotas(store, time.time)
+        outbound, folds = Outbound(client, Redactor(), on_made=quotas.note), Folds(store, Claude())
+        board = LiveBoard(store, outbound, folds, Page(store, folds, command="/claude"), quotas)
         where = Repo(RepoId(repo.id), "octo", "calc", True, "main")
         found = Rig(github, store, board, Thread(where, InstallationId(installed.id), 0, is_pull=False), {})
         try:

@@ -10,7 +10,7 @@ from typing import Any
 from bot.agent.findings import ReviewFinding, ReviewReport, ReviewVerdict, dump
 from bot.kinds.parts import OnFork
 from bot.kinds.review import HandedOver
-from bot.live import boxes, check_words
+from bot.live import boxes, check_runs
 from bot.live.page import TurnView
 from bot.models import Fork, Outcome, SessionId, Step, TurnState
 from bot.outbound import neutralise
@@ -126,7 +126,7 @@ def _turn(outcome: Outcome) -> Any:
 
 
 def _check(module: Any, turn: Any) -> str:
-    output = check_words.output(turn or _turn(Outcome.REVIEWED), "done" if turn else "queued")
+    output = check_runs.check_output(turn or _turn(Outcome.REVIEWED), "done" if turn else "queued")
     shown = [
         {
             "annotation_level": one.level,
@@ -140,7 +140,7 @@ def _check(module: Any, turn: Any) -> str:
     ]
     run = SimpleNamespace(
         id=1,
-        name=check_words.NAME,
+        name=check_runs.NAME,
         conclusion=output.conclusion,
         status=output.status,
         output={"title": output.title, "summary": output.summary, "annotations": shown},

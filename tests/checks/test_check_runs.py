@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot.github.client import GitHubApp
-from bot.live.checks import CheckBoard
+from bot.live.check_runs import CheckBoard
 from bot.models import InstallationId, Repo, RepoId, Thread
 from bot.outbound import Outbound, Redactor
 from bot.settings import GitHubSettings, Secret

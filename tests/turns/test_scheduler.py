@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.live.allowance import EditPace, EditQuota
-from bot.live.purse import EditQuotas
+from bot.live.edit_quota import EditPace, EditQuota, EditQuotas
 from bot.models import InstallationId
 from bot.simulation.anthropic import Say, Script
 from bot.simulation.github import Fault

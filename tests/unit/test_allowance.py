@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.live.allowance import QUICK_DEPTH, QUICK_PER_SECOND, RESERVED, RULES, EditPace, EditQuota
 from bot.live.due import DueList, Weight
+from bot.live.edit_quota import QUICK_DEPTH, QUICK_PER_SECOND, RESERVED, RULES, EditPace, EditQuota
 from bot.models import SessionId, TurnKey
 
 STRICT = RULES[EditPace.STRICT]

@@ -8,8 +8,8 @@ from itertools import chain
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.live import line
 from bot.models import TurnState
+from bot.sessions import turn_order
 from bot.sessions.admission import choose
 from bot.settings import Limits
 from bot.store.sessions import Turn
@@ -21,7 +21,7 @@ TURNS = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 3)), max_size=15)
 def places(queued: list[Turn], running: list[Turn], limits: Limits) -> dict[tuple[str, int], int]:
     standing = [replace(one, state=TurnState.QUEUED) for one in queued]
     standing += [replace(one, state=TurnState.RUNNING) for one in running]
-    found = {one.key: line.place(one.key, standing, [], limits, 0.0) for one in queued}
+    found = {one.key: turn_order.place(one.key, standing, [], limits, 0.0) for one in queued}
     return {(key.session, key.n): place.number for key, place in found.items() if place}
 
 
@@ -46,7 +46,7 @@ def test_an_installation_with_one_turn_comes_before_the_tenth_of_another() -> No
 
 def test_every_round_is_within_the_limits_of_a_repository() -> None:
     waiting = [turn(at, thread=at) for at in range(6)]
-    rounds = list(line.rounds(waiting, [], Limits(repo_sessions=2)))
+    rounds = list(turn_order.rounds(waiting, [], Limits(repo_sessions=2)))
     assert [len(one) for one in rounds] == [2, 2, 2]
     assert list(chain.from_iterable(rounds)) == waiting
 
@@ -55,7 +55,7 @@ def test_an_estimate_goes_by_what_ended_turns_took() -> None:
     running = replace(turn(1, 1), state=TurnState.RUNNING, started_at=100.0)
     waiting = replace(turn(2, 2, repo=2), state=TurnState.QUEUED)
     one = Limits(max_sessions=1)
-    place = line.place(waiting.key, [running, waiting], [300.0] * 5, one, now=200.0)
-    assert place == line.QueuePlace(1, running=1, estimate=200.0, known=5)
-    unknown = line.place(waiting.key, [running, waiting], [300.0], one, now=200.0)
+    place = turn_order.place(waiting.key, [running, waiting], [300.0] * 5, one, now=200.0)
+    assert place == turn_order.QueuePlace(1, running=1, estimate=200.0, known=5)
+    unknown = turn_order.place(waiting.key, [running, waiting], [300.0], one, now=200.0)
     assert unknown is not None and unknown.estimate is None

@@ -6,7 +6,7 @@ from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused
 from bot.git.quarantine import Quarantine
 from bot.github.types import TokenPurpose
-from bot.live.saving import rescue_ref
+from bot.live.sections import rescue_ref
 from bot.models import SessionId
 from bot.sessions import keeping, rescues
 from bot.sessions.moves import End, Move

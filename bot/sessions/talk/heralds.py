@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 
 from bot.errors import TransientError
-from bot.live.saving import from_when
+from bot.live.sections import stop_said_from
 from bot.models import Outcome
 from bot.sessions.services import Services
 from bot.store import sessions
@@ -25,7 +25,7 @@ async def herald(services: Services, turn: Turn) -> None:
     words = endings.stopped_by(wish.stop_requested)
     if await sessions.decide_stopped(services.store, turn.key, words) is not Outcome.STOPPED:
         return
-    await asyncio.sleep(max(0.0, from_when(wish) - services.clock()) + AT_ONCE_SECONDS)
+    await asyncio.sleep(max(0.0, stop_said_from(wish) - services.clock()) + AT_ONCE_SECONDS)
     services.board.touch(turn.key, pressing=True)
 
 

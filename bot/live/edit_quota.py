@@ -8,8 +8,16 @@ edits and no refusal shows that edits do not count, and the LENIENT pace holds u
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+
+from bot.models import InstallationId
+from bot.store import bucket
+from bot.store.base import Store
+from bot.store.bucket import Bucket
 
 
 class EditPace(StrEnum):
@@ -123,3 +131,50 @@ class EditQuota:
         wanted = self.tokens < 2 * RESERVED and now - self.refused_at >= TRY_AGAIN_SECONDS
         pace = EditPace.PROBING if wanted else self.pace
         return replace(self, pace=pace, pace_since=now, pace_edits=0)
+
+
+class EditQuotas:
+    """What anybody makes is noted, and taken off at the next look."""
+
+    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._clock = clock
+        self._noted: Counter[InstallationId] = Counter()
+        self._changing: defaultdict[InstallationId, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    def note(self, installation: InstallationId) -> None:
+        """Something was made there: a comment, a pull request, an answer."""
+        self._noted[installation] += 1
+
+    async def look(self, installation: InstallationId) -> EditQuota:
+        async with self._changing[installation]:
+            return await self._settled(installation)
+
+    async def spend(self, installation: InstallationId) -> None:
+        async with self._changing[installation]:
+            quota = await self._settled(installation)
+            await self._save(installation, quota.spent(self._clock()))
+
+    async def refused(self, installation: InstallationId, retry_after: float | None) -> None:
+        """Pause for as long as GitHub said; a failure that names no time is not a refusal."""
+        if retry_after is not None:
+            async with self._changing[installation]:
+                quota = await self._settled(installation)
+                await self._save(installation, quota.refused(self._clock(), retry_after))
+
+    async def _settled(self, installation: InstallationId) -> EditQuota:
+        """With what was noted taken off, once: what is taken off a full bucket at every look never comes back."""
+        noted, now = self._noted[installation], self._clock()
+        quota = _stored(await bucket.read(self._store, installation), now)
+        if noted:
+            quota = quota.spent(now, noted)
+            await self._save(installation, quota)
+            self._noted[installation] -= noted
+        return quota
+
+    async def _save(self, installation: InstallationId, quota: EditQuota) -> None:
+        await bucket.save(self._store, installation, Bucket(**asdict(quota)))
+
+
+def _stored(stored: Bucket | None, now: float) -> EditQuota:
+    return EditQuota(**{**asdict(stored), "pace": EditPace(stored.pace)}) if stored else EditQuota.full(now)
