@@ -36,15 +36,14 @@ from bot.models import TurnKey
 from bot.outbound import Outbound, Redactor
 from bot.sessions.admission import Admission
 from bot.sessions.environments import strays
-from bot.sessions.environments.metering import MachineWitness
-from bot.sessions.environments.warming import Warming
+from bot.sessions.environments.meter import MachineWitness
+from bot.sessions.environments.warm_start import Warming
 from bot.sessions.flow import Flow
-from bot.sessions.money.ceilings import Ceilings
-from bot.sessions.money.prices import Prices
-from bot.sessions.purging import Retention
-from bot.sessions.services import Services
-from bot.sessions.signals import TurnSignals
-from bot.sessions.ways import SessionEgress
+from bot.sessions.money.budget import Prices
+from bot.sessions.money.spending_limits import Ceilings
+from bot.sessions.retention import Retention
+from bot.sessions.services import Services, TurnSignals
+from bot.sessions.session_egress import SessionEgress
 from bot.settings import Settings
 from bot.store import spend
 from bot.store.base import Clock, Store

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bot.checkup.lines import Finding, bad, good, warning
 from bot.errors import BotError, SettingsError
-from bot.sessions.money.prices import Prices, UnknownPrice
+from bot.sessions.money.budget import Prices, UnknownPrice
 from bot.settings import ModelSettings, Settings
 from bot.store import switches, upkeep
 from bot.store.base import Store

@@ -65,7 +65,7 @@ async def _until(stop: asyncio.Event, chosen: Settings, started: asyncio.Event) 
 
 def _require_price(model: ModelSettings) -> None:
     """Without it every session would be refused by the gateway."""
-    from bot.sessions.money.prices import Prices, UnknownPrice
+    from bot.sessions.money.budget import Prices, UnknownPrice
 
     try:
         Prices(model.prices).of(model.model)

@@ -109,10 +109,10 @@ def logs(
 
 
 def _show_checks(path: Path, session_id: SessionId, *, as_json: bool) -> None:
-    from bot.sessions.checks import outputs
+    from bot.sessions import declared_checks
 
     console.run(_turns(path, session_id))
-    for file in outputs.of_session(path.parent, session_id):
+    for file in declared_checks.outputs_of(path.parent, session_id):
         text = file.read_text(encoding="utf-8")
         if as_json:
             console.print_json({"name": file.stem, "text": text})

@@ -18,8 +18,8 @@ from bot.handlers.turns import Wish
 from bot.kinds import TRAITS
 from bot.loops import Loop
 from bot.models import DeliveryId, Origin, Person, TurnState
-from bot.sessions.reading import failing
-from bot.sessions.reading.failing import HeadChecks
+from bot.sessions.reading import head_checks
+from bot.sessions.reading.head_checks import HeadChecks
 from bot.store import ci, sessions
 from bot.store.ci import Reruns, Watch
 from bot.words import endings, on_ci
@@ -134,7 +134,7 @@ class _Round:
         pull = await self.desk.github.installation(thread.installation).pull(thread.repo, watch.number)
         if not await self._is_meant(pull):
             return None
-        standing = await failing.at_head(self.desk.github, thread, pull, watch.sha)
+        standing = await head_checks.at_head(self.desk.github, thread, pull, watch.sha)
         if self.desk.clock() < watch.event_at + PATIENCE_SECONDS:
             again = await self._rerun(watch.rerun) if watch.rerun else False
             if again is None:

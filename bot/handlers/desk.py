@@ -19,7 +19,7 @@ from bot.live.board import LiveBoard
 from bot.models import SessionId, Thread, TurnKey, TurnState
 from bot.outbound import Outbound
 from bot.repo_config import RepoConfig
-from bot.sessions import configuring
+from bot.sessions import starting_point
 from bot.settings import Settings
 from bot.store import comments, sessions
 from bot.store.base import Store
@@ -86,7 +86,7 @@ class Desk:
         """Read the config of the default branch, or the account's settings if it has none; else say what is wrong."""
         reads = self.github.installation(thread.installation)
         try:
-            return await configuring.of(reads, thread.repo, self.store), ""
+            return await starting_point.config_of(reads, thread.repo, self.store), ""
         except BadRepoConfig as error:
             return None, str(error)
 

@@ -15,7 +15,7 @@ from bot.handlers.desk import Desk, Handled, acted, ignored, refused
 from bot.kinds import TRAITS
 from bot.kinds.parts import Places
 from bot.models import SessionId, Spot, Step, Thread, TurnState
-from bot.sessions.money import ceilings
+from bot.sessions.money import spending_limits
 from bot.store import budgets, environments, messages, sessions
 from bot.store.sessions import NewTurn, Turn
 from bot.store.spend import Payers
@@ -173,8 +173,8 @@ async def funds_of(thread: Thread, desk: Desk) -> Funds:
 async def lacking(remark: Remark, desk: Desk, extra_usd: float = 0.0) -> Handled | None:
     """Refuse if a limit is reached, unless the turn began before; a push asked for nothing and gets no answer."""
     payers = Payers(remark.thread.installation, remark.thread.repo.id, remark.author.id)
-    limits = await ceilings.of_account(desk.store, desk.settings.limits, remark.thread.installation)
-    ceiling = await ceilings.reached(desk.store, limits, payers, desk.clock())
+    limits = await spending_limits.ceilings_of(desk.store, desk.settings.limits, remark.thread.installation)
+    ceiling = await spending_limits.reached_ceiling(desk.store, limits, payers, desk.clock())
     sentence = ceiling.sentence() if ceiling else await _lacking_of_session(remark, desk, extra_usd)
     if sentence is None or await sessions.by_source(desk.store, remark.source):
         return None

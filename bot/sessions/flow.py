@@ -15,17 +15,41 @@ from collections.abc import Awaitable, Callable
 from bot import logs
 from bot.errors import BotError, GitHubRefused, TransientError, UserError
 from bot.git.errors import MirrorLost
+from bot.live.sections import stop_said_from
 from bot.models import Outcome, Step, TurnKey, TurnState
-from bot.sessions import detours, environments, losses, moves
+from bot.sessions import environments, moves, setbacks
 from bot.sessions.moves import End, Move, To
 from bot.sessions.remote import follow_move, restore_mirror
 from bot.sessions.services import Services
 from bot.sessions.steps import collect, furnish, prepare, publish, settle, verify, work
-from bot.sessions.talk import heralds
 from bot.store import sessions
 from bot.store.sessions import Turn
 from bot.words import endings
 from sandbox.errors import EnvironmentBusy, KeyRefused, SandboxError
+
+AT_ONCE_SECONDS = 0.05
+"""Beyond the time at which the comment changes its form."""
+
+
+async def herald(services: Services, turn: Turn) -> None:
+    """Beside a step that brings the work home or publishes it: it saves the work, and so it is not cut short."""
+    wish = await _wish(services, turn)
+    assert wish.stop_requested is not None
+    words = endings.stopped_by(wish.stop_requested)
+    if await sessions.decide_stopped(services.store, turn.key, words) is not Outcome.STOPPED:
+        return
+    await asyncio.sleep(max(0.0, stop_said_from(wish) - services.clock()) + AT_ONCE_SECONDS)
+    services.board.touch(turn.key, pressing=True)
+
+
+async def _wish(services: Services, turn: Turn) -> Turn:
+    while True:
+        with contextlib.suppress(TransientError):
+            now = await sessions.turn(services.store, turn.key)
+            if now.stop_requested is not None and now.stop_at is not None:
+                return now
+        await services.signals.wait(turn.key, LOOK_SECONDS)
+
 
 log = logging.getLogger(__name__)
 
@@ -92,8 +116,8 @@ class Flow:
 
     async def _step(self, turn: Turn) -> Move:
         try:
-            if turn.step not in (Step.WORK, Step.SETTLE) and detours.is_to_stop(turn):
-                return detours.stopped(turn)
+            if turn.step not in (Step.WORK, Step.SETTLE) and moves.is_to_stop(turn):
+                return moves.stopped(turn)
             if turn.step in INTERRUPTIBLE:
                 return await self._interruptible(turn)
             if turn.step in HERALDED:
@@ -110,7 +134,7 @@ class Flow:
         except Exception:  # a bug: the traceback goes to the log, people get a reference
             log.exception("bug in a step", extra={"turn": turn.key.workflow_id, "step": turn.step})
             words = endings.something_broke(turn.key.workflow_id)
-            return await detours.failed(self._services, turn, Outcome.FAILED, words)
+            return await moves.failed(self._services, turn, Outcome.FAILED, words)
 
     async def _failed(self, turn: Turn, error: BotError | SandboxError) -> Move:
         if isinstance(error, GitHubRefused):
@@ -121,9 +145,9 @@ class Flow:
             words = endings.sandboxes_refused()
         elif isinstance(error, SandboxError) and await environments.is_gone(self._services, turn, error):
             if turn.step in (Step.WORK, Step.COLLECT):
-                return await losses.environment_lost(self._services, turn)
+                return await setbacks.environment_lost(self._services, turn)
             outcome, words = Outcome.KILLED, endings.environment_lost()
-        return await detours.failed(self._services, turn, outcome, words)
+        return await moves.failed(self._services, turn, outcome, words)
 
     async def _interruptible(self, turn: Turn) -> Move:
         """The step, unless somebody asks to stop before it is done."""
@@ -133,14 +157,14 @@ class Flow:
             await asyncio.wait({working, wish}, return_when=asyncio.FIRST_COMPLETED)
             if working.done():
                 return working.result()
-            return detours.stopped(wish.result())
+            return moves.stopped(wish.result())
         finally:
             for task in (working, wish):
                 task.cancel()
             await asyncio.gather(working, wish, return_exceptions=True)
 
     async def _heralded(self, turn: Turn) -> Move:
-        saying = asyncio.ensure_future(heralds.herald(self._services, turn))
+        saying = asyncio.ensure_future(herald(self._services, turn))
         try:
             return await STEPS[turn.step](self._services, turn)
         finally:
@@ -150,7 +174,7 @@ class Flow:
     async def _wish_to_stop(self, key: TurnKey) -> Turn:
         while True:
             with contextlib.suppress(TransientError):
-                if detours.is_to_stop(turn := await sessions.turn(self._services.store, key)):
+                if moves.is_to_stop(turn := await sessions.turn(self._services.store, key)):
                     return turn
             await self._services.signals.wait(key, LOOK_SECONDS)
 
@@ -159,9 +183,9 @@ class Flow:
         most = MOST_ATTEMPTS if turn.step in (Step.PREPARE, Step.FURNISH) else MOST_ATTEMPTS_WITH_WORK
         if attempts >= most and turn.step is not Step.SETTLE:
             if turn.step in (Step.WORK, Step.COLLECT) and isinstance(error.__cause__, EnvironmentBusy):
-                return await losses.out_of_reach(self._services, turn)
+                return await setbacks.out_of_reach(self._services, turn)
             words = endings.gave_up(turn.step, str(error))
-            return await detours.failed(self._services, turn, Outcome.FAILED, words)
+            return await moves.failed(self._services, turn, Outcome.FAILED, words)
         pause = error.retry_after if error.retry_after is not None else min(0.25 * 2**attempts, LONGEST_PAUSE_SECONDS)
         about = {"turn": turn.key.workflow_id, "step": turn.step, "pause": pause, "error": str(error)}
         log.warning("step will be repeated", extra=about)

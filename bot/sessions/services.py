@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,14 +12,47 @@ from pathlib import Path
 from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
 from bot.live.board import LiveBoard
+from bot.models import SessionId, TurnKey
 from bot.outbound import Outbound, Redactor
-from bot.sessions.locks import Locks
-from bot.sessions.signals import TurnSignals
-from bot.sessions.ways import SessionEgress
+from bot.sessions.session_egress import SessionEgress
 from bot.settings import Settings
 from bot.store.base import Store
 from sandbox.agents.base import Agent
 from sandbox.primitives import EnvironmentProvider, Snapshots
+
+
+class TurnSignals:
+    """In-process only and losable: whoever waits looks at the store after waking, and now and then anyway."""
+
+    def __init__(self) -> None:
+        self._events: dict[TurnKey, asyncio.Event] = {}
+
+    def poke(self, key: TurnKey) -> None:
+        if event := self._events.get(key):
+            event.set()
+
+    async def wait(self, key: TurnKey, timeout: float) -> None:
+        """Until poked, or the time is up."""
+        event = self._events.setdefault(key, asyncio.Event())
+        try:
+            async with asyncio.timeout(timeout):
+                await event.wait()
+        except TimeoutError:
+            pass
+        event.clear()
+
+    def forget(self, key: TurnKey) -> None:
+        self._events.pop(key, None)
+
+
+class Locks:
+    """In-process only: what must hold across a crash is decided in the store."""
+
+    def __init__(self) -> None:
+        self._locks: weakref.WeakValueDictionary[SessionId, asyncio.Lock] = weakref.WeakValueDictionary()
+
+    def of(self, session: SessionId) -> asyncio.Lock:
+        return self._locks.setdefault(session, asyncio.Lock())
 
 
 @dataclass(frozen=True)

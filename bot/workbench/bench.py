@@ -10,8 +10,8 @@ from pathlib import Path
 
 from bot.errors import UserError
 from bot.models import Outcome, Step
-from bot.sessions.money.prices import Prices
-from bot.sessions.verdict import RunVerdict
+from bot.sessions.money.budget import Prices
+from bot.sessions.run_verdict import RunVerdict
 from bot.store import spend
 from bot.store.base import Store
 from bot.words import endings

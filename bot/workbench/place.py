@@ -13,7 +13,7 @@ from pathlib import Path
 from bot.errors import SettingsError, UserError
 from bot.git import pack
 from bot.git.errors import MirrorLost
-from bot.sessions.money.prices import Prices
+from bot.sessions.money.budget import Prices
 from bot.store.base import Store
 from bot.web.credentials import from_settings
 from bot.web.gateway import Dialect, Gateway

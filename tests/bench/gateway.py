@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.models import InstallationId, SessionId, TurnKey
-from bot.sessions.money.ceilings import Ceilings
+from bot.sessions.money.spending_limits import Ceilings
 from bot.settings import Secret
 from bot.store import gateway as rows
 from bot.store.base import Store

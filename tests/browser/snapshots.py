@@ -20,7 +20,7 @@ from bot.outbound import neutralise
 from bot.proposal import descriptions
 from bot.proposal.descriptions import Extras
 from bot.proposal.push_policy import look_closely
-from bot.sessions.talk import asks
+from bot.sessions import dialogue
 from bot.sessions.turn_order import QueuePlace
 from bot.simulation.pages import markdown
 from bot.store.approvals import Approval, Kind, Scope, Standing
@@ -113,7 +113,7 @@ def _among_people() -> dict[str, TurnView]:
     """Where somebody asks, answers, steers, or is told what was not done."""
     working, pull = view(fold(*WORK)), _ended(Outcome.PULL_REQUEST)
     question = Approval(
-        "abcd1234-1-1", working.session.id, 1, Kind.TOOL, Standing.OPEN, "r1", asks.matter(ASKED), 1000.0, 1600.0,
+        "abcd1234-1-1", working.session.id, 1, Kind.TOOL, Standing.OPEN, "r1", dialogue.matter(ASKED), 1000.0, 1600.0,
         Scope.ONCE, None, None, None, late=False,
     )  # fmt: skip
     state = fold(*WORK)

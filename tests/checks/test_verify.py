@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot.proposal import verification
-from bot.sessions.checks import outputs
+from bot.sessions import declared_checks
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script, Wait
 from bot.simulation.github.gitstore import refs
 from bot.words import endings
@@ -43,7 +43,7 @@ async def test_checks_run_on_the_published_commit_in_an_environment_of_their_own
         assert (check.where, check.exit_code, check.sha) == ("fresh", 0, turn.commit_sha)
         assert verification.all_passed(turn.verified, turn.commit_sha)
         assert here.world.repo.branch_sha(one.pull.head) == turn.commit_sha
-        printed = outputs.path(here.world.root / "data", turn).read_text()
+        printed = declared_checks.output_path(here.world.root / "data", turn).read_text()
         assert "set-up\nright\n" in printed and f"\n{turn.commit_sha}\n" in printed
         assert "ANTHROPIC_API_KEY" not in printed
         for body in (one.body, one.pull.body or ""):
@@ -146,7 +146,7 @@ async def test_a_turn_without_a_change_runs_no_check(world: World) -> None:
             await one.outcome()
     for one in asked:
         assert (await one.turn()).verified is None
-    assert not outputs.folder(world.root / "data").exists()
+    assert not declared_checks.output_folder(world.root / "data").exists()
 
 
 @everywhere
@@ -174,7 +174,7 @@ async def test_a_restart_repeats_the_checks_a_stop_cuts_them_short_and_nothing_i
 async def test_without_room_for_another_environment_the_agents_own_has_to_do_and_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.sessions.checks.clean_room.ROOM_SECONDS", 0.5)
+    monkeypatch.setattr("bot.sessions.declared_checks.ROOM_SECONDS", 0.5)
     async with Checked.running("e2b", tmp_path, FORGEHAND_E2B_SANDBOXES="1") as here:
         async with here.world.bot():
             one = await here.begin(
@@ -253,7 +253,7 @@ async def test_what_checks_print_break_and_leave_is_told_and_nothing_else(world:
 
 async def no_secret_is_kept(world: World, secret: Asked) -> None:
     turn = await secret.turn()
-    files = outputs.of_session(world.root / "data", turn.key.session)
+    files = declared_checks.outputs_of(world.root / "data", turn.key.session)
     told = await forgehand(world.environment, "sessions", "logs", turn.session_id, "--checks")
     assert told.out == "".join(one.read_text() for one in files) and "begin" in told.out
     rows = await forgehand(world.environment, "sessions", "logs", turn.session_id, "--checks", "--json")
@@ -262,7 +262,7 @@ async def no_secret_is_kept(world: World, secret: Asked) -> None:
 
 
 async def what_is_past_the_cap_is_cut_in_the_middle(world: World, flood: Asked) -> None:
-    [file] = outputs.of_session(world.root / "data", (await flood.turn()).key.session)
+    [file] = declared_checks.outputs_of(world.root / "data", (await flood.turn()).key.session)
     text = file.read_text()
     assert "\nfirst\n" in text and "last\n[exit 0" in text and "bytes left out" in text
     assert len(text) < 6_000_000
@@ -295,9 +295,9 @@ async def test_on_the_base_a_check_has_what_those_before_it_make(world: World) -
 
 
 async def test_a_check_has_its_own_time_and_all_have_theirs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bot.sessions.checks.checking.COMMAND_SECONDS", 1.0)
-    monkeypatch.setattr("bot.sessions.checks.checking.WHOLE_SECONDS", 2.5)
-    monkeypatch.setattr("bot.sessions.checks.mending.wrapping_up.SHARE", 0.0)
+    monkeypatch.setattr("bot.sessions.declared_checks.COMMAND_SECONDS", 1.0)
+    monkeypatch.setattr("bot.sessions.declared_checks.WHOLE_SECONDS", 2.5)
+    monkeypatch.setattr("bot.sessions.setbacks.wrapping_up.SHARE", 0.0)
     here = Checked(world)
     async with world.bot():
         one = await here.begin("slow", "checks: [sleep 30, sleep 31, sleep 32, echo four]\n", once())

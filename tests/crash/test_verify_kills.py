@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.sessions.checks import outputs
+from bot.sessions import declared_checks
 from bot.store import events, sessions
 from bot.store.base import Store
 from tests.crash import points
@@ -44,7 +44,7 @@ async def mended(world: World) -> None:
     ]
     assert turn.commit_sha == world.repo.branch_sha(pull.head)
     assert len(lines) == len(set(lines)) and sum('"type":"result"' in line for line in lines) == 2
-    assert len(outputs.of_session(world.root / "data", row.id)) == 2
+    assert len(declared_checks.outputs_of(world.root / "data", row.id)) == 2
     await no_strays(world)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bot.models import SessionId, TurnKey
-from bot.sessions.environments.metering import MachineWitness
+from bot.sessions.environments.meter import MachineWitness
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.store import samples
 from bot.store.base import Store

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.sessions.environments import warming
+from bot.sessions.environments import warm_start
 from bot.simulation.github.threads import Issue
 from sandbox.e2b import cloud
 from tests.e2b_stand_in import E2BStandIn
@@ -138,7 +138,7 @@ async def test_a_snapshot_in_use_keeps_no_other_from_being_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kept sandbox, paused, still stands on the first; it goes when that has gone."""
-    monkeypatch.setattr(warming, "LATER_SECONDS", 0.2)
+    monkeypatch.setattr(warm_start, "LATER_SECONDS", 0.2)
     async with e2b_spine(tmp_path, **SLOW) as (world, e2b):
         world.github.commit(world.repo, "main", FILES, message="Configure")
         async with world.bot():
@@ -160,8 +160,8 @@ async def test_a_snapshot_in_use_keeps_no_other_from_being_removed(
 async def test_what_was_in_no_list_while_it_was_snapshotted_is_ended_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(warming, "SWEEP_SECONDS", 0.2)
-    monkeypatch.setattr(warming, "MOST_ATTEMPTS", 1)
+    monkeypatch.setattr(warm_start, "SWEEP_SECONDS", 0.2)
+    monkeypatch.setattr(warm_start, "MOST_ATTEMPTS", 1)
     monkeypatch.setattr(cloud, "SNAPSHOT_SECONDS", 0.5)
     async with e2b_spine(tmp_path, **SLOW) as (world, e2b):
         world.github.commit(world.repo, "main", FILES, message="Configure")

@@ -11,8 +11,8 @@ import pytest
 
 from bot.models import Step
 from bot.sessions import flow
-from bot.sessions.checkpoints import EVERY_SECONDS
-from bot.sessions.losses import MOST_RESUMPTIONS
+from bot.sessions.saved_work import EVERY_SECONDS
+from bot.sessions.setbacks import MOST_RESUMPTIONS
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script, SimulatedAnthropic, Wait
 from bot.simulation.github import Fault as GitHubFault
 from bot.store import events, sessions
@@ -328,7 +328,7 @@ async def test_a_sandbox_that_vanishes_while_its_work_is_checked_there_takes_not
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There was no room for another one."""
-    monkeypatch.setattr("bot.sessions.checks.clean_room.ROOM_SECONDS", 0.2)
+    monkeypatch.setattr("bot.sessions.declared_checks.ROOM_SECONDS", 0.2)
     async with e2b_spine(tmp_path, FORGEHAND_E2B_SANDBOXES="1") as (world, e2b):
         world.github.commit(world.repo, "main", {".github/forgehand.yml": "checks: [sleep 30]\n"})
         world.model.default(Script([EDIT, Say("Added a line.")]))

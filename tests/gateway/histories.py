@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from bot.models import InstallationId, SessionId, TokenUsage, TurnKey
-from bot.sessions.money import budget, prices
-from bot.sessions.money.prices import Consumption, Prices
+from bot.sessions.money import budget
+from bot.sessions.money.budget import Consumption, Prices
 from bot.settings import Secret
 from bot.store import gateway as rows
 from bot.store import spend
@@ -86,7 +86,7 @@ class Provider:
             written // 2,
         )
         owner = body["metadata"]["user_id"]
-        self.bills[owner] = self.bills.get(owner, 0.0) + prices.cost(PRICE, Consumption(usage))
+        self.bills[owner] = self.bills.get(owner, 0.0) + budget.cost(PRICE, Consumption(usage))
         if way < 0.15:  # it is charged, and never heard of
             return False
         if not body.get("stream"):

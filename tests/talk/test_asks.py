@@ -14,8 +14,8 @@ import pytest
 
 from bot.handlers.answers import LATE
 from bot.models import InstallationId, Repo, RepoId, Thread, TurnKey
+from bot.sessions import dialogue
 from bot.sessions.services import Services
-from bot.sessions.talk import asks
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.gitstore import refs
 from bot.simulation.github.threads import Comment
@@ -119,8 +119,8 @@ def test_nothing_unseen_is_said_yes_to() -> None:
     """Fillers and selectors are letters by category: a program of that name would be run unseen."""
     for letter in ("\u3164", "\u2800", "\u115f", "\ufe0f", "\U000e0101", "\u034f", "\u200b", "\u202e"):
         asked = Asked("r", "Bash", "Bash", {"command": f"./{letter} clean"})
-        assert f"\\u{{{ord(letter):x}}}" in asks.matter(asked)["shown"], hex(ord(letter))
-    assert "schön 漢字 ✓ é" in asks.matter(Asked("r", "Bash", "Bash", {"command": "echo schön 漢字 ✓ é"}))["shown"]
+        assert f"\\u{{{ord(letter):x}}}" in dialogue.matter(asked)["shown"], hex(ord(letter))
+    assert "schön 漢字 ✓ é" in dialogue.matter(Asked("r", "Bash", "Bash", {"command": "echo schön 漢字 ✓ é"}))["shown"]
 
 
 async def test_a_yes_for_the_session_is_not_asked_for_again_and_covers_nothing_else(world: World) -> None:
@@ -255,7 +255,7 @@ async def test_a_yes_that_the_agent_was_not_told_of_before_it_ended_begins_the_n
     services = SimpleNamespace(store=store, board=SimpleNamespace(touch=touched.append))
     turn = await sessions.turn(store, key)
     for _ in range(2):  # as after a crash
-        await asks.close(cast(Services, services), turn, cast(Any, Ended(told)))
+        await dialogue.close_questions(cast(Services, services), turn, cast(Any, Ended(told)))
     [found] = await approvals.of_turn(store, key)
     assert found.state is Standing.APPROVED and found.late is not told
     turns = await sessions.turns_of(store, key.session)

@@ -28,7 +28,7 @@ from tests.world import World
     "bot.proposal",
     "bot.repo_config",
     "bot.sessions",
-    "bot.sessions.checks",
+    "bot.sessions.declared_checks",
     "bot.sessions.environments",
     "bot.sessions.money",
     "bot.sessions.publishing",
@@ -121,7 +121,7 @@ async def test_a_hundred_deliveries_of_one_comment_are_one_session(world: World)
     assert len([one for one in world.model.requests if one.has_tools]) == 1
 
 
-@pytest.mark.quick("bot.sessions.memory")
+@pytest.mark.quick("bot.sessions.agent_memory")
 async def test_the_next_comment_goes_on_with_the_same_session_branch_and_pull_request(world: World) -> None:
     async with world.bot():
         world.say("/claude fix this")

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.models import TokenUsage
-from bot.sessions.money import budget, prices
-from bot.sessions.money.budget import BudgetDecision, CacheUse, Ledger, Sizes
-from bot.sessions.money.prices import Consumption, Prices
+from bot.sessions.money import budget
+from bot.sessions.money.budget import BudgetDecision, CacheUse, Consumption, Ledger, Prices, Sizes
 
 MODELS = ["claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5", "claude-sonnet-4-5", "claude-fable-5-1"]
 money = st.floats(0, 1_000, allow_nan=False)
@@ -66,7 +65,7 @@ def test_no_request_within_its_sizes_costs_more_than_its_reserve(
     size = 1_000 if is_opaque else total
     sizes = Sizes(size, 0, written, cache, searches, in_the_us, is_opaque)
     found = budget.estimate(sizes, price)
-    assert prices.cost(price, used) <= found.usd * (1 + 1e-9)
+    assert budget.cost(price, used) <= found.usd * (1 + 1e-9)
 
 
 @given(spent=money, reserved=money, limit=money)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from bot.funds import FundsState
 from bot.models import InstallationId, Outcome, RepoId, TokenUsage
-from bot.sessions.money import wrapping_up
-from bot.sessions.money.ceilings import Ceiling, Ceilings, Period
+from bot.sessions.money import spending_limits
+from bot.sessions.money.spending_limits import Ceiling, Ceilings, Period
 from bot.settings import read_limits
 from bot.store.spend import Cost, Payer, Payers
 from bot.words import on_money, outcomes
@@ -66,8 +66,8 @@ def test_every_limit_has_a_polite_sentence_that_says_when_it_is_over(payer: Paye
 
 @given(money=shares, time=shares)
 def test_the_agent_is_told_between_eight_tenths_and_the_end(money: float, time: float) -> None:
-    note = wrapping_up.note(money, time)
-    near = [name for name, share in (("money", money), ("time", time)) if share >= wrapping_up.SHARE]
+    note = spending_limits.wrap_up_note(money, time)
+    near = [name for name, share in (("money", money), ("time", time)) if share >= spending_limits.WRAP_UP_SHARE]
     if max(money, time) >= 1 or not near:
         assert note is None
     else:

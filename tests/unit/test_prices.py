@@ -6,8 +6,8 @@ import pytest
 
 from bot.errors import SettingsError
 from bot.models import TokenUsage
-from bot.sessions.money import prices
-from bot.sessions.money.prices import Consumption, Prices, UnknownPrice
+from bot.sessions.money import budget
+from bot.sessions.money.budget import Consumption, Prices, UnknownPrice
 
 MILLION = 1_000_000
 
@@ -21,7 +21,7 @@ MILLION = 1_000_000
     ],
 )
 def test_agrees_with_what_the_client_counted_in_recorded_runs(model: str, usage: TokenUsage, dollars: float) -> None:
-    assert prices.cost(Prices().of(model), Consumption(usage)) == pytest.approx(dollars)
+    assert budget.cost(Prices().of(model), Consumption(usage)) == pytest.approx(dollars)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_agrees_with_what_the_client_counted_in_recorded_runs(model: str, usage:
     ],
 )
 def test_the_same_model_under_its_names(written: str, meant: str) -> None:
-    assert prices.canonical(written) == meant
+    assert budget.canonical(written) == meant
     assert Prices().of(written) is Prices().of(meant)
 
 
@@ -50,22 +50,22 @@ def test_an_unknown_model_is_refused_and_its_name_made_harmless(model: str) -> N
 
 def test_a_long_prompt_is_dearer_as_a_whole() -> None:
     price = Prices().of("claude-haiku-5-5")
-    assert prices.cost(price, Consumption(TokenUsage(100_000))) == pytest.approx(0.01)
-    assert prices.cost(price, Consumption(TokenUsage(1, 0, 100_000))) == pytest.approx((0.5 + 5_000) / MILLION)
+    assert budget.cost(price, Consumption(TokenUsage(100_000))) == pytest.approx(0.01)
+    assert budget.cost(price, Consumption(TokenUsage(1, 0, 100_000))) == pytest.approx((0.5 + 5_000) / MILLION)
 
 
 def test_what_the_bill_tells_apart() -> None:
     price = Prices().of("claude-opus-5-5")
-    assert prices.cost(price, Consumption(TokenUsage(cache_write_tokens=MILLION))) == pytest.approx(5)
-    assert prices.cost(price, Consumption(TokenUsage(cache_write_tokens=MILLION), cache_write_long=MILLION)) == 8
-    assert prices.cost(price, Consumption(TokenUsage(cache_write_tokens=10), cache_write_long=MILLION)) < 0.001
-    assert prices.cost(price, Consumption(web_searches=3)) == pytest.approx(0.03)
-    assert prices.cost(price, Consumption(TokenUsage(MILLION), in_the_us=True)) == pytest.approx(4.4)
+    assert budget.cost(price, Consumption(TokenUsage(cache_write_tokens=MILLION))) == pytest.approx(5)
+    assert budget.cost(price, Consumption(TokenUsage(cache_write_tokens=MILLION), cache_write_long=MILLION)) == 8
+    assert budget.cost(price, Consumption(TokenUsage(cache_write_tokens=10), cache_write_long=MILLION)) < 0.001
+    assert budget.cost(price, Consumption(web_searches=3)) == pytest.approx(0.03)
+    assert budget.cost(price, Consumption(TokenUsage(MILLION), in_the_us=True)) == pytest.approx(4.4)
 
 
 def test_the_operators_price_wins_and_adds_models() -> None:
     table = Prices({"opus": {"input": 1, "output": 2}, "my-model": {"input": 1, "output": 2, "cache_read": 0.5}})
-    assert prices.cost(table.of("claude-opus-5-5"), Consumption(TokenUsage(MILLION, MILLION))) == 3
+    assert budget.cost(table.of("claude-opus-5-5"), Consumption(TokenUsage(MILLION, MILLION))) == 3
     assert table.of("my-model").rates.cache_read == 0.5
     assert table.of("claude-opus-5-5").rates.cache_read == 1, "without a word of a discount there is none"
 

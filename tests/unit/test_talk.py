@@ -10,16 +10,16 @@ from bot.agent import prompt
 from bot.kinds.undo import TakenBack
 from bot.models import Outcome
 from bot.outbound import neutralise
+from bot.sessions import dialogue
 from bot.sessions.kinds import plan as plans
 from bot.sessions.kinds import undo
-from bot.sessions.talk import asks
 from bot.store.sessions import Turn
 from sandbox.agents.events import Asked
 from tests.unit.turns import TURN
 
 
 def asked(request: str = "r-1", **given: Any) -> dict[str, Any]:
-    return asks.matter(Asked(request, "Bash", "title", given))
+    return dialogue.matter(Asked(request, "Bash", "title", given))
 
 
 def test_the_same_call_is_known_by_what_it_does_not_by_its_reason() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from bot.live.state import LiveState
 from bot.models import Outcome
-from bot.sessions.verdict import judge
+from bot.sessions.run_verdict import judge
 from sandbox.agents.events import AgentEvent, Ended, Retrying
 from sandbox.execution import RunState, RunStatus
 from tests.unit.turns import TURN

@@ -9,17 +9,60 @@ from dataclasses import replace
 
 from bot import repo_config
 from bot.errors import EnvironmentUnavailable
-from bot.models import Step
-from bot.sessions.environments import hosts, metering
+from bot.kinds.parts import BroughtHome, OnFork
+from bot.models import Outcome, Step
+from bot.repo_config.values import covered, may_be_opened
+from bot.sessions.environments import meter
 from bot.sessions.services import Services
+from bot.store import approvals, machines, sessions, snapshots
 from bot.store import environments as rows
-from bot.store import machines, sessions, snapshots
-from bot.store.environments import EnvironmentRow
+from bot.store.approvals import Approval, Kind, Question, Scope, Standing
+from bot.store.environments import EnvironmentRow, EnvironmentState
 from bot.store.sessions import Turn
 from bot.store.snapshots import Snapshot
+from bot.words import on_approvals
 from sandbox.errors import EnvironmentGone, SandboxError, SnapshotGone
 from sandbox.execution import ExecutionEnvironment
 from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec
+
+MOST_HOSTS = 10
+OPEN_PORT = 443
+"""The only one that the way out lets through."""
+HOSTS_REQUEST = "hosts"
+
+
+async def ask_for_hosts(services: Services, turn: Turn) -> None:
+    """With the turn's end: nobody waits for the answer, and a yes begins the next turn."""
+    ours = sorted(services.settings.own_hosts())
+    asked = [str(one["host"]) for one in turn.part(BroughtHome).blocked if one["port"] == OPEN_PORT]
+    wanted = [host for host in asked if may_be_opened(host) and not covered(host, ours)]
+    if not turn.traits.changes or not wanted or repo_config.load(turn.config).permission != "ask":
+        return
+    hosts = wanted[:MOST_HOSTS]
+    matter = {"tool": "network", "hosts": hosts, "shown": on_approvals.hosts_asked(hosts), "call": HOSTS_REQUEST}
+    question = Question(turn.key, Kind.TOOL, matter, services.clock(), HOSTS_REQUEST)
+    await approvals.expire(services.store, (await approvals.ask(services.store, question)).id)
+
+
+async def reachable_hosts(services: Services, turn: Turn) -> frozenset[str] | None:
+    """Those of the repository's config, and those that people have allowed: this turn, or the whole session. None:
+    nothing at all, where the code comes from a fork."""
+    if turn.part(OnFork).fork is not None:
+        return None
+    found = set(repo_config.load(turn.config).egress)
+    for one in await approvals.of_session(services.store, turn.key.session):
+        if one.hosts and one.state is Standing.APPROVED and await _counts(services, turn, one):
+            found.update(one.hosts)
+    return frozenset(found)
+
+
+async def _counts(services: Services, turn: Turn, yes: Approval) -> bool:
+    """One that is given once is used up by the first turn whose agent has worked with it: a `retry` asks again."""
+    if yes.scope is Scope.SESSION or yes.id != turn.approval:
+        return yes.scope is Scope.SESSION
+    begun_with_it = [one for one in await sessions.turns_of(services.store, turn.key.session) if one.approval == yes.id]
+    return not any(one.n < turn.n and one.work_started_at is not None for one in begun_with_it)
+
 
 log = logging.getLogger(__name__)
 CLOSED = 1
@@ -39,14 +82,14 @@ async def find_or_create(
         row = await rows.take(services.store, turn.key, _made_of(services, spec))
     await _end_given_up(services, turn)
     if again:
-        await metering.catch_up(services, row.id)
+        await meter.catch_up(services, row.id)
     if is_reused(row) and not row.prepared:
         # By way of `attach`, which says so when it is not there: `create` would make another, unseen.
         kept = await services.environments.attach(row.id)
         await kept.still()
     primitives = await created(services, row, spec, snapshot)
     await services.ways.open(row.id, None if spec.egress is None else frozenset(spec.egress))
-    await metering.look(services.store, turn.key, primitives)
+    await meter.look(services.store, turn.key, primitives)
     return ExecutionEnvironment(primitives, services.agent, attempt=turn.attempt), row
 
 
@@ -87,7 +130,7 @@ def is_reused(row: EnvironmentRow) -> bool:
 
 async def spec_of(services: Services, turn: Turn) -> EnvironmentSpec:
     thread = (await sessions.session(services.store, turn.key.session)).thread
-    config, reachable = repo_config.load(turn.config), await hosts.open_to(services, turn)
+    config, reachable = repo_config.load(turn.config), await reachable_hosts(services, turn)
     return EnvironmentSpec(
         labels={"app": "forgehand", "session": turn.key.session, "turn": str(turn.key.n), "repo": str(thread.repo.id)},
         public_repository=not thread.repo.private,
@@ -111,8 +154,8 @@ async def attach(services: Services, turn: Turn) -> ExecutionEnvironment:
         raise EnvironmentUnavailable("the turn has no environment yet")
     primitives = await services.environments.attach(row.id)
     if turn.step in NETWORKED:
-        await services.ways.open(row.id, await hosts.open_to(services, turn))
-    await metering.look(services.store, turn.key, primitives)
+        await services.ways.open(row.id, await reachable_hosts(services, turn))
+    await meter.look(services.store, turn.key, primitives)
     return ExecutionEnvironment(primitives, services.agent, attempt=turn.attempt)
 
 
@@ -133,7 +176,7 @@ async def is_gone(services: Services, turn: Turn, error: SandboxError) -> bool:
 async def give_up(services: Services, environment_id: str) -> None:
     """Gone for good; that it is gone already is as good."""
     await rows.give_up(services.store, environment_id)
-    await metering.catch_up(services, environment_id)
+    await meter.catch_up(services, environment_id)
     await services.environments.end(environment_id)
     await machines.end_of(services.store, environment_id)
     await services.ways.close(environment_id)
@@ -151,3 +194,51 @@ async def lay_to_rest(services: Services, row: EnvironmentRow) -> None:
         await give_up(services, row.id)
     else:
         await machines.end_of(services.store, row.id)
+
+
+IN_PEACE = (
+    Outcome.PULL_REQUEST,
+    Outcome.PUSHED,
+    Outcome.ANSWERED,
+    Outcome.REVIEWED,
+    Outcome.PLANNED,
+    Outcome.NO_CHANGE,
+    Outcome.NEEDS_INPUT,
+    Outcome.OVER_BUDGET,
+    Outcome.TIMED_OUT,
+)
+"""After these the next turn may go on there. After any other, who knows what state it is in."""
+
+
+async def keep_or_end(services: Services, turn: Turn) -> bool:
+    """Whether it is kept; safe to repeat."""
+    row = await rows.last_of(services.store, turn.key)
+    if row is None:
+        return False
+    if row.state is EnvironmentState.KEPT:
+        return True
+    if not _may_stay(services, turn):
+        await give_up(services, row.id)
+        return False
+    await rows.keep(services.store, row.id, services.clock() + 60 * services.settings.limits.keep_minutes)
+    return True
+
+
+async def rest_kept(services: Services, turn: Turn) -> None:
+    """Where that cannot be done now, the sweep does it."""
+    async with services.environment_locks.of(turn.key.session):
+        row = await rows.last_of(services.store, turn.key)
+        if row is None or row.state is not EnvironmentState.KEPT:
+            return
+        try:
+            await lay_to_rest(services, row)
+        except SandboxError as error:
+            log.warning("an environment is left to the sweep", extra={"id": row.id, "error": str(error)})
+
+
+def _may_stay(services: Services, turn: Turn) -> bool:
+    """Not what has read words of people without write access (they might have laid something down for the next), and
+    not where an agent was lost."""
+    if turn.untrusted or turn.resumptions or turn.stop_requested or turn.outcome not in IN_PEACE:
+        return False
+    return services.settings.limits.keep_minutes > 0

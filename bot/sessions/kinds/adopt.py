@@ -16,7 +16,7 @@ from bot.kinds import adopt
 from bot.kinds.parts import OnFork
 from bot.models import Outcome, Step, TurnKey
 from bot.outbound import TextKind
-from bot.sessions import configuring, keeping
+from bot.sessions import saved_work, starting_point
 from bot.sessions.kinds.base import TurnKind
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publishing import committing, judging, landing, opening, refusals, replaying
@@ -34,17 +34,17 @@ class AdoptTurn(TurnKind):
     async def prepare(self, services: Services, turn: Turn) -> Move:
         """Straight to the push: there is nothing for an environment to do."""
         worked = await _worked(services, turn)
-        if worked is None or not await asyncio.to_thread(keeping.path(services, worked).is_file):
+        if worked is None or not await asyncio.to_thread(saved_work.kept_bundle(services, worked).is_file):
             return End(Outcome.REFUSED, on_forks.gone(services.settings.command))
         session = await sessions.session(services.store, turn.key.session)
-        config = repo_config.dump(await configuring.read(services, session))
+        config = repo_config.dump(await starting_point.read_config(services, session))
         return To(Step.PUBLISH, {"base": worked.base, "base_sha": worked.base_sha, "config": config})
 
     async def publish(self, services: Services, turn: Turn, session: Session) -> Move:
         worked = await _worked(services, turn)
         assert worked is not None and worked.base_sha is not None
         async with services.cache.quarantine(session.repo_id) as quarantine:
-            tree = await quarantine.admit(keeping.path(services, worked), base=worked.base_sha)
+            tree = await quarantine.admit(saved_work.kept_bundle(services, worked), base=worked.base_sha)
             commit = await committing.commit(services, worked, quarantine, tree)
             work = TurnWork(services, turn, session, quarantine, commit)
             if (there := await _there(work)) is not None:

@@ -12,9 +12,9 @@ from bot.kinds.parts import TurnPart
 from bot.live.state import LiveState
 from bot.repo_config import RepoConfig
 from bot.sessions.moves import End, Move, To
-from bot.sessions.pinning import Start
 from bot.sessions.reading import Evidence
 from bot.sessions.services import Services
+from bot.sessions.starting_point import Start
 from bot.store.sessions import Session, Turn
 
 NO_WORK: dict[str, object] = {"tree_sha": None, "files_changed": None}

@@ -16,7 +16,7 @@ from bot.kinds import fix_ci
 from bot.models import Outcome, Thread
 from bot.sessions.kinds.base import Preparation, TurnKind
 from bot.sessions.moves import End, To
-from bot.sessions.reading import Evidence, failing
+from bot.sessions.reading import Evidence, head_checks
 from bot.sessions.services import Services
 from bot.store import ci, sessions
 from bot.store.ci import Attempt
@@ -49,7 +49,7 @@ async def _gather(services: Services, turn: Turn, sha: str, attempt: Attempt | N
     thread = (await sessions.session(services.store, turn.key.session)).thread
     at = services.github.installation(thread.installation)
     pull = await at.pull(thread.repo, turn.number)
-    standing = await failing.at_head(services.github, thread, pull, sha)
+    standing = await head_checks.at_head(services.github, thread, pull, sha)
     if not standing.red:
         return None
     missing = [*(attempt.notes if attempt else ()), *on_ci.left_alone([one.name for one in standing.inherited])]

@@ -14,12 +14,11 @@ from bot.kinds.parts import Places
 from bot.kinds.resolve import Merge
 from bot.kinds.undo import TakenBack
 from bot.models import Outcome, Step, TurnKey
-from bot.sessions import configuring, keeping, openness
+from bot.sessions import diff_replies, saved_work, starting_point
 from bot.sessions.kinds.base import TurnKind
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publishing import judging, pushing, saving
 from bot.sessions.publishing.work import TurnWork
-from bot.sessions.pulls import answering
 from bot.sessions.remote import restore_mirror
 from bot.sessions.services import Services
 from bot.store import approvals, sessions
@@ -40,11 +39,11 @@ class ReleaseTurn(TurnKind):
             return End(Outcome.REFUSED, on_pushes.too_late())
         if session.branch != approval.matter["branch"] or not await _is_open(services, session):
             return End(Outcome.REFUSED, on_pushes.outdated())
-        await openness.check(services, turn, session)
+        await starting_point.require_open(services, turn, session)
         held = await sessions.turn(services.store, approval.key)
         done_by = await sessions.turn(services.store, TurnKey(session.id, approval.matter["done_by"]))
         assert held.base_sha is not None
-        config = await configuring.read(services, session)
+        config = await starting_point.read_config(services, session)
         try:
             await restore_mirror(services, held)
         except RefMissing:
@@ -59,7 +58,7 @@ class ReleaseTurn(TurnKind):
             "new_branch": int(held.new_branch),
             "files_changed": list(held.files_changed or ()) or None,
         }
-        discussions = tuple(await answering.asked_at(services, held))
+        discussions = tuple(await diff_replies.asked_at(services, held))
         places = msgspec.structs.replace(turn.part(Places), discussions=discussions)
         return To(Step.PUBLISH, columns, parts=(held.part(Merge), held.part(TakenBack), places))
 
@@ -68,7 +67,7 @@ class ReleaseTurn(TurnKind):
         approval = await _approval(services, turn)
         held = await sessions.turn(services.store, approval.key)
         done_by = await sessions.turn(services.store, TurnKey(session.id, approval.matter["done_by"]))
-        bundle = keeping.path(services, held)
+        bundle = saved_work.kept_bundle(services, held)
         if not await asyncio.to_thread(bundle.exists):
             return End(Outcome.REFUSED, on_pushes.lost())
         async with services.cache.quarantine(session.repo_id) as quarantine:

@@ -11,10 +11,10 @@ from bot.kinds import resolve
 from bot.models import Outcome, Step
 from bot.sessions.kinds.base import Preparation, TurnKind
 from bot.sessions.moves import End, To
-from bot.sessions.pinning import Start
 from bot.sessions.reading import Evidence
 from bot.sessions.remote import JOINED_DEPTH, remote_access
 from bot.sessions.services import Services
+from bot.sessions.starting_point import Start
 from bot.store import sessions
 from bot.store.sessions import Turn
 from bot.words import on_pulls

@@ -18,15 +18,14 @@ from bot.kinds.parts import AgentReading, TurnPart
 from bot.live.state import LiveState
 from bot.models import Outcome, Step, Thread
 from bot.outbound import TextKind, neutralise
-from bot.sessions import pinning
+from bot.sessions import diff_replies, starting_point
 from bot.sessions.kinds.base import Preparation, TurnKind
 from bot.sessions.moves import End, Move, To
-from bot.sessions.pinning import Start
-from bot.sessions.pulls import answering
 from bot.sessions.reading import rereading
 from bot.sessions.reviews import earlier, placing
 from bot.sessions.reviews.earlier import Placed, Sorted
 from bot.sessions.services import Services
+from bot.sessions.starting_point import Start
 from bot.store import checks, sessions
 from bot.store import findings as said
 from bot.store.sessions import Session, Turn
@@ -59,7 +58,7 @@ class ReviewTurn(TurnKind):
     schema = findings.SCHEMA
 
     async def pin(self, services: Services, turn: Turn) -> tuple[str, Start] | None:
-        return await pinning.pin_pull(services, turn)
+        return await starting_point.pin_pull(services, turn)
 
     async def begin(self, services: Services, turn: Turn, preparation: Preparation) -> Preparation | To | End:
         sha = preparation.start.sha
@@ -236,7 +235,7 @@ async def _remember(work: _Work, review_id: int) -> None:
     ids = {name: one.id for one in comments if (name := reviews.finding_of(one.body)) is not None}
     new = [one.said(work.turn, ids.get(one.name)) for one in (*work.found.on_lines, *work.found.below)]
     await _let_go(work, review_id)
-    await answering.resolve(
+    await diff_replies.resolve(
         services, thread, [one.comment_id for one in work.found.resolved if one.comment_id is not None]
     )
     await said.settle(services.store, new, [one.id for one in work.found.resolved])

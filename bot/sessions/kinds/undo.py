@@ -14,7 +14,7 @@ from bot.kinds.parts import OnFork
 from bot.models import WHOLE_SECOND, Outcome, Step, TurnKey
 from bot.outbound import TextKind
 from bot.proposal import descriptions
-from bot.sessions import configuring
+from bot.sessions import starting_point
 from bot.sessions.kinds.base import TurnKind
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publishing import (
@@ -64,7 +64,7 @@ class UndoTurn(TurnKind):
             await services.cache.fetch(session.repo_id, access, undone.commit_sha)
         except RefMissing:
             return End(Outcome.REFUSED, endings.no_longer_on(session.branch, undone.n))
-        config = repo_config.dump(await configuring.read(services, session))
+        config = repo_config.dump(await starting_point.read_config(services, session))
         columns = {"base": session.branch, "base_sha": tip, "tip_sha": tip, "config": config}
         return To(Step.PUBLISH, columns, parts=(undo.TakenBack(undone.n),))
 

@@ -12,7 +12,7 @@ from bot.github.types import Pull, TokenPurpose
 from bot.kinds.parts import OnFork
 from bot.models import Outcome, Repo, Thread
 from bot.outbound import TextKind
-from bot.sessions import detours
+from bot.sessions import moves
 from bot.sessions.moves import End, Move
 from bot.sessions.publishing import handing_over, judging, saving
 from bot.sessions.publishing.work import TurnWork
@@ -29,7 +29,7 @@ async def publish(work: TurnWork, tree: str) -> Move:
     if turn.outcome is not None:
         return await saving.keep(work, End(turn.outcome, turn.detail or ""))
     if not await sessions.begin_push(services.store, turn.key):
-        return detours.stopped(await sessions.turn(services.store, turn.key))
+        return moves.stopped(await sessions.turn(services.store, turn.key))
     pull = await services.github.installation(work.session.installation_id).pull(work.session.thread.repo, turn.number)
     if pull.state != "open":
         return await saving.keep(work, End(Outcome.STOPPED, endings.stopped_by(endings.CLOSED)))

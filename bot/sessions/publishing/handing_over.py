@@ -16,7 +16,7 @@ from bot.github.types import LineComment, Pull, ReviewDraft
 from bot.kinds.parts import OnFork
 from bot.models import Outcome, Thread
 from bot.outbound import TextKind, neutralise
-from bot.sessions import keeping
+from bot.sessions import saved_work
 from bot.sessions.moves import End, Move
 from bot.sessions.publishing import saving
 from bot.sessions.publishing.work import TurnWork
@@ -57,7 +57,7 @@ async def hand_over(work: TurnWork, pull: Pull, why: str) -> Move:
 
 
 async def _kept(work: TurnWork) -> Path:
-    file = keeping.patch(work.services, work.turn)
+    file = saved_work.kept_patch(work.services, work.turn)
     await work.quarantine.mail(work.commit, file, max_bytes=PATCH_BYTES)
     return file
 

@@ -8,7 +8,7 @@ from bot.git.merges import Joined, Left
 from bot.git.quarantine import Quarantine
 from bot.kinds.resolve import Merge
 from bot.models import RepoId
-from bot.sessions import keeping
+from bot.sessions import saved_work
 from bot.sessions.publishing.work import TurnWork
 from bot.sessions.services import Services
 from bot.store.sessions import Turn
@@ -27,7 +27,7 @@ async def tree(services: Services, turn: Turn, quarantine: Quarantine) -> str:
     joined = await _begun_with(services, turn, quarantine)
     if joined is not None and turn.tree_sha == joined.tree:
         return joined.tree
-    return await quarantine.admit(keeping.collected(services, turn), base=turn.base_sha)
+    return await quarantine.admit(saved_work.collected_bundle(services, turn), base=turn.base_sha)
 
 
 async def unsolved(work: TurnWork, tree: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bot import repo_config
 from bot.git.errors import PushRefused, Refusal
 from bot.github.types import TokenPurpose
-from bot.sessions import pinning
+from bot.sessions import starting_point
 from bot.sessions.publishing import signing
 from bot.sessions.publishing.work import TurnWork
 from bot.sessions.remote import remote_access
@@ -41,7 +41,7 @@ async def land(work: TurnWork, branch: str) -> str:
 async def _require_unguarded(work: TurnWork, branch: str) -> None:
     """As at the turn's beginning, which may be days ago where the work has waited for a yes."""
     session, tip = work.session, work.turn.tip_sha
-    if tip is None or not pinning.is_on_pull(work.done, session):
+    if tip is None or not starting_point.is_on_pull(work.done, session):
         return
     reads = work.services.github.installation(session.installation_id)
     why = None

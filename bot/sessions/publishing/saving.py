@@ -8,7 +8,7 @@ from bot.git.quarantine import Quarantine
 from bot.github.types import TokenPurpose
 from bot.live.sections import rescue_ref
 from bot.models import SessionId
-from bot.sessions import keeping, rescues
+from bot.sessions import rescues, saved_work
 from bot.sessions.moves import End, Move
 from bot.sessions.publishing.work import TurnWork
 from bot.sessions.remote import follow_move, remote_access
@@ -64,6 +64,6 @@ async def keep(work: TurnWork, end: End) -> Move:
 
 async def bundle(work: TurnWork) -> str:
     """The name under which the commit is kept on the host."""
-    kept = keeping.path(work.services, work.turn)
+    kept = saved_work.kept_bundle(work.services, work.turn)
     await work.quarantine.keep(work.commit, kept)
     return kept.name

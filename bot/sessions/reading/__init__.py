@@ -18,12 +18,12 @@ from bot.github.types import Comment, Issue
 from bot.kinds.parts import AgentReading, OnFork, Places
 from bot.models import Spot, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions.pinning import Start
 from bot.sessions.reading import pictures, rereading, rulebook
 from bot.sessions.reading.pictures import Album
 from bot.sessions.reading.trust import Trust
 from bot.sessions.remote import compared
 from bot.sessions.services import Services
+from bot.sessions.starting_point import Start
 from bot.store import sessions
 from bot.store.sessions import Turn
 from bot.text.visible import visible

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
 from bot.kinds.parts import AgentReading
 from bot.proposal import verification
 from bot.proposal.verification import CheckedCommand
-from bot.sessions.memory.forgetting import REFUSED
+from bot.sessions.agent_memory import MEMORY_REFUSED
+from bot.sessions.services import Services
 from bot.store.sessions import Turn
 from bot.text.characters import plain
 
@@ -34,7 +41,7 @@ def prompt(turn: Turn) -> str:
     if turn.mending is not None:
         # What it cannot remember it has to be told again.
         words = mend(turn) if turn.resumed else f"{words}\n\n{mend(turn)}"
-    is_anew = turn.agent_error == REFUSED  # that time it had not begun
+    is_anew = turn.agent_error == MEMORY_REFUSED  # that time it had not begun
     return GO_ON + words if turn.attempt > (turn.mending or 0) and not is_anew else words
 
 
@@ -55,3 +62,30 @@ def _failure(one: CheckedCommand) -> str:
     )
     printed = plain(one.tail).strip()[-MOST_OUTPUT:] or "(nothing)"
     return f"{head}\n\n" + "\n".join(f"> {line}" for line in printed.splitlines())
+
+
+async def shelve(services: Services, turn: Turn, files: Mapping[str, bytes]) -> None:
+    """In the place of what an earlier try has left; on disk before the step that made them counts as done."""
+    await asyncio.to_thread(_put, _folder(services, turn), files)
+
+
+async def shelved(services: Services, turn: Turn) -> dict[str, Path]:
+    return await asyncio.to_thread(_found, _folder(services, turn))
+
+
+def _folder(services: Services, turn: Turn) -> Path:
+    return services.turn_folder(turn.key.workflow_id) / "beside"
+
+
+def _put(folder: Path, wanted: Mapping[str, bytes]) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700, parents=True)
+    for name, data in wanted.items():
+        with (folder / name).open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _found(folder: Path) -> dict[str, Path]:
+    return {path.name: path for path in sorted(folder.glob("*"))}

@@ -6,9 +6,14 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from bot.agent import prompt
 from bot.agent.material import Picture
-from bot.errors import BotError
+from bot.errors import BotError, GitHubRefused
 from bot.github.downloads import Attachments, images
+from bot.sessions.services import Services
+from bot.store.messages import Message
+from bot.store.sessions import Turn
+from sandbox.execution import ExecutionEnvironment
 
 MOST = 10
 MAX_BYTES = 5 << 20
@@ -76,3 +81,31 @@ def _tell(album: Album, count: int, why: str) -> None:
         album.notes.append(f"1 image {why.format(are='is', lie='lies')}")
     elif count:
         album.notes.append(f"{count} images {why.format(are='are', lie='lie')}")
+
+
+_IMAGE_MARKS = ("![", "<img", "/user-attachments/")
+"""Without one of these there is no image to be asked for."""
+
+
+async def with_enclosures(
+    services: Services, turn: Turn, message: Message, environment: ExecutionEnvironment, words: str
+) -> str:
+    """The words with the paths of their images; unchanged where there are none."""
+    album = Album()
+    if (html := await _as_shown(services, message)) is not None:
+        album = await gather(services.github.attachments, [(f"words of {message.author}", html)])
+    named = {f"said-{message.place}-{name}": data for name, data in album.files.items()}
+    paths = await environment.put_beside(turn.key.n, named) if named else []
+    return prompt.with_images(words, paths, album.notes)
+
+
+async def _as_shown(services: Services, message: Message) -> str | None:
+    """As GitHub renders the comment, where that is still what was said; a word in a diff is not looked at."""
+    new = message.request
+    if new.source_comment is None or new.spot is not None or not any(sign in message.text for sign in _IMAGE_MARKS):
+        return None
+    try:
+        found = await services.github.installation(new.thread.installation).comment(new.thread.repo, new.source_comment)
+    except GitHubRefused:  # deleted meanwhile: its words are heard, its images are gone
+        return None
+    return found.body_html if found.updated_at == found.created_at else None

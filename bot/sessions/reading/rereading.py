@@ -8,7 +8,7 @@ from bot.agent import diffs
 from bot.agent.material import Diff
 from bot.git.comparison import Comparison
 from bot.models import Outcome
-from bot.sessions import pinning
+from bot.sessions import starting_point
 from bot.sessions.services import Services
 from bot.store import findings, sessions
 from bot.store.sessions import Turn
@@ -36,7 +36,7 @@ async def given(services: Services, turn: Turn, change: Comparison, whole: Diff)
 async def own_findings(services: Services, turn: Turn) -> list[tuple[str, str]]:
     """For work and questions on a pull request that was reviewed: "fix your findings" means these."""
     session = await sessions.session(services.store, turn.key.session)
-    number = turn.number if pinning.is_on_pull(turn, session) else session.pull_number
+    number = turn.number if starting_point.is_on_pull(turn, session) else session.pull_number
     if not turn.traits.reads_findings or number is None:
         return []
     said = await findings.still_open(services.store, turn.repo_id, number)

@@ -10,9 +10,8 @@ from bot.git.errors import BundleRefused
 from bot.kinds.parts import BroughtHome
 from bot.kinds.resolve import Merge
 from bot.models import Outcome, Step
-from bot.sessions import environments, keeping, kinds
+from bot.sessions import agent_memory, environments, kinds, saved_work
 from bot.sessions.kinds.base import NO_WORK
-from bot.sessions.memory import transcripts
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publishing import saving
 from bot.sessions.services import Services
@@ -35,12 +34,12 @@ async def run(services: Services, turn: Turn) -> Move:
 async def _collect(services: Services, turn: Turn, environment: ExecutionEnvironment) -> Move:
     session = await sessions.session(services.store, turn.key.session)
     assert turn.base_sha is not None and session.agent_session_id is not None
-    await transcripts.keep(services, session.agent_session_id, environment)
+    await agent_memory.keep_transcript(services, session.agent_session_id, environment)
     if turn.traits.reads:
         return await kinds.of(turn).ended(services, turn)
     collected = await environment.collect(turn.key.n, turn.base_sha)
     left_out = tuple((path, names.alias_fault(path) or endings.UNREADABLE) for path in collected.left_out)
-    bundle = keeping.collected(services, turn)
+    bundle = saved_work.collected_bundle(services, turn)
     if collected.changed:
         bundle.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         await environment.fetch_bundle(collected, bundle, BUNDLE_BYTES)

@@ -14,15 +14,12 @@ from bot.errors import TransientError, UserError
 from bot.git.pack import Had, RepositoryPack
 from bot.kinds.resolve import Merge
 from bot.models import Step
-from bot.sessions import checkpoints, environments, keeping, losses
+from bot.sessions import agent_memory, environments, saved_work, setbacks, starting_point
 from bot.sessions.beside import DiskFilled, spared
-from bot.sessions.environments import growing, warmth
-from bot.sessions.memory import transcripts
-from bot.sessions.money import exhaustion
-from bot.sessions.money.prices import Prices
+from bot.sessions.environments import warm_start
+from bot.sessions.money import spending_limits
+from bot.sessions.money.budget import Prices
 from bot.sessions.moves import Move, To
-from bot.sessions.pulls import forks
-from bot.sessions.reading import recalling
 from bot.sessions.services import Services
 from bot.store import environments as rows
 from bot.store import sessions
@@ -52,7 +49,7 @@ class _Place:
 
 
 async def run(services: Services, turn: Turn) -> Move:
-    if exhaustion.is_metered(services):  # the gateway would refuse each request, when all has been made
+    if spending_limits.is_metered(services):  # the gateway would refuse each request, when all has been made
         Prices(services.settings.model.prices).of(turn.model)
     try:
         return await _furnished(services, turn)
@@ -72,7 +69,7 @@ async def _furnished(services: Services, turn: Turn) -> Move:
     session = await sessions.session(services.store, turn.key.session)
     # What was lost goes on from what was saved of it, and that is made for a checkout of its own.
     saved = await _saved(services, turn)
-    snapshot = None if saved or turn.resumptions else await warmth.found(services, turn, session.thread)
+    snapshot = None if saved or turn.resumptions else await warm_start.warm_snapshot(services, turn, session.thread)
     environment, row = await environments.find_or_create(services, turn, snapshot)
     agent_session = session.agent_session_id or str(uuid.uuid5(uuid.NAMESPACE_URL, f"forgehand:{turn.key.session}"))
     await sessions.update_session(
@@ -83,25 +80,25 @@ async def _furnished(services: Services, turn: Turn) -> Move:
         await environment.comb(UNSEEN if row.home is None else row.home)
     warm = snapshot is not None and await _grow(place, snapshot)
     known = warm or await _bring_in(place)
-    resumed = await transcripts.restore(services, agent_session, environment)
+    resumed = await agent_memory.restore_transcript(services, agent_session, environment)
     if warm and snapshot and snapshot.commit_sha == turn.base_sha:  # in which the same commands have run
         await rows.note(services.store, row.id, setup_sha256=_digest(turn))
-    elif not turn.traits.judges and await forks.may_set_up(services, turn):
+    elif not turn.traits.judges and await starting_point.may_set_up(services, turn):
         # What is to be judged is not run with what setup may hold, nor is what nobody here has approved.
         await _set_up(place, known=known)
     if not row.prepared:  # else an agent may have been here
         await rows.note(services.store, row.id, home=json.dumps(await environment.home()))
     columns = {"timeout_seconds": await _time_there(place), "furnish_seconds": time.monotonic() - began}
-    forgotten = () if resumed else await recalling.instead(services, turn)
+    forgotten = () if resumed else await agent_memory.summary_instead(services, turn)
     return To(Step.WORK, {"resumed": int(resumed), **columns}, parts=forgotten)
 
 
 async def _saved(services: Services, turn: Turn) -> Path | None:
     """What an agent has done that was lost, or in an earlier turn where it could not be pushed."""
     if turn.resumptions:
-        lost = checkpoints.path(services, turn)
+        lost = saved_work.checkpoint_bundle(services, turn)
         return lost if lost.is_file() else None
-    return await keeping.left_before(services, turn)
+    return await saved_work.left_before(services, turn)
 
 
 async def _grow(place: _Place, snapshot: Snapshot) -> bool:
@@ -117,7 +114,7 @@ async def _grow(place: _Place, snapshot: Snapshot) -> bool:
     async def packed(had: Had | None) -> RepositoryPack:
         return await services.cache.pack(turn.repo_id, sha, _pack_file(services, turn), had=had)
 
-    if not await growing.grown(services, turn, place.environment, snapshot, packed):
+    if not await warm_start.grown(services, turn, place.environment, snapshot, packed):
         return False
     await rows.note(services.store, place.row.id, prepared=1)
     return True
@@ -128,7 +125,7 @@ async def _time_there(place: _Place) -> float:
     turn, left = place.turn, await place.environment.primitives.left()
     if left is None:
         return turn.timeout_seconds
-    used = losses.seconds_used(turn) if turn.attempt else 0.0
+    used = setbacks.seconds_used(turn) if turn.attempt else 0.0
     return max(min(turn.timeout_seconds, used + left - min(SPARE_SECONDS, left / 2)), min(turn.timeout_seconds, 60.0))
 
 

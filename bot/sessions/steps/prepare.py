@@ -10,14 +10,13 @@ from bot.github.types import Pull
 from bot.kinds.parts import OnFork, Places
 from bot.models import Outcome, Step, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions import basing, configuring, kinds, openness, pinning, reading
+from bot.sessions import kinds, reading, starting_point
 from bot.sessions.kinds.base import Preparation
-from bot.sessions.money import exhaustion
+from bot.sessions.money import spending_limits
 from bot.sessions.moves import End, Move, To
-from bot.sessions.pinning import Start
-from bot.sessions.pulls import forks
-from bot.sessions.reading import shelf, trust
+from bot.sessions.reading import briefing, trust
 from bot.sessions.services import Services
+from bot.sessions.starting_point import Start
 from bot.store import sessions
 from bot.store.sessions import Session, Turn
 from bot.words import endings
@@ -31,13 +30,13 @@ async def run(services: Services, turn: Turn) -> Move:
     if kind.traits.is_free:
         return await kind.prepare(services, turn)
     session = await sessions.session(services.store, turn.key.session)
-    await openness.check(services, turn, session)
+    await starting_point.require_open(services, turn, session)
     if not await _may_begin(services, turn, session):
         return End(Outcome.REFUSED, endings.may_not_begin(turn.requester))
-    config = await configuring.read(services, session)
+    config = await starting_point.read_config(services, session)
     repo_config.keep_from(config, services.settings.own_hosts())
     await sessions.update_session(services.store, turn.key.session, budget_usd=config.budget)
-    if spent := await exhaustion.before_the_start(services, turn):
+    if spent := await spending_limits.before_the_start(services, turn):
         return End(Outcome.OVER_BUDGET, spent.sentence, {"agent_error": spent.error})
     base, start = await kind.pin(services, turn) or await _start(services, turn, session, config)
     preparation = await kind.begin(services, turn, Preparation(config, base, start))
@@ -54,8 +53,8 @@ async def _ready(services: Services, turn: Turn, preparation: Preparation) -> To
         prompt=preparation.request or turn.prompt,
     )
     found = await reading.gather(services, turn, config, (preparation.base, start), preparation.beside)
-    await shelf.put(services, turn, found.files)
-    notes = (*found.reading.notes, *await forks.notes(services, turn, config))
+    await briefing.shelve(services, turn, found.files)
+    notes = (*found.reading.notes, *await starting_point.notes(services, turn, config))
     parts = (
         *preparation.parts,
         turn.part(OnFork),
@@ -77,16 +76,16 @@ async def _may_begin(services: Services, turn: Turn, session: Session) -> bool:
 
 async def _start(services: Services, turn: Turn, session: Session, config: RepoConfig) -> tuple[str, Start]:
     """What the work is to be merged into, and the commits that it starts from."""
-    if pinning.is_on_pull(turn, session):
+    if starting_point.is_on_pull(turn, session):
         reads = services.github.installation(session.installation_id)
         pull = await reads.pull(session.thread.repo, turn.number)
-        basing.require_that_of(pull, turn)
+        starting_point.require_base_of(pull, turn)
         if pull.head_repo_id != session.repo_id:
-            return await forks.pin(services, turn)
+            return await starting_point.pin_fork(services, turn)
         base = await _on_pull(services, turn, session.thread, pull)
     else:
-        base = await basing.of_issue(services, turn, session, config)
-    return base, await pinning.pin(services, turn, base)
+        base = await starting_point.base_branch_of_issue(services, turn, session, config)
+    return base, await starting_point.pin(services, turn, base)
 
 
 def _kind(turn: Turn, config: RepoConfig) -> str:

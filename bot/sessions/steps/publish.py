@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from bot.kinds.parts import OnFork
 from bot.models import Outcome
-from bot.sessions import detours, kinds
+from bot.sessions import kinds, moves
 from bot.sessions.moves import End, Move
 from bot.sessions.publishing import committing, forks, holding, joining, judging, pushing, saving
 from bot.sessions.publishing.judging import Judged
@@ -36,7 +36,7 @@ async def _without_work(services: Services, turn: Turn, session: Session) -> Mov
     if turn.outcome is not None:
         return End(turn.outcome, turn.detail or "")
     if not await sessions.begin_push(services.store, turn.key):
-        return detours.stopped(await sessions.turn(services.store, turn.key))
+        return moves.stopped(await sessions.turn(services.store, turn.key))
     return await kinds.of(turn).publish(services, turn, session)
 
 
@@ -52,7 +52,7 @@ async def _decide(work: TurnWork, tree: str) -> Move:
     if turn.outcome is not None:
         return await saving.rescue(work, End(turn.outcome, turn.detail or ""))
     if not await sessions.begin_push(store, turn.key):
-        return detours.stopped(await sessions.turn(store, turn.key))
+        return moves.stopped(await sessions.turn(store, turn.key))
     if (unsolved := await joining.unsolved(work, tree)) is not None:
         return await saving.rescue(work, End(Outcome.REFUSED, unsolved))
     return await pushing.publish(replace(work, report=judged.report))

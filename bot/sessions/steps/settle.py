@@ -7,30 +7,27 @@ import shutil
 
 from bot import repo_config
 from bot.models import Outcome, Step
-from bot.sessions import keeping
-from bot.sessions.checks import clean_room
-from bot.sessions.environments import hosts, kept, warmth
+from bot.sessions import declared_checks, dialogue, diff_replies, environments, saved_work
+from bot.sessions.environments import warm_start
 from bot.sessions.moves import Move, To
-from bot.sessions.pulls import answering
 from bot.sessions.services import Services
-from bot.sessions.talk import mail
 from bot.store import approvals, checks, ci, comments, gateway, machines, sessions
 from bot.store.sessions import Turn
 
 
 async def run(services: Services, turn: Turn) -> Move:
     await gateway.revoke(services.store, turn.key)
-    await clean_room.leave(services, turn)
-    stays = await kept.keep_or_end(services, turn)
-    await warmth.consider(services, turn)
+    await declared_checks.leave_clean_room(services, turn)
+    stays = await environments.keep_or_end(services, turn)
+    await warm_start.consider_snapshot(services, turn)
     if not stays:  # else it runs, and costs, until it is at rest
         await machines.end(services.store, turn.key)
-    await keeping.keep_unpublished(services, turn)
+    await saved_work.keep_unpublished(services, turn)
     await asyncio.to_thread(shutil.rmtree, services.turn_folder(turn.key.workflow_id), ignore_errors=True)
-    await hosts.ask(services, turn)
+    await environments.ask_for_hosts(services, turn)
     await approvals.expire_questions(services.store, turn.key)
-    await mail.pass_on(services, turn)
-    await answering.in_diff(services, turn)
+    await dialogue.pass_on_messages(services, turn)
+    await diff_replies.in_diff(services, turn)
     if turn.commit_sha is not None and turn.outcome in (Outcome.PULL_REQUEST, Outcome.PUSHED):
         await checks.put(services.store, turn.key, turn.commit_sha)
         await _look_after(services, turn, turn.commit_sha)
@@ -39,7 +36,7 @@ async def run(services: Services, turn: Turn) -> Move:
         services.board.touch(comment.key, final=True)
     services.board.touch(turn.key, final=True)
     if stays:
-        await kept.rest(services, turn)  # it may take seconds, and nobody should wait for them
+        await environments.rest_kept(services, turn)  # it may take seconds, and nobody should wait for them
         await machines.end(services.store, turn.key)
     return To(Step.SETTLE)
 

@@ -11,10 +11,8 @@ from bot.kinds.resolve import Merge
 from bot.models import Step
 from bot.proposal import verification
 from bot.proposal.verification import CheckedCommand, CheckPlace
-from bot.sessions import environments
-from bot.sessions.checks import clean_room, mending
-from bot.sessions.checks.checking import Checking
-from bot.sessions.checks.clean_room import NotToBeHad
+from bot.sessions import declared_checks, environments, setbacks
+from bot.sessions.declared_checks import Checking, NotToBeHad
 from bot.sessions.moves import Move, To
 from bot.sessions.publishing import committing, joining, saving
 from bot.sessions.services import Services
@@ -32,7 +30,7 @@ async def run(services: Services, turn: Turn) -> Move:
     if turn.outcome is not None or nobodys or not repo_config.load(turn.config).checks:
         return To(Step.PUBLISH)
     checks = await _checked(services, turn)
-    if (again := await mending.back(services, turn, checks)) is not None:
+    if (again := await setbacks.after_failed_checks(services, turn, checks)) is not None:
         return again
     return To(Step.PUBLISH, {"verified": verification.dump(checks)})
 
@@ -63,7 +61,7 @@ async def _where_no_agent_was(services: Services, turn: Turn) -> list[CheckedCom
         tree = await joining.tree(services, turn, quarantine)
         commit = await committing.commit(services, turn, quarantine, tree)
         checking = Checking(services, turn, CheckPlace.FRESH, commit)
-        async with clean_room.opened(services, turn, quarantine, commit) as environment:
+        async with declared_checks.clean_room(services, turn, quarantine, commit) as environment:
             if await checking.set_up(environment, config.setup):
                 await checking.run(environment, config.checks)
         if checking.may_compare:
@@ -79,7 +77,7 @@ async def _compared(checking: Checking, quarantine: Quarantine, setup: tuple[str
     if await saving.begun_with(services.store, turn) is not None:  # that is part of the work
         before = await saving.below(services.store, turn.key.session, quarantine, before) or before
     try:
-        async with clean_room.opened(services, turn, quarantine, before) as environment:
+        async with declared_checks.clean_room(services, turn, quarantine, before) as environment:
             await checking.compare(environment, setup)
     except KeyRefused:
         raise

@@ -9,16 +9,14 @@ from bot.agent import prompt
 from bot.errors import TransientError
 from bot.kinds.parts import AgentReading
 from bot.models import Outcome, Step
-from bot.sessions import checkpoints, environments, kinds, losses, refusals, rights
+from bot.sessions import agent_memory, dialogue, environments, kinds, rights, run_verdict, saved_work, setbacks
 from bot.sessions.beside import keep_up, spare_the_disk
-from bot.sessions.environments import metering
-from bot.sessions.memory import forgetting
-from bot.sessions.money import exhaustion, wrapping_up
+from bot.sessions.environments import meter
+from bot.sessions.money import spending_limits
 from bot.sessions.moves import Move, To
-from bot.sessions.reading import briefing, shelf
+from bot.sessions.reading import briefing
+from bot.sessions.run_verdict import RunVerdict, has_no_credit, judge
 from bot.sessions.services import Services
-from bot.sessions.talk import asks, mail
-from bot.sessions.verdict import RunVerdict, has_no_credit, judge
 from bot.store import events, gateway, sessions
 from bot.store.sessions import Turn
 from bot.words import endings
@@ -48,23 +46,23 @@ async def run(services: Services, turn: Turn) -> Move:
     if status.state is RunState.NOT_STARTED:
         await _start(services, turn, environment)
     readable = await _follow_and_watch(services, turn, environment)
-    await asks.close(services, turn, environment)
+    await dialogue.close_questions(services, turn, environment)
     status = await environment.status(turn.key.n)
     turn = await sessions.turn(services.store, turn.key)
     state = await services.board.folds.of(turn.key)
-    if was_lost and state.ended is None and (move := await losses.agent_lost(services, turn, environment)):
+    if was_lost and state.ended is None and (move := await setbacks.agent_lost(services, turn, environment)):
         return move
-    if forgetting.is_refused(turn, status, state):
-        return await forgetting.begin_anew(services, turn)
-    spent = await exhaustion.found(services, turn, refused=has_no_credit(state))
+    if agent_memory.is_memory_refused(turn, status, state):
+        return await agent_memory.begin_without_memory(services, turn)
+    spent = await spending_limits.exhaustion_of(services, turn, refused=has_no_credit(state))
     verdict = judge(turn, status, state, exhausted=spent is not None)
-    verdict = await refusals.told_apart(services.store, turn.key, verdict)
+    verdict = await run_verdict.told_apart(services.store, turn.key, verdict)
     if not readable and not turn.stop_requested:
         verdict = RunVerdict(Outcome.KILLED, endings.wrote_too_much(), "flood")
-    if verdict.outcome is Outcome.FAILED and (question := await asks.unanswered(services, turn)):
+    if verdict.outcome is Outcome.FAILED and (question := await dialogue.unanswered_question(services, turn)):
         verdict = RunVerdict(Outcome.NEEDS_INPUT, question, "unanswered")
     if verdict.outcome is Outcome.OVER_BUDGET:
-        spent = spent or await exhaustion.by_the_agents_count(services, turn)
+        spent = spent or await spending_limits.by_the_agents_count(services, turn)
         verdict = RunVerdict(Outcome.OVER_BUDGET, spent.sentence, spent.error)
     words, parts = kinds.of(turn).result(turn, state)
     return To(
@@ -79,7 +77,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
     session = await sessions.session(services.store, turn.key.session)
     thread = session.thread
     now = services.clock()
-    used = losses.seconds_used(turn) if turn.attempt else 0.0
+    used = setbacks.seconds_used(turn) if turn.attempt else 0.0
     await sessions.update_turn(services.store, turn.key, work_started_at=now - used, pulse_at=now)
     await gateway.revoke(services.store, turn.key)
     token = await gateway.mint(
@@ -97,7 +95,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
     services.redactor.register(token.reveal())
     assert session.agent_session_id is not None
     may = rights.of(turn)
-    files = await shelf.files(services, turn)
+    files = await briefing.shelved(services, turn)
     await environment.start(
         AgentRun(
             turn=turn.key.n,
@@ -107,7 +105,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             agent_session_id=session.agent_session_id,
             resume=turn.resumed,
             max_turns=turn.options.turns if turn.options else None,
-            budget_usd=await exhaustion.for_the_agent(services, turn),
+            budget_usd=await spending_limits.for_the_agent(services, turn),
             timeout_seconds=turn.timeout_seconds - used,
             instructions=turn.part(AgentReading).instructions or turn.traits.instructions,
             allowed_tools=may.allowed,
@@ -123,8 +121,8 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
 
 async def _follow_and_watch(services: Services, turn: Turn, environment: ExecutionEnvironment) -> bool:
     """All until the run has ended; those beside it can only make it end sooner. False: it wrote too much."""
-    told = (mail.deliver, wrapping_up.remind, wrapping_up.tell_time)
-    parts = (_watch, asks.answer, spare_the_disk, *told, metering.sample, checkpoints.save)
+    told = (dialogue.deliver_messages, spending_limits.remind, spending_limits.tell_time)
+    parts = (_watch, dialogue.answer_questions, spare_the_disk, *told, meter.sample, saved_work.save_checkpoints)
     beside = [asyncio.create_task(keep_up(part, services, turn, environment)) for part in parts]
     try:
         if not await _follow(services, turn, environment):

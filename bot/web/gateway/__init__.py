@@ -21,8 +21,8 @@ from starlette.types import Receive, Scope, Send
 from bot.errors import BotError, TransientError
 from bot.models import InstallationId
 from bot.sessions.money import budget
-from bot.sessions.money.ceilings import Ceilings
-from bot.sessions.money.prices import Prices, UnknownPrice
+from bot.sessions.money.budget import Prices, UnknownPrice
+from bot.sessions.money.spending_limits import Ceilings
 from bot.store import gateway as rows
 from bot.store.base import Store
 from bot.store.gateway import Grant

@@ -12,9 +12,8 @@ from starlette.types import Receive, Scope, Send
 
 from bot.errors import TransientError
 from bot.models import TokenUsage
-from bot.sessions.money import prices
-from bot.sessions.money.budget import CacheUse, Estimate
-from bot.sessions.money.prices import Price
+from bot.sessions.money import budget
+from bot.sessions.money.budget import CacheUse, Estimate, Price
 from bot.store.spend import Settlement
 from bot.web.gateway import dialect, refusals
 from bot.web.gateway.connection import ConnectionBroken
@@ -114,14 +113,14 @@ class Exchange:
         return Settlement(seen, usage, self.status, abandoned=True, unconfirmed_usd=max(self._most() - seen, 0.0))
 
     def _cost(self) -> float:
-        return prices.cost(self._order.price, self._meter.consumption)
+        return budget.cost(self._order.price, self._meter.consumption)
 
     def _most(self) -> float:
         """Searches that are still to come are seen by nobody."""
         asked = self._order.estimate
         if not self._meter.began or asked.searches:
             return asked.usd
-        return prices.cost(self._order.price, self._meter.at_most(asked.output_tokens))
+        return budget.cost(self._order.price, self._meter.at_most(asked.output_tokens))
 
     async def _answer(self, answer: ProviderAnswer, scope: Scope, receive: Receive, send: Send) -> None:
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -171,9 +170,9 @@ class Exchange:
 
     async def _cover(self) -> bool:
         used, price = self._meter.consumption, self._order.price
-        cost = prices.cost(price, used)
+        cost = budget.cost(price, used)
         left = await self._purse.ceiling(cost) - cost
-        each = prices.output_usd(price, used)
+        each = budget.output_usd(price, used)
         self._covered = self._meter.told, self._meter.output_tokens + (left / each if each else math.inf)
         return left >= 0
 

@@ -15,8 +15,7 @@ from typing import Any
 
 import msgspec
 
-from bot.sessions.money import prices
-from bot.sessions.money.budget import CacheUse, Sizes
+from bot.sessions.money.budget import CacheUse, Sizes, canonical
 from bot.web.gateway.dialect import Dialect
 from bot.web.gateway.refusals import GatewayRefusal
 
@@ -87,7 +86,7 @@ def read(raw: bytes, *, allowed_model: str, dialect: Dialect | None = None) -> C
     body = decode(raw)
     left_out = (dialect or Dialect()).check(body)
     model = body.get("model")
-    if not isinstance(model, str) or prices.canonical(model) != prices.canonical(allowed_model):
+    if not isinstance(model, str) or canonical(model) != canonical(allowed_model):
         raise GatewayRefusal(403, "model", "This token is for another model.")
     if body.get("speed") not in (None, "standard"):
         raise GatewayRefusal(403, "feature", "speed: only the standard speed is available through this gateway")

@@ -14,7 +14,7 @@ from bot.errors import TransientError
 from bot.models import TokenUsage
 from bot.sessions.money import budget
 from bot.sessions.money.budget import BudgetDecision, Estimate, Ledger
-from bot.sessions.money.ceilings import Ceilings
+from bot.sessions.money.spending_limits import Ceilings
 from bot.store import gateway as rows
 from bot.store import spend
 from bot.store.base import Store

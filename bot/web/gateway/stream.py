@@ -9,8 +9,7 @@ import msgspec
 
 from bot.models import TokenUsage
 from bot.sessions.money import budget
-from bot.sessions.money.budget import BYTES_PER_TOKEN, WINDOW_TOKENS
-from bot.sessions.money.prices import Consumption
+from bot.sessions.money.budget import BYTES_PER_TOKEN, WINDOW_TOKENS, Consumption
 
 MAX_EVENT_BYTES = 8 << 20
 

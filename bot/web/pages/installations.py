@@ -14,8 +14,8 @@ from starlette.routing import BaseRoute, Route
 from bot import account_settings
 from bot.errors import Hidden, NotAllowed, UserError, VaultError
 from bot.models import InstallationId
-from bot.sessions.money import ceilings
-from bot.sessions.money.ceilings import Ceilings
+from bot.sessions.money import spending_limits
+from bot.sessions.money.spending_limits import Ceilings
 from bot.settings import Secret, Settings
 from bot.store import audit, choices, credentials, spending, threads
 from bot.store.spend import Payers
@@ -156,7 +156,7 @@ class InstallationPages:
     async def _spent(self, installation: InstallationId) -> dict[str, str]:
         """In the periods that are limited, by the limit's name."""
         store, limits = self._gate.store, self._settings.limits
-        ledgers = await ceilings.ledgers(store, Ceilings.of(limits), Payers(installation), store.now())
+        ledgers = await spending_limits.ledgers(store, Ceilings.of(limits), Payers(installation), store.now())
         return {f"{one.period.value}_budget": f"${ledger.spent_usd:,.2f}" for one, ledger in ledgers}
 
     async def _spend(self, request: Request, visitor: Visitor) -> Response:

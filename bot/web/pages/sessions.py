@@ -17,7 +17,7 @@ from bot.handlers import buttons
 from bot.handlers.desk import Desk
 from bot.kinds.parts import OnFork
 from bot.models import Person, SessionId
-from bot.sessions.checks import outputs
+from bot.sessions import declared_checks
 from bot.store import events, sessions
 from bot.store.sessions import Session
 from bot.web.pages import downloads
@@ -109,7 +109,7 @@ class SessionPages:
     async def _checks(self, request: Request, visitor: Visitor) -> Response:
         """What the checks of its turns have printed."""
         session = await self._session(request, visitor)
-        files = await asyncio.to_thread(outputs.of_session, self._desk.settings.data_dir, session.id)
+        files = await asyncio.to_thread(declared_checks.outputs_of, self._desk.settings.data_dir, session.id)
         name, stay = f"forgehand-{session.id}-checks.log", self._stay(visitor, session)
         return downloads.download(name, downloads.of_files(files), stay)
 

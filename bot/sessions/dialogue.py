@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from dataclasses import replace
 from typing import Any
 
 from bot import repo_config
+from bot.agent import prompt
 from bot.errors import GitHubRefused
 from bot.live import questions as live_questions
-from bot.sessions import rights
+from bot.sessions import diff_replies, rights
+from bot.sessions.reading import pictures, trust
 from bot.sessions.services import Services
-from bot.store import approvals, questions, sessions
+from bot.store import approvals, messages, questions, sessions
 from bot.store.approvals import Answer, Approval, Kind, Question, Scope, Standing
+from bot.store.messages import Message
 from bot.store.sessions import Turn
 from bot.text import characters
 from bot.words import endings, quoting
@@ -35,7 +39,7 @@ ASIDE = ("description", "timeout", "run_in_background")
 """Of a call's input: what does not change what it does to the repository."""
 
 
-async def answer(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
+async def answer_questions(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
     """Beside the run."""
     asking = _Asking(services, turn, environment)
     while True:
@@ -160,7 +164,7 @@ def _shown(asked: Asked) -> str:
     return f"{shown(asked.tool, 60)}\n\n{quoting.fenced(text[:MOST_SHOWN])}{cut}{reason}"
 
 
-async def close(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
+async def close_questions(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
     """The agent has ended: what nobody answered is left to a later yes, and a yes that it was not told of is one."""
     await approvals.expire_questions(services.store, turn.key)
     for one in await approvals.of_turn(services.store, turn.key):
@@ -171,9 +175,60 @@ async def close(services: Services, turn: Turn, environment: ExecutionEnvironmen
             services.board.touch(key)
 
 
-async def unanswered(services: Services, turn: Turn) -> str | None:
+async def unanswered_question(services: Services, turn: Turn) -> str | None:
     """The question that ended the turn, in words; None where none did."""
     for one in await approvals.of_turn(services.store, turn.key):
         if one.kind is Kind.TOOL and (one.state is Standing.EXPIRED or one.late):
             return endings.nobody_answered(one.id, str(one.matter["shown"]), services.settings.command)
     return None
+
+
+MAIL_LOOK_SECONDS = 2.0
+
+
+async def deliver_messages(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
+    """Beside the run, until the agent takes nothing more."""
+    while True:
+        for message in await messages.waiting(services.store, turn.key):
+            if not await _is_allowed(services, turn, message):
+                await messages.refuse(services.store, message)
+                services.board.touch(turn.key)
+            elif not await _give(services, turn, message, environment):
+                return
+        await services.signals.wait(turn.key, MAIL_LOOK_SECONDS)
+
+
+async def _is_allowed(services: Services, turn: Turn, message: Message) -> bool:
+    """Asked again now: its author may have lost access since it was said."""
+    thread = (await sessions.session(services.store, turn.key.session)).thread
+    reads = services.github.installation(thread.installation)
+    return await trust.may_write(reads, thread.repo, message.author, message.request.requester_id)
+
+
+async def _give(services: Services, turn: Turn, message: Message, environment: ExecutionEnvironment) -> bool:
+    """The reaction comes before the row: repeated after a crash, each of them is done once."""
+    spot = message.request.spot
+    number = await diff_replies.number_of(services, turn, spot) if spot else 0
+    words = prompt.interjection(message.author, message.text, spot, number)
+    words = services.redactor.redact(await pictures.with_enclosures(services, turn, message, environment, words))
+    if not await environment.steer(turn.key.n, f"said-{message.source}", words):
+        return False
+    new = message.request
+    if new.source_comment is not None:
+        on_diff = spot is not None
+        with contextlib.suppress(GitHubRefused):  # gone or locked: the agent has it all the same
+            await services.outbound.react(new.thread, new.source_comment, "rocket", on_review_comment=on_diff)
+    await messages.delivered(services.store, message)
+    services.board.touch(turn.key)
+    return True
+
+
+async def pass_on_messages(services: Services, turn: Turn) -> None:
+    """What the agent never had is the next turn, unless somebody stopped what it was meant for."""
+    for message in await messages.waiting(services.store, turn.key):
+        if turn.stop_requested:
+            await messages.drop(services.store, message)
+        elif not await _is_allowed(services, turn, message):
+            await messages.refuse(services.store, message)
+        elif key := await messages.move(services.store, message):
+            services.board.touch(key)

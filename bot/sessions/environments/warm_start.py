@@ -1,22 +1,102 @@
-"""Makes the snapshots that are wanted and removes those that are not, in the background, one at a time."""
+"""When an environment starts from a snapshot of its repository, and when one is worth making."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import logging
+from collections.abc import Awaitable, Callable
 
+from bot import repo_config
 from bot.errors import BotError
 from bot.git.errors import MirrorLost
+from bot.git.pack import Had, RepositoryPack
 from bot.loops import Loop
-from bot.sessions.environments import warmth
+from bot.models import Outcome, Thread
 from bot.sessions.services import Services
-from bot.store import snapshots
-from bot.store.snapshots import Snapshot
-from sandbox.errors import SandboxError
+from bot.store import sessions, snapshots
+from bot.store.sessions import Turn
+from bot.store.snapshots import Base, Snapshot
+from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
 from sandbox.execution import ExecutionEnvironment
 from sandbox.primitives import EnvironmentSpec, Snapshots
 
+FRESH_SECONDS = 7 * 86_400.0
+REMADE_AFTER_SECONDS = 86_400.0
+"""A day old, and it is made anew: the difference to the newest commit grows."""
+GOOD = (Outcome.PULL_REQUEST, Outcome.PUSHED, Outcome.ANSWERED, Outcome.NO_CHANGE)
+
+
+async def warm_snapshot(services: Services, turn: Turn, thread: Thread) -> Snapshot | None:
+    """What the turn's environment is to start from. Its setup commands are those that the turn itself would run."""
+    if services.snapshots is None:
+        return None
+    snapshot = await snapshots.ready(services.store, base_of(turn, thread))
+    if snapshot is None or snapshot.created_at < services.clock() - FRESH_SECONDS:
+        return None
+    return snapshot
+
+
+async def consider_snapshot(services: Services, turn: Turn) -> None:
+    """After a turn: have a snapshot made if it went well on a commit of the default branch, and was slow to begin.
+
+    Only such a commit: what is in a snapshot is in every later session of the repository, so it is what people with
+    write access have merged, and nothing of a pull request or a session's own branch.
+    """
+    if services.snapshots is None or turn.outcome not in GOOD or not _was_slow(services, turn):
+        return
+    session = await sessions.session(services.store, turn.key.session)
+    repo, now = session.thread.repo, services.clock()
+    fresh = turn.n == 1 and turn.tip_sha is None and turn.number == session.number and not session.is_pull
+    if not fresh or turn.base != repo.default_branch or turn.base_sha is None:
+        return
+    of = base_of(turn, session.thread)
+    name = f"forgehand-{int(repo.id)}-{_digest([of.template, of.setup_sha256, turn.base_sha])[:20]}"
+    config = repo_config.load(turn.config)
+    wanted = Snapshot(name, of, config.setup, config.egress, turn.base_sha, turn.base, None, (), 0, now)
+    await snapshots.plan(services.store, wanted, not_since=now - REMADE_AFTER_SECONDS)
+
+
+def _was_slow(services: Services, turn: Turn) -> bool:
+    e2b = services.settings.e2b
+    return e2b is not None and 0 < e2b.snapshot_after <= (turn.furnish_seconds or 0)
+
+
+def base_of(turn: Turn, thread: Thread) -> Base:
+    config = repo_config.load(turn.config)
+    return Base(thread.repo.id, config.template or "", _digest(list(config.setup)))
+
+
+def _digest(parts: list[str]) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
 log = logging.getLogger(__name__)
+
+Packed = Callable[[Had | None], Awaitable[RepositoryPack]]
+"""Writes the pack of the wanted commit, as differences to what the other side has."""
+
+
+async def grown(
+    services: Services, turn: Turn, environment: ExecutionEnvironment, snapshot: Snapshot, packed: Packed
+) -> bool:
+    """False where it has to be all. Never in an environment that was kept: an agent has been there."""
+    if not await services.cache.has(turn.repo_id, snapshot.commit_sha):
+        return False
+    assert turn.base is not None
+    pack = await packed(Had(snapshot.commit_sha, snapshot.shallow))
+    try:
+        await environment.prepare(pack.path, pack.sha, pack.shallow, turn.base, turn=turn.key.n, on=snapshot.commit_sha)
+    except (EnvironmentBusy, EnvironmentGone):
+        raise
+    except SandboxError as error:
+        log.warning("a snapshot could not be built upon", extra={"turn": turn.key.workflow_id, "error": str(error)})
+        return False
+    finally:
+        pack.path.unlink(missing_ok=True)
+    return True
+
 
 LABELS = {"app": "forgehand-warming"}
 """Not the label of turns: their strays are ended, and no turn stands behind these."""
@@ -52,7 +132,7 @@ class Warming:
     async def _round(self) -> None:
         await self._sweep()
         store = self._services.store
-        await snapshots.condemn_older(store, self._services.clock() - warmth.FRESH_SECONDS)
+        await snapshots.condemn_older(store, self._services.clock() - FRESH_SECONDS)
         for one in await snapshots.making(store):
             await self._make(one)
         now = asyncio.get_running_loop().time()

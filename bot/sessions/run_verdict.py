@@ -7,7 +7,9 @@ from typing import Protocol
 
 from bot import funds
 from bot.live.state import REFUSED_STATUSES, LiveState
-from bot.models import Outcome
+from bot.models import Outcome, TurnKey
+from bot.store import gateway, spend
+from bot.store.base import Store
 from bot.words import endings
 from sandbox.execution import RunState, RunStatus
 
@@ -66,3 +68,25 @@ def _unfinished(status: RunStatus, state: LiveState) -> RunVerdict:
     if status.state is RunState.LOST or status.exit_code in KILLED_CODES:
         return RunVerdict(Outcome.KILLED, endings.agent_killed(), "killed")
     return RunVerdict(Outcome.FAILED, endings.agent_left_no_result(status.exit_code), "no_result")
+
+
+PROVIDERS = ("provider_401", "provider_403")
+ANY_ERROR = "api_error"
+OURS = ("field", "storm")
+"""Reasons of the gateway that end a run whatever else its requests met."""
+
+
+async def told_apart(store: Store, key: TurnKey, verdict: RunVerdict) -> RunVerdict:
+    """A request that the gateway refused has reached no provider, and has no row of spending."""
+    if verdict.error not in (*PROVIDERS, ANY_ERROR):
+        return verdict
+    reason = await gateway.last_refusal(store, key)
+    if verdict.error == ANY_ERROR and reason not in OURS:
+        return verdict
+    if reason not in OURS and await spend.was_refused(store, key):
+        return verdict
+    if reason is None and verdict.error == "provider_403":
+        return verdict
+    ended = reason in (None, "ended")
+    words = endings.token_ended() if ended else endings.gateway_refused(str(reason))
+    return RunVerdict(Outcome.FAILED, words, "token_ended" if ended else f"gateway_{reason}")

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from bot import account_settings, repo_config
 from bot.errors import NotFound, UserError
 from bot.git.access import RemoteAccess
 from bot.git.errors import RefMissing, RepositoryEmpty
+from bot.github.client import InstallationClient
 from bot.github.types import Pull, TokenPurpose
-from bot.models import Fork, Outcome, RepoId
+from bot.kinds.parts import OnFork
+from bot.models import Fork, Outcome, Repo, RepoId
+from bot.repo_config import RepoConfig
 from bot.sessions.remote import remote_access
 from bot.sessions.services import Services
-from bot.store import sessions
+from bot.store import approvals, choices, sessions
+from bot.store.approvals import Kind, Standing
+from bot.store.base import Store
 from bot.store.sessions import Session, Turn
-from bot.words import endings
+from bot.words import endings, on_access, on_forks, on_pulls
 
 PUBLISHED = (Outcome.PULL_REQUEST, Outcome.PUSHED)
 
@@ -137,3 +144,70 @@ async def _saved(services: Services, repo: RepoId, access: RemoteAccess, ref: st
         return await services.cache.fetch(repo, access, ref)
     except RefMissing:  # expired, or removed by somebody: the work goes on from the branch
         return None
+
+
+async def base_branch_of_issue(services: Services, turn: Turn, session: Session, config: RepoConfig) -> str:
+    """That of the pull request that it goes on with; of new work what was said, if only on an earlier turn."""
+    pull = None if turn.new_branch else await open_pull(services, session)
+    if pull is not None:
+        require_base_of(pull, turn, beside=True)
+        return pull.base_branch
+    return await _said(services, turn) or config.base or session.default_branch
+
+
+def require_base_of(pull: Pull, turn: Turn, *, beside: bool = False) -> None:
+    """Who names another one would look for the work where it is not."""
+    if turn.base is not None and turn.base != pull.base_branch:
+        raise UserError(on_pulls.another_base(pull.number, turn.base, pull.base_branch, beside=beside))
+
+
+async def _said(services: Services, turn: Turn) -> str | None:
+    """It holds until another is named: what was planned, saved or answered on it goes on there."""
+    if turn.base is not None:
+        return turn.base
+    earlier = [one for one in await sessions.turns_of(services.store, turn.key.session) if one.n < turn.n]
+    return next((one.options.base for one in reversed(earlier) if one.options and one.options.base), None)
+
+
+async def require_open(services: Services, turn: Turn, session: Session) -> None:
+    """UserError for a conversation that is locked or a repository that is archived."""
+    reads, repo = services.github.installation(session.installation_id), session.thread.repo
+    issue, now = await asyncio.gather(reads.issue(repo, turn.number), reads.repo(repo.full_name))
+    if now.archived or now.disabled:
+        raise UserError(on_access.repository_archived())
+    if issue.locked:
+        raise UserError(on_access.thread_locked())
+
+
+async def read_config(services: Services, session: Session) -> RepoConfig:
+    return await config_of(services.github.installation(session.installation_id), session.thread.repo, services.store)
+
+
+async def config_of(reads: InstallationClient, repo: Repo, store: Store) -> RepoConfig:
+    """Where the repository has no file of its own, what its account has chosen."""
+    if (raw := await reads.file(repo, repo_config.PATH, repo.default_branch)) is not None:
+        return await asyncio.to_thread(repo_config.parse, raw)
+    if await reads.file(repo, repo_config.MISNAMED, repo.default_branch) is not None:
+        raise repo_config.misnamed()
+    return account_settings.config_without_file(await choices.of(store, reads.id))
+
+
+async def pin_fork(services: Services, turn: Turn) -> tuple[str, Start]:
+    """The head as the repository itself has it (`refs/pull`): the fork is not asked for anything."""
+    if not turn.traits.on_forks:
+        raise UserError(on_forks.no_conflicts_on_forks(services.settings.command))
+    return await pin_pull(services, turn)
+
+
+async def may_set_up(services: Services, turn: Turn) -> bool:
+    """Setup commands run what is checked out: of a fork only a commit that somebody has approved by its name."""
+    if turn.part(OnFork).fork is None:
+        return True
+    known = await approvals.of_session(services.store, turn.key.session)
+    return any(one.kind is Kind.FORK and one.state is Standing.APPROVED and one.sha == turn.base_sha for one in known)
+
+
+async def notes(services: Services, turn: Turn, config: RepoConfig) -> tuple[str, ...]:
+    """What the reader is told that was left out for it."""
+    left_out = turn.part(OnFork).fork is not None and not turn.traits.judges and bool(config.setup)
+    return (on_forks.SETUP_LEFT_OUT,) if left_out and not await may_set_up(services, turn) else ()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
+from collections.abc import Sequence
 
 from bot.models import Outcome, Step
-from bot.sessions import checkpoints, environments, keeping
-from bot.sessions.memory import transcripts
-from bot.sessions.money import exhaustion
+from bot.proposal import verification
+from bot.proposal.verification import CheckedCommand
+from bot.sessions import agent_memory, environments, saved_work
+from bot.sessions.money import spending_limits
 from bot.sessions.moves import End, Move, To
 from bot.sessions.services import Services
 from bot.sessions.steps import collect
@@ -39,7 +41,7 @@ async def agent_lost(services: Services, turn: Turn, environment: ExecutionEnvir
         return None
     session = await sessions.session(services.store, turn.key.session)
     assert session.agent_session_id is not None
-    await transcripts.keep(services, session.agent_session_id, environment)
+    await agent_memory.keep_transcript(services, session.agent_session_id, environment)
     return _again(turn, endings.goes_on())
 
 
@@ -68,7 +70,7 @@ async def _may_go_on(services: Services, turn: Turn) -> bool:
         return False
     if seconds_used(turn) >= turn.timeout_seconds:
         return False
-    return await exhaustion.found(services, turn, refused=False) is None
+    return await spending_limits.exhaustion_of(services, turn, refused=False) is None
 
 
 def _again(turn: Turn, words: str) -> Move:
@@ -77,7 +79,7 @@ def _again(turn: Turn, words: str) -> Move:
 
 
 async def _with_what_was_saved(services: Services, turn: Turn) -> Move:
-    saved, bundle = checkpoints.path(services, turn), keeping.collected(services, turn)
+    saved, bundle = saved_work.checkpoint_bundle(services, turn), saved_work.collected_bundle(services, turn)
     if not saved.is_file():
         return End(Outcome.KILLED, endings.environment_lost())
     await asyncio.to_thread(shutil.copyfile, saved, bundle)
@@ -85,3 +87,42 @@ async def _with_what_was_saved(services: Services, turn: Turn) -> Move:
     if isinstance(move, End):
         return End(Outcome.KILLED, endings.environment_lost())
     return To(move.step, move.columns, (Outcome.KILLED, endings.environment_lost(saved=True)))
+
+
+async def after_failed_checks(services: Services, turn: Turn, checks: Sequence[CheckedCommand]) -> To | None:
+    """None where there is nothing to mend, or it may not go on."""
+    failing = [one for one in checks if one.is_ours]
+    now = await sessions.turn(services.store, turn.key)
+    if not failing or not await _may_mend(services, now):
+        return None
+    try:  # what is home now is what an environment that is lost goes on from
+        if turn.tree_sha is not None:
+            await asyncio.to_thread(
+                shutil.copyfile,
+                saved_work.collected_bundle(services, turn),
+                saved_work.checkpoint_bundle(services, turn),
+            )
+    except OSError as error:
+        log.warning("what failed stays as it is", extra={"turn": turn.key.workflow_id, "error": error.strerror})
+        return None
+    columns = {
+        "mending": turn.resumptions + 1,
+        "resumed": 1,
+        "stream_offset": 0,
+        "checkpoint_at": services.clock(),
+        "verified": verification.dump(checks),
+    }
+    return To(Step.WORK, columns, note=endings.checks_go_back(len(failing)))
+
+
+async def _may_mend(services: Services, turn: Turn) -> bool:
+    """Once, and only with enough of its money and time left that it can come to an end."""
+    if turn.work_started_at is None:  # git alone has merged: there is no agent that it could go back to
+        return False
+    if turn.mending is not None or turn.stop_requested or turn.outcome is not None:
+        return False
+    if seconds_used(turn) >= spending_limits.WRAP_UP_SHARE * turn.timeout_seconds:
+        return False
+    if await spending_limits.exhaustion_of(services, turn, refused=False) is not None:
+        return False
+    return await spending_limits.share_spent(services, turn) < spending_limits.WRAP_UP_SHARE

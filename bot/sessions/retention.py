@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bot.loops import Loop
-from bot.sessions import rescues
-from bot.sessions.checks import outputs
+from bot.sessions import declared_checks, rescues
 from bot.sessions.services import Services
 from bot.store import audit, repos, upkeep
 from bot.store.repos import Gone
@@ -50,14 +49,14 @@ class Retention:
         now, folder = services.clock(), services.settings.data_dir
         await asyncio.to_thread(_remove_older, folder / "kept", now - KEPT_DAYS * DAY)
         await asyncio.to_thread(_remove_older, folder / "transcripts", now - days * DAY)
-        await asyncio.to_thread(_remove_older, outputs.folder(folder), now - days * DAY)
+        await asyncio.to_thread(_remove_older, declared_checks.output_folder(folder), now - days * DAY)
 
     async def _forget(self, gone: Gone) -> None:
         services, name = self._services, f"{gone.owner}/{gone.name}"
         data_dir = services.settings.data_dir
         known = await repos.sessions_of(services.store, gone.id)
         held = [data_dir / "transcripts" / f"{one}.jsonl" for one in known.values() if one]
-        printed = [file for one in known for file in outputs.of_session(data_dir, one)]
+        printed = [file for one in known for file in declared_checks.outputs_of(data_dir, one)]
         turns = await repos.turns_held(services.store, gone.id)
         bundles = [data_dir / "kept" / one.kept for one in turns if one.kept and one.is_old]
         patches = [data_dir / "kept" / one.patch for one in turns if one.patch]

@@ -1,0 +1,316 @@
+"""Runs the declared commands in an environment, each and all within their limits, and keeps what came of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from bot.git.pack import Had, RepositoryPack
+from bot.git.quarantine import Quarantine
+from bot.models import SessionId
+from bot.outbound import Redactor
+from bot.proposal import verification
+from bot.proposal.verification import CheckedCommand, CheckPlace
+from bot.sessions import environments
+from bot.sessions.beside import spared
+from bot.sessions.environments import meter, warm_start
+from bot.sessions.services import Services
+from bot.store import environments as rows
+from bot.store import sessions
+from bot.store.sessions import Turn
+from bot.store.snapshots import Snapshot
+from sandbox.agents.text import clean
+from sandbox.errors import EnvironmentBusy, EnvironmentGone, KeyRefused, SandboxError
+from sandbox.execution import CheckResult, ExecutionEnvironment
+from sandbox.primitives import EnvironmentPrimitives
+
+PORTION = 32 << 10
+"""Of text that is looked through before others get their turn."""
+
+
+def output_folder(data_dir: Path) -> Path:
+    return data_dir / "checks"
+
+
+def output_path(data_dir: Path, turn: Turn) -> Path:
+    """Another one for each time that the work of a turn is checked."""
+    return output_folder(data_dir) / f"{turn.key.session}-{turn.key.n:06}-{int(turn.mending is not None)}.log"
+
+
+def outputs_of(data_dir: Path, session: SessionId) -> list[Path]:
+    """In their order."""
+    return sorted(output_folder(data_dir).glob(f"{session}-*.log"))
+
+
+class Output:
+    """One such file. Begun anew when a killed process comes back to it."""
+
+    def __init__(self, target: Path, redactor: Redactor) -> None:
+        self._target = target
+        self._redactor = redactor
+        self._begun = False
+
+    async def add(self, head: str, printed: Path, foot: str) -> None:
+        """A command's output between two lines of ours; `printed` need not be there."""
+        text = await asyncio.to_thread(_text, printed)
+        stream = self._redactor.stream()
+        parts = [f"$ {self._redactor.redact(head)}\n"]
+        for at in range(0, len(text), PORTION):
+            parts.append(stream.feed(text[at : at + PORTION]))
+            await asyncio.sleep(0)
+        parts.append(stream.end())
+        end = "" if not text or text.endswith("\n") else "\n"
+        await asyncio.to_thread(self._append, "".join([*parts, f"{end}[{foot}]\n\n"]))
+
+    def _append(self, text: str) -> None:
+        self._target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if self._begun else os.O_TRUNC)
+        with os.fdopen(os.open(self._target, flags, 0o600), "ab") as file:
+            file.write(text.encode("utf-8", "replace"))
+        self._begun = True
+
+
+def _text(printed: Path) -> str:
+    try:
+        return clean(printed.read_bytes().decode("utf-8", "replace"))
+    except FileNotFoundError:
+        return ""
+
+
+log = logging.getLogger(__name__)
+
+COMMAND_SECONDS = 900.0
+WHOLE_SECONDS = 1800.0
+MOST_TAIL = 8_000
+MOST_PASSED_TAIL = 500
+"""Of what a command printed that has passed: nobody needs more of it in the store."""
+BROKEN = 125
+"""In the place of an exit code: the command left nothing behind that could say how it ended."""
+
+
+@dataclass
+class Checking:
+    """One round of checks: on which commit, and `where` they run."""
+
+    services: Services
+    turn: Turn
+    where: CheckPlace
+    sha: str
+    done: list[CheckedCommand] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._ends = time.monotonic() + WHOLE_SECONDS
+        data_dir = self.services.settings.data_dir
+        self._output = Output(output_path(data_dir, self.turn), self.services.redactor)
+        self._changed: set[str] = set()
+
+    async def set_up(self, environment: ExecutionEnvironment, commands: tuple[str, ...]) -> bool:
+        """Whether all of them succeeded; one that fails says that nothing can be checked."""
+        for command in commands:
+            found = replace(await self._run(environment, command), setup=True)
+            if not found.passed:
+                await self._note(found)
+                return False
+        return True
+
+    async def run(self, environment: ExecutionEnvironment, commands: tuple[str, ...]) -> None:
+        for command in commands:
+            await self._note(await self._run(environment, command))
+
+    @property
+    def may_compare(self) -> bool:
+        """Something has failed that may fail without the work too, and there is time to see."""
+        return bool(self._red()) and self._left() > 0
+
+    def _red(self) -> list[int]:
+        return [at for at, one in enumerate(self.done) if one.is_ours and not one.setup]
+
+    async def compare(self, environment: ExecutionEnvironment, setup: tuple[str, ...]) -> None:
+        """Those that failed are tried where the work is not and never was: what fails there too is not its doing.
+
+        After those before them, as they ran: one may need what another has made."""
+        for command in setup:
+            if not (await self._run(environment, command, "on the base")).passed:
+                return  # nothing can be said of it
+        red = self._red()
+        for at in range(red[-1] + 1):
+            found = await self._run(environment, self.done[at].command, "on the base")
+            ran_short = found.timed_out and self._left() <= 0  # it might have passed
+            if at in red and not ran_short:
+                self.done[at] = replace(self.done[at], base_exit_code=found.exit_code)
+        await self._store()
+
+    async def _run(self, environment: ExecutionEnvironment, command: str, beside: str = "") -> CheckedCommand:
+        if self._left() <= 0:
+            return CheckedCommand(command, None, self.where, self.sha)
+        await meter.look(self.services.store, self.turn.key, environment.primitives)
+        printed, began = self._printed(), time.monotonic()
+        try:
+            result = await spared(self.services, environment, command, self._result(environment, command, printed))
+        except (EnvironmentGone, KeyRefused):
+            raise
+        except SandboxError as error:  # what the command did to our own script, or to its machine, is its failure
+            result = CheckResult(command, BROKEN, str(error), time.monotonic() - began)
+        check = self._check(result)
+        await self._keep(f"{command}{f'   ({beside})' if beside else ''}", printed, check)
+        return check
+
+    async def _result(self, environment: ExecutionEnvironment, command: str, printed: Path) -> CheckResult:
+        """Once more where there was no answer: that may be the way there, and no failure of the command."""
+        commit = self.sha or None
+        try:
+            return await environment.verify(command, min(COMMAND_SECONDS, self._left()), printed, commit)
+        except EnvironmentBusy:
+            if self._left() <= 0:
+                raise
+        return await environment.verify(command, min(COMMAND_SECONDS, self._left()), printed, commit)
+
+    async def _keep(self, head: str, printed: Path, check: CheckedCommand) -> None:
+        """That it cannot be kept is no reason to end the turn."""
+        foot = verification.ending(check)
+        try:
+            await self._output.add(head, printed, foot)
+            await asyncio.to_thread(printed.unlink, missing_ok=True)
+        except OSError as error:
+            log.warning("output is not kept", extra={"turn": self.turn.key.workflow_id, "error": error.strerror})
+
+    def _check(self, result: CheckResult) -> CheckedCommand:
+        code = result.exit_code or (BROKEN if result.timed_out else 0)
+        tail = self.services.redactor.redact(result.tail)
+        most = MOST_TAIL if code else MOST_PASSED_TAIL
+        changed = [path for path in result.changed if path not in self._changed]
+        self._changed.update(changed)
+        return CheckedCommand(
+            command=result.command,
+            exit_code=code,
+            where=self.where,
+            sha=self.sha,
+            seconds=round(result.seconds, 1),
+            tail=tail[-most:],
+            timed_out=result.timed_out,
+            changed=tuple(self.services.redactor.redact(path) for path in changed),
+        )
+
+    def _printed(self) -> Path:
+        folder = self.services.turn_folder(self.turn.key.workflow_id)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return folder / "check.out"
+
+    def _left(self) -> float:
+        return self._ends - time.monotonic()
+
+    async def _note(self, check: CheckedCommand) -> None:
+        self.done.append(check)
+        await self._store()
+
+    async def _store(self) -> None:
+        """As they come, so that people can watch."""
+        await sessions.update_turn(self.services.store, self.turn.key, verified=verification.dump(self.done))
+        self.services.board.touch(self.turn.key)
+
+
+ROOM_SECONDS = 30.0
+"""Whoever waits for room holds room himself, the agent's environment: so nobody waits for long."""
+END_SECONDS = 5.0
+"""What takes longer is left to the sweep, which finds it given up."""
+
+
+class NotToBeHad(Exception):
+    """There is no room for another environment, its provider refused, or the commit cannot be checked out in it."""
+
+    def __init__(self, why: str, error: BaseException) -> None:
+        super().__init__(f"{why}: {error}")
+        self.why = why
+        """For people; the error's own words are for the log."""
+
+
+@asynccontextmanager
+async def clean_room(
+    services: Services, turn: Turn, quarantine: Quarantine, commit: str
+) -> AsyncIterator[ExecutionEnvironment]:
+    """With a clean checkout of the commit, which is in the quarantine. What an earlier try has left is ended first."""
+    await _end_left(services, turn)
+    try:
+        snapshot = await warm_start.warm_snapshot(
+            services, turn, (await sessions.session(services.store, turn.key.session)).thread
+        )
+        environment = ExecutionEnvironment(await _created(services, turn, snapshot), services.agent)
+        try:
+            await _bring_in(services, turn, environment, (quarantine, commit), snapshot)
+        except (EnvironmentGone, EnvironmentBusy, KeyRefused):
+            raise
+        except SandboxError as error:
+            raise NotToBeHad(verification.NOT_FURNISHED, error) from error
+        yield environment
+    finally:
+        await leave_clean_room(services, turn)
+
+
+async def leave_clean_room(services: Services, turn: Turn) -> None:
+    """Nothing is left of it, or the sweep has it in hand; safe to repeat."""
+    row = await rows.for_checks(services.store, turn.key)
+    if row is None:
+        return
+    await rows.give_up(services.store, row.id)
+    try:
+        async with asyncio.timeout(END_SECONDS):
+            await _end_left(services, turn)
+    except (TimeoutError, SandboxError) as error:
+        log.warning("an environment is left to the sweep", extra={"id": row.id, "error": str(error)})
+
+
+async def _end_left(services: Services, turn: Turn) -> None:
+    """Before there can be another one under its name: what has run in it must not be found again."""
+    async with services.environment_locks.of(turn.key.session):
+        if (row := await rows.for_checks(services.store, turn.key)) is not None:
+            await environments.give_up(services, row.id)
+
+
+async def _created(services: Services, turn: Turn, snapshot: Snapshot | None) -> EnvironmentPrimitives:
+    spec = await environments.spec_of(services, turn)
+    # Before sessions that are only to begin: this one is nearly done, and then gives back two places.
+    spec = replace(spec, labels={**spec.labels, "purpose": rows.Purpose.CHECKS.value}, ahead=True)
+    async with services.environment_locks.of(turn.key.session):
+        row = await rows.take_for_checks(services.store, turn.key)
+    try:
+        async with asyncio.timeout(ROOM_SECONDS):
+            primitives = await environments.created(services, row, spec, snapshot)
+    except KeyRefused:
+        raise
+    except TimeoutError as error:
+        raise NotToBeHad(verification.NO_ROOM, error) from error
+    except SandboxError as error:
+        raise NotToBeHad(verification.NOT_MADE, error) from error
+    await services.ways.open(row.id, None if spec.egress is None else frozenset(spec.egress))
+    await meter.look(services.store, turn.key, primitives)
+    return primitives
+
+
+async def _bring_in(
+    services: Services,
+    turn: Turn,
+    environment: ExecutionEnvironment,
+    source: tuple[Quarantine, str],
+    snapshot: Snapshot | None,
+) -> None:
+    folder = services.turn_folder(turn.key.workflow_id)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    quarantine, commit = source
+
+    async def packed(had: Had | None) -> RepositoryPack:
+        return await quarantine.pack(commit, folder / "checks.pack", had=had)
+
+    if snapshot is not None and await warm_start.grown(services, turn, environment, snapshot, packed):
+        return
+    pack = await packed(None)
+    try:
+        assert turn.base is not None
+        await environment.prepare(pack.path, pack.sha, pack.shallow, turn.base, turn=turn.key.n, fresh=True)
+    finally:
+        pack.path.unlink(missing_ok=True)

@@ -1,1 +1,0 @@
-"""The agent's own memory of a session, over turns, restarts and lost environments."""

@@ -1,0 +1,272 @@
+"""The limits over many turns: of a session, and of an installation, a repository or a person by day and month."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Self
+
+from bot import account_settings, funds
+from bot.account_settings import Choices
+from bot.funds import BUDGET, CEILING, BudgetAccount, BudgetTerms, Funds
+from bot.models import InstallationId, RepoId, SessionId
+from bot.sessions.money import budget
+from bot.sessions.money.budget import BudgetDecision, Ledger
+from bot.sessions.services import Services
+from bot.settings import Limits
+from bot.store import budgets, choices, sessions, spend
+from bot.store.base import Store
+from bot.store.sessions import Turn
+from bot.store.spend import Cost, Payer, Payers, Window
+from bot.words import endings, on_money
+from sandbox.execution import ExecutionEnvironment
+
+WHOSE = {Payer.INSTALLATION: "this installation", Payer.REPO: "this repository", Payer.USER: "you"}
+
+
+class Period(StrEnum):
+    DAY = "day"
+    MONTH = "month"
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """One limit; days and months are those of UTC."""
+
+    payer: Payer
+    period: Period
+    usd: float
+
+    def window(self, now: float) -> Window:
+        day = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        began = day if self.period is Period.DAY else day.replace(day=1)
+        return Window(self.payer, began.timestamp())
+
+    def sentence(self) -> str:
+        """To the person who asked, when it is reached."""
+        say = on_money.day_budget_reached if self.period is Period.DAY else on_money.month_budget_reached
+        return say(self.usd, WHOSE[self.payer])
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """All that the operator has set, and an account has narrowed; 0: no limit."""
+
+    day_usd: float
+    month_usd: float
+    user_day_usd: float = 0.0
+    user_month_usd: float = 0.0
+    repo_day_usd: float = 0.0
+    repo_month_usd: float = 0.0
+    session: BudgetTerms | None = None
+
+    @classmethod
+    def of(cls, limits: Limits) -> Self:
+        return cls(
+            day_usd=limits.day_budget_usd,
+            month_usd=limits.month_budget_usd,
+            user_day_usd=limits.user_day_budget_usd,
+            user_month_usd=limits.user_month_budget_usd,
+            repo_day_usd=limits.repo_day_budget_usd,
+            repo_month_usd=limits.repo_month_budget_usd,
+            session=BudgetTerms.of(limits),
+        )
+
+    def narrowed(self, own: Choices) -> Self:
+        """By what the account has set: the same limits in the same order, none of them higher."""
+        narrow = account_settings.narrowed(Limits(day_budget_usd=self.day_usd, month_budget_usd=self.month_usd), own)
+        return replace(self, day_usd=narrow.day_budget_usd, month_usd=narrow.month_budget_usd)
+
+    def of_session(self, account: BudgetAccount) -> Ledger | None:
+        """None where sessions have no limit."""
+        if self.session is None:
+            return None
+        found = funds.of(account, self.session)
+        return Ledger(found.counted_usd, found.reserved_usd, found.limit_usd)
+
+    def all(self) -> tuple[Ceiling, ...]:
+        every = (
+            Ceiling(Payer.USER, Period.DAY, self.user_day_usd),
+            Ceiling(Payer.USER, Period.MONTH, self.user_month_usd),
+            Ceiling(Payer.REPO, Period.DAY, self.repo_day_usd),
+            Ceiling(Payer.REPO, Period.MONTH, self.repo_month_usd),
+            Ceiling(Payer.INSTALLATION, Period.DAY, self.day_usd),
+            Ceiling(Payer.INSTALLATION, Period.MONTH, self.month_usd),
+        )
+        return tuple(one for one in every if one.usd > 0)
+
+    def windows(self, now: float) -> tuple[Window, ...]:
+        """In the order of `all`."""
+        return tuple(one.window(now) for one in self.all())
+
+    def ledgers(self, spent: Sequence[Cost | None]) -> list[tuple[Ceiling, Ledger]]:
+        """`spent` is what the `windows` hold."""
+        pairs = zip(self.all(), spent, strict=True)
+        return [(one, Ledger(cost.counted_usd, cost.reserved_usd, one.usd)) for one, cost in pairs if cost is not None]
+
+
+async def ceilings_of(store: Store, limits: Limits, installation: InstallationId) -> Ceilings:
+    return Ceilings.of(limits).narrowed(await choices.of(store, installation))
+
+
+async def ledgers(store: Store, ceilings: Ceilings, payers: Payers, now: float) -> list[tuple[Ceiling, Ledger]]:
+    return ceilings.ledgers(await spend.in_windows(store, payers, ceilings.windows(now)))
+
+
+async def reached_ceiling(store: Store, ceilings: Ceilings, payers: Payers, now: float) -> Ceiling | None:
+    """The first limit that leaves nothing for another request; what is under way counts only once it is settled."""
+    for ceiling, ledger in await ledgers(store, ceilings, payers, now):
+        if budget.decide([ledger]) is BudgetDecision.EXHAUSTED:
+            return ceiling
+    return None
+
+
+@dataclass(frozen=True)
+class Exhaustion:
+    """Which limit it was, for the turn's row and for people."""
+
+    error: str
+    sentence: str
+
+
+def payers(turn: Turn) -> Payers:
+    return Payers(turn.installation_id, RepoId(turn.repo_id), turn.requester_id)
+
+
+async def exhaustion_of(services: Services, turn: Turn, *, refused: bool) -> Exhaustion | None:
+    """`refused`: the agent was told that there is no credit. Then what others have under way counts as spent too."""
+    own = await spend.turn_cost(services.store, turn.key)
+    if turn.budget_usd and own.counted_usd >= turn.budget_usd:
+        return Exhaustion(BUDGET, endings.over_budget(turn.budget_usd))
+    if spent := _session_spent(await funds_of_session(services, turn.key.session)):
+        return spent
+    for ceiling, ledger in await _ledgers_of(services, turn):
+        decision = budget.decide([ledger])
+        if decision is BudgetDecision.EXHAUSTED or (refused and decision is BudgetDecision.WAIT):
+            return Exhaustion(CEILING, ceiling.sentence())
+    return None
+
+
+async def by_the_agents_count(services: Services, turn: Turn) -> Exhaustion:
+    """Where it ended itself by its own estimate, which is all there is when nothing is metered."""
+    limit = turn.budget_usd or (await funds_of_session(services, turn.key.session)).limit_usd
+    return Exhaustion(BUDGET, endings.over_budget(limit))
+
+
+async def before_the_start(services: Services, turn: Turn) -> Exhaustion | None:
+    """For a turn that has waited: what it was admitted with may be spent by now."""
+    if spent := _session_spent(await funds_of_session(services, turn.key.session)):
+        return spent
+    ceiling = await reached_ceiling(services.store, await _ceilings_of(services, turn), payers(turn), services.clock())
+    return Exhaustion(CEILING, ceiling.sentence()) if ceiling else None
+
+
+async def share_spent(services: Services, turn: Turn) -> float:
+    """How much of what the turn can spend at most is spent, from 0 to 1: its own budget, or what the others leave."""
+    own = (await spend.turn_cost(services.store, turn.key)).counted_usd
+    most = own + max(await _left(services, turn, own), 0.0)
+    return min(own / most, 1.0) if most > 0 else 0.0
+
+
+async def funds_of_session(services: Services, session: SessionId) -> Funds:
+    return funds.of(await budgets.account(services.store, session), BudgetTerms.of(services.settings.limits))
+
+
+def is_metered(services: Services) -> bool:
+    e2b = services.settings.e2b
+    return e2b is None or e2b.unmetered is None
+
+
+async def for_the_agent(services: Services, turn: Turn) -> float | None:
+    """What its program may spend by its own estimate, of which it keeps the agent told. Where the gateway meters it is
+    the turn's own budget alone: what the session has left must not end a run for which somebody adds money, and what
+    it may be raised to is not the agent's to plan with."""
+    if is_metered(services):
+        return turn.budget_usd or None
+    session = await funds_of_session(services, turn.key.session)
+    return min(turn.budget_usd or float("inf"), session.left_usd)
+
+
+async def _left(services: Services, turn: Turn, own: float) -> float:
+    left = [ledger.limit_usd - ledger.spent_usd for _, ledger in await _ledgers_of(services, turn)]
+    if turn.budget_usd:
+        left.append(turn.budget_usd - own)
+    return min([(await funds_of_session(services, turn.key.session)).left_usd, *left])
+
+
+def _session_spent(found: Funds) -> Exhaustion | None:
+    if found.counted_usd < found.limit_usd:
+        return None
+    return Exhaustion(BUDGET, endings.session_spent(found.spent_usd, found.unconfirmed_usd, found.limit_usd))
+
+
+async def _ledgers_of(services: Services, turn: Turn) -> list[tuple[Ceiling, Ledger]]:
+    return await ledgers(services.store, await _ceilings_of(services, turn), payers(turn), services.clock())
+
+
+async def _ceilings_of(services: Services, turn: Turn) -> Ceilings:
+    return await ceilings_of(services.store, services.settings.limits, turn.installation_id)
+
+
+WRAP_UP_SHARE = 0.8
+LOOK_SECONDS = 1.0
+MARKS = (30, 50)
+"""Minutes into the work."""
+TIME_NOTE = "A note from Forgehand, which runs you: {gone} of the {all} minutes of this turn are gone."
+MESSAGE_ID = "wrap-up"
+"""Always the same, so that the agent is told once however often we are started anew."""
+WRAP_UP_WORDS = (
+    "A note from Forgehand, which runs you: {gone} of this turn is used up, and at its end you are stopped at once. "
+    "Wrap up now: bring what you have into a state that can stand by itself, begin nothing new, and end with your "
+    "summary, in which you say what is left to do."
+)
+
+
+async def remind(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
+    """Beside the run, until it was told."""
+    while True:
+        if await _is_told(services, turn, environment):
+            return
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def tell_time(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
+    """How late it is, now and then: nothing else tells an agent."""
+    for minutes in (one for one in MARKS if one * 60 < turn.timeout_seconds):
+        while await _minutes_gone(services, turn) < minutes:  # noqa: ASYNC110 - it is the store that knows
+            await asyncio.sleep(LOOK_SECONDS)
+        words = TIME_NOTE.format(gone=minutes, all=f"{turn.timeout_seconds / 60:g}")
+        await environment.steer(turn.key.n, f"time-{minutes}", words)
+
+
+async def _minutes_gone(services: Services, turn: Turn) -> float:
+    now = await sessions.turn(services.store, turn.key)
+    return 0.0 if now.work_started_at is None else (services.clock() - now.work_started_at) / 60
+
+
+async def _is_told(services: Services, turn: Turn, environment: ExecutionEnvironment) -> bool:
+    now = await sessions.turn(services.store, turn.key)
+    words = wrap_up_note(await share_spent(services, now), _share_of_time(services, now))
+    return words is not None and await environment.steer(turn.key.n, MESSAGE_ID, words)
+
+
+def wrap_up_note(money: float, time: float) -> str | None:
+    """What to say when these shares are gone. Past the end there is nothing to say: a word more would cost a request
+    that is refused, and so turn an answer that has just come into a failure."""
+    if money >= 1 or time >= 1:
+        return None
+    gone = [
+        f"{WRAP_UP_SHARE:.0%} of the {name}"
+        for name, share in (("money", money), ("time", time))
+        if share >= WRAP_UP_SHARE
+    ]
+    return WRAP_UP_WORDS.format(gone=" and ".join(gone)) if gone else None
+
+
+def _share_of_time(services: Services, turn: Turn) -> float:
+    if turn.work_started_at is None or turn.timeout_seconds <= 0:
+        return 0.0
+    return (services.clock() - turn.work_started_at) / turn.timeout_seconds
