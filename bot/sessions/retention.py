@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bot.loops import Loop
-from bot.sessions import declared_checks, rescues
+from bot.sessions import declared_checks
+from bot.sessions.publish import rescue
 from bot.sessions.services import Services
 from bot.store import audit, repos, upkeep
 from bot.store.repos import Gone
@@ -33,7 +34,7 @@ class Retention:
         """Nothing is tidied in the first hour, which belongs to what waits."""
         self._looks += 1
         await self.forget_removed()
-        await rescues.expire(self._services)
+        await rescue.expire_rescues(self._services)
         if self._looks % int(TIDY_SECONDS / LOOK_SECONDS) == 0:
             await self.tidy()
 

@@ -194,8 +194,8 @@ def test_no_field_carries_a_character_that_draws_nothing(texts: list[str]) -> No
     a, b, c, d, e, f, g, h, i = texts
     material = Material(
         kind="run", repo=a, number=1, is_pull=True, requester=b, request=c, title=d, opening=ThreadText(e, False, f),
-        remarks=[ThreadText(g, True, h), ThreadText(h, False, g)], diff=Diff(i, a), logs=[Log(b, c)], pictures=[Picture(d, e)],
-        extras=[(f, g)], public=False,
+        remarks=[ThreadText(g, True, h), ThreadText(h, False, g)], logs=[Log(b, c)], pictures=[Picture(d, e)],
+        extras=[(f, g)], public=False, diff=Diff(i, a),
     )  # fmt: skip
     found = prompt.compose(material, delimiter="k3y9", max_bytes=6_000)
     for text in (found.text, *found.files, *found.files.values(), *found.notes):

@@ -36,7 +36,7 @@ async def told(world: World, comment: Comment) -> None:
     await world.github.changed(lambda: "rocket" in reactions(comment), 30)
 
 
-@pytest.mark.quick("bot.sessions.talk")
+@pytest.mark.quick
 async def test_the_running_agent_is_told_and_the_comment_says_so(world: World) -> None:
     world.model.default(Script([LOOK, Wait("on"), LOOK, Say("Done.")]))
     async with world.bot():

@@ -16,6 +16,7 @@ from tests.world import World
 
 @pytest.mark.quick(
     "bot",
+    "bot.agent",
     "bot.commands",
     "bot.engine",
     "bot.events",
@@ -28,10 +29,9 @@ from tests.world import World
     "bot.proposal",
     "bot.repo_config",
     "bot.sessions",
-    "bot.sessions.declared_checks",
     "bot.sessions.environments",
     "bot.sessions.money",
-    "bot.sessions.publishing",
+    "bot.sessions.publish",
     "bot.sessions.reading",
     "bot.sessions.steps",
     "bot.settings",
@@ -121,7 +121,7 @@ async def test_a_hundred_deliveries_of_one_comment_are_one_session(world: World)
     assert len([one for one in world.model.requests if one.has_tools]) == 1
 
 
-@pytest.mark.quick("bot.sessions.agent_memory")
+@pytest.mark.quick
 async def test_the_next_comment_goes_on_with_the_same_session_branch_and_pull_request(world: World) -> None:
     async with world.bot():
         world.say("/claude fix this")

@@ -19,8 +19,8 @@ from bot.outbound import TextKind
 from bot.sessions import saved_work, starting_point
 from bot.sessions.kinds.base import TurnKind
 from bot.sessions.moves import End, Move, To
-from bot.sessions.publishing import committing, judging, landing, opening, refusals, replaying
-from bot.sessions.publishing.work import TurnWork
+from bot.sessions.publish import judgement, pull_request, target_branch, turn_commit
+from bot.sessions.publish.turn_commit import TurnWork
 from bot.sessions.remote import compared, remote_access
 from bot.sessions.services import Services
 from bot.store import approvals, sessions
@@ -45,13 +45,13 @@ class AdoptTurn(TurnKind):
         assert worked is not None and worked.base_sha is not None
         async with services.cache.quarantine(session.repo_id) as quarantine:
             tree = await quarantine.admit(saved_work.kept_bundle(services, worked), base=worked.base_sha)
-            commit = await committing.commit(services, worked, quarantine, tree)
+            commit = await turn_commit.commit_of_turn(services, worked, quarantine, tree)
             work = TurnWork(services, turn, session, quarantine, commit)
             if (there := await _there(work)) is not None:
                 return await _opened(work, worked, *there)
             if (moved := await _moved(services, worked, session)) is not None:
                 return End(Outcome.REFUSED, moved)
-            if (held := await _held(work, tree) or await judging.not_allowed(work)) is not None:
+            if (held := await _held(work, tree) or await judgement.not_allowed(work)) is not None:
                 return End(Outcome.REFUSED, held)
             return await _pushed(work, worked)
 
@@ -89,14 +89,14 @@ async def _held(work: TurnWork, tree: str) -> str | None:
     except RefMissing:
         return endings.branch_missing(turn.base)
     parted = tip if found is None else found.parted
-    return (await judging.judge(replace(work, turn=replace(turn, base_sha=parted)), tree)).held
+    return (await judgement.judge(replace(work, turn=replace(turn, base_sha=parted)), tree)).held
 
 
 async def _there(work: TurnWork) -> tuple[str, str] | None:
     """By which branch and commit an earlier try has pushed it: what the fork holds since then takes nothing back."""
     for name in _names(work):
-        at = await replaying.head(work, name)
-        found = await replaying.landed(work, at) if at is not None else None
+        at = await target_branch.branch_head(work, name)
+        found = await target_branch.landed_at(work, at) if at is not None else None
         if found is not None:
             return name, found[1]
     return None
@@ -117,7 +117,7 @@ async def _pushed(work: TurnWork, worked: Turn) -> Move:
         words = work.services.outbound.text(TextKind.COMMENT, error.words)
         return End(Outcome.REFUSED, on_pushes.refused(words, error.kind))
     except GitHubRefused as error:
-        return End(Outcome.REFUSED, await refusals.told(work, error))
+        return End(Outcome.REFUSED, await judgement.refusal_words(work, error))
     return await _opened(work, worked, branch, sha)
 
 
@@ -127,7 +127,7 @@ async def _opened(work: TurnWork, worked: Turn, branch: str, sha: str) -> Move:
     await sessions.update_turn(services.store, key, commit_sha=sha)
     assert worked.base_sha is not None
     words = on_forks.adopted(worked.base_sha, worked.part(OnFork).fork)
-    move = await opening.open_pull(replace(work, turn=worked, landed=sha), branch)
+    move = await pull_request.open_pull(replace(work, turn=worked, landed=sha), branch)
     return replace(move, detail="\n\n".join(filter(None, (words, move.detail)))) if isinstance(move, End) else move
 
 
@@ -135,9 +135,9 @@ async def _push(work: TurnWork) -> tuple[str, str]:
     """Where it lies now, under which name and which commit."""
     branch, another = _names(work)
     try:
-        return branch, await landing.land(work, branch)
+        return branch, await target_branch.land(work, branch)
     except PushRaced:
-        return another, await landing.land(work, another)
+        return another, await target_branch.land(work, another)
 
 
 KIND = AdoptTurn()

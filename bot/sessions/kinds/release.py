@@ -17,8 +17,8 @@ from bot.models import Outcome, Step, TurnKey
 from bot.sessions import diff_replies, saved_work, starting_point
 from bot.sessions.kinds.base import TurnKind
 from bot.sessions.moves import End, Move, To
-from bot.sessions.publishing import judging, pushing, saving
-from bot.sessions.publishing.work import TurnWork
+from bot.sessions.publish import judgement, push, rescue
+from bot.sessions.publish.turn_commit import TurnWork
 from bot.sessions.remote import restore_mirror
 from bot.sessions.services import Services
 from bot.store import approvals, sessions
@@ -73,13 +73,13 @@ class ReleaseTurn(TurnKind):
         async with services.cache.quarantine(session.repo_id) as quarantine:
             tree = await quarantine.readmit(bundle, str(approval.matter["commit"]))
             work = TurnWork(services, turn, session, quarantine, str(approval.matter["commit"]), done_by=done_by)
-            judged = await judging.judge(work, tree)
-            forbidden = await judging.not_allowed(work)
-            if forbidden is not None and (there := await pushing.arrived(work)) is not None:
+            judged = await judgement.judge(work, tree)
+            forbidden = await judgement.not_allowed(work)
+            if forbidden is not None and (there := await push.arrived(work)) is not None:
                 return there
             if (held_back := judged.held or forbidden) is not None:
-                return await saving.keep(work, End(Outcome.REFUSED, held_back))
-            return await pushing.publish(replace(work, report=judged.report))
+                return await rescue.keep_on_host(work, End(Outcome.REFUSED, held_back))
+            return await push.publish(replace(work, report=judged.report))
 
 
 async def _is_open(services: Services, session: Session) -> bool:

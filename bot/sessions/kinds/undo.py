@@ -17,18 +17,8 @@ from bot.proposal import descriptions
 from bot.sessions import starting_point
 from bot.sessions.kinds.base import TurnKind
 from bot.sessions.moves import End, Move, To
-from bot.sessions.publishing import (
-    committing,
-    holding,
-    judging,
-    landing,
-    pushing,
-    refusals,
-    replaying,
-    saving,
-    standing,
-)
-from bot.sessions.publishing.work import TurnWork
+from bot.sessions.publish import judgement, pull_request, push, rescue, target_branch, turn_commit
+from bot.sessions.publish.turn_commit import TurnWork
 from bot.sessions.remote import remote_access
 from bot.sessions.services import Services
 from bot.store import sessions
@@ -77,17 +67,17 @@ class UndoTurn(TurnKind):
         async with services.cache.quarantine(session.repo_id) as quarantine:
             if not await _is_there(services, session, quarantine, turn.tip_sha, undone.commit_sha):
                 return End(Outcome.REFUSED, endings.no_longer_on(session.branch, undone.n))
-            before = await saving.below(services.store, session.id, quarantine, undone.commit_sha)
+            before = await rescue.commit_below(services.store, session.id, quarantine, undone.commit_sha)
             tree = await quarantine.reverted(undone.commit_sha, before, turn.tip_sha) if before else None
             if tree is None:
                 return End(Outcome.REFUSED, endings.does_not_revert(session.branch, undone.n))
             words = descriptions.undo_message(turn, undone.key, undone.commit_sha)
-            commit = await committing.made(services, turn, quarantine, tree, [turn.tip_sha], words)
+            commit = await turn_commit.make_commit(services, turn, quarantine, tree, [turn.tip_sha], words)
             work = TurnWork(services, turn, session, quarantine, commit)
-            if (forbidden := await judging.not_allowed(work)) is not None:
-                return await pushing.arrived(work) or End(Outcome.REFUSED, forbidden)
-            if (judged := await judging.judge(work, tree)).allowable:
-                return await holding.workflows(work, judged)
+            if (forbidden := await judgement.not_allowed(work)) is not None:
+                return await push.arrived(work) or End(Outcome.REFUSED, forbidden)
+            if (judged := await judgement.judge(work, tree)).allowable:
+                return await judgement.hold_workflows(work, judged)
             return await _push_back(work, session.branch, endings.taken_back(undone.n, undone.commit_sha))
 
 
@@ -126,7 +116,7 @@ async def _is_there(services: Services, session: Session, quarantine: Quarantine
         return True
     access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
     try:
-        await services.cache.fetch(session.repo_id, access, f"refs/heads/{session.branch}", depth=replaying.DEEPER)
+        await services.cache.fetch(session.repo_id, access, f"refs/heads/{session.branch}", depth=target_branch.DEEPER)
     except RefMissing:
         return False
     await quarantine.look_again()
@@ -135,31 +125,31 @@ async def _is_there(services: Services, session: Session, quarantine: Quarantine
 
 async def _push_back(work: TurnWork, branch: str, words: str) -> Move:
     try:
-        sha = await landing.land(work, branch)
+        sha = await target_branch.land(work, branch)
     except PushRaced:
-        at = await replaying.head(work, branch)
+        at = await target_branch.branch_head(work, branch)
         if at is None:
             return await _without_branch(work, branch, words)
-        found = await replaying.landed(work, at)
+        found = await target_branch.landed_at(work, at)
         if found is None:
             return End(Outcome.REFUSED, endings.branch_moved(branch))
         sha = found[1]
     except GitHubRefused as error:
-        return End(Outcome.REFUSED, await refusals.told(work, error))
-    except landing.Guarded as guarded:
+        return End(Outcome.REFUSED, await judgement.refusal_words(work, error))
+    except target_branch.Guarded as guarded:
         return End(Outcome.REFUSED, guarded.why)
     except PushRefused as error:
         words = work.services.outbound.text(TextKind.COMMENT, error.words)
         if error.kind is Refusal.WORKFLOW:
-            return await holding.permission(work, words)
+            return await judgement.hold_for_permission(work, words)
         return End(Outcome.REFUSED, on_pushes.refused(words, error.kind))
     return End(Outcome.PUSHED, words, {"commit_sha": sha})
 
 
 async def _without_branch(work: TurnWork, branch: str, words: str) -> Move:
     """An earlier try of this push may have arrived before the pull request ended and its branch was removed."""
-    pull = await standing.of(work)
-    sha = await replaying.arrived(work, pull) if pull is not None and pull.state != "open" else None
+    pull = await pull_request.pull_state(work)
+    sha = await target_branch.arrived_at_pull(work, pull) if pull is not None and pull.state != "open" else None
     if pull is None or sha is None:
         return End(Outcome.REFUSED, endings.branch_gone(branch))
     told = f"{words} {on_pulls.ended_since(pull.number, pull.merged)}"

@@ -13,7 +13,7 @@ from bot.models import Outcome, Step
 from bot.sessions import agent_memory, environments, kinds, saved_work
 from bot.sessions.kinds.base import NO_WORK
 from bot.sessions.moves import End, Move, To
-from bot.sessions.publishing import saving
+from bot.sessions.publish import rescue
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn
@@ -78,7 +78,7 @@ async def _unchanged(services: Services, turn: Turn) -> Move:
     So is work that was saved: an agent that goes on with it may find it whole."""
     if turn.outcome is None and turn.part(Merge).sha is not None:
         return To(Step.VERIFY)
-    begun = await saving.begun_with(services.store, turn) if turn.outcome is None else None
+    begun = await rescue.begun_with(services.store, turn) if turn.outcome is None else None
     if begun is not None:
         return To(Step.VERIFY, {**NO_WORK, "files_changed": begun.files_changed})
     return await kinds.of(turn).ended(services, turn)

@@ -11,9 +11,9 @@ from bot.kinds.parts import OnFork
 from bot.models import Outcome
 from bot.sessions import kinds, moves
 from bot.sessions.moves import End, Move
-from bot.sessions.publishing import committing, forks, holding, joining, judging, pushing, saving
-from bot.sessions.publishing.judging import Judged
-from bot.sessions.publishing.work import TurnWork
+from bot.sessions.publish import forks, judgement, push, rescue, turn_commit
+from bot.sessions.publish.judgement import Judged
+from bot.sessions.publish.turn_commit import TurnWork
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Session, Turn
@@ -25,8 +25,8 @@ async def run(services: Services, turn: Turn) -> Move:
         return await _without_work(services, turn, session)
     assert turn.base_sha is not None
     async with services.cache.quarantine(session.repo_id) as quarantine:
-        tree = await joining.tree(services, turn, quarantine)
-        commit = await committing.commit(services, turn, quarantine, tree)
+        tree = await turn_commit.tree_of(services, turn, quarantine)
+        commit = await turn_commit.commit_of_turn(services, turn, quarantine, tree)
         decide = _decide if turn.part(OnFork).fork is None else forks.publish
         return await decide(TurnWork(services, turn, session, quarantine, commit), tree)
 
@@ -42,24 +42,24 @@ async def _without_work(services: Services, turn: Turn, session: Session) -> Mov
 
 async def _decide(work: TurnWork, tree: str) -> Move:
     turn, store = work.turn, work.services.store
-    judged, forbidden = await judging.judge(work, tree), await judging.not_allowed(work)
+    judged, forbidden = await judgement.judge(work, tree), await judgement.not_allowed(work)
     if judged.allowable and forbidden is None and turn.outcome is None:
         return await _held_for_a_yes(work, judged, tree)
-    if forbidden is not None and (there := await pushing.arrived(work)) is not None:
+    if forbidden is not None and (there := await push.arrived(work)) is not None:
         return there
     if (held := judged.held or forbidden) is not None:
-        return await saving.keep(work, End(turn.outcome or Outcome.REFUSED, turn.detail or held))
+        return await rescue.keep_on_host(work, End(turn.outcome or Outcome.REFUSED, turn.detail or held))
     if turn.outcome is not None:
-        return await saving.rescue(work, End(turn.outcome, turn.detail or ""))
+        return await rescue.rescue(work, End(turn.outcome, turn.detail or ""))
     if not await sessions.begin_push(store, turn.key):
         return moves.stopped(await sessions.turn(store, turn.key))
-    if (unsolved := await joining.unsolved(work, tree)) is not None:
-        return await saving.rescue(work, End(Outcome.REFUSED, unsolved))
-    return await pushing.publish(replace(work, report=judged.report))
+    if (unsolved := await turn_commit.unsolved_conflicts(work, tree)) is not None:
+        return await rescue.rescue(work, End(Outcome.REFUSED, unsolved))
+    return await push.publish(replace(work, report=judged.report))
 
 
 async def _held_for_a_yes(work: TurnWork, judged: Judged, tree: str) -> Move:
     """What no yes would mend is told at once."""
-    if (unsolved := await joining.unsolved(work, tree)) is not None:
-        return await saving.keep(work, End(Outcome.REFUSED, unsolved))
-    return await holding.workflows(work, judged)
+    if (unsolved := await turn_commit.unsolved_conflicts(work, tree)) is not None:
+        return await rescue.keep_on_host(work, End(Outcome.REFUSED, unsolved))
+    return await judgement.hold_workflows(work, judged)

@@ -14,7 +14,7 @@ from bot.proposal.verification import CheckedCommand, CheckPlace
 from bot.sessions import declared_checks, environments, setbacks
 from bot.sessions.declared_checks import Checking, NotToBeHad
 from bot.sessions.moves import Move, To
-from bot.sessions.publishing import committing, joining, saving
+from bot.sessions.publish import rescue, turn_commit
 from bot.sessions.services import Services
 from bot.store.sessions import Turn
 from sandbox.errors import EnvironmentGone, KeyRefused, SandboxError
@@ -58,8 +58,8 @@ async def _checked(services: Services, turn: Turn) -> list[CheckedCommand]:
 async def _where_no_agent_was(services: Services, turn: Turn) -> list[CheckedCommand]:
     config = repo_config.load(turn.config)
     async with services.cache.quarantine(turn.repo_id) as quarantine:
-        tree = await joining.tree(services, turn, quarantine)
-        commit = await committing.commit(services, turn, quarantine, tree)
+        tree = await turn_commit.tree_of(services, turn, quarantine)
+        commit = await turn_commit.commit_of_turn(services, turn, quarantine, tree)
         checking = Checking(services, turn, CheckPlace.FRESH, commit)
         async with declared_checks.clean_room(services, turn, quarantine, commit) as environment:
             if await checking.set_up(environment, config.setup):
@@ -74,8 +74,8 @@ async def _compared(checking: Checking, quarantine: Quarantine, setup: tuple[str
     services, turn = checking.services, checking.turn
     before = turn.tip_sha if turn.part(Merge).sha else turn.base_sha  # a merge begins at marks of conflicts
     assert before is not None
-    if await saving.begun_with(services.store, turn) is not None:  # that is part of the work
-        before = await saving.below(services.store, turn.key.session, quarantine, before) or before
+    if await rescue.begun_with(services.store, turn) is not None:  # that is part of the work
+        before = await rescue.commit_below(services.store, turn.key.session, quarantine, before) or before
     try:
         async with declared_checks.clean_room(services, turn, quarantine, before) as environment:
             await checking.compare(environment, setup)

@@ -9,47 +9,64 @@ from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused, Refusal
 from bot.models import Outcome
 from bot.sessions.moves import End, Move
-from bot.sessions.publishing import (
-    aside,
-    dressing,
-    joining,
-    judging,
-    landing,
-    opening,
-    refusals,
-    replaying,
-    saving,
-    standing,
-)
-from bot.sessions.publishing.work import TurnWork
+from bot.sessions.publish import judgement, pull_request, rescue, target_branch, turn_commit
+from bot.sessions.publish.turn_commit import TurnWork
 from bot.store import sessions
 from bot.words import endings, on_pulls, on_pushes
 
 
+def wants_separate_branch(work: TurnWork) -> bool:
+    """Asked for on a pull request, or begun by an earlier try: where a push may have gone, the next one goes too."""
+    asked = work.turn.new_branch and work.session.pull_number is not None
+    return asked or work.turn.branch is not None
+
+
+async def publish_separately(work: TurnWork, onto: str, words: str) -> Move:
+    """`onto` is the branch that the pull request is to be merged into."""
+    services, turn = work.services, work.turn
+    name = f"{repo_config.load(turn.config).branch_name(turn.number, turn.key.session)}-{turn.n}"
+    await sessions.update_turn(services.store, turn.key, branch=name)
+    sha = await target_branch.land(replace(work, turn=replace(turn, tip_sha=None)), name)
+    await sessions.update_turn(services.store, turn.key, commit_sha=sha)
+    move = await pull_request.open_pull(replace(work, turn=replace(turn, base=onto), landed=sha), name)
+    if not isinstance(move, End):
+        return move
+    # The session stays with the pull request that it is about.
+    opened = {"pull_number": move.session["pull_number"]} if "pull_number" in move.session else {}
+    detail = "\n\n".join(part for part in (words, move.detail) if part)
+    return replace(move, detail=detail, columns={**move.columns, **opened}, session={})
+
+
 async def publish(work: TurnWork) -> Move:
-    pull = await standing.of(work)
+    pull = await pull_request.pull_state(work)
     try:
-        if pull is not None and pull.state != "open" and (sha := await replaying.arrived(work, pull)) is not None:
+        if (
+            pull is not None
+            and pull.state != "open"
+            and (sha := await target_branch.arrived_at_pull(work, pull)) is not None
+        ):
             done = replace(work, landed=sha)
             return End(Outcome.PUSHED, on_pulls.ended_since(pull.number, pull.merged), done.columns)
-        if (why := standing.in_the_way(work, pull)) is not None:
-            return await saving.rescue(work, End(Outcome.REFUSED, why))
-        return await _published(work, _together(await joining.told(work), standing.beside_it(work, pull)))
-    except landing.Guarded as guarded:
-        return await saving.rescue(work, End(Outcome.REFUSED, guarded.why))
+        if (why := pull_request.in_the_way(work, pull)) is not None:
+            return await rescue.rescue(work, End(Outcome.REFUSED, why))
+        return await _published(
+            work, _together(await turn_commit.words_on_merge(work), pull_request.beside_it(work, pull))
+        )
+    except target_branch.Guarded as guarded:
+        return await rescue.rescue(work, End(Outcome.REFUSED, guarded.why))
     except PushRefused as error:
-        return await refusals.settled(work, error)
+        return await judgement.after_refusal(work, error)
     except PushRaced as raced:
-        return await saving.rescue(work, End(Outcome.REFUSED, endings.branch_moved(raced.branch)))
+        return await rescue.rescue(work, End(Outcome.REFUSED, endings.branch_moved(raced.branch)))
     except GitHubRefused as error:
-        return await refusals.unreachable(work, error)
+        return await judgement.without_access(work, error)
 
 
 async def arrived(work: TurnWork) -> End | None:
     """What an earlier try of this turn has pushed: it is told, though its requester could not push it now."""
     turn, branch = work.turn, work.turn.branch or work.session.branch
-    at = await replaying.head(work, branch) if branch and turn.push_began is not None else None
-    found = await replaying.landed(work, at) if at is not None else None
+    at = await target_branch.branch_head(work, branch) if branch and turn.push_began is not None else None
+    found = await target_branch.landed_at(work, at) if at is not None else None
     if branch is None or found is None:
         return None
     done = replace(work, landed=found[1])
@@ -59,8 +76,8 @@ async def arrived(work: TurnWork) -> End | None:
 async def _published(work: TurnWork, words: str) -> Move:
     turn, session = work.turn, work.session
     branch = session.branch or repo_config.load(turn.config).branch_name(turn.number, turn.key.session)
-    if aside.is_meant(work):
-        return await aside.publish(work, branch, words)
+    if wants_separate_branch(work):
+        return await publish_separately(work, branch, words)
     try:
         branch, sha = await _push(work, branch)
     except (PushRaced, PushRefused) as error:
@@ -74,8 +91,8 @@ async def _pushed(work: TurnWork, branch: str, sha: str, words: str) -> Move:
     await sessions.update_turn(work.services.store, work.turn.key, commit_sha=sha)
     work = replace(work, landed=sha)
     if work.session.pull_number is None:
-        return await opening.open_pull(work, branch)
-    await dressing.make_ready(work)
+        return await pull_request.open_pull(work, branch)
+    await pull_request.make_ready(work)
     return End(Outcome.PUSHED, _together(words, on_pushes.look_closely(work.report)), work.columns)
 
 
@@ -88,7 +105,7 @@ async def _push(work: TurnWork, branch: str) -> tuple[str, str]:
     for name in dict.fromkeys((branch, another, flat)):
         await sessions.update_session(work.services.store, turn.key.session, branch=name)
         try:
-            return name, await landing.land(work, name)
+            return name, await target_branch.land(work, name)
         except (PushRaced, PushRefused) as error:
             if turn.tip_sha is not None or name == flat or not _is_name_taken(error):
                 raise
@@ -107,25 +124,25 @@ def _is_name_taken(error: PushRaced | PushRefused) -> bool:
 
 async def _after_others(work: TurnWork, branch: str, words: str) -> Move:
     """The branch is not where the work began: the same work on top of it, once; else beside it."""
-    at = await replaying.head(work, branch)
+    at = await target_branch.branch_head(work, branch)
     if at is None:
-        return await saving.rescue(work, End(Outcome.REFUSED, on_pulls.branch_deleted(branch)))
-    if (landed := await replaying.landed(work, at)) is not None:
+        return await rescue.rescue(work, End(Outcome.REFUSED, on_pulls.branch_deleted(branch)))
+    if (landed := await target_branch.landed_at(work, at)) is not None:
         return await _pushed(landed[0], branch, landed[1], words)
-    found = await replaying.on_top(work, at)
+    found = await target_branch.put_on_top(work, at)
     if found is None:
-        return await aside.publish(work, branch, on_pulls.does_not_fit(branch, at))
+        return await publish_separately(work, branch, on_pulls.does_not_fit(branch, at))
     moved, tree = found
-    if (held := (await judging.judge(moved, tree)).held) is not None:
-        return await saving.keep(work, End(Outcome.REFUSED, held))
+    if (held := (await judgement.judge(moved, tree)).held) is not None:
+        return await rescue.keep_on_host(work, End(Outcome.REFUSED, held))
     told = _together(on_pulls.put_on_top(branch, at, unchecked=bool(work.turn.verified)), words)
     try:
         return await _pushed(moved, *await _push(moved, branch), told)
     except PushRaced:
-        at_last = await replaying.head(work, branch)
-        if at_last is not None and (landed := await replaying.landed(work, at_last)) is not None:
+        at_last = await target_branch.branch_head(work, branch)
+        if at_last is not None and (landed := await target_branch.landed_at(work, at_last)) is not None:
             return await _pushed(landed[0], branch, landed[1], told)
-        return await aside.publish(work, branch, on_pulls.moved_again(branch))
+        return await publish_separately(work, branch, on_pulls.moved_again(branch))
 
 
 def _together(*parts: str) -> str:

@@ -1,4 +1,4 @@
-"""Work that may not be pushed, given to people: as suggestions at lines of the diff, as a patch, and as a question."""
+"""Work on a fork's code: into the fork where we may, else as suggestions and a patch; never into the repository."""
 
 from __future__ import annotations
 
@@ -9,22 +9,26 @@ from pathlib import Path
 
 import msgspec
 
+from bot import repo_config
 from bot.agent import diffs
 from bot.agent.diffs import Suggested
+from bot.authorisation import ServedBy
 from bot.errors import GitHubRefused
-from bot.github.types import LineComment, Pull, ReviewDraft
+from bot.git.errors import PushRaced, PushRefused
+from bot.github.types import LineComment, Pull, ReviewDraft, TokenPurpose
 from bot.kinds.parts import OnFork
-from bot.models import Outcome, Thread
+from bot.models import Outcome, Repo, Thread
 from bot.outbound import TextKind, neutralise
-from bot.sessions import saved_work
+from bot.sessions import moves, saved_work
 from bot.sessions.moves import End, Move
-from bot.sessions.publishing import saving
-from bot.sessions.publishing.work import TurnWork
+from bot.sessions.publish import judgement, rescue
+from bot.sessions.publish.turn_commit import TurnWork
+from bot.sessions.remote import remote_access
 from bot.sessions.reviews import earlier
 from bot.sessions.services import Services
-from bot.store import approvals
+from bot.store import approvals, sessions
 from bot.store.approvals import Kind, Question
-from bot.words import on_forks, quoting
+from bot.words import endings, on_forks, on_pushes, quoting
 from bot.words.on_forks import Patch
 
 log = logging.getLogger(__name__)
@@ -53,7 +57,7 @@ async def hand_over(work: TurnWork, pull: Pull, why: str) -> Move:
     else:
         outcome, words = Outcome.ANSWERED, on_forks.patched(why or on_forks.cannot_push())
     given = msgspec.structs.replace(turn.part(OnFork), patch=file.name)
-    return End(outcome, words, {"kept": await saving.bundle(work)}, parts=(given,))
+    return End(outcome, words, {"kept": await rescue.keep_bundle(work)}, parts=(given,))
 
 
 async def _kept(work: TurnWork) -> Path:
@@ -144,3 +148,74 @@ def _block(services: Services, file: Path, size: int) -> str | None:
 
 def _thread(work: TurnWork) -> Thread:
     return replace(work.session.thread, number=work.turn.number, is_pull=True)
+
+
+async def publish(work: TurnWork, tree: str) -> Move:
+    services, turn = work.services, work.turn
+    judged = await judgement.judge(work, tree)
+    if (held := judged.held or await judgement.not_allowed(work)) is not None:
+        return await rescue.keep_on_host(work, End(turn.outcome or Outcome.REFUSED, turn.detail or held))
+    if turn.outcome is not None:
+        return await rescue.keep_on_host(work, End(turn.outcome, turn.detail or ""))
+    if not await sessions.begin_push(services.store, turn.key):
+        return moves.stopped(await sessions.turn(services.store, turn.key))
+    pull = await services.github.installation(work.session.installation_id).pull(work.session.thread.repo, turn.number)
+    if pull.state != "open":
+        return await rescue.keep_on_host(work, End(Outcome.STOPPED, endings.stopped_by(endings.CLOSED)))
+    pushed, why_not = await _pushed(replace(work, report=judged.report), pull)
+    return pushed or await hand_over(work, pull, why_not)
+
+
+async def _pushed(work: TurnWork, pull: Pull) -> tuple[Move | None, str]:
+    """To the fork's own branch, or why not, in words (none where there was no chance of it)."""
+    services, turn = work.services, work.turn
+    home = await _home(work, pull)
+    if home is None:
+        return None, ""
+    if await _is_guarded(work, home, pull.head_branch):
+        return None, on_forks.not_to_the_default_branch(pull.head_branch)
+    if repo_config.load(turn.config).commits == "verified":
+        return None, on_forks.not_signed()
+    fork = turn.part(OnFork).fork
+    assert fork is not None
+    try:
+        access = await remote_access(services, home, TokenPurpose.PUSH)
+        await work.quarantine.push(access, work.commit, pull.head_branch, expect=turn.base_sha)
+    except PushRaced as raced:
+        return None, on_forks.moved(turn.base_sha or "", raced.actual) if raced.actual else ""
+    except (PushRefused, GitHubRefused) as error:
+        words = error.words if isinstance(error, PushRefused) else error.message
+        return None, on_forks.push_refused(quoting.fenced(services.outbound.text(TextKind.COMMENT, words)))
+    told = (on_forks.pushed(fork, work.commit), on_pushes.look_closely(work.report))
+    return End(Outcome.PUSHED, "\n\n".join(filter(None, told)), {"commit_sha": work.commit}), ""
+
+
+async def _home(work: TurnWork, pull: Pull) -> Thread | None:
+    """The fork, where the App is installed on it for an account that is served, and the requester may write there.
+
+    That its owner lets maintainers edit the branch is of no use: GitHub grants that to people, not to Apps."""
+    services, turn = work.services, work.turn
+    if pull.head_repo is None:
+        return None
+    app, accounts = await services.github.identity(), services.settings.github.accounts
+    if not ServedBy(app.bot_id, app.owner, accounts).serves(pull.head_repo.partition("/")[0]):
+        return None
+    try:
+        installed = await services.github.installed_on(pull.head_repo)
+        if installed is None:
+            return None
+        reads = services.github.installation(installed.id)
+        found = await reads.repo(pull.head_repo)
+        user_id, permission = await reads.permission(found, turn.requester)
+    except GitHubRefused:
+        return None
+    if found.id != pull.head_repo_id or user_id != turn.requester_id or not permission.may_write or found.archived:
+        return None
+    repo = Repo(found.id, found.owner, found.name, found.private, found.default_branch)
+    return Thread(repo, installed.id, turn.number, is_pull=True)
+
+
+async def _is_guarded(work: TurnWork, home: Thread, branch: str) -> bool:
+    if branch == home.repo.default_branch:
+        return True
+    return await work.services.github.installation(home.installation).is_protected(home.repo, branch)

@@ -2,19 +2,52 @@
 
 from __future__ import annotations
 
-from bot.errors import GitHubRefused
+import logging
+
+from bot.errors import BotError, GitHubRefused
 from bot.git.errors import PushRaced, PushRefused
 from bot.git.quarantine import Quarantine
+from bot.git.removal import Removed
 from bot.github.types import TokenPurpose
 from bot.live.sections import rescue_ref
 from bot.models import SessionId
-from bot.sessions import rescues, saved_work
+from bot.sessions import saved_work
 from bot.sessions.moves import End, Move
-from bot.sessions.publishing.work import TurnWork
+from bot.sessions.publish.turn_commit import TurnWork
 from bot.sessions.remote import follow_move, remote_access
-from bot.store import sessions, signed
+from bot.sessions.services import Services
+from bot.store import audit, rescues, sessions, signed
 from bot.store.base import Store
+from bot.store.rescues import Rescue
 from bot.store.sessions import Turn
+from bot.store.upkeep import DAY
+
+log = logging.getLogger(__name__)
+
+
+def rescue_until(services: Services) -> float:
+    """Of a ref that is made now."""
+    return services.clock() + services.settings.limits.rescue_days * DAY
+
+
+async def expire_rescues(services: Services) -> None:
+    """What GitHub does not answer is tried again at the next look; what it refuses is not ours to remove."""
+    for one in await rescues.due(services.store, services.settings.limits.rescue_days * DAY):
+        try:
+            became = str(await _remove(services, one))
+        except GitHubRefused as error:
+            became = f"could not be removed: GitHub refused it ({error.status})"
+        except BotError as error:
+            log.warning("a rescue ref waits", extra={"ref": one.rescue_ref, "error": str(error)})
+            continue
+        await rescues.gone(services.store, one)
+        await audit.add(services.store, "forgehand", "rescue ref expired", one.rescue_ref, became)
+
+
+async def _remove(services: Services, one: Rescue) -> Removed:
+    session = await sessions.session(services.store, one.session_id)
+    access = await remote_access(services, session.thread, TokenPurpose.PUSH)
+    return await services.cache.remove_ref(access, one.rescue_ref, one.commit_sha)
 
 
 async def rescue(work: TurnWork, end: End) -> Move:
@@ -24,15 +57,15 @@ async def rescue(work: TurnWork, end: End) -> Move:
         access = await remote_access(work.services, work.session.thread, TokenPurpose.PUSH)
         await work.quarantine.push(access, work.commit, ref, expect=None)
     except (PushRefused, PushRaced):
-        return await keep(work, end)
+        return await keep_on_host(work, end)
     except GitHubRefused as error:
         await follow_move(work.services, work.turn, error)
-        return await keep(work, end)
-    columns = {"rescue_ref": ref, "rescue_until": rescues.until(work.services), "commit_sha": work.commit}
+        return await keep_on_host(work, end)
+    columns = {"rescue_ref": ref, "rescue_until": rescue_until(work.services), "commit_sha": work.commit}
     return End(end.outcome, end.detail, columns)
 
 
-async def saved(store: Store, session: SessionId) -> set[str]:
+async def saved_commits(store: Store, session: SessionId) -> set[str]:
     """Commits of turns that were cut short, by all their names: they go along with what is pushed on top of them."""
     turns = await sessions.turns_of(store, session)
     ours = {one.commit_sha for one in turns if one.rescue_ref is not None and one.commit_sha is not None}
@@ -50,19 +83,19 @@ async def begun_with(store: Store, turn: Turn) -> Turn | None:
     return next((one for one in reversed(earlier) if one.rescue_ref is not None and one.commit_sha == at), None)
 
 
-async def below(store: Store, session: SessionId, quarantine: Quarantine, commit: str) -> str | None:
+async def commit_below(store: Store, session: SessionId, quarantine: Quarantine, commit: str) -> str | None:
     """The commit that was there without this one, and without those below it that were saved and went along."""
-    ours, at = await saved(store, session), next(iter(await quarantine.parents(commit)), None)
+    ours, at = await saved_commits(store, session), next(iter(await quarantine.parents(commit)), None)
     while at in ours:
         at = next(iter(await quarantine.parents(str(at))), None)
     return at
 
 
-async def keep(work: TurnWork, end: End) -> Move:
-    return End(end.outcome, end.detail, {"kept": await bundle(work)})
+async def keep_on_host(work: TurnWork, end: End) -> Move:
+    return End(end.outcome, end.detail, {"kept": await keep_bundle(work)})
 
 
-async def bundle(work: TurnWork) -> str:
+async def keep_bundle(work: TurnWork) -> str:
     """The name under which the commit is kept on the host."""
     kept = saved_work.kept_bundle(work.services, work.turn)
     await work.quarantine.keep(work.commit, kept)

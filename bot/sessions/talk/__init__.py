@@ -1,1 +1,0 @@
-"""What people and the agent say to each other while a turn is at work or waits for them."""
