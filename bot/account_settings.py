@@ -48,7 +48,6 @@ class LimitKey:
         return f"${value:,.2f}" if self.dollars else f"{value:g}"
 
     def typed(self, value: Value | None) -> str:
-        """As it stands in the field of a form."""
         return "" if value is None else f"{value:.2f}".removesuffix(".00") if self.dollars else f"{value}"
 
     def read(self, text: str, limits: Limits) -> float | int | None:
@@ -113,12 +112,10 @@ def narrowed(limits: Limits, choices: Choices) -> Limits:
 
 
 def session_budget(choices: Choices) -> float | None:
-    """What the account lets each of its sessions begin with, if it has said so."""
     return _number(choices.get("session_budget"))
 
 
 def triggers(choices: Choices) -> Triggers:
-    """For repositories without a file of their own."""
     set_here = {name: one.value for name in TRIGGERS if (one := choices.get(name)) and one.value}
     return replace(Triggers(), **set_here)  # type: ignore[arg-type]  # `read_triggers` has checked them
 
@@ -128,7 +125,6 @@ def config_without_file(choices: Choices) -> RepoConfig:
 
 
 def source(whose: str, choice: SettingChoice | None) -> str:
-    """Where a value comes from, in words."""
     if choice is None:
         return f"set by {whose}"
     when = datetime.fromtimestamp(choice.set_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -140,7 +136,6 @@ def source(whose: str, choice: SettingChoice | None) -> str:
 
 
 def listed(limits: Limits, choices: Choices) -> list[dict[str, Any]]:
-    """All of it, for the command line."""
     rows: list[dict[str, Any]] = [
         {
             "name": one.key.name,
@@ -161,7 +156,7 @@ def listed(limits: Limits, choices: Choices) -> list[dict[str, Any]]:
 
 
 def read_limits(fields: Mapping[str, str], limits: Limits) -> tuple[dict[str, Value | None], dict[str, str]]:
-    """What is wanted, and what is wrong with each field that cannot be had."""
+    """Returns the wishes, and what is wrong with each field that was not accepted."""
     return _read({key.name: _bind(key, limits) for key in LIMITS}, fields)
 
 

@@ -29,12 +29,12 @@ from bot.keyring import KeyRing
 from bot.live.board import LiveBoard
 from bot.live.check_runs import CheckBoard
 from bot.live.edit_quota import EditQuotas
-from bot.live.page import Page
+from bot.live.page import Page, PageSettings
 from bot.live.state import Folds
 from bot.loops import background
 from bot.models import TurnKey
 from bot.outbound import Outbound, Redactor
-from bot.sessions.admission import Admission
+from bot.sessions.admission import Admission, QueuePlaces
 from bot.sessions.environments import strays
 from bot.sessions.environments.meter import MachineWitness
 from bot.sessions.environments.warm_start import Warming
@@ -213,12 +213,13 @@ async def _assemble(
     quotas = EditQuotas(store, clock)
     outbound = Outbound(github, redactor, on_made=quotas.note)
     folds = Folds(store, Claude())
-    public_url = settings.public_url or ""
-    page = Page(store, folds, command=settings.command, limits=settings.limits, public_url=public_url, clock=clock)
+    shown = PageSettings(settings.command, settings.limits, settings.public_url or "")
+    places = QueuePlaces(store, settings.limits, clock)
+    page = Page(store, folds, shown, places=places.of, clock=clock)
     board = LiveBoard(store, outbound, folds, page, quotas, clock)
     stack.push_async_callback(board.stop)
-    ways = SessionEgress(choice.ways, settings.egress, choice.admits)
-    stack.push_async_callback(ways.close_all)
+    session_egress = SessionEgress(choice.ways, settings.egress, choice.admits)
+    stack.push_async_callback(session_egress.close_all)
     cache = RepositoryCache(settings.data_dir / "repositories")
     await cache.sweep()
     return Services(
@@ -234,7 +235,7 @@ async def _assemble(
         board=board,
         signals=TurnSignals(),
         clock=clock,
-        ways=ways,
+        egress=session_egress,
         disks=() if settings.e2b is not None else (choice.sockets,),
     )
 

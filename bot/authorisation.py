@@ -50,7 +50,7 @@ class ServedBy:
 
 
 def screen(author: Person, *, repo_owner: str, service: ServedBy, via_app: int | None = None) -> AccessDecision:
-    """What can be told without asking GitHub: is it a person, and one of those whom the operator serves?"""
+    """Decides what needs no answer of GitHub: is it a person, and one of those whom the operator serves?"""
     if author.id == service.bot_id:
         return AccessDecision(AccessAnswer.IGNORED, "it is our own text")
     if not author.is_human:
@@ -71,7 +71,7 @@ def screen(author: Person, *, repo_owner: str, service: ServedBy, via_app: int |
 
 
 def authorise(author: Person, *, answered_id: int, permission: Permission) -> AccessDecision:
-    """With GitHub's answer: the permission must be that of the same account, whatever its login is by now."""
+    """Decides with GitHub's answer: the permission must be that of the same account, whatever its login is by now."""
     if answered_id != author.id:
         return AccessDecision(
             AccessAnswer.REFUSED,

@@ -71,7 +71,7 @@ class Funds:
 
     @property
     def counted_usd(self) -> float:
-        """What the limit goes by: it holds also if all came true that is not confirmed."""
+        """The limit goes by this: it holds also if all that is not confirmed came true."""
         return self.spent_usd + self.unconfirmed_usd
 
     @property
@@ -85,7 +85,7 @@ class Funds:
         return FundsState.SPENT if self.limit_usd < self.most_usd else FundsState.FULL
 
     def granted(self, asked_usd: float) -> float:
-        """What is added when somebody asks for this much: enough to go on with it, within the operator's most."""
+        """Returns what is added when somebody asks for this much: enough to go on, within the operator's most."""
         behind = max(self.counted_usd - self.limit_usd, 0.0)
         more = asked_usd if asked_usd > behind else behind + asked_usd
         return max(min(more, self.most_usd - self.limit_usd), 0.0)

@@ -82,7 +82,7 @@ class KeyRing:
 
 
 def key_id(ciphertext: str) -> str:
-    """Which key it was encrypted with; empty for what is no ciphertext of ours."""
+    """Names the key it was encrypted with; empty for what is no ciphertext of ours."""
     version, _, rest = ciphertext.partition(".")
     return rest.partition(".")[0] if version == VERSION else ""
 

@@ -67,7 +67,7 @@ def configure(
     level: int = logging.INFO,
     on_record: Callable[[logging.LogRecord], None] = lambda _: None,
 ) -> None:
-    """All logging of the process goes through here, ours and the libraries'."""
+    """Sets up all logging of the process, ours and that of libraries."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(_JsonFormatter(redact))
     handler.addFilter(_is_news)

@@ -162,6 +162,11 @@ class TurnKey:
     def workflow_id(self) -> str:
         return f"turn:{self.session}:{self.n}"
 
+    @property
+    def rescue_ref(self) -> str:
+        """Names the ref, which is no branch, that gets the work of a turn that was cut short."""
+        return f"refs/forgehand/rescue/{self.session}-{self.n}"
+
 
 @dataclass(frozen=True)
 class TokenUsage:

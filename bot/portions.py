@@ -27,10 +27,9 @@ async def in_portions(items: Iterable[T]) -> AsyncIterator[T]:
 
 
 async def beside(work: Callable[[], T], *, size: int, most: int) -> T:
-    """What the work gives; it is done in a thread where it is on more than `most`."""
+    """Does work in a thread where it is on more than `most`."""
     return await asyncio.to_thread(work) if size > most else work()
 
 
 async def made_of(text: str, make: Callable[[str], T]) -> T:
-    """What a pure function makes of a text; a long one is read in a thread."""
     return await beside(partial(make, text), size=len(text), most=LONG_TEXT)

@@ -41,7 +41,6 @@ class Registered:
     """Of the App at GitHub."""
 
     def settings(self) -> dict[str, str]:
-        """By the names that they have in the environment."""
         named = {
             "FORGEHAND_APP_ID": str(self.app_id),
             "FORGEHAND_PRIVATE_KEY": self.private_key.reveal(),
@@ -68,7 +67,7 @@ class _Stored(msgspec.Struct):
 
 
 async def save(vault: Vault, app: Registered) -> None:
-    """As one secret: a key without its id would be of no use."""
+    """Stores them as one secret: a key without its id would be of no use."""
     stored = _Stored(
         app.app_id,
         app.slug,
@@ -84,7 +83,7 @@ async def save(vault: Vault, app: Registered) -> None:
 
 
 def peek(path: Path, ring: KeyRing) -> Registered | None:
-    """What a file holds that nobody has opened yet: the settings are needed before that. Blocking."""
+    """Reads a file that nobody has opened yet: the settings are needed before that. Blocking."""
     for row in credentials.peek(path):
         if (row.name, row.installation) == (APP, OPERATOR):
             return _read(ring.open(row.ciphertext, place(APP, OPERATOR)))
@@ -118,7 +117,7 @@ def _read(found: Secret) -> Registered:
 
 
 def under(values: Mapping[str, str], app: Registered | None) -> dict[str, str]:
-    """What is set wins; of another App than the stored one nothing is taken."""
+    """Lets what is set win; of another App than the stored one it takes nothing."""
     given = {name for name, value in values.items() if value.strip()}
     if app is None or values.get("FORGEHAND_APP_ID", "").strip() not in ("", str(app.app_id)):
         return dict(values)

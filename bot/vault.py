@@ -62,12 +62,11 @@ class Vault:
             await credentials.put(self._store, CHECK, OPERATOR, self._ring.seal(CHECK_VALUE, place(CHECK, OPERATOR)))
 
     async def knows_newest(self) -> bool:
-        """Whether a running service has our newest key."""
         check = await credentials.of(self._store, CHECK, OPERATOR)
         return check is not None and key_id(check.ciphertext) == self._ring.newest
 
     async def put(self, name: str, installation: InstallationId, value: Secret) -> None:
-        """Under the key of the check value: a running service may not have a newer one yet."""
+        """Stores it under the key of the check value: a running service may not have a newer one yet."""
         checked = require_storable(name, value)
         self.hide(Secret(checked))
         check = await credentials.of(self._store, CHECK, OPERATOR)
@@ -76,7 +75,7 @@ class Vault:
         await credentials.put(self._store, name, installation, sealed)
 
     def hide(self, *values: Secret) -> None:
-        """From now on no log line shows them: what came from a person or GitHub and is not stored as it is."""
+        """Hides from now on in log lines what came from a person or GitHub and is not stored as it is."""
         for value in values:
             self._on_secret(value.reveal())
 
@@ -86,7 +85,7 @@ class Vault:
         return self.read(row) if row else None
 
     async def around(self, installation: InstallationId) -> dict[tuple[str, InstallationId], Sealed]:
-        """What is stored for the installation and for the operator, unread."""
+        """Returns what is stored for the installation and for the operator, unread."""
         return {(row.name, row.installation): row for row in await credentials.around(self._store, installation)}
 
     def read(self, row: Sealed) -> Secret:
@@ -161,7 +160,7 @@ def place(name: str, installation: InstallationId) -> SecretPlace:
 
 
 def require_storable(name: str, value: Secret) -> str:
-    """What may be stored; a mistake is named, the value is not."""
+    """Refuses what may not be stored; it names the mistake, not the value."""
     text = value.reveal().strip()
     if name not in (*NAMES, APP):
         raise VaultError(f"There is no secret of that name; known are {' and '.join(NAMES)}.")

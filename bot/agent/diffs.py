@@ -1,4 +1,4 @@
-"""Reads a diff as text: which lines of the new files it shows, hunk by hunk, and which files it is about."""
+"""Reads a diff as text, hunk by hunk, and turns a change into suggestions at lines of another diff; pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FileDiff:
     """First and last line of each, in the new version."""
 
     def shows(self, first: int, last: int) -> bool:
-        """Whether all of these lines stand in one hunk: only there can they be commented on together."""
+        """Tells whether all of these lines stand in one hunk: only there can they be commented on together."""
         return any(start <= first <= last <= end for start, end in self.hunks)
 
     def shown_of(self, first: int, last: int) -> tuple[int, int] | None:
@@ -37,17 +37,15 @@ class FileDiff:
 
 
 def parse(patch: str) -> list[FileDiff]:
-    """In its order; what stands before the first file is skipped."""
     return [_file(lines) for lines in _split(patch)]
 
 
 def of_file(path: str, patch: str) -> FileDiff:
-    """From the hunks alone, as GitHub tells them."""
     return FileDiff(patch, (path,), path, tuple(_hunks(patch.split("\n"))))
 
 
 def _split(patch: str) -> Iterator[list[str]]:
-    """By file. A line inside a hunk never begins another one, whatever stands in it."""
+    """Divides by file. A line inside a hunk never begins another one, whatever stands in it."""
     part: list[str] = []
     old = new = 0
     for line in patch.split("\n"):
@@ -99,7 +97,7 @@ def _name(text: str, *, prefixed: bool) -> str | None:
 
 
 def _from_head(line: str) -> list[str]:
-    """Of a file without hunks, whose name stands there twice."""
+    """Reads the name of a file without hunks, which stands there twice."""
     rest = line.removeprefix("diff --git ")
     if rest.startswith('"'):
         return [_unquoted(rest[: rest.find('" ') + 1])[2:]]
@@ -108,7 +106,6 @@ def _from_head(line: str) -> list[str]:
 
 
 def _unquoted(text: str) -> str:
-    """As git writes names with unusual characters."""
     if len(text) < 2 or not (text.startswith('"') and text.endswith('"')):
         return text
     raw = text[1:-1].encode("utf-8", "replace")
@@ -152,7 +149,7 @@ class _Run:
 
 
 def suggestions_for(patch: str, shown: Mapping[str, FileDiff]) -> tuple[list[Suggested], int]:
-    """Those that can stand at lines which `shown` shows, and how many changes there are in all."""
+    """Returns those that fit on lines which `shown` shows, and the number of all changes."""
     found: list[Suggested] = []
     many = 0
     for part in parse(patch):
@@ -210,7 +207,7 @@ def _runs(lines: Sequence[str]) -> Iterator[_Run | None]:
 
 
 def _suggested(path: str, run: _Run | None) -> Suggested | None:
-    """What is put in without taking anything away takes the place of its neighbour and of itself."""
+    """Lets an insertion take the place of its neighbour and of itself."""
     if run is None or any("\r" in line for line in run.new):
         return None
     if run.old:

@@ -37,7 +37,7 @@ def name(number: int) -> str:
 
 
 def place(spot: Spot) -> str:
-    """In words; no line is known once it is gone from the diff, or where it was said of the file as a whole."""
+    """Names the place; no line is known once it is gone from the diff, or where it was said of the whole file."""
     if spot.line is None:
         return spot.path
     lines = f"lines {spot.start_line} to {spot.line}" if spot.start_line else f"line {spot.line}"
@@ -53,7 +53,7 @@ def distinct(spots: Iterable[Spot]) -> list[Spot]:
 
 
 def answers(text: str) -> dict[int, DiscussionAnswer]:
-    """By number, from the lines that begin with a discussion's name; what follows up to a blank line belongs to it."""
+    """Reads the answers by number: each begins with a discussion's name and goes up to a blank line."""
     words: dict[int, list[str]] = {}
     standing: dict[int, DiscussionState] = {}
     at: int | None = None
@@ -69,6 +69,6 @@ def answers(text: str) -> dict[int, DiscussionAnswer]:
 
 
 def is_settled(spot: Spot, answer: DiscussionAnswer | None, changed: Sequence[str]) -> bool:
-    """By a change that was pushed: the agent says so, or says nothing against it and the file was touched."""
+    """A pushed change settles it: the agent says so, or says nothing against it and the file was touched."""
     standing = answer.standing if answer else DiscussionState.UNSAID
     return standing is DiscussionState.DONE or (standing is DiscussionState.UNSAID and spot.path in changed)

@@ -10,7 +10,6 @@ from typing import Any, TypeGuard
 import msgspec
 
 MOST = 200
-"""Findings of one review that are looked at."""
 MAX_BODY = 6_000
 MAX_SUMMARY = 12_000
 MAX_SUGGESTION = 8_000
@@ -86,7 +85,6 @@ class ReviewReport:
     comments: tuple[ReviewFinding, ...] = ()
     resolved: tuple[str, ...] = ()
     left_out: int = 0
-    """Comments beyond what is looked at, or that name no line."""
 
 
 def read(document: dict[str, Any] | None) -> ReviewReport | None:
@@ -111,7 +109,6 @@ def dump(review: ReviewReport) -> dict[str, Any]:
 
 
 def load(document: dict[str, Any]) -> ReviewReport:
-    """What `dump` wrote."""
     return msgspec.convert(document, ReviewReport)
 
 

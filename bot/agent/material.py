@@ -1,4 +1,4 @@
-"""Knows what a prompt may be made of, and what composing one gives."""
+"""Knows what a prompt may be made of, what composing one gives, and how its texts share the room."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ class Picture:
 
     file: str
     where: str
-    """Whose text it stands in."""
 
 
 @dataclass(frozen=True)
@@ -63,16 +62,13 @@ class Material:
     request: str
     title: str
     opening: ThreadText
-    """The body of the issue or pull request."""
     remarks: Sequence[ThreadText] = ()
     """Oldest first, without our own and without the one that holds the command."""
     diff: Diff | None = None
     logs: Sequence[Log] = ()
     pictures: Sequence[Picture] = ()
     missing: Sequence[str] = ()
-    """What could not be read at all, a sentence each."""
     extras: Sequence[tuple[str, str]] = ()
-    """Further data with its name."""
     public: bool = True
     read_outsiders: bool = False
     discussions: Sequence[str] = ()

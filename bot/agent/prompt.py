@@ -29,7 +29,6 @@ __all__ = ["Diff", "Log", "Material", "Picture", "Prompt", "ThreadText", "beside
 
 MAX_BYTES = 100_000
 FILE_BYTES = 1_000_000
-"""Of one file beside the prompt."""
 SPARE_BYTES = 3_000
 """For the list of what was left out and of the files."""
 LEAST_BLOCK = 400
@@ -38,7 +37,6 @@ MOST_LINES, LONGEST_LINE = 40, 200
 """Of the lines of a diff at which words to a working agent were written."""
 MOST_UNREAD = 20
 UNREAD = "what the pull request changes in"
-"""How the note begins that names files which were not read."""
 THREAD, DIFF, LOG, REMARKS, EXTRA = 3, 2, 2, 3, 1
 """How the parts count against each other when there is not room for all of them."""
 
@@ -58,7 +56,7 @@ def carry_out(request: str, plan: str) -> str:
 
 
 def in_brief(request: str) -> str:
-    """Without the plan, which stands in the comment that was answered."""
+    """Leaves out the plan, which stands in the comment that was answered."""
     asked, found, _ = request.partition(_PLAN)
     return f"{asked.rstrip()} (by the plan that was approved)".strip() if found else request
 
@@ -136,7 +134,6 @@ class _Part:
 
     label: str
     what: str
-    """In a sentence about what was left out."""
     text: str
     file: str
     """Takes the whole where there is not room for it."""
@@ -201,7 +198,7 @@ class _Composer:
         )
 
     def _to_answer(self) -> list[str]:
-        """What the agent says of each discussion is posted there."""
+        """The agent's words on each discussion are posted there."""
         places = self._material.discussions
         if not places or self._traits.one_answer:
             return []
@@ -236,7 +233,7 @@ class _Composer:
         return [self._block(label, "\n".join(rows))] if rows else []
 
     def _shared(self, room: int) -> list[str]:
-        """What shares the room: all of it where that goes, else each part's share, and the whole of it in a file."""
+        """Shares the room: all of it where that goes, else each part's share, with the whole of it in a file."""
         parts, remarks = list(self._parts()), self._wanted()
         said = self._said(remarks)
         if unsaid := len(remarks) - len(said):
@@ -247,7 +244,7 @@ class _Composer:
         return [*self._placed(parts, given), *self._newest(remarks[unsaid:], said, given["comments.md"])]
 
     def _said(self, remarks: Sequence[ThreadText]) -> list[str]:
-        """As many of the newest as prompt and file can hold at most; what is older is not even looked at."""
+        """Takes as many of the newest as prompt and file can hold; what is older is not even looked at."""
         found: list[str] = []
         left = FILE_BYTES
         for one in reversed(remarks):

@@ -32,7 +32,6 @@ class Rulebook:
     nested: tuple[str, ...] = ()
     """Paths of those further down; the agent may look at them."""
     unused: tuple[str, ...] = ()
-    """Of UNUSED, what is there."""
 
 
 def nested(paths: Iterable[str]) -> tuple[str, ...]:
@@ -57,18 +56,17 @@ def steering(path: str) -> str | None:
 
 
 def unused(paths: Iterable[str]) -> tuple[str, ...]:
-    """Of UNUSED, what a tree holds at its top."""
     tops = {path.partition("/")[0] for path in paths}
     return tuple(name for name in UNUSED if name in tops)
 
 
 def wanted(claude: str | None) -> bool:
-    """Whether AGENTS.md is read too: where there is no CLAUDE.md, or where that refers to it."""
+    """AGENTS.md is read too where there is no CLAUDE.md, or where that refers to it."""
     return claude is None or re.search(r"(?<![\w`])@(?:\./)?AGENTS\.md\b", claude) is not None
 
 
 def ignored(paths: Iterable[str]) -> tuple[str, ...]:
-    """What of the paths that a pull request changes has no effect on its own run."""
+    """Picks, of the paths that a pull request changes, those without effect on its own run."""
     return tuple(dict.fromkeys(found for path in paths if (found := steering(path))))
 
 
@@ -86,7 +84,7 @@ def instructions(own: str, book: Rulebook, config: str) -> tuple[str, list[str]]
 
 
 def _bounded(name: str, text: str, notes: list[str]) -> str:
-    """What the page hides of it nobody has agreed to."""
+    """Leaves out what the page hides: nobody has agreed to that."""
     words = as_written(text).text.strip()
     if material.size(words) <= MAX_BYTES:
         return words

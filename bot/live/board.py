@@ -67,7 +67,6 @@ class LiveBoard:
         """Touches, and comments that take longer than their writer waits."""
         self._posting: defaultdict[TurnKey, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._begun: set[TurnKey] = set()
-        """Turns whose comment has shown that they run."""
 
     async def say_unsaid(self) -> None:
         """Whatever a former process (or a former time, when we were not let in) left unsaid is said now."""
@@ -102,7 +101,6 @@ class LiveBoard:
         self._threads.pop(key, None)
 
     async def boxes(self, key: TurnKey) -> list[TickBox]:
-        """What may be ticked in its comment now."""
         session = await sessions.session(self._store, key.session)
         return await self._page.boxes(await sessions.turn(self._store, key), session)
 
@@ -126,7 +124,7 @@ class LiveBoard:
         return comment
 
     async def _react(self, key: TurnKey) -> None:
-        """To what asked for the turn: seen. Where that was deleted meanwhile, there is nothing to react to."""
+        """Shows that the request was seen; one that was deleted meanwhile gets no reaction."""
         comment = await comments.get(self._store, key)
         if comment is None or not comment.reacted:
             turn = await sessions.turn(self._store, key)
@@ -159,7 +157,7 @@ class LiveBoard:
         return task
 
     async def _thread(self, key: TurnKey) -> Thread:
-        """Where the turn was asked for, or where that issue went: that is where its comment lives."""
+        """Finds the thread of its comment: where it was asked for, or where that issue went."""
         if key not in self._threads:
             turn = await sessions.turn(self._store, key)
             home = (await sessions.session(self._store, key.session)).thread
@@ -227,7 +225,7 @@ class LiveBoard:
         self._note(due, key, page)
 
     def _is_worth_it(self, key: TurnKey, page: Rendered, comment: LiveComment, *, crowded: bool) -> bool:
-        """Of a change for which nobody waits in particular."""
+        """Decides on a change for which nobody waits in particular."""
         if crowded and not page.final and (page.state is TurnState.QUEUED or key in self._begun):
             return False
         rested = self._clock() - comment.updated_at
@@ -267,7 +265,7 @@ class LiveBoard:
 
 
 def _put_back_final(due: DueList, key: TurnKey, entry: Due) -> None:
-    """What is not the last word is not worth another try: the next change brings a newer one."""
+    """Drops what is not the last word: the next change brings a newer one."""
     if entry.final and entry.tries < MOST_TRIES_REFUSED:
         due.put_back(key, entry)
 

@@ -61,12 +61,11 @@ def to_adopt(approval_id: str, sha: str) -> list[TickBox]:
 
 
 def to_answer_late(approval_id: str) -> list[TickBox]:
-    """When nobody waits for it: a yes begins the next turn."""
+    """Offers a yes for which nobody waits: it begins the next turn."""
     return [TickBox("Yes, and go on with it", f"approve {approval_id}"), *to_answer(approval_id, plan=False)[1:]]
 
 
 def at_the_end(outcome: Outcome, means: FundsState = FundsState.LEFT) -> list[TickBox]:
-    """What makes sense after it, with the money that there is."""
     if means is not FundsState.LEFT:
         on = outcome in _ON | _AGAIN | {Outcome.OVER_BUDGET}
         return [CONTINUE_WITH_MORE] if means is FundsState.SPENT and on else []
@@ -76,7 +75,6 @@ def at_the_end(outcome: Outcome, means: FundsState = FundsState.LEFT) -> list[Ti
 
 
 def of(approval_id: str, offered: Sequence[TickBox]) -> list[TickBox]:
-    """Those that answer it: the command names it."""
     return [box for box in offered if approval_id in box.command.split()]
 
 
@@ -101,13 +99,13 @@ def alone(body: str, offered: Sequence[TickBox], word: str) -> str:
 
 
 def ticked(before: str, after: str, offered: Sequence[TickBox], word: str) -> list[TickBox]:
-    """Of what is on offer now: whatever else was written or ticked in there is nobody's command."""
+    """Counts boxes on offer now: whatever else was written or ticked in there is nobody's command."""
     new = _ticked(after) - _ticked(before)
     return [box for box in offered if box.text(word) in new]
 
 
 def meant(found: Sequence[TickBox]) -> TickBox | None:
-    """Of several ticked at once the one that is clear: to stop, or of two kinds of yes the one that reaches less."""
+    """Picks the clear one of several: to stop, or of two kinds of yes the one that reaches less."""
     if len(found) == 1 or STOP in found:
         return found[0] if len(found) == 1 else STOP
     same = {box.command.removesuffix(" session") for box in found}
@@ -115,12 +113,11 @@ def meant(found: Sequence[TickBox]) -> TickBox | None:
 
 
 def newly(before: str, after: str) -> bool:
-    """Whether any box at all was ticked."""
     return bool(_ticked(after) - _ticked(before))
 
 
 def _ticked(body: str) -> Counter[str]:
-    """What stands beside each ticked box, and how often: what somebody else wrote once is no tick of ours."""
+    """Counts what stands beside each ticked box: what somebody else wrote once is no tick of ours."""
     body = _LINE_END.sub("\n", body)
     prose = _prose(body) if "- [" in body else set()
     found = (_TICKED.fullmatch(line) for at, line in enumerate(body.split("\n")) if at in prose)

@@ -1,4 +1,4 @@
-"""Keeps the check runs true to the store: whatever has changed there is told at its commit, also after a crash."""
+"""Keeps the check runs true to the store, and knows what each says: a state, a conclusion, a line for each finding."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _final(turn: Turn) -> CheckOutput:
 
 
 def _title(turn: Turn, outcome: Outcome) -> str:
-    """Of a review what it has come to; of work, also that it is known to be broken."""
+    """Says what a review has come to, and of work also that it is known to be broken."""
     if (review := _review(turn)) is not None:
         return on_reviews.headline(review.verdict)
     words = outcomes.headline(outcome)
@@ -88,7 +88,7 @@ def _conclusion(turn: Turn, outcome: Outcome) -> str:
 
 
 def _checked(turn: Turn, outcome: Outcome) -> str:
-    """Of work: a failure is what it has broken. Of what could not be verified, or was broken before, people decide."""
+    """Fails for what the work has broken; people decide on what could not be verified, or was broken before."""
     if outcome not in _PUSHED or not turn.verified or verification.all_passed(turn.verified):
         return "success"
     return "failure" if verification.work_fails(turn.verified) else "neutral"
@@ -139,7 +139,7 @@ class CheckBoard:
         await asyncio.sleep(pause)
 
     async def _one(self, check: Check) -> float:
-        """How long to leave GitHub alone afterwards."""
+        """Returns how long to leave GitHub alone afterwards."""
         try:
             await self._tell(check)
         except TransientError as error:

@@ -68,13 +68,11 @@ class DueList:
         self._wake.set()
 
     def sessions(self) -> int:
-        """How many have had news lately: those that wait or work."""
         since = self._clock() - LATELY_SECONDS
         self._heard = {key: at for key, at in self._heard.items() if at > since}
         return len(self._heard)
 
     def forget(self, key: TurnKey) -> None:
-        """It has ended."""
         self._heard.pop(key, None)
         self._since.pop(key, None)
 
@@ -100,7 +98,6 @@ class DueList:
         return key, wait(key)
 
     async def wait(self, seconds: float) -> None:
-        """Until the time is up or something was added."""
         try:
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
@@ -108,12 +105,12 @@ class DueList:
             return
 
     def take(self, key: TurnKey) -> Due:
-        """To be written now; what is news from here on is not in it."""
+        """Takes it out to be written; what is news from here on is not in it."""
         self._since.pop(key, None)
         return self._entries.pop(key)
 
     def hold(self, key: TurnKey) -> None:
-        """It is written still: what is newer of it waits for that, so that it cannot be overtaken."""
+        """Holds newer news back while it is written, so that they cannot overtake it."""
         self._held.add(key)
 
     def let_go(self, key: TurnKey) -> None:
@@ -125,7 +122,7 @@ class DueList:
         self._last_began = self._clock()
 
     def put_back(self, key: TurnKey, entry: Due) -> None:
-        """It could not be written: later, and later each time."""
+        """Tries later, and later each time."""
         known = self._entries.setdefault(key, entry)
         self._since.setdefault(key, self._clock())
         known.weight = max(known.weight, entry.weight)

@@ -1,4 +1,4 @@
-"""How often one installation may write: a token bucket whose state is stored, and what was learnt, as pure arithmetic.
+"""Says how often one installation may write: a stored token bucket, and what was learnt of GitHub's limits.
 
 GitHub documents 80 content-generating requests a minute and 500 an hour, and does not say whether an edit is one. So
 an installation begins STRICT, at a rate that keeps to both. Only where people want more than that for a whole hour is
@@ -67,7 +67,6 @@ class EditQuota:
     pace_since: float = 0.0
     """When the present pace, or its present hour, began."""
     pace_edits: int = 0
-    """Since then."""
     refused_at: float = 0.0
     quick: float = QUICK_DEPTH
 
@@ -80,7 +79,7 @@ class EditQuota:
         return RULES[self.pace]
 
     def rate(self, now: float) -> float:
-        """Of the refill. In the hour after a refusal it is lower, so that GitHub's count of that hour runs down."""
+        """Refills slower in the hour after a refusal, so that GitHub's count of that hour runs down."""
         recovering = self.pace is EditPace.STRICT and 0 < self.refused_at <= now < self.refused_at + WINDOW_SECONDS
         return self.rule.per_second * (RECOVERING if recovering else 1.0)
 
@@ -93,7 +92,7 @@ class EditQuota:
         )
 
     def wait_seconds(self, now: float, *, first: bool) -> float:
-        """How long until one more may go out; 0 when it may now. `first`: a final state, a question, a new comment."""
+        """Returns the wait for one more; 0 when it may go now. `first`: a final state, a question, a new comment."""
         if now < self.paused_until < now + LONGEST_PAUSE_SECONDS:
             return self.paused_until - now
         filled = self.at(now)
@@ -163,7 +162,7 @@ class EditQuotas:
                 await self._save(installation, quota.refused(self._clock(), retry_after))
 
     async def _settled(self, installation: InstallationId) -> EditQuota:
-        """With what was noted taken off, once: what is taken off a full bucket at every look never comes back."""
+        """Takes off what was noted, once: what is taken off a full bucket at every look never comes back."""
         noted, now = self._noted[installation], self._clock()
         quota = _stored(await bucket.read(self._store, installation), now)
         if noted:

@@ -20,7 +20,7 @@ def duration(seconds: float) -> str:
 
 
 def roughly(seconds: float) -> str:
-    """Of what is not known exactly: no second is claimed."""
+    """Claims no second of what is not known exactly."""
     minutes = round(seconds / 60)
     if minutes < 1:
         return "less than a minute"

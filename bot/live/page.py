@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bot import funds, repo_config
@@ -16,11 +16,8 @@ from bot.live import boxes, questions, render, sections
 from bot.live.boxes import TickBox
 from bot.live.state import Folds, LiveState
 from bot.models import Outcome, Thread, TurnKey, TurnState
-from bot.sessions import turn_order
-from bot.sessions.turn_order import QueuePlace
 from bot.settings import Limits
-from bot.store import approvals, budgets, choices, findings, machines, samples, sessions, spend, switches
-from bot.store import line as standing
+from bot.store import approvals, budgets, findings, machines, samples, sessions, spend, switches
 from bot.store.approvals import Approval, Kind, Standing
 from bot.store.base import Store
 from bot.store.samples import Sample
@@ -28,9 +25,21 @@ from bot.store.sessions import Session, Turn
 from bot.store.spend import Cost
 from bot.words import endings, on_forks
 
-KNOWN_TURNS = 20
-"""Ended turns that an estimate goes by."""
-NO_LIMITS = Limits()
+
+@dataclass(frozen=True)
+class QueuePlace:
+    """In the line, from 1. `estimate` is in seconds; None where too little is known to name one."""
+
+    number: int
+    running: int
+    behind_own_thread: bool = False
+    """The turn before it on the same thread has to end first."""
+    estimate: float | None = None
+    known: int = 0
+
+
+Places = Callable[[Turn], Awaitable[QueuePlace | None]]
+"""Finds the place of a turn that waits; None for any other."""
 
 
 @dataclass(frozen=True)
@@ -45,23 +54,18 @@ class TurnView:
     funds: Funds
     """The session's: now, or as it stood when the turn had ended."""
     place: QueuePlace | None
-    """None when it is not waiting."""
     files: list[dict[str, Any]]
     verified: list[dict[str, Any]]
     command: str
     now: float
     means: FundsState = FundsState.LEFT
-    """Whether there is money to go on with, now."""
     paused: bool = False
     """The operator lets nothing new begin."""
     asks: Sequence[Approval] = ()
-    """What the agent waits for."""
     asked: Sequence[Approval] = ()
     """All that people were asked, and how it stands."""
     sample: Sample | None = None
-    """What the environment used last."""
     sandbox_usd: float = 0.0
-    """What the environment's machine costs, beside the model."""
     boxes: tuple[TickBox, ...] = ()
     subagents: tuple[int, int] = (0, 0)
     """How many a turn may start, and how many at once; known where one was refused."""
@@ -74,7 +78,6 @@ class TurnView:
 
     @property
     def ended(self) -> bool:
-        """As far as people are concerned."""
         return self.turn.state is TurnState.DONE or sections.is_stop_said(self.turn, self.now)
 
     @property
@@ -96,6 +99,15 @@ class Rendered:
         return self.state is TurnState.DONE
 
 
+@dataclass(frozen=True)
+class PageSettings:
+    """What the operator has set that comments depend on."""
+
+    command: str
+    limits: Limits = field(default_factory=Limits)
+    public_url: str = ""
+
+
 class Page:
     """The same stored state always gives the same text, but for the elapsed time of a turn that runs."""
 
@@ -103,21 +115,23 @@ class Page:
         self,
         store: Store,
         folds: Folds,
+        settings: PageSettings,
         *,
-        command: str,
-        limits: Limits = NO_LIMITS,
-        public_url: str = "",
+        places: Places,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._folds = folds
-        self.command = command
-        self._limits = limits
-        self._public_url = public_url
+        self._settings = settings
+        self._places = places
         self._clock = clock
 
+    @property
+    def command(self) -> str:
+        return self._settings.command
+
     def marker(self, key: TurnKey) -> str:
-        """What finds our comment again, whatever state it shows."""
+        """Finds our comment again, whatever state it shows."""
         return f"<!-- forgehand:session={key.session} turn={key.n}"
 
     async def view(self, key: TurnKey) -> TurnView:
@@ -134,7 +148,7 @@ class Page:
             cost=await spend.turn_cost(self._store, key),
             funds=await self._funds(turn),
             means=means,
-            place=await self._place(turn),
+            place=await self._places(turn),
             paused=await switches.paused_at(self._store) is not None,
             files=list(turn.files_changed or ()),
             verified=list(turn.verified or ()),
@@ -146,7 +160,7 @@ class Page:
             sandbox_usd=(await machines.turn_cost(self._store, key)).usd,
             boxes=tuple(await self._boxes(turn, session, asked, means)),
             subagents=self._subagents(turn) if state.spawns_refused else (0, 0),
-            public_url=self._public_url,
+            public_url=self._settings.public_url,
             findings=await self._findings(turn, session),
         )
 
@@ -156,7 +170,7 @@ class Page:
         return await asyncio.to_thread(_rendered, apart)
 
     async def boxes(self, turn: Turn, session: Session) -> list[TickBox]:
-        """What may be ticked now; where a later turn has followed, nothing."""
+        """Lists what may be ticked now; nothing where a later turn has followed."""
         asked = await approvals.of_turn(self._store, turn.key)
         return await self._boxes(turn, session, asked, await self._means(turn))
 
@@ -174,7 +188,7 @@ class Page:
 
     def _subagents(self, turn: Turn) -> tuple[int, int]:
         chosen = repo_config.load(turn.config).subagents
-        return chosen.within(self._limits.subagents, self._limits.subagents_at_once)
+        return chosen.within(self._settings.limits.subagents, self._settings.limits.subagents_at_once)
 
     async def _findings(self, turn: Turn, session: Session) -> int:
         if turn.outcome is not Outcome.PUSHED or turn.part(OnFork).fork is not None or session.pull_number is None:
@@ -183,20 +197,14 @@ class Page:
 
     async def _funds(self, turn: Turn) -> Funds:
         account = await budgets.account(self._store, turn.key.session, turn=turn.n, at=turn.finished_at)
-        return funds.of(account, BudgetTerms.of(self._limits))
+        return funds.of(account, BudgetTerms.of(self._settings.limits))
 
     async def _means(self, turn: Turn) -> FundsState:
         if turn.agent_error == funds.CEILING:
             return FundsState.CEILING
-        return funds.of(await budgets.account(self._store, turn.key.session), BudgetTerms.of(self._limits)).means
-
-    async def _place(self, turn: Turn) -> QueuePlace | None:
-        if turn.state is not TurnState.QUEUED:
-            return None
-        waiting = await standing.standing(self._store)
-        lately = await standing.lately(self._store, KNOWN_TURNS)
-        caps = await choices.caps(self._store)
-        return turn_order.place(turn.key, waiting, lately, self._limits, self._clock(), caps=caps)
+        return funds.of(
+            await budgets.account(self._store, turn.key.session), BudgetTerms.of(self._settings.limits)
+        ).means
 
 
 def _rendered(view: TurnView) -> Rendered:
@@ -213,5 +221,4 @@ def _to_answer(one: Approval) -> list[TickBox]:
 
 
 def _open(asked: Sequence[Approval]) -> list[Approval]:
-    """What waits for a yes or no."""
     return [one for one in asked if one.state is Standing.OPEN]

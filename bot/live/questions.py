@@ -1,4 +1,4 @@
-"""The comments in which an agent's questions are put to people: with boxes while it waits, with the answer after."""
+"""Shows people what an agent asked: in comments while it waits, and at the turn's end what they may still answer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def marker(approval_id: str) -> str:
 
 
 def offered(approval: Approval) -> list[TickBox]:
-    """Nothing once nobody waits: what may be said then stands in the live comment."""
+    """Offers nothing once nobody waits: what may be said then stands in the live comment."""
     return boxes.to_answer(approval.id, plan=False) if approval.state is Standing.OPEN else []
 
 
@@ -53,7 +53,6 @@ class Questions:
         self._command = command
 
     async def bring_up(self, key: TurnKey, thread: Thread) -> None:
-        """Those of one turn that show something else than the store."""
         for one in await questions.outdated(self._store, key):
             if (approval := await approvals.get(self._store, one.approval_id)) is not None:
                 await self._edit(one, approval, thread)
@@ -72,14 +71,13 @@ class Questions:
 
 
 def answerable(asked: Sequence[Approval]) -> list[Approval]:
-    """By a late yes: the agent's last question, where it got no answer, and the hosts that it did not reach."""
+    """Takes a late yes: to the agent's last question, where it got no answer, and to hosts that it did not reach."""
     questions = [one for one in asked if one.kind is Kind.TOOL]
     last = [one for one in questions if not one.hosts][-1:]
     return [one for one in (*last, *(one for one in questions if one.hosts)) if one.state is Standing.EXPIRED]
 
 
 def settled_approval(view: TurnView) -> Approval | None:
-    """What the end of the turn waited for, and waits for no longer."""
     plans = [one for one in view.asked if one.kind in (Kind.PLAN, Kind.PUSH) and one.state is not Standing.OPEN]
     answered = [one for one in view.asked if one.kind is Kind.TOOL and one.late]
     return next(iter((*plans, *answered)), None)
@@ -91,7 +89,7 @@ def held_commit(view: TurnView) -> Approval | None:
 
 
 def _of_a_fork(view: TurnView) -> str:
-    """Whether its code may become a branch, and what was said to that."""
+    """Asks whether its code may become a branch, or says how that was answered."""
     one = next((one for one in view.asked if one.sha is not None), None)
     if one is None or one.sha is None:
         return ""
@@ -114,7 +112,7 @@ def words_asked(view: TurnView) -> str:
 
 
 def _shown_here(view: TurnView) -> list[Approval]:
-    """With the boxes that answer it right below: what they say yes to must not be looked for."""
+    """Keeps the boxes that answer it right below: what they say yes to must not be looked for."""
     if _of_a_fork(view) or settled_approval(view) is not None:
         return []
     told = view.turn.detail or ""
@@ -126,6 +124,5 @@ def _shown_here(view: TurnView) -> list[Approval]:
 
 
 def boxes_left(view: TurnView) -> list[TickBox]:
-    """Those that stand at the end."""
     above = [box for one in _shown_here(view) for box in boxes.of(one.id, view.boxes)]
     return [box for box in view.boxes if box not in above]

@@ -1,4 +1,4 @@
-"""The live comment as markdown, from one look at a turn: pure, and under GitHub's limit by construction."""
+"""Renders the live comment, running and final, from one look at a turn: pure, and under GitHub's limit."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from bot.words import endings, on_approvals
 
 if TYPE_CHECKING:
     from bot.live.page import TurnView
-    from bot.live.state import LiveState, ToolCall
-from typing import TYPE_CHECKING, Any
+    from bot.live.state import LiveState
+from typing import TYPE_CHECKING
 
 from bot.kinds.parts import BroughtHome, OnFork
 from bot.kinds.review import HandedOver
@@ -45,7 +45,7 @@ def final_parts(view: TurnView) -> list[tuple[str, int]]:
         (_detail(view), 0),
         (questions.words_asked(view), 0),
         (_answer(view), 5),
-        (sections.files([_changed(file) for file in view.files], "changed"), 4),
+        (sections.files([(file["path"], file["added"], file["removed"]) for file in view.files], "changed"), 4),
         (_verified(view, outcome), 3),
         (endings.left_out(collected.left_out), 2),
         (_saved(view), 0),
@@ -72,14 +72,14 @@ def _final_headline(view: TurnView, outcome: Outcome) -> str:
 
 
 def _detail(view: TurnView) -> str:
-    """Of a plan it says that it waits, which is over once it has its answer."""
+    """Leaves out that a plan waits once it has its answer."""
     over = view.turn.outcome is Outcome.PLANNED and questions.settled_approval(view) is not None
     words = "" if over else "\n\n".join(filter(None, (view.turn.detail, _asked_too_late(view))))
     return truncate.truncate(words[: 2 * MOST_DETAIL], MOST_DETAIL, SHORTENED)
 
 
 def _asked_too_late(view: TurnView) -> str:
-    """So that nobody wonders what became of their `stop`."""
+    """Nobody shall wonder what became of their `stop`."""
     login = view.turn.stop_requested
     late = login is not None and view.turn.outcome is not Outcome.STOPPED
     return endings.asked_too_late(login) if late and login else ""
@@ -92,10 +92,6 @@ def _answer(view: TurnView) -> str:
     return sections.agents_words(text, MOST_QUOTED, SHORTENED)
 
 
-def _changed(file: dict[str, Any]) -> sections.Changed:
-    return file["path"], file["added"], file["removed"]
-
-
 def _verified(view: TurnView, outcome: Outcome) -> str:
     if outcome not in (Outcome.PULL_REQUEST, Outcome.PUSHED) or not view.turn.traits.checks_followed:
         return ""
@@ -104,7 +100,7 @@ def _verified(view: TurnView, outcome: Outcome) -> str:
 
 def _saved(view: TurnView) -> str:
     if view.turn.state is not TurnState.DONE:
-        return sections.saving_words(view.turn)
+        return endings.being_saved(view.turn.key.rescue_ref)
     if view.turn.rescue_ref:
         return endings.rescued(view.turn.rescue_ref, view.turn.rescue_until)
     if view.turn.part(OnFork).patch:  # which the turn's own words name
@@ -208,7 +204,7 @@ def _running(view: TurnView) -> list[tuple[str, int]]:
         (sections.checks(view), 3),
         (_todo(view.state), 3),
         (_now(view), 0),
-        (_said(view.state), 4),
+        (sections.agents_words(clip(view.state.said.strip(), MOST_SAID), 2 * MOST_SAID), 4),
         (sections.subagents(view), 2),
         (sections.files_so_far(view.state), 5),
         (sections.tools(view.state), 6),
@@ -234,7 +230,6 @@ def _headline(view: TurnView) -> str:
 
 
 def waiting(view: TurnView) -> str:
-    """What a turn in the line waits for; how long only where ended turns tell."""
     if (place := view.place) is None:
         return ""
     if view.paused:
@@ -251,7 +246,7 @@ def waiting(view: TurnView) -> str:
 
 
 def _asks(view: TurnView) -> str:
-    """What the agent waits for, each with the boxes that answer it: of several nobody must guess which is which."""
+    """Shows each question with the boxes that answer it: nobody must guess which is which."""
     answers = {one.id: boxes.of(one.id, view.boxes) for one in view.asks}
     parts, of_none = [], [box for box in view.boxes if not any(box in own for own in answers.values())]
     for one in view.asks[:MOST_ASKS]:
@@ -266,7 +261,6 @@ def _asks(view: TurnView) -> str:
 
 
 def _todo(state: LiveState) -> str:
-    """Of a long list the part around what is done now."""
     first = next((at for at, item in enumerate(state.todo) if item.state != "completed"), len(state.todo))
     start = min(max(0, first - DONE_BEFORE), max(0, len(state.todo) - MOST_TODO))
     shown = state.todo[start : start + MOST_TODO]
@@ -292,19 +286,11 @@ def _now(view: TurnView) -> str:
         )
     silent = view.now - (state.pulse_at or turn.work_started_at or view.now)
     if (tool := state.current) is not None:
-        return _tool_now(tool, view.now, silent)
+        since = f"since {clock(tool.began_at)} UTC"
+        if silent > SILENT_SECONDS:
+            return f"**Now:** silent for {duration(silent)} while {sections.tool_words(tool)} runs ({since})"
+        return f"**Now:** {sections.tool_words(tool)} · for {duration(view.now - tool.began_at)} ({since})"
     return f"**Now:** thinking · silent for {duration(silent)}" if silent > SILENT_SECONDS else "**Now:** thinking"
-
-
-def _tool_now(tool: ToolCall, now: float, silent: float) -> str:
-    since = f"since {clock(tool.began_at)} UTC"
-    if silent > SILENT_SECONDS:
-        return f"**Now:** silent for {duration(silent)} while {sections.tool_words(tool)} runs ({since})"
-    return f"**Now:** {sections.tool_words(tool)} · for {duration(now - tool.began_at)} ({since})"
-
-
-def _said(state: LiveState) -> str:
-    return sections.agents_words(clip(state.said.strip(), MOST_SAID), 2 * MOST_SAID)
 
 
 def _meter(view: TurnView) -> str:

@@ -1,4 +1,4 @@
-"""Sections that the live comment has while the turn runs and when it has ended."""
+"""Writes the sections that the live comment has while the turn runs and when it has ended."""
 
 from __future__ import annotations
 
@@ -57,7 +57,6 @@ def ignored_paths(paths: Sequence[str], base: str | None) -> str:
 
 
 def blocked_hosts(hosts: Sequence[dict[str, Any]]) -> str:
-    """With the way to allow them, for those that can be."""
     if not hosts:
         return ""
     named = ", ".join(f"{_host(one)} ×{one['count']}" for one in hosts[:MOST_HOSTS])
@@ -91,7 +90,6 @@ def request(view: TurnView) -> str:
 
 
 def heard(state: LiveState) -> str:
-    """What was said to the agent while it worked, and that it has it."""
     rows = [f"> 💬 **{neutralise.line(who)}**: {line(words, 200)}" for who, words in state.heard[-MOST_HEARD:]]
     if len(state.heard) > MOST_HEARD:
         rows.insert(0, f"> 💬 … and {len(state.heard) - MOST_HEARD} before")
@@ -136,7 +134,7 @@ def log(state: LiveState) -> str:
 
 
 def files_so_far(state: LiveState) -> str:
-    """By the agent's editing tools; what its commands change is known at the end."""
+    """Lists edits by the agent's editing tools; what its commands change is known at the end."""
     return files([(path, *counts) for path, counts in state.files.items()], "edited so far")
 
 
@@ -160,7 +158,7 @@ def folded(summary: str, body: str) -> str:
 
 
 def withheld(view: TurnView) -> str:
-    """What of the thread and the repository the agent was not given, or was told to leave aside."""
+    """Names what of the thread and the repository the agent was not given, or was told to leave aside."""
     turn, read = view.turn, view.turn.part(AgentReading)
     parts = (ignored_paths(read.ignored, turn.base), left_out_notes(read.notes))
     return "\n\n".join(filter(None, parts))
@@ -190,7 +188,7 @@ def checks(view: TurnView) -> str:
 
 
 def verified(view: TurnView) -> str:
-    """What Forgehand itself ran; what the agent says of its own checks stands in its words."""
+    """Tells what Forgehand itself ran; what the agent says of its own checks stands in its words."""
     mended = view.turn.mending is not None and view.turn.state is TurnState.DONE
     declared = bool(repo_config.load(view.turn.config).checks)
     words = verification.words(view.verified, neutralise.block, mended=mended, declared=declared)
@@ -206,7 +204,7 @@ def pinned(view: TurnView) -> str:
 
 
 def page_link(view: TurnView, words: str) -> str:
-    """To the session's own page, where it has one that others can reach."""
+    """Links the session's own page, where it has one that others can reach."""
     return f"[{words}]({view.page_url})" if view.page_url else words
 
 
@@ -242,7 +240,7 @@ _SAVED_IN = (Step.COLLECT, Step.VERIFY, Step.PUBLISH, Step.SETTLE)
 
 
 def is_stop_said(turn: Turn, now: float) -> bool:
-    """Whether its end is shown though it goes on. True once, it stays true until it is done."""
+    """Its end is shown though it goes on. True once, it stays true until it is done."""
     if turn.state is TurnState.DONE or turn.outcome is not Outcome.STOPPED or turn.stop_at is None:
         return False
     return turn.step in _SAVED_IN and now >= stop_said_from(turn)
@@ -252,12 +250,3 @@ def stop_said_from(turn: Turn) -> float:
     assert turn.stop_at is not None
     had_ended = turn.step_times.get(Step.COLLECT, turn.stop_at + 1) <= turn.stop_at
     return turn.stop_at + (PATIENCE_SECONDS if had_ended else LONGER_PATIENCE_SECONDS)
-
-
-def saving_words(turn: Turn) -> str:
-    return endings.being_saved(rescue_ref(turn))
-
-
-def rescue_ref(turn: Turn) -> str:
-    """Where work goes that was cut short: a ref that is no branch."""
-    return f"refs/forgehand/rescue/{turn.key.session}-{turn.key.n}"

@@ -1,4 +1,4 @@
-"""What the agent is doing now, folded from its stored events: the same events always give the same picture."""
+"""Folds the stored events of a turn into what its agent does now: the same events always give the same picture."""
 
 from __future__ import annotations
 
@@ -67,7 +67,6 @@ class LiveState:
     """The provider does not accept our credential: no retry will help."""
     ended: Ended | None = None
     asked: dict[str, Asked] = field(default_factory=dict)
-    """What it waits for permission to do, by request."""
     spawning: dict[str, int] = field(default_factory=dict)
     """Its questions for sub-agents, by request: the how many-th that would be of those that were started."""
     spawns_refused: int = 0
@@ -80,7 +79,6 @@ class LiveState:
     """What people said to the agent while it worked: who, and in which words."""
 
     def copy(self) -> LiveState:
-        """As it is now, for a reader in another thread."""
         return replace(
             self,
             tools=[replace(tool) for tool in self.tools],

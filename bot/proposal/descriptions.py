@@ -1,4 +1,4 @@
-"""The words of what we publish: commit message, and title and body of a pull request."""
+"""Writes the commit message, and the title and body of a pull request."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def commit_message(turn: AskedTurn, *, noreply_host: str) -> str:
 
 
 def merge_message(turn: AskedTurn, base: str, conflicts: Sequence[str], *, noreply_host: str) -> str:
-    """Of a merge of the base branch; the files are named that git could not merge by itself."""
+    """Describes a merge of the base branch; it names the files that git could not merge by itself."""
     solved = "".join(f"\n- {_calm(path)}" for path in conflicts[:MAX_FILES])
     return "\n\n".join(
         part
@@ -130,9 +130,7 @@ class Extras:
     report: Sequence[str] = ()
     """What stands out of the change, as markdown that cannot act."""
     template: str | None = None
-    """The repository's own."""
     closes: bool = False
-    """Merging it closes the thread that it is for."""
 
 
 def _set_apart(text: str) -> str:
@@ -177,17 +175,12 @@ def pull_body(  # noqa: PLR0913 - each part of the body, by name
         f"### Asked by {shown(turn.requester, 60)}\n\n{asked}",
         f"### Done, as the agent says\n\n{done}" if "done" in left else "",
         filled.text if "done" in left else "",
-        _report(extras.report),
+        ("### Look closely at\n\n" + "\n".join(f"- {line}" for line in extras.report) if extras.report else ""),
         _files(files),
         f"### Verified by Forgehand\n\n{left['verified']}" if "verified" in left else "",
         _footer(turn, seconds, cost),
     )
     return "\n\n".join(part for part in parts if part)
-
-
-def _report(lines: Sequence[str]) -> str:
-    """What stands out of the change. The lines are markdown that cannot act."""
-    return "### Look closely at\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
 
 
 def _files(files: Sequence[dict[str, Any]]) -> str:
@@ -220,7 +213,7 @@ def _first_line(text: str) -> str:
 
 
 def _calm(text: str) -> str:
-    """For a commit message, where GitHub and CI read words as orders: the same words, without the order."""
+    """Takes the order out of words that GitHub and CI read as one in a commit message."""
     text = plain(text).replace("\r", "")
     text = _SKIP.sub(lambda match: match.group().strip("[]").strip(), text)
     text = _SKIP_TRAILER.sub(r"\1skip checks\2 -", text)
@@ -231,7 +224,6 @@ def _calm(text: str) -> str:
 
 
 def _cut(text: str, limit: int) -> str:
-    """At a word, with a sign that it was cut."""
     if len(text) <= limit:
         return text
     short = text[: limit - 1]

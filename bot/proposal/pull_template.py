@@ -38,7 +38,7 @@ class _Section:
     lines: list[str] = field(default_factory=list)
 
     def text(self, ours: str) -> str:
-        """What we say comes first; the template's own lines, which are its prompts and boxes, stay below."""
+        """Puts our words first; the template's own lines, which are its prompts and boxes, stay below."""
         rest = re.sub(r"\n{3,}", "\n\n", "\n".join(self.lines)).strip("\n")
         return "\n\n".join(part for part in (self.heading.strip(), ours, rest) if part.strip())
 
@@ -47,7 +47,6 @@ class _Section:
 class Filled:
     text: str
     taken: frozenset[str]
-    """Which of ours it had a place for."""
 
 
 def find(paths: tuple[str, ...]) -> str | None:
@@ -84,7 +83,7 @@ def _link(sections: Sequence[_Section], link: str | None) -> frozenset[str]:
 
 
 def _plain(template: str) -> str:
-    """Without what only its authors read: in our hands a comment would become text."""
+    """Leaves out what only its authors read: in our hands a comment would become text."""
     text = template[:MAX_TEMPLATE].replace("\r\n", "\n").removeprefix("\ufeff")
     return _COMMENT.sub("", _FRONT_MATTER.sub("", text))
 
@@ -106,6 +105,6 @@ def _sections(text: str) -> list[_Section]:
 
 
 def _balanced(text: str) -> str:
-    """What it unfolds it also closes, so that nothing of ours hides in it."""
+    """Closes what it unfolds, so that nothing of ours hides in it."""
     opened = len(re.findall(r"<details\b", text, re.IGNORECASE)) - len(re.findall(r"</details>", text, re.IGNORECASE))
     return text + "\n\n</details>" * max(0, opened)

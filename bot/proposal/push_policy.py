@@ -1,4 +1,4 @@
-"""Decides, from what changed alone, what may be pushed and what is held for a person to look at; pure."""
+"""Decides, from what changed alone, what may be pushed, what a person must allow, and what readers should look at."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _unsafe(change: Change, limits: ChangeLimits) -> HeldPath | None:
 
 
 def link_fault(path: str, target: str | None) -> str | None:
-    """Why a symbolic link may not be pushed; None when it stays inside the tree on every system."""
+    """Says why a symbolic link may not be pushed; None when it stays inside the tree on every system."""
     if not target or len(target) > 1024 or any(ord(c) < 32 or ord(c) == 127 for c in target):
         return "it is a link to something that is not a path"
     if target.startswith(("/", "\\")) or target[1:2] == ":":
@@ -169,16 +169,12 @@ def _is_loop(path: str, links: dict[str, str]) -> bool:
     """Follow the links that this change knows, also those passed through, as far as a system would."""
     here = links[path]
     for _ in range(MAX_HOPS):
-        link = _first_link(here, links)
+        parts = here.split("/")
+        link = next((p for i in range(len(parts)) if (p := "/".join(parts[: i + 1])) in links), None)
         if link is None:
             return False
         here = f"{links[link]}{here[len(link) :]}".lstrip("/")
     return True
-
-
-def _first_link(path: str, links: dict[str, str]) -> str | None:
-    parts = path.split("/")
-    return next((p for i in range(len(parts)) if (p := "/".join(parts[: i + 1])) in links), None)
 
 
 def _twins(added: Sequence[str], existing: Collection[str]) -> Iterator[HeldPath]:
@@ -260,7 +256,7 @@ def look_closely(
         for line in (
             *_sensitive(changes, sensitive),
             _workflows(changes, let_go_by),
-            _listed("Lock files", [c.path for c in changes if _name(c) in LOCK_FILES]),
+            _listed("Lock files", [c.path for c in changes if c.path.rpartition("/")[2].lower() in LOCK_FILES]),
             _listed("Binary files", [c.path for c in changes if c.binary and c.has_blob]),
             _listed("Became executable", [c.path for c in changes if _runs(c.new_mode) and not _runs(c.old_mode)]),
             _listed("No longer executable", [c.path for c in changes if _runs(c.old_mode) and c.new_mode == "100644"]),
@@ -285,7 +281,6 @@ def _workflows(changes: Sequence[Change], let_go_by: str | None) -> str:
 
 
 def _size(changes: Sequence[Change]) -> str:
-    """Where it is more than somebody reads in one go."""
     added, removed = sum(c.added for c in changes), sum(c.removed for c in changes)
     size = sum(c.size for c in changes)
     if len(changes) <= MANY_FILES and added + removed <= MANY_LINES and size <= MANY_BYTES:
@@ -302,10 +297,6 @@ def _listed(what: str, paths: Iterable[str]) -> str:
     if not found:
         return ""
     return f"{f'**{what}**: ' if what else ''}{quoting.named(found, MOST_NAMED)}"
-
-
-def _name(change: Change) -> str:
-    return change.path.rpartition("/")[2].lower()
 
 
 def _runs(mode: str) -> bool:

@@ -12,7 +12,6 @@ from bot.words.quoting import shown
 
 MOST_CHECKS = 30
 MOST_CHANGED = 5
-"""Of the files that a check has changed."""
 MOST_TAILS = 5
 MOST_TAIL = 2_000
 NOTHING = "Nothing: `.github/forgehand.yml` names no `checks` to run."
@@ -40,7 +39,6 @@ class CheckedCommand:
     exit_code: int | None
     where: CheckPlace = CheckPlace.FRESH
     sha: str = ""
-    """Of the commit that it was run on."""
     seconds: float | None = None
     tail: str = ""
     timed_out: bool = False
@@ -67,7 +65,7 @@ class CheckedCommand:
 
     @property
     def is_ours(self) -> bool:
-        """It fails, and as far as is known not without the work."""
+        """The check fails, and as far as is known not without the work."""
         return self.was_run and not self.passed and not self.is_red_on_base
 
 
@@ -100,14 +98,14 @@ def all_passed(rows: Sequence[Mapping[str, Any]] | None, commit: str | None = No
 
 
 def work_fails(rows: Sequence[Mapping[str, Any]] | None) -> bool:
-    """By what was changed: what fails on the base too is told, and is no reason to doubt it."""
+    """Blames what was changed: what fails on the base too is told, and is no reason to doubt the work."""
     return any(one.is_ours for one in load(rows or ()))
 
 
 def words(
     rows: Sequence[Mapping[str, Any]], block: Callable[[str], str], *, mended: bool = False, declared: bool = False
 ) -> str:
-    """For people; `block` makes a code block that its own text cannot leave. `declared`: there are some to run."""
+    """Is for people; `block` makes a code block that its own text cannot leave. `declared`: there are some to run."""
     checks = load(rows)
     if not checks:
         return NOT_RUN if declared else NOTHING
@@ -137,7 +135,7 @@ def _line(one: CheckedCommand) -> str:
 
 
 def _changed(one: CheckedCommand) -> str:
-    """What ran after it did not run on the commit as it is."""
+    """Names what a check changed: later ones did not run on the commit as it is."""
     if not one.changed:
         return ""
     more = f" and {len(one.changed) - MOST_CHANGED} more" if len(one.changed) > MOST_CHANGED else ""

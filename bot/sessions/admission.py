@@ -1,18 +1,20 @@
-"""Which waiting turn may run next: order within a thread, limits per repository and overall, fair shares."""
+"""Starts waiting turns: order within a thread, limits per repository and overall, fair shares."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bot.engine.protocol import Engine
 from bot.live.board import LiveBoard
+from bot.live.page import QueuePlace
 from bot.loops import Loop
+from bot.models import TurnState
 from bot.sessions import turn_order
 from bot.sessions.turn_order import Caps
 from bot.settings import Limits
-from bot.store import choices, sessions, switches
+from bot.store import choices, line, sessions, switches
 from bot.store.base import Store
 from bot.store.sessions import Turn
 
@@ -21,20 +23,37 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 15.0
 LOOK_SOON_SECONDS = 1.0
 RECONCILE_SECONDS = 60.0
+KNOWN_TURNS = 20
 
 
 def choose(
     queued: Sequence[Turn], running: Sequence[Turn], limits: Limits, caps: Caps = turn_order.NO_CAPS
 ) -> list[Turn]:
-    """Those that may start now, in order; `queued` is oldest first."""
     first: list[Turn] = next(turn_order.rounds(queued, running, limits, caps), [])
     return first[: max(0, limits.max_sessions - len(running))]
 
 
 def settled(queued: Sequence[Turn], now: float, seconds: float) -> list[Turn]:
-    """Without what waits for further pushes. Nobody waits who has asked, nor behind what no person asked for."""
+    """Leaves out what waits for further pushes. Nobody waits who has asked, nor behind what no person asked for."""
     asked = {turn.thread_id for turn in queued if not turn.is_for_a_push}
     return [turn for turn in queued if turn.thread_id in asked or not 0 <= now - turn.created_at < seconds]
+
+
+class QueuePlaces:
+    """The places of waiting turns, by the rules that start them."""
+
+    def __init__(self, store: Store, limits: Limits, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._limits = limits
+        self._clock = clock
+
+    async def of(self, turn: Turn) -> QueuePlace | None:
+        """None for a turn that does not wait."""
+        if turn.state is not TurnState.QUEUED:
+            return None
+        waiting = await line.standing(self._store)
+        lately, caps = await line.lately(self._store, KNOWN_TURNS), await choices.caps(self._store)
+        return turn_order.place(turn.key, waiting, lately, self._limits, self._clock(), caps=caps)
 
 
 class Admission:
@@ -56,7 +75,7 @@ class Admission:
         return LOOK_SOON_SECONDS if await self.round() else LOOK_SECONDS
 
     async def round(self) -> bool:
-        """Whether something waits for time to pass."""
+        """Returns whether something waits for time to pass."""
         running = await sessions.running(self._store)
         paused = await switches.paused_at(self._store) is not None
         queued = [] if paused else await sessions.queued(self._store)

@@ -1,4 +1,4 @@
-"""The agent's own memory of a session: kept on the host after every turn, brought back into the next environment."""
+"""Keeps the agent's memory of a session on the host, brings it back, and goes on without it where that fails."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def keep_transcript(services: Services, agent_session: str, environment: E
 
 
 async def restore_transcript(services: Services, agent_session: str, environment: ExecutionEnvironment) -> bool:
-    """Whether there was something to bring back, so that the agent can be resumed."""
+    """Returns whether there was something to bring back, so that the agent can be resumed."""
     path = _path(services, agent_session)
     if not path.is_file():
         return False
@@ -47,7 +47,7 @@ async def restore_transcript(services: Services, agent_session: str, environment
 
 
 async def set_aside(services: Services, agent_session: str) -> None:
-    """It is not brought back any more; kept for who wants to know why."""
+    """Brings it back no more; the file is kept for the operator."""
     path = _path(services, agent_session)
     if path.is_file():
         await asyncio.to_thread(path.replace, path.with_suffix(".refused"))
@@ -79,7 +79,7 @@ _NOT_KNOWN = "No conversation found"
 
 
 def is_memory_refused(turn: Turn, status: RunStatus, state: LiveState) -> bool:
-    """It was to be resumed, and has ended by itself before it said a word."""
+    """The run was to be resumed, and ended by itself before it said a word."""
     if not turn.resumed or turn.agent_error == MEMORY_REFUSED or turn.stop_requested or turn.outcome is not None:
         return False
     if status.state is not RunState.EXITED or not status.exit_code or status.timed_out or status.stopped:
@@ -89,7 +89,7 @@ def is_memory_refused(turn: Turn, status: RunStatus, state: LiveState) -> bool:
 
 
 async def begin_without_memory(services: Services, turn: Turn) -> Move:
-    """In a session of the agent's that has no past: one that is known already cannot be begun again."""
+    """Begins a new session of the agent's: one that is known already cannot begin again."""
     session = await sessions.session(services.store, turn.key.session)
     assert session.agent_session_id is not None
     log.warning("the agent does not take its memory back", extra={"turn": turn.key.workflow_id})

@@ -43,7 +43,7 @@ Part = Callable[[Services, Turn, ExecutionEnvironment], Awaitable[None]]
 
 
 async def keep_up(part: Part, services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
-    """Until it has done what it is there for."""
+    """Repeats the part until it has done what it is there for."""
     while True:
         try:
             await part(services, turn, environment)
@@ -97,7 +97,7 @@ async def _seems_to_fill(services: Services, environment: ExecutionEnvironment) 
 
 
 async def _fills_the_disk(services: Services, environment: ExecutionEnvironment) -> bool:
-    """What could not be counted to its end is too much: whoever makes millions of files is not spared by them."""
+    """Counts as too much what cannot be counted: millions of files spare nobody."""
     places = (services.settings.data_dir, *services.disks)
     short_of_bytes, short_of_files = await asyncio.to_thread(_short, places)
     if not (short_of_bytes or short_of_files):
@@ -108,7 +108,7 @@ async def _fills_the_disk(services: Services, environment: ExecutionEnvironment)
 
 
 def _short(places: Sequence[Path]) -> tuple[bool, bool]:
-    """Whether bytes run out there, and whether files do; of a disk that does not count its files, the first alone."""
+    """Tells whether bytes run out there, and whether files do, where the disk counts its files."""
     found = [os.statvfs(place) for place in places]
     in_bytes = [(one.f_bavail * one.f_frsize, one.f_blocks * one.f_frsize) for one in found]
     in_files = [(one.f_favail, one.f_files) for one in found if one.f_files]

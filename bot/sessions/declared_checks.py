@@ -1,4 +1,8 @@
-"""Runs the declared commands in an environment, each and all within their limits, and keeps what came of them."""
+"""Runs the checks that a repository declares, within limits, and keeps what they printed.
+
+They run in a clean room: a fresh environment that holds one commit and nothing that an agent left. It is one of its
+turn's environments: its row is there before it, it is metered, and it is ended in all cases.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +48,6 @@ def output_path(data_dir: Path, turn: Turn) -> Path:
 
 
 def outputs_of(data_dir: Path, session: SessionId) -> list[Path]:
-    """In their order."""
     return sorted(output_folder(data_dir).glob(f"{session}-*.log"))
 
 
@@ -111,7 +114,7 @@ class Checking:
         self._changed: set[str] = set()
 
     async def set_up(self, environment: ExecutionEnvironment, commands: tuple[str, ...]) -> bool:
-        """Whether all of them succeeded; one that fails says that nothing can be checked."""
+        """Tells whether all of them succeeded; after one that fails nothing can be checked."""
         for command in commands:
             found = replace(await self._run(environment, command), setup=True)
             if not found.passed:
@@ -172,7 +175,7 @@ class Checking:
         return await environment.verify(command, min(COMMAND_SECONDS, self._left()), printed, commit)
 
     async def _keep(self, head: str, printed: Path, check: CheckedCommand) -> None:
-        """That it cannot be kept is no reason to end the turn."""
+        """Keeps the output; a failure to keep it does not end the turn."""
         foot = verification.ending(check)
         try:
             await self._output.add(head, printed, foot)
@@ -198,9 +201,7 @@ class Checking:
         )
 
     def _printed(self) -> Path:
-        folder = self.services.turn_folder(self.turn.key.workflow_id)
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return folder / "check.out"
+        return self.services.made_turn_folder(self.turn.key.workflow_id) / "check.out"
 
     def _left(self) -> float:
         return self._ends - time.monotonic()
@@ -210,7 +211,6 @@ class Checking:
         await self._store()
 
     async def _store(self) -> None:
-        """As they come, so that people can watch."""
         await sessions.update_turn(self.services.store, self.turn.key, verified=verification.dump(self.done))
         self.services.board.touch(self.turn.key)
 
@@ -234,7 +234,7 @@ class NotToBeHad(Exception):
 async def clean_room(
     services: Services, turn: Turn, quarantine: Quarantine, commit: str
 ) -> AsyncIterator[ExecutionEnvironment]:
-    """With a clean checkout of the commit, which is in the quarantine. What an earlier try has left is ended first."""
+    """Opens a clean checkout of the commit, which is in the quarantine; what an earlier try has left is ended first."""
     await _end_left(services, turn)
     try:
         snapshot = await warm_start.warm_snapshot(
@@ -253,7 +253,7 @@ async def clean_room(
 
 
 async def leave_clean_room(services: Services, turn: Turn) -> None:
-    """Nothing is left of it, or the sweep has it in hand; safe to repeat."""
+    """Leaves nothing, or leaves it to the sweep; safe to repeat."""
     row = await rows.for_checks(services.store, turn.key)
     if row is None:
         return
@@ -266,7 +266,6 @@ async def leave_clean_room(services: Services, turn: Turn) -> None:
 
 
 async def _end_left(services: Services, turn: Turn) -> None:
-    """Before there can be another one under its name: what has run in it must not be found again."""
     async with services.environment_locks.of(turn.key.session):
         if (row := await rows.for_checks(services.store, turn.key)) is not None:
             await environments.give_up(services, row.id)
@@ -287,7 +286,7 @@ async def _created(services: Services, turn: Turn, snapshot: Snapshot | None) ->
         raise NotToBeHad(verification.NO_ROOM, error) from error
     except SandboxError as error:
         raise NotToBeHad(verification.NOT_MADE, error) from error
-    await services.ways.open(row.id, None if spec.egress is None else frozenset(spec.egress))
+    await services.egress.open(row.id, None if spec.egress is None else frozenset(spec.egress))
     await meter.look(services.store, turn.key, primitives)
     return primitives
 
@@ -299,8 +298,7 @@ async def _bring_in(
     source: tuple[Quarantine, str],
     snapshot: Snapshot | None,
 ) -> None:
-    folder = services.turn_folder(turn.key.workflow_id)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder = services.made_turn_folder(turn.key.workflow_id)
     quarantine, commit = source
 
     async def packed(had: Had | None) -> RepositoryPack:

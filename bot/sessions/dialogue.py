@@ -1,4 +1,4 @@
-"""Questions of an agent at work: may it make this call? Put to people where the repository wants that, else a no."""
+"""Carries words between people and the agent at work: its questions to them, and what they say to it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ ASIDE = ("description", "timeout", "run_in_background")
 
 
 async def answer_questions(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
-    """Beside the run."""
     asking = _Asking(services, turn, environment)
     while True:
         state = await services.board.folds.of(turn.key)
@@ -147,7 +146,6 @@ async def _put_to_people(services: Services, turn: Turn, approval: Approval) -> 
 
 
 def matter(asked: Asked) -> dict[str, Any]:
-    """What is shown, and what tells the same call from another one."""
     told = json.dumps({name: value for name, value in asked.input.items() if name not in ASIDE}, sort_keys=True)
     if len(told) > MOST_SHOWN:  # what people did not see whole is never taken for the same again
         told += asked.request_id
@@ -187,7 +185,7 @@ MAIL_LOOK_SECONDS = 2.0
 
 
 async def deliver_messages(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
-    """Beside the run, until the agent takes nothing more."""
+    """Delivers beside the run, until the agent takes nothing more."""
     while True:
         for message in await messages.waiting(services.store, turn.key):
             if not await _is_allowed(services, turn, message):
@@ -224,7 +222,7 @@ async def _give(services: Services, turn: Turn, message: Message, environment: E
 
 
 async def pass_on_messages(services: Services, turn: Turn) -> None:
-    """What the agent never had is the next turn, unless somebody stopped what it was meant for."""
+    """Makes what the agent never had the next turn, unless somebody stopped what it was meant for."""
     for message in await messages.waiting(services.store, turn.key):
         if turn.stop_requested:
             await messages.drop(services.store, message)

@@ -1,9 +1,9 @@
-"""Discussions of a diff that a turn was asked about: how it ended is said there, and what is settled is resolved."""
+"""Answers the discussions of a diff that a turn was asked about, and resolves what is settled."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 
 from bot.agent import discussions
@@ -35,14 +35,15 @@ async def in_diff(services: Services, turn: Turn) -> None:
         answer = said.get(number)
         if len(spots) == 1 or answer is not None or _is_said_everywhere(turn):
             await _reply(services, turn, thread, spot, _words(turn, answer, alone=len(spots) == 1))
-        if turn.outcome is Outcome.PUSHED and discussions.is_settled(spot, answer, _changed(turn)):
+        if turn.outcome is Outcome.PUSHED and discussions.is_settled(
+            spot, answer, [str(file["path"]) for file in turn.files_changed or ()]
+        ):
             settled.append(spot.comment_id)
     await resolve(services, thread, settled)
     await findings.answered(services.store, thread.repo.id, settled)
 
 
 async def number_of(services: Services, turn: Turn, spot: Spot) -> int:
-    """By which the agent knows the discussion, from the moment at which it is told of it."""
     known = discussions.distinct([*await asked_at(services, turn), spot])
     return next((at for at, one in enumerate(known, 1) if one.comment_id == spot.comment_id), 0)
 
@@ -61,23 +62,18 @@ async def resolve(services: Services, thread: Thread, comment_ids: Collection[in
 
 
 async def asked_at(services: Services, turn: Turn) -> list[Spot]:
-    """Those it began with, then those at which words were written for the agent while it worked."""
+    """Lists those it began with, then those at which words were written for the agent while it worked."""
     return discussions.distinct([*turn.part(Places).asked, *await messages.spots(services.store, turn.key)])
 
 
 def _pull(turn: Turn, session: Session) -> Thread:
-    """Whose diff it is: a turn that was asked for on an issue may have heard words on the pull request of that."""
+    """Finds whose diff it is: a turn asked for on an issue may have heard words on its pull request."""
     on_issue = turn.number == session.number and not session.is_pull
     number = session.pull_number if on_issue and session.pull_number is not None else turn.number
     return replace(session.thread, number=number, is_pull=True)
 
 
-def _changed(turn: Turn) -> Sequence[str]:
-    return [str(file["path"]) for file in turn.files_changed or ()]
-
-
 def _words(turn: Turn, answer: DiscussionAnswer | None, *, alone: bool) -> str:
-    """What the agent says of it; where there is but one discussion, all that it says."""
     if answer is not None and answer.words:
         return neutralise.inert(answer.words[:MOST])
     if not alone:
@@ -93,7 +89,7 @@ def _is_said_everywhere(turn: Turn) -> bool:
 
 
 def _on_fork(turn: Turn) -> str | None:
-    """How the end of work on a fork is headed, which is no review where it says so."""
+    """Heads the end of work on a fork, which is no review where it says so."""
     if turn.part(OnFork).fork is None or not turn.traits.changes or turn.outcome is None:
         return None
     return on_forks.headline(turn.outcome)

@@ -32,7 +32,6 @@ AT_ONCE_SECONDS = 0.05
 
 
 async def herald(services: Services, turn: Turn) -> None:
-    """Beside a step that brings the work home or publishes it: it saves the work, and so it is not cut short."""
     wish = await _wish(services, turn)
     assert wish.stop_requested is not None
     words = endings.stopped_by(wish.stop_requested)
@@ -59,7 +58,6 @@ MOST_ATTEMPTS_WITH_WORK = 12
 LONGEST_PAUSE_SECONDS = 120.0
 STORE_PAUSE_SECONDS = 1.0
 LOOK_SECONDS = 2.0
-"""How often a wish to stop is looked for when nothing wakes us."""
 INTERRUPTIBLE = (Step.PREPARE, Step.FURNISH, Step.VERIFY)
 """Steps that a wish to stop cuts short: they may take long, and are repeated or left out without harm."""
 HERALDED = (Step.COLLECT, Step.PUBLISH, Step.SETTLE)

@@ -1,4 +1,4 @@
-"""What a step answers: go on to another step, or end with an outcome."""
+"""Knows what a step answers: another step or an end, also when it is stopped or cannot succeed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is forgotten, and when: all that was held of a repository that was taken away, and files past their time."""
+"""Forgets what is held of repositories that were taken away, and files past their time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Retention:
         self.loop = Loop("purging", self._look, LOOK_SECONDS)
 
     async def _look(self) -> None:
-        """Nothing is tidied in the first hour, which belongs to what waits."""
+        """Runs until cancelled; tidies nothing in the first hour, which belongs to what waits."""
         self._looks += 1
         await self.forget_removed()
         await rescue.expire_rescues(self._services)

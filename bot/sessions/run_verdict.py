@@ -1,4 +1,4 @@
-"""How a run of the agent ended, judged from what is durable: the store, the run's files, the folded stream."""
+"""Judges how a run of the agent ended, from what is durable, and tells the provider's refusal from the gateway's."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RunVerdict:
 
 
 def judge(terms: RunTerms, status: RunStatus, state: LiveState, *, exhausted: bool) -> RunVerdict:
-    """In the order of what caused what: a wish to stop explains a kill, never the reverse."""
+    """Judges in the order of what caused what: a wish to stop explains a kill, never the reverse."""
     if terms.stop_requested:
         return RunVerdict(Outcome.STOPPED, endings.stopped_by(terms.stop_requested))
     if status.timed_out:

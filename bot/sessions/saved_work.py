@@ -1,4 +1,4 @@
-"""Work that lies on the host: as it came out of the environment, and what is kept of it where it cannot be pushed."""
+"""Keeps work on the host: checkpoints while the agent works, the bundle as it came home, what cannot be pushed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ def collected_bundle(services: Services, turn: Turn) -> Path:
 
 
 def kept_bundle(services: Services, turn: Turn) -> Path:
-    """Where the turn's work is kept for the operator."""
     folder = services.settings.data_dir / "kept"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder / f"{turn.key.session}-{turn.key.n}.bundle"
@@ -87,12 +86,12 @@ BUNDLE_BYTES = 200 << 20
 
 
 def checkpoint_bundle(services: Services, turn: Turn) -> Path:
-    """What was brought home last, let in by the quarantine; not there while nothing was changed."""
+    """Holds what was brought home last, let in by the quarantine; not there while nothing was changed."""
     return services.turn_folder(turn.key.workflow_id) / "checkpoint.bundle"
 
 
 async def save_checkpoints(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
-    """Beside the run, for as long as it goes on. One that fails is left out: the next comes in a few minutes."""
+    """Saves beside the run, for as long as it goes on. One that fails is left out: the next comes in a few minutes."""
     tree: str | None = None
     tried_at = 0.0
     while True:

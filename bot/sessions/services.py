@@ -1,4 +1,4 @@
-"""What the steps of a turn work with, put together once by the composition root."""
+"""Holds what the steps of a turn work with: the composition root's services, locks by session, signals to turns."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ class TurnSignals:
             event.set()
 
     async def wait(self, key: TurnKey, timeout: float) -> None:
-        """Until poked, or the time is up."""
         event = self._events.setdefault(key, asyncio.Event())
         try:
             async with asyncio.timeout(timeout):
@@ -70,7 +69,7 @@ class Services:
     """Where environments can start from one."""
     signals: TurnSignals = field(default_factory=TurnSignals)
     environment_locks: Locks = field(default_factory=Locks)
-    ways: SessionEgress = field(default_factory=SessionEgress)
+    egress: SessionEgress = field(default_factory=SessionEgress)
     disks: tuple[Path, ...] = ()
     """Folders of the host where environments write, beside its data directory."""
     clock: Callable[[], float] = time.time
@@ -78,3 +77,8 @@ class Services:
     def turn_folder(self, workflow_id: str) -> Path:
         """Files of one turn on the host: its bundle, its pack. Removed when it settles, but for what was rescued."""
         return self.settings.data_dir / "turns" / workflow_id.replace(":", "-")
+
+    def made_turn_folder(self, workflow_id: str) -> Path:
+        folder = self.turn_folder(workflow_id)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return folder

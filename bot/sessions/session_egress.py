@@ -1,4 +1,4 @@
-"""The further hosts that single environments may reach: a way out of its own for each that is given some."""
+"""Opens further hosts to single environments: each that is given some has a way out of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What is done when the agent or its environment was lost: the turn goes on, or ends with what was saved."""
+"""Sends a turn back in its steps: when its agent or environment was lost, and once when its checks have failed.
+
+Going back is a column of the turn, written in the transaction that leaves the step: it happens once however often we
+are killed, and what was brought home before stays home until there is more.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,7 @@ MOST_RESUMPTIONS = 2
 
 
 def seconds_used(turn: Turn) -> float:
-    """Of the turn's time: until its last sign of life, since what is frozen or lost uses none."""
+    """Counts the time of the turn until its last sign of life: what is frozen or lost uses none."""
     if turn.work_started_at is None:
         return 0.0
     return max(0.0, (turn.pulse_at or turn.work_started_at) - turn.work_started_at)
@@ -46,7 +50,7 @@ async def agent_lost(services: Services, turn: Turn, environment: ExecutionEnvir
 
 
 async def environment_lost(services: Services, turn: Turn) -> Move:
-    """On in a new one from what was saved; without that, or when the agent had ended, to an end with what was saved."""
+    """Goes on in a new one from what was saved; without that, or when the agent had ended, ends with it."""
     now = await sessions.turn(services.store, turn.key)
     if now.step is Step.WORK and now.checkpoint_at is not None and await _may_go_on(services, now):
         return _again(now, endings.goes_on_elsewhere())
@@ -66,9 +70,12 @@ async def out_of_reach(services: Services, turn: Turn) -> Move:
 
 
 async def _may_go_on(services: Services, turn: Turn) -> bool:
-    if turn.resumptions >= MOST_RESUMPTIONS or turn.stop_requested or turn.outcome is not None:
-        return False
-    if seconds_used(turn) >= turn.timeout_seconds:
+    return turn.resumptions < MOST_RESUMPTIONS and await _has_more(services, turn, turn.timeout_seconds)
+
+
+async def _has_more(services: Services, turn: Turn, seconds: float) -> bool:
+    """Tells whether nothing has ended it, and its time, which is these seconds, and its money are not used up."""
+    if turn.stop_requested or turn.outcome is not None or seconds_used(turn) >= seconds:
         return False
     return await spending_limits.exhaustion_of(services, turn, refused=False) is None
 
@@ -119,10 +126,8 @@ async def _may_mend(services: Services, turn: Turn) -> bool:
     """Once, and only with enough of its money and time left that it can come to an end."""
     if turn.work_started_at is None:  # git alone has merged: there is no agent that it could go back to
         return False
-    if turn.mending is not None or turn.stop_requested or turn.outcome is not None:
+    if turn.mending is not None:
         return False
-    if seconds_used(turn) >= spending_limits.WRAP_UP_SHARE * turn.timeout_seconds:
-        return False
-    if await spending_limits.exhaustion_of(services, turn, refused=False) is not None:
+    if not await _has_more(services, turn, spending_limits.WRAP_UP_SHARE * turn.timeout_seconds):
         return False
     return await spending_limits.share_spent(services, turn) < spending_limits.WRAP_UP_SHARE

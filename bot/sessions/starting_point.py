@@ -1,4 +1,4 @@
-"""Which commit a turn starts from: what was saved of a turn cut short, the session's branch, or the base."""
+"""Finds where a turn starts: the config, the base branch and the commit, also on a pull request from a fork."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ class Start:
     tip: str | None
     base: str | None = None
     ref: str | None = None
-    """By which the tip is fetched."""
     fork: Fork | None = None
     """Where it lives, if in another repository."""
 
@@ -118,7 +117,6 @@ async def _let_go(services: Services, session: Session) -> None:
 
 
 async def _fetched(services: Services, session: Session, access: RemoteAccess, branch: str) -> str | None:
-    """Where the branch stands; None when there is none of that name."""
     try:
         return await services.cache.fetch(session.repo_id, access, f"refs/heads/{branch}")
     except RepositoryEmpty:
@@ -147,7 +145,7 @@ async def _saved(services: Services, repo: RepoId, access: RemoteAccess, ref: st
 
 
 async def base_branch_of_issue(services: Services, turn: Turn, session: Session, config: RepoConfig) -> str:
-    """That of the pull request that it goes on with; of new work what was said, if only on an earlier turn."""
+    """Takes the base of the pull request that it goes on with; for new work what was said, also on an earlier turn."""
     pull = None if turn.new_branch else await open_pull(services, session)
     if pull is not None:
         require_base_of(pull, turn, beside=True)
@@ -156,13 +154,12 @@ async def base_branch_of_issue(services: Services, turn: Turn, session: Session,
 
 
 def require_base_of(pull: Pull, turn: Turn, *, beside: bool = False) -> None:
-    """Who names another one would look for the work where it is not."""
     if turn.base is not None and turn.base != pull.base_branch:
         raise UserError(on_pulls.another_base(pull.number, turn.base, pull.base_branch, beside=beside))
 
 
 async def _said(services: Services, turn: Turn) -> str | None:
-    """It holds until another is named: what was planned, saved or answered on it goes on there."""
+    """Another base holds until one more is named: what was planned, saved or answered on it goes on there."""
     if turn.base is not None:
         return turn.base
     earlier = [one for one in await sessions.turns_of(services.store, turn.key.session) if one.n < turn.n]
@@ -184,7 +181,7 @@ async def read_config(services: Services, session: Session) -> RepoConfig:
 
 
 async def config_of(reads: InstallationClient, repo: Repo, store: Store) -> RepoConfig:
-    """Where the repository has no file of its own, what its account has chosen."""
+    """Takes what the account has chosen where the repository has no file."""
     if (raw := await reads.file(repo, repo_config.PATH, repo.default_branch)) is not None:
         return await asyncio.to_thread(repo_config.parse, raw)
     if await reads.file(repo, repo_config.MISNAMED, repo.default_branch) is not None:

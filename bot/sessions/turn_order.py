@@ -1,4 +1,4 @@
-"""The fair order in which waiting turns are taken, and what a person who waits can be told of it: pure.
+"""Orders waiting turns fairly, and tells a waiting person their place; pure.
 
 Admission starts the first round, so the place that a comment shows is the place in the order that is kept.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from itertools import chain
 from statistics import median
 from typing import Protocol, TypeVar
 
+from bot.live.page import QueuePlace
 from bot.models import InstallationId, RepoId, TurnKey, TurnState
 from bot.settings import Limits
 
@@ -45,19 +45,6 @@ W = TypeVar("W", bound=Waiting)
 Caps = Mapping[InstallationId, int]
 """How many may run at once of accounts that have set a limit of their own."""
 NO_CAPS: Caps = {}
-
-
-@dataclass(frozen=True)
-class QueuePlace:
-    """In the line, from 1. `estimate` is in seconds; None where too little is known to name one."""
-
-    number: int
-    running: int
-    behind_own_thread: bool = False
-    """The turn before it on the same thread has to end first."""
-    estimate: float | None = None
-    known: int = 0
-    """Ended turns that the estimate goes by."""
 
 
 def rounds(queued: Sequence[W], running: Sequence[Waiting], limits: Limits, caps: Caps = NO_CAPS) -> Iterator[list[W]]:
@@ -129,7 +116,7 @@ def _estimate(
     limits: Limits,
     now: float,
 ) -> float:
-    """By the median of what ended turns took: the rest of those that must end first, and a share of those ahead."""
+    """Estimates by the median of ended turns: the rest of those that must end first, and a share of those ahead."""
     usual = median(lately)
 
     def rest(turn: TurnInLine) -> float:

@@ -19,11 +19,12 @@ from pathlib import Path
 from bot.github.client import GitHubApp
 from bot.live.board import LiveBoard
 from bot.live.edit_quota import EditPace, EditQuota, EditQuotas
-from bot.live.page import Page
+from bot.live.page import Page, PageSettings
 from bot.live.state import Folds
 from bot.models import InstallationId, Outcome, Repo, RepoId, Step, Thread, TurnKey
 from bot.outbound import Outbound, Redactor
-from bot.settings import GitHubSettings, Secret
+from bot.sessions.admission import QueuePlaces
+from bot.settings import GitHubSettings, Limits, Secret
 from bot.simulation.github import SimulatedGitHub
 from bot.simulation.github.threads import Issue
 from bot.store import bucket, events, sessions
@@ -68,7 +69,9 @@ async def rig(folder: Path, count: int) -> AsyncIterator[Rig]:
         client, store = GitHubApp(settings), await Store.open(folder / "state.db")
         quotas = EditQuotas(store, time.time)
         outbound, folds = Outbound(client, Redactor(), on_made=quotas.note), Folds(store, Claude())
-        board = LiveBoard(store, outbound, folds, Page(store, folds, command="/claude"), quotas)
+        places = QueuePlaces(store, Limits(), time.time)
+        page = Page(store, folds, PageSettings("/claude"), places=places.of)
+        board = LiveBoard(store, outbound, folds, page, quotas)
         where = Repo(RepoId(repo.id), "octo", "calc", True, "main")
         found = Rig(github, store, board, Thread(where, InstallationId(installed.id), 0, is_pull=False), {})
         try:

@@ -14,14 +14,13 @@ from bot.git.changes import Change
 from bot.kinds.parts import AgentReading, BroughtHome
 from bot.live import boxes, render
 from bot.live import questions as live_questions
-from bot.live.page import TurnView
+from bot.live.page import QueuePlace, TurnView
 from bot.models import Outcome, Step, TurnState
 from bot.outbound import neutralise
 from bot.proposal import descriptions
 from bot.proposal.descriptions import Extras
 from bot.proposal.push_policy import look_closely
 from bot.sessions import dialogue
-from bot.sessions.turn_order import QueuePlace
 from bot.simulation.pages import markdown
 from bot.store.approvals import Approval, Kind, Scope, Standing
 from bot.store.sessions import Turn

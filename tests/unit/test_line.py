@@ -8,6 +8,7 @@ from itertools import chain
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.live.page import QueuePlace
 from bot.models import TurnState
 from bot.sessions import turn_order
 from bot.sessions.admission import choose
@@ -56,6 +57,6 @@ def test_an_estimate_goes_by_what_ended_turns_took() -> None:
     waiting = replace(turn(2, 2, repo=2), state=TurnState.QUEUED)
     one = Limits(max_sessions=1)
     place = turn_order.place(waiting.key, [running, waiting], [300.0] * 5, one, now=200.0)
-    assert place == turn_order.QueuePlace(1, running=1, estimate=200.0, known=5)
+    assert place == QueuePlace(1, running=1, estimate=200.0, known=5)
     unknown = turn_order.place(waiting.key, [running, waiting], [300.0], one, now=200.0)
     assert unknown is not None and unknown.estimate is None

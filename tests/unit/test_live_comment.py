@@ -15,11 +15,10 @@ from bot.cli import screens, summary
 from bot.funds import Funds
 from bot.kinds.parts import AgentReading, BroughtHome, TurnPart
 from bot.live import boxes, figures, render
-from bot.live.page import TurnView
+from bot.live.page import QueuePlace, TurnView
 from bot.live.state import LiveState
 from bot.models import InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TokenUsage, TurnState
 from bot.outbound import neutralise
-from bot.sessions.turn_order import QueuePlace
 from bot.store.approvals import Approval, Kind, Scope, Standing
 from bot.store.records import Session
 from bot.store.spend import Cost

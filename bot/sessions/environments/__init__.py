@@ -1,4 +1,8 @@
-"""The environment of a turn: where it comes from, how it is found again, what the agent is told about it."""
+"""Takes, finds, keeps and ends the environment of a turn, and knows which hosts it reaches.
+
+When a turn is over the row says first that its environment is kept, then it is laid to rest; whoever dies in between
+leaves it to the sweep.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,7 @@ HOSTS_REQUEST = "hosts"
 
 
 async def ask_for_hosts(services: Services, turn: Turn) -> None:
-    """With the turn's end: nobody waits for the answer, and a yes begins the next turn."""
+    """Asks with the turn's end: nobody waits for the answer, and a yes begins the next turn."""
     ours = sorted(services.settings.own_hosts())
     asked = [str(one["host"]) for one in turn.part(BroughtHome).blocked if one["port"] == OPEN_PORT]
     wanted = [host for host in asked if may_be_opened(host) and not covered(host, ours)]
@@ -88,13 +92,13 @@ async def find_or_create(
         kept = await services.environments.attach(row.id)
         await kept.still()
     primitives = await created(services, row, spec, snapshot)
-    await services.ways.open(row.id, None if spec.egress is None else frozenset(spec.egress))
+    await services.egress.open(row.id, None if spec.egress is None else frozenset(spec.egress))
     await meter.look(services.store, turn.key, primitives)
     return ExecutionEnvironment(primitives, services.agent, attempt=turn.attempt), row
 
 
 async def _end_given_up(services: Services, turn: Turn) -> None:
-    """What was kept and does not fit: it may hold the place that the new one needs."""
+    """Ends what was kept and does not fit: it may hold the place that the new one needs."""
     for left in await rows.given_up(services.store, turn.key.session):
         try:
             await give_up(services, left)
@@ -105,7 +109,6 @@ async def _end_given_up(services: Services, turn: Turn) -> None:
 async def created(
     services: Services, row: EnvironmentRow, spec: EnvironmentSpec, snapshot: Snapshot | None
 ) -> EnvironmentPrimitives:
-    """From the snapshot where there is one still."""
     found = await _created(services, row, spec, snapshot)
     log.info("a sandbox is there", extra={"sandbox": row.id, "purpose": row.purpose, "kept": is_reused(row)})
     return found
@@ -141,7 +144,7 @@ async def spec_of(services: Services, turn: Turn) -> EnvironmentSpec:
 
 
 def _made_of(services: Services, spec: EnvironmentSpec) -> str:
-    """What cannot be changed in one that is there, also of the operator's: the cloud's firewall stays as it was."""
+    """Sums up what cannot change in one that is there, also the operator's: the cloud's firewall stays as it was."""
     e2b = services.settings.e2b
     operators = [] if e2b is None else [CLOSED, e2b.template, e2b.hosts(), e2b.unmetered is not None]
     wish = [spec.public_repository, spec.egress, spec.template, *operators]
@@ -154,7 +157,7 @@ async def attach(services: Services, turn: Turn) -> ExecutionEnvironment:
         raise EnvironmentUnavailable("the turn has no environment yet")
     primitives = await services.environments.attach(row.id)
     if turn.step in NETWORKED:
-        await services.ways.open(row.id, await reachable_hosts(services, turn))
+        await services.egress.open(row.id, await reachable_hosts(services, turn))
     await meter.look(services.store, turn.key, primitives)
     return ExecutionEnvironment(primitives, services.agent, attempt=turn.attempt)
 
@@ -179,7 +182,7 @@ async def give_up(services: Services, environment_id: str) -> None:
     await meter.catch_up(services, environment_id)
     await services.environments.end(environment_id)
     await machines.end_of(services.store, environment_id)
-    await services.ways.close(environment_id)
+    await services.egress.close(environment_id)
     await rows.forget(services.store, environment_id)
     log.info("a sandbox was ended", extra={"sandbox": environment_id})
 
@@ -211,7 +214,7 @@ IN_PEACE = (
 
 
 async def keep_or_end(services: Services, turn: Turn) -> bool:
-    """Whether it is kept; safe to repeat."""
+    """Returns whether it is kept; safe to repeat."""
     row = await rows.last_of(services.store, turn.key)
     if row is None:
         return False
@@ -225,7 +228,7 @@ async def keep_or_end(services: Services, turn: Turn) -> bool:
 
 
 async def rest_kept(services: Services, turn: Turn) -> None:
-    """Where that cannot be done now, the sweep does it."""
+    """Leaves it to the sweep where it cannot be done now."""
     async with services.environment_locks.of(turn.key.session):
         row = await rows.last_of(services.store, turn.key)
         if row is None or row.state is not EnvironmentState.KEPT:

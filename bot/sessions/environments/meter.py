@@ -73,7 +73,7 @@ def _run(environment_id: str, lease: Lease, within: float) -> machines.Run:
 
 
 async def sample(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
-    """Beside the run, until cancelled. A sample that fails is left out."""
+    """Looks beside the run, until cancelled. A sample that fails is left out."""
     while True:
         try:
             await _beat(services, turn, environment.primitives)

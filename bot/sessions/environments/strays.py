@@ -31,7 +31,7 @@ def loop(services: Services) -> Loop:
 
 
 async def sweep(services: Services) -> int:
-    """How many were ended. One that resists is left for the next sweep."""
+    """Returns how many were ended. One that resists is left for the next sweep."""
     known = await rows.all_of_them(services.store)
     found = {one.id: one for one in await services.environments.find(LABEL)}
     ended = 0

@@ -1,4 +1,4 @@
-"""When an environment starts from a snapshot of its repository, and when one is worth making."""
+"""Starts environments from snapshots of their repositories, and makes and removes these in the background."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GOOD = (Outcome.PULL_REQUEST, Outcome.PUSHED, Outcome.ANSWERED, Outcome.NO_CHANG
 
 
 async def warm_snapshot(services: Services, turn: Turn, thread: Thread) -> Snapshot | None:
-    """What the turn's environment is to start from. Its setup commands are those that the turn itself would run."""
+    """Finds what the environment starts from; its setup commands are those that the turn itself would run."""
     if services.snapshots is None:
         return None
     snapshot = await snapshots.ready(services.store, base_of(turn, thread))
@@ -39,7 +39,7 @@ async def warm_snapshot(services: Services, turn: Turn, thread: Thread) -> Snaps
 
 
 async def consider_snapshot(services: Services, turn: Turn) -> None:
-    """After a turn: have a snapshot made if it went well on a commit of the default branch, and was slow to begin.
+    """Wants a snapshot after a turn that went well on a commit of the default branch, and was slow to begin.
 
     Only such a commit: what is in a snapshot is in every later session of the repository, so it is what people with
     write access have merged, and nothing of a pull request or a session's own branch.
@@ -116,7 +116,6 @@ class Warming:
         self._services = services
         self._cloud = cloud
         self._later: dict[str, float] = {}
-        """When one that could not be removed is tried again."""
         self._sweep_at = 0.0
         self.loop = Loop("snapshots", self._round, look_seconds, rest_seconds=AGAIN_SECONDS)
 
@@ -180,8 +179,7 @@ class Warming:
             await primitives.terminate()
 
     async def _bring_in(self, wanted: Snapshot, environment: ExecutionEnvironment) -> tuple[str, ...]:
-        folder = self._services.turn_folder(wanted.name)
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder = self._services.made_turn_folder(wanted.name)
         target = folder / "in.pack"
         try:
             pack = await self._services.cache.pack(wanted.base.repo_id, wanted.commit_sha, target)

@@ -1,4 +1,4 @@
-"""The arithmetic of budgets: what a request may cost at most, and whether it may still be made. Pure."""
+"""Knows what a token costs and what a request may cost at most; a model without a price is refused. Pure."""
 
 from __future__ import annotations
 
@@ -133,7 +133,6 @@ def cost(price: Price, used: Consumption) -> float:
 
 
 def output_usd(price: Price, used: Consumption) -> float:
-    """What each further token of the answer costs."""
     return price.rates_for(used.prompt_tokens).output / MILLION * (IN_THE_US if used.in_the_us else 1.0)
 
 
@@ -237,7 +236,6 @@ def _read(sizes: Sizes) -> int:
 
 
 def _dearest(rates: Rates, cache: CacheUse) -> float:
-    """Of the kinds of input tokens."""
     kinds = [rates.input, rates.cache_read]
     if cache is not CacheUse.NONE:
         kinds.append(rates.cache_write)

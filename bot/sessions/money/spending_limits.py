@@ -1,4 +1,4 @@
-"""The limits over many turns: of a session, and of an installation, a repository or a person by day and month."""
+"""Knows the limits over many turns, whether the money of a turn is gone, and tells the agent when it nearly is."""
 
 from __future__ import annotations
 
@@ -46,7 +46,6 @@ class Ceiling:
         return Window(self.payer, began.timestamp())
 
     def sentence(self) -> str:
-        """To the person who asked, when it is reached."""
         say = on_money.day_budget_reached if self.period is Period.DAY else on_money.month_budget_reached
         return say(self.usd, WHOSE[self.payer])
 
@@ -76,7 +75,7 @@ class Ceilings:
         )
 
     def narrowed(self, own: Choices) -> Self:
-        """By what the account has set: the same limits in the same order, none of them higher."""
+        """Narrows by what the account has set: the same limits in the same order, none of them higher."""
         narrow = account_settings.narrowed(Limits(day_budget_usd=self.day_usd, month_budget_usd=self.month_usd), own)
         return replace(self, day_usd=narrow.day_budget_usd, month_usd=narrow.month_budget_usd)
 
@@ -99,7 +98,6 @@ class Ceilings:
         return tuple(one for one in every if one.usd > 0)
 
     def windows(self, now: float) -> tuple[Window, ...]:
-        """In the order of `all`."""
         return tuple(one.window(now) for one in self.all())
 
     def ledgers(self, spent: Sequence[Cost | None]) -> list[tuple[Ceiling, Ledger]]:
@@ -151,13 +149,13 @@ async def exhaustion_of(services: Services, turn: Turn, *, refused: bool) -> Exh
 
 
 async def by_the_agents_count(services: Services, turn: Turn) -> Exhaustion:
-    """Where it ended itself by its own estimate, which is all there is when nothing is metered."""
+    """Its program ended itself by its own estimate, which is all there is when nothing is metered."""
     limit = turn.budget_usd or (await funds_of_session(services, turn.key.session)).limit_usd
     return Exhaustion(BUDGET, endings.over_budget(limit))
 
 
 async def before_the_start(services: Services, turn: Turn) -> Exhaustion | None:
-    """For a turn that has waited: what it was admitted with may be spent by now."""
+    """Asks again for a turn that has waited: what it was admitted with may be spent by now."""
     if spent := _session_spent(await funds_of_session(services, turn.key.session)):
         return spent
     ceiling = await reached_ceiling(services.store, await _ceilings_of(services, turn), payers(turn), services.clock())
@@ -165,7 +163,7 @@ async def before_the_start(services: Services, turn: Turn) -> Exhaustion | None:
 
 
 async def share_spent(services: Services, turn: Turn) -> float:
-    """How much of what the turn can spend at most is spent, from 0 to 1: its own budget, or what the others leave."""
+    """Returns, from 0 to 1, what is spent of what the turn can spend: its own budget, or what the others leave."""
     own = (await spend.turn_cost(services.store, turn.key)).counted_usd
     most = own + max(await _left(services, turn, own), 0.0)
     return min(own / most, 1.0) if most > 0 else 0.0
@@ -226,7 +224,7 @@ WRAP_UP_WORDS = (
 
 
 async def remind(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
-    """Beside the run, until it was told."""
+    """Looks beside the run, until the agent was told."""
     while True:
         if await _is_told(services, turn, environment):
             return
@@ -234,7 +232,7 @@ async def remind(services: Services, turn: Turn, environment: ExecutionEnvironme
 
 
 async def tell_time(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
-    """How late it is, now and then: nothing else tells an agent."""
+    """Tells how late it is, now and then: nothing else tells an agent."""
     for minutes in (one for one in MARKS if one * 60 < turn.timeout_seconds):
         while await _minutes_gone(services, turn) < minutes:  # noqa: ASYNC110 - it is the store that knows
             await asyncio.sleep(LOOK_SECONDS)

@@ -1,4 +1,4 @@
-"""Work on a fork's code: into the fork where we may, else as suggestions and a patch; never into the repository."""
+"""Publishes work on a fork's code: into the fork where we may, else as suggestions and a patch."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ log = logging.getLogger(__name__)
 PATCH_BYTES = 200 << 20
 READ_BYTES = 4 << 20
 MOST_SHOWN = 20_000
-"""Letters of a patch that has its place in a comment."""
 DAYS = 7
 
 
@@ -67,7 +66,7 @@ async def _kept(work: TurnWork) -> Path:
 
 
 async def _suggest(work: TurnWork, pull: Pull) -> tuple[int, int, str]:
-    """How many suggestions stand there, of how many changes, and where."""
+    """Returns how many suggestions stand there, of how many changes, and where."""
     services, turn = work.services, work.turn
     fitting, many = await _fitting(work, pull)
     comments = tuple(filter(None, (_comment(services, one) for one in fitting)))
@@ -107,7 +106,7 @@ def _comment(services: Services, one: Suggested) -> LineComment | None:
 
 
 async def _ask(work: TurnWork) -> None:
-    """Whether it may become a branch here, with the fork's code below it: answered by that code's name alone."""
+    """Asks whether it may become a branch here, with the fork's code below it: the answer must name that code."""
     services, turn = work.services, work.turn
     matter = {"sha": turn.base_sha, "commit": work.commit}
     expires = services.clock() + DAYS * 24 * 3600
@@ -134,7 +133,7 @@ async def _show(work: TurnWork, pull: Pull, file: Path) -> None:
 
 
 def _block(services: Services, file: Path, size: int) -> str | None:
-    """Only as it is, byte for byte: else it would not apply."""
+    """Shows it byte for byte or not at all: else it would not apply."""
     if size > MOST_SHOWN:
         return None
     try:
@@ -167,7 +166,7 @@ async def publish(work: TurnWork, tree: str) -> Move:
 
 
 async def _pushed(work: TurnWork, pull: Pull) -> tuple[Move | None, str]:
-    """To the fork's own branch, or why not, in words (none where there was no chance of it)."""
+    """Pushes to the fork's own branch, or says why not (no words where there was no chance of it)."""
     services, turn = work.services, work.turn
     home = await _home(work, pull)
     if home is None:

@@ -1,4 +1,4 @@
-"""Whether work may be published: what policy holds of it, and whether its requester may still write."""
+"""Judges whether work may be published, and says what becomes of it where policy or the remote refuses it."""
 
 from __future__ import annotations
 
@@ -28,12 +28,10 @@ from bot.words import endings, on_pushes
 @dataclass(frozen=True)
 class Judged:
     held: str | None
-    """The sentence that names what policy holds, or None."""
     allowable: tuple[str, ...] = ()
     """The paths that are held where a person's yes would be enough: nothing else speaks against the commit."""
     report: tuple[str, ...] = ()
     over: str = ""
-    """The commit that was there without it."""
 
 
 async def judge(work: TurnWork, tree: str) -> Judged:
@@ -68,7 +66,6 @@ async def _going_along(work: TurnWork) -> list[str]:
 
 
 async def _over(work: TurnWork, along: Sequence[str]) -> str:
-    """What the repository itself has; below a merge, what git alone makes of its sides."""
     assert work.turn.base_sha is not None
     if not along:
         return work.turn.base_sha
@@ -78,7 +75,7 @@ async def _over(work: TurnWork, along: Sequence[str]) -> str:
 
 
 async def _below(work: TurnWork, along: Sequence[str]) -> list[Change]:
-    """What each of them changed, though a later one may have taken it away: the branch's history would hold it."""
+    """Lists what each changed, though a later one may have taken it away: the history would hold it."""
     found = list[Change]()
     for at, commit in enumerate(along):
         below = await _over(work, along[: at + 1])
@@ -118,7 +115,7 @@ async def hold_for_permission(work: TurnWork, words: str) -> Move:
 
 
 async def _offered(work: TurnWork, words: str) -> Move:
-    """What a yes pushes is there before it can be said."""
+    """Keeps what a yes pushes before it is offered."""
     kept = await rescue.keep_bundle(work)
     session = await sessions.session(work.services.store, work.turn.key.session)
     matter = {"commit": work.commit, "branch": session.branch, "done_by": work.done.n}
@@ -150,6 +147,6 @@ async def without_access(work: TurnWork, error: GitHubRefused) -> Move:
 
 
 async def refusal_words(work: TurnWork, error: GitHubRefused) -> str:
-    """In GitHub's words; a repository that has moved is followed for what comes next."""
+    """Gives GitHub's words; a repository that has moved is followed for what comes next."""
     await follow_move(work.services, work.turn, error)
     return endings.push_refused(work.services.outbound.text(TextKind.COMMENT, error.message))

@@ -1,4 +1,4 @@
-"""The pull request: found or opened, as its repository wants them, with what was asked, done and verified."""
+"""Finds or opens the pull request as its repository wants it, labels it, and knows how it stands before a push."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def dress(work: TurnWork, number: int) -> str:
 
 
 async def make_ready(work: TurnWork) -> None:
-    """Where drafts last until the work is verified, and this push is."""
+    """Ends the draft where drafts last until the work is verified, and this push is."""
     config, number = repo_config.load(work.turn.config), work.session.pull_number
     if number is None or config.draft != "until_verified" or config.opens_draft(verified=work.is_verified):
         return
@@ -49,7 +49,7 @@ async def make_ready(work: TurnWork) -> None:
 
 
 async def _labelled(work: TurnWork, thread: Thread, wanted: tuple[str, ...]) -> list[str]:
-    """Those that the repository does not have: GitHub would make them."""
+    """Returns the labels that the repository does not have, which GitHub would make."""
     reads = work.services.github.installation(work.session.installation_id)
     there = [label for label in wanted if await reads.has_label(thread.repo, label)]
     if there:
@@ -95,7 +95,7 @@ async def _pull_body(work: TurnWork) -> str:
 
 
 async def _template(work: TurnWork) -> str | None:
-    """As it stands on the default branch; one that cannot be read is as good as none."""
+    """Reads it from the default branch; one that cannot be read is as good as none."""
     services, repo = work.services, work.session.thread.repo
     try:
         access = await remote_access(services, work.session.thread, TokenPurpose.READ_REPOSITORY)
@@ -120,7 +120,7 @@ async def pull_state(work: TurnWork) -> Pull | None:
 
 
 def in_the_way(work: TurnWork, pull: Pull | None) -> str | None:
-    """Why the work has no place there any more, or None."""
+    """Says why the work has no place there any more, or None."""
     if pull is None:
         return None
     if pull.state != "open":
@@ -131,7 +131,6 @@ def in_the_way(work: TurnWork, pull: Pull | None) -> str | None:
 
 
 def beside_it(work: TurnWork, pull: Pull | None) -> str:
-    """What the reader should know though the push goes on."""
     if pull is None or work.turn.base in (None, pull.base_branch):
         return ""
     return on_pulls.retargeted(pull.number, work.turn.base or "", pull.base_branch)

@@ -1,4 +1,4 @@
-"""The push: one commit to the announced branch, on top of what came there meanwhile, or beside it; never by force."""
+"""Pushes one commit to the announced branch, on top of what came there, or to a separate branch; never by force."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def publish_separately(work: TurnWork, onto: str, words: str) -> Move:
         return move
     # The session stays with the pull request that it is about.
     opened = {"pull_number": move.session["pull_number"]} if "pull_number" in move.session else {}
-    detail = "\n\n".join(part for part in (words, move.detail) if part)
+    detail = _together(words, move.detail)
     return replace(move, detail=detail, columns={**move.columns, **opened}, session={})
 
 
@@ -63,7 +63,7 @@ async def publish(work: TurnWork) -> Move:
 
 
 async def arrived(work: TurnWork) -> End | None:
-    """What an earlier try of this turn has pushed: it is told, though its requester could not push it now."""
+    """Tells what an earlier try of this turn has pushed, though its requester could not push it now."""
     turn, branch = work.turn, work.turn.branch or work.session.branch
     at = await target_branch.branch_head(work, branch) if branch and turn.push_began is not None else None
     found = await target_branch.landed_at(work, at) if at is not None else None

@@ -1,4 +1,4 @@
-"""Work that may not be published: saved under a ref that is no branch, or kept on the host."""
+"""Saves work that may not be published: under a ref that is no branch and expires, or on the host."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from bot.git.errors import PushRaced, PushRefused
 from bot.git.quarantine import Quarantine
 from bot.git.removal import Removed
 from bot.github.types import TokenPurpose
-from bot.live.sections import rescue_ref
 from bot.models import SessionId
 from bot.sessions import saved_work
 from bot.sessions.moves import End, Move
@@ -26,12 +25,11 @@ log = logging.getLogger(__name__)
 
 
 def rescue_until(services: Services) -> float:
-    """Of a ref that is made now."""
     return services.clock() + services.settings.limits.rescue_days * DAY
 
 
 async def expire_rescues(services: Services) -> None:
-    """What GitHub does not answer is tried again at the next look; what it refuses is not ours to remove."""
+    """Tries again later what GitHub does not answer; what it refuses is not ours to remove."""
     for one in await rescues.due(services.store, services.settings.limits.rescue_days * DAY):
         try:
             became = str(await _remove(services, one))
@@ -52,7 +50,7 @@ async def _remove(services: Services, one: Rescue) -> Removed:
 
 async def rescue(work: TurnWork, end: End) -> Move:
     """Work cut short goes to a ref that is no branch; where even that cannot be pushed, it stays on the host."""
-    ref = rescue_ref(work.turn)
+    ref = work.turn.key.rescue_ref
     try:
         access = await remote_access(work.services, work.session.thread, TokenPurpose.PUSH)
         await work.quarantine.push(access, work.commit, ref, expect=None)

@@ -2,6 +2,10 @@
 
 Our commits travel to GitHub by a ref that is no branch. Whatever is made there of them is noted before the next step,
 so that a repetition goes on where it was; the only thing that anybody sees is the branch, and it moves once.
+
+Where GitHub does not sign what it is asked to commit, there is one call that commits on a branch, and always signs. It
+takes whole files of the plainest kind and one parent, and its commit is on the branch at once. So it is used for
+nothing else, from exactly the place where the branch is to stand, and looked for before it is made a second time.
 """
 
 from __future__ import annotations
@@ -49,7 +53,8 @@ async def _committed(work: TurnWork, branch: str, purpose: TokenPurpose, facts: 
     if new:
         await (await _beginning(work, branch, purpose, facts)).run()
     try:
-        files = await _files(work, changes)
+        additions = {change.path: content async for change, content in work.quarantine.blobs(changes)}
+        files = FileChanges(additions, tuple(change.path for change in changes if change.is_deleted))
         await commits.commit_on_branch(thread, purpose, branch, parent, message=facts.message, files=files)
     except GitHubRefused:
         if await found_on_branch(work, branch, facts) is None:
@@ -60,13 +65,13 @@ async def _committed(work: TurnWork, branch: str, purpose: TokenPurpose, facts: 
 
 
 def branch_mark(work: TurnWork, branch: str) -> str:
-    """Beside a branch that we have made and that holds nothing of ours yet: another's would look the same."""
+    """Marks a branch that we have made and that holds nothing of ours yet: another's would look the same."""
     name = hashlib.sha256(branch.encode()).hexdigest()[:8]
     return f"refs/forgehand/signing/{work.turn.key.session}-{work.turn.key.n}-{name}"
 
 
 async def is_begun(work: TurnWork, branch: str, purpose: TokenPurpose, facts: Facts) -> bool:
-    """Whether it was us who made the branch, where it has nothing on it yet."""
+    """Tells whether we made the branch, where it has nothing on it yet."""
     return await (await _beginning(work, branch, purpose, facts)).has_been()
 
 
@@ -84,7 +89,7 @@ async def _beginning(work: TurnWork, branch: str, purpose: TokenPurpose, facts: 
 
 
 async def found_on_branch(work: TurnWork, branch: str, facts: Facts) -> MadeCommit | None:
-    """What an earlier try has made: our content, right on top of where the branch was."""
+    """Finds what an earlier try has made: our content, right on top of where the branch was."""
     tip = await branch_stands(work, branch)
     if tip is None or (tip,) == facts.parents:
         return None
@@ -106,11 +111,6 @@ async def _carried(work: TurnWork, facts: Facts) -> list[Change] | None:
     changes = await work.quarantine.changes(facts.parents[0], facts.tree)
     plain = all(one.old_mode in PLAIN and one.new_mode in PLAIN for one in changes)
     return changes if plain and sum(one.size for one in changes) <= MAX_BYTES else None
-
-
-async def _files(work: TurnWork, changes: list[Change]) -> FileChanges:
-    additions = {change.path: content async for change, content in work.quarantine.blobs(changes)}
-    return FileChanges(additions, tuple(change.path for change in changes if change.is_deleted))
 
 
 class NotSigned(PushRefused):
@@ -181,7 +181,7 @@ async def _set(work: TurnWork, branch: str, sha: str, purpose: TokenPurpose) -> 
 
 
 async def _signed(work: TurnWork, purpose: TokenPurpose) -> str:
-    """What GitHub has made of the commit, and of those of ours below it that are on no branch yet."""
+    """Lets GitHub make the commit, and those of ours below it that are on no branch yet."""
     store, session = work.services.store, work.session.id
     saved = await rescue.saved_commits(store, session)
     chain = [await work.quarantine.facts(work.commit)]

@@ -1,4 +1,4 @@
-"""How a commit gets onto its branch: pushed as it is, or as what GitHub has made and signed of it."""
+"""Gets a commit onto its branch, finds one that arrived already, and puts work on top of a branch that moved."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Guarded(PushRefused):
 
 
 async def commit_names(work: TurnWork) -> tuple[str, ...]:
-    """By which the commit may be found at the remote: its own, and that of what was made and signed of it."""
+    """Lists the names of the commit at the remote: its own, and that of what was made and signed of it."""
     made = await signed.of(work.services.store, work.session.id, work.commit)
     return (work.commit,) if made is None else (work.commit, made)
 
@@ -42,7 +42,7 @@ async def land(work: TurnWork, branch: str) -> str:
 
 
 async def _require_unguarded(work: TurnWork, branch: str) -> None:
-    """As at the turn's beginning, which may be days ago where the work has waited for a yes."""
+    """Asks as at the turn's beginning, which may be days ago where the work has waited for a yes."""
     session, tip = work.session, work.turn.tip_sha
     if tip is None or not starting_point.is_on_pull(work.done, session):
         return
@@ -61,7 +61,7 @@ DEEPER = 2000
 
 
 async def branch_head(work: TurnWork, branch: str) -> str | None:
-    """Where the branch stands now, with enough of its history to tell; None when it is gone."""
+    """Fetches the branch with enough of its history to tell; None when it is gone."""
     return await _fetched(work, f"refs/heads/{branch}")
 
 
@@ -116,5 +116,5 @@ async def put_on_top(work: TurnWork, at: str) -> tuple[TurnWork, str] | None:
 
 
 async def _continues(work: TurnWork, at: str) -> bool:
-    """What was there when the work began is still part of it."""
+    """Tells whether what was there when the work began is still part of it."""
     return work.turn.tip_sha is not None and await work.quarantine.continues(at, work.turn.tip_sha)

@@ -1,4 +1,7 @@
-"""What is to be published: a turn's work as it came home, opened in its quarantine."""
+"""Makes the one commit of a turn from its work as it came home, also of a merge that the host has begun.
+
+The host makes it, and it is the same bytes however often it is made.
+"""
 
 from __future__ import annotations
 
@@ -40,17 +43,15 @@ class TurnWork:
 
     @property
     def is_verified(self) -> bool:
-        """All checks have passed on this very commit."""
         return verification.all_passed(self.done.verified, self.commit)
 
     @property
     def checks(self) -> list[dict[str, Any]]:
-        """What they gave, under the name by which people see the commit: the content is the same."""
+        """Names the checked commit as people see it: the content is the same."""
         return verification.renamed(self.done.verified or (), self.commit, self.landed or self.commit)
 
     @property
     def columns(self) -> dict[str, object]:
-        """What its turn knows once it has landed."""
         return {"commit_sha": self.landed, **({"verified": self.checks} if self.turn.verified else {})}
 
     @property
@@ -79,7 +80,6 @@ async def commit_on_top(work: TurnWork, tree: str, parent: str) -> str:
 async def make_commit(
     services: Services, turn: Turn, quarantine: Quarantine, tree: str, parents: Sequence[str], words: str
 ) -> str:
-    """By the App, dated by its turn."""
     bot = await services.github.identity()
     message = services.outbound.text(TextKind.COMMIT, words)
     author = Author(bot.bot_login, bot.bot_email)
@@ -95,7 +95,6 @@ async def _message(services: Services, turn: Turn) -> str:
 
 
 MERGED = 2
-"""Parents of a merge."""
 
 
 async def tree_of(services: Services, turn: Turn, quarantine: Quarantine) -> str:
@@ -136,5 +135,5 @@ async def _begun_with(services: Services, turn: Turn, quarantine: Quarantine) ->
 
 
 async def host_merge(services: Services, turn: Turn, parents: Sequence[str]) -> Joined | None:
-    """What git makes of a merge of these, which is the same each time; None where they are not two."""
+    """Asks git for the merge of these, which is the same each time; None where they are not two."""
     return await services.cache.join(RepoId(turn.repo_id), *parents) if len(parents) == MERGED else None

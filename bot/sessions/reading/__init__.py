@@ -31,7 +31,6 @@ from bot.text.visible import visible
 MOST_COMMENTS = 200
 HANDED_IN_SECONDS = 10.0
 _KINDS = {"comment": "comment", "review": "review"}
-"""How a turn's source calls what GitHub lists; all else are comments on lines."""
 MAX_DIFF_BYTES = 900_000
 
 
@@ -55,7 +54,6 @@ class Gathered:
     untrusted: bool
     """Words are in it of somebody who may not write here, or of nobody knows whom."""
     discussions: tuple[Spot, ...]
-    """Of the diff, to be answered."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +64,8 @@ class _Conversation:
     opening: ThreadText
     remarks: tuple[tuple[Comment, ThreadText], ...]
     request: Comment | None
-    """The comment that holds the command, where it still is as it was."""
     asked_at: tuple[Spot, ...] = ()
-    """The discussions of the diff that the command is about."""
     own_words: tuple[tuple[str, str], ...] = ()
-    """What we said in these before, each with its name."""
 
 
 async def gather(
@@ -188,7 +183,6 @@ def _until(turn: Turn, comment: Comment, asked_at: float) -> float:
 
 
 def _named(said: ThreadText, comment: Comment, spots: Sequence[Spot]) -> ThreadText:
-    """By the name of its discussion, where that is one to be answered."""
     if comment.spot is None:
         return said
     ids = [spot.comment_id for spot in spots]
@@ -198,7 +192,7 @@ def _named(said: ThreadText, comment: Comment, spots: Sequence[Spot]) -> ThreadT
 
 
 async def _reviews(reads: InstallationClient, trust: Trust, thread: Thread, number: int) -> list[Comment]:
-    """Of reviews as a whole those of trusted people: nobody can tell whether the others were changed since."""
+    """Leaves out whole reviews of people who are not trusted: nobody can tell whether they were changed since."""
     found = await reviews.on_lines(reads, thread.repo, number)
     return found + [one for one in await reviews.whole(reads, thread.repo, number) if await trust.of(one)]
 
@@ -244,7 +238,7 @@ def _with_pictures(found: _Conversation) -> list[tuple[str, str]]:
 async def _change(
     services: Services, turn: Turn, thread: Thread, base: str, start: Start
 ) -> tuple[Comparison | None, Diff | None]:
-    """What the pull request changes, from our own copy; from GitHub where that does not reach back far enough."""
+    """Reads the change from our own copy; from GitHub where that does not reach back far enough."""
     found = await _compared(services, turn, thread, base, start)
     if found is not None:
         between = f"{found.parted[:12]} of {base} to {found.head[:12]}"

@@ -1,4 +1,4 @@
-"""What the agent of a turn is given to read, whichever time it begins: its prompt, and a word on what happened."""
+"""Gives the agent its prompt and the files beside it, whichever time it begins."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _failure(one: CheckedCommand) -> str:
 
 
 async def shelve(services: Services, turn: Turn, files: Mapping[str, bytes]) -> None:
-    """In the place of what an earlier try has left; on disk before the step that made them counts as done."""
+    """Replaces what an earlier try has left; on disk before the step that made the files counts as done."""
     await asyncio.to_thread(_put, _folder(services, turn), files)
 
 

@@ -23,13 +23,11 @@ class HeadChecks:
     undecided: tuple[CiResult, ...] = ()
     """Ended, and neither passed nor failed: cancelled, say, or waiting for somebody."""
     has_any: bool = True
-    """A check has reported at this commit at all."""
     without_statuses: bool = False
     """The App may not read commit statuses: what CI systems report by them is not known."""
 
 
 async def at_head(github: GitHubApp, thread: Thread, pull: Pull, sha: str) -> HeadChecks:
-    """Of the checks of others; ours tell what we do."""
     me = (await github.identity()).app_id
     at = github.installation(thread.installation)
     reported = await _statuses(at, thread.repo, sha)
@@ -57,7 +55,7 @@ async def _statuses(at: InstallationClient, repo: Repo, sha: str) -> list[CiResu
 async def _inherited(
     at: InstallationClient, repo: Repo, pull: Pull, sha: str, failed: Sequence[CiResult]
 ) -> Collection[CiResult]:
-    """Those that are red at the head of the base branch too, or at the commit where the pull request parted from it."""
+    """Finds those that are red at the head of the base branch too, or where the pull request parted from it."""
     places = {await at.branch_sha(repo, pull.base_branch), await checks.merge_base(at, repo, pull.base_branch, sha)}
     below: dict[str, list[CiResult]] = {}
     for place in places - {None, sha}:
@@ -74,7 +72,7 @@ async def _inherited(
 
 
 async def _workflows(at: InstallationClient, repo: Repo, places: Iterable[str]) -> dict[int, int]:
-    """By suite: jobs of different workflows may have the same name. None where the App may not read Actions."""
+    """Maps suites to workflows, whose jobs may share names; empty where the App may not read Actions."""
     try:
         return {run.suite: run.workflow for place in places for run in await checks.workflow_runs(at, repo, place)}
     except GitHubRefused:

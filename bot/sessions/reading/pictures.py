@@ -55,7 +55,7 @@ async def gather(attachments: Attachments, texts: Sequence[tuple[str, str]]) -> 
 
 
 def extension(data: bytes) -> str | None:
-    """By what it is and not by what it is called; None for all that the model does not take."""
+    """Goes by the content and not by the name; None for all that the model does not take."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "webp"
     return next((name for sign, name in _SIGNS if data.startswith(sign)), None)
@@ -100,7 +100,7 @@ async def with_enclosures(
 
 
 async def _as_shown(services: Services, message: Message) -> str | None:
-    """As GitHub renders the comment, where that is still what was said; a word in a diff is not looked at."""
+    """Takes the comment as GitHub renders it, where that is still what was said; not words in a diff."""
     new = message.request
     if new.source_comment is None or new.spot is not None or not any(sign in message.text for sign in _IMAGE_MARKS):
         return None

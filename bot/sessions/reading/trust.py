@@ -29,7 +29,7 @@ class Trust:
         self._known: dict[int, bool] = {}
 
     async def of(self, text: Issue | Comment) -> bool:
-        """Of its author's own hand: an App that writes in somebody's name may pass on anybody's words."""
+        """Trusts what its author wrote by hand: an App that writes in somebody's name may pass on anybody's words."""
         person = text.author
         if not person.is_human or text.via_app:
             return False
