@@ -13,7 +13,7 @@ from bot.cli import console
 from bot.cli.asked import AsJson, Config, database
 
 if TYPE_CHECKING:
-    from bot.store.audit import Entry
+    from bot.store.audit import AuditEntry
 
 Limit = Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="So many of the latest.")]
 
@@ -30,7 +30,7 @@ def command(limit: Limit = 100, as_json: AsJson = False, config: Config = None) 
         typer.echo(_line(one))
 
 
-def _line(one: Entry) -> str:
+def _line(one: AuditEntry) -> str:
     """Names and details come from people: in the terminal it is text, on one line."""
     from bot.text.characters import plain
 
@@ -40,7 +40,7 @@ def _line(one: Entry) -> str:
     return plain(f"{at}  {one.actor}  {said}")
 
 
-async def _read(path: Path, limit: int) -> list[Entry]:
+async def _read(path: Path, limit: int) -> list[AuditEntry]:
     from bot.store import audit
     from bot.store.base import Store
 

@@ -72,5 +72,5 @@ async def _counting(config: Path | None, account: str) -> list[dict[str, Any]]:
 
     values = settings.from_environment(config)
     async with Store.reading(settings.data_dir(values) / "state.db") as store:
-        own = await choices.of(store, (await installation_of(store, account))[0])
+        own = await choices.settings_of(store, (await installation_of(store, account))[0])
     return account_settings.listed(settings.read_limits(values), own)

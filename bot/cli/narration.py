@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot.live.state import LiveState
-from bot.store.spend import Cost
+from bot.store.spend import ModelCost
 from bot.words import on_money
 from sandbox.agents.events import (
     TODO_TOOLS,
@@ -124,11 +124,11 @@ def done(items: tuple[Todo, ...]) -> int:
     return sum(item.state == "completed" for item in items)
 
 
-def money(cost: Cost, budget_usd: float) -> str:
+def money(cost: ModelCost, budget_usd: float) -> str:
     return f"{on_money.spent_of(cost.usd, cost.unconfirmed_usd, budget_usd)} · {tokens(cost)}"
 
 
-def tokens(cost: Cost) -> str:
+def tokens(cost: ModelCost) -> str:
     usage = cost.usage
     count = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
     return f"{count / 1000:.1f}k tokens" if count >= 1000 else f"{count} tokens"

@@ -21,7 +21,7 @@ from bot.cli.narration import SIGNS, Line, Narrator
 from bot.live.figures import duration
 from bot.live.state import LiveState
 from bot.models import TokenUsage
-from bot.store.spend import Cost
+from bot.store.spend import ModelCost
 from sandbox.agents.events import AgentEvent, Said
 
 HEARTBEAT_SECONDS = 30.0
@@ -58,7 +58,7 @@ class PlainScreen:
         for line in self._narrator.lines(event):
             self._put(line.plain)
 
-    def spent(self, cost: Cost) -> None:
+    def spent(self, cost: ModelCost) -> None:
         if self._state is not None and time.monotonic() - self._wrote > HEARTBEAT_SECONDS:
             elapsed = duration(time.monotonic() - self._began)
             money = narration.money(cost, self._budget_usd)
@@ -78,7 +78,7 @@ class RichScreen:
         self._budget_usd = budget_usd
         self._narrator = Narrator()
         self._state = LiveState()
-        self._cost = Cost(0.0, TokenUsage())
+        self._cost = ModelCost(0.0, TokenUsage())
         self._phase = ""
         self._began = time.monotonic()
         self._spinner = Spinner("dots", style="cyan")
@@ -113,7 +113,7 @@ class RichScreen:
             if line.kind != "todo":  # the foot shows it
                 self._console.print(_drawn(line))
 
-    def spent(self, cost: Cost) -> None:
+    def spent(self, cost: ModelCost) -> None:
         self._cost = cost
 
     def _foot(self) -> RenderableType:

@@ -15,9 +15,9 @@ async def ask(path: Path, kind: str, body: dict[str, str]) -> tuple[bool, str]:
 
     store = await Store.open(path, migrate=False)
     try:
-        request_id = await requests.leave(store, kind, body)
+        request_id = await requests.leave_request(store, kind, body)
         async with asyncio.timeout(ANSWER_SECONDS):
-            while (answer := await requests.answered(store, request_id)) is None:  # noqa: ASYNC110 - from elsewhere
+            while (answer := await requests.request_answer(store, request_id)) is None:  # noqa: ASYNC110 - from elsewhere
                 await asyncio.sleep(0.2)
         return answer
     except TimeoutError:

@@ -13,15 +13,15 @@ from bot.handlers.desk import Desk, Handled
 from bot.live.questions import answerable
 from bot.models import WHOLE_SECOND, TurnState
 from bot.store import approvals, sessions
-from bot.store.approvals import Answer, Approval, Kind, Standing
+from bot.store.approvals import Approval, ApprovalAnswer, ApprovalKind, ApprovalState
 from bot.words import on_approvals, on_forks
 from bot.words.quoting import shown
 
 log = logging.getLogger(__name__)
 
-LATE = (Standing.OPEN, Standing.EXPIRED)
+LATE = (ApprovalState.OPEN, ApprovalState.EXPIRED)
 """A question of an agent that no longer waits can still be answered: the yes begins the next turn."""
-_EXPIRE = (Kind.PLAN, Kind.PUSH, Kind.FORK)
+_EXPIRE = (ApprovalKind.PLAN, ApprovalKind.PUSH, ApprovalKind.FORK)
 """An agent's questions do so with the agent."""
 _ANSWER = re.compile(
     r"(?:(`?)([a-z0-9]{8}-\d{1,5}(?:-\d{1,5}|-fork)?|[0-9a-f]{12,40})\1(?=\s|\Z)[ \t]*)?"
@@ -61,9 +61,9 @@ def name(match: re.Match[str]) -> str | None:
     return match[2].lower() if match[2] else None
 
 
-def open_states(approval: Approval) -> tuple[Standing, ...]:
+def open_states(approval: Approval) -> tuple[ApprovalState, ...]:
     """List the states that an answer may still change."""
-    return LATE if approval.kind is Kind.TOOL else (Standing.OPEN,)
+    return LATE if approval.kind is ApprovalKind.TOOL else (ApprovalState.OPEN,)
 
 
 async def meant(command: Word, remark: Remark, desk: Desk) -> Approval | str:
@@ -74,12 +74,12 @@ async def meant(command: Word, remark: Remark, desk: Desk) -> Approval | str:
     if sentence := await _found_over(approval, remark.created_at, desk):
         return sentence
     counts = approval.state in open_states(approval)
-    is_over = approval.state is Standing.EXPIRED  # for which a push to the fork may be the reason
+    is_over = approval.state is ApprovalState.EXPIRED  # for which a push to the fork may be the reason
     void = await _void_now(approval, remark, desk) if counts or is_over else None
     return void or (approval if counts else _answered(approval))
 
 
-async def give(given: Answer, approval: Approval, remark: Remark, desk: Desk) -> Approval | Handled:
+async def give(given: ApprovalAnswer, approval: Approval, remark: Remark, desk: Desk) -> Approval | Handled:
     """Record the answer and return the approval with it; refuse if somebody else was quicker."""
     counts = await approvals.answer(desk.store, approval.id, given)
     approval = await approvals.get(desk.store, approval.id) or approval
@@ -94,7 +94,7 @@ async def expire(desk: Desk) -> None:
     """Withdraw what nobody approved in time, and say so in the thread if nothing else does."""
     for kind in _EXPIRE:
         for approval in await approvals.due(desk.store, kind, desk.clock()):
-            if approval.kind is not Kind.FORK:  # the comment says it that asked for the yes
+            if approval.kind is not ApprovalKind.FORK:  # the comment says it that asked for the yes
                 await _tell(approval, desk)
             await _take_away(approval, desk)
 
@@ -106,7 +106,7 @@ async def pushed(event: ReviewWanted, desk: Desk) -> None:
         return
     for one in await approvals.of_session(desk.store, latest.key.session):
         is_about = one.sha is not None and (await sessions.turn(desk.store, one.key)).number == event.thread.number
-        if is_about and one.state is Standing.OPEN and one.sha != event.head_sha:
+        if is_about and one.state is ApprovalState.OPEN and one.sha != event.head_sha:
             await _take_away(one, desk)
 
 
@@ -129,7 +129,7 @@ async def _found(command: Word, remark: Remark, desk: Desk) -> Approval | str:
         if found is not None:
             return _unless_a_forks(command, found, desk)
         return on_approvals.no_such_approval(given, command.word, desk.settings.command)
-    waiting = [one for one in known if one.state is Standing.OPEN]
+    waiting = [one for one in known if one.state is ApprovalState.OPEN]
     if not waiting and latest is not None and latest.state is TurnState.DONE:
         waiting = answerable([one for one in known if one.key == latest.key])
     if not waiting:
@@ -157,7 +157,7 @@ def _unless_a_forks(command: Word, one: Approval, desk: Desk) -> Approval | str:
 async def _found_over(approval: Approval, said_at: float, desk: Desk) -> str | None:
     """Say that the answer came too late, even if nothing has withdrawn the question yet."""
     over_at = min(said_at, desk.clock())
-    if approval.kind not in _EXPIRE or approval.state is not Standing.OPEN or approval.expires_at > over_at:
+    if approval.kind not in _EXPIRE or approval.state is not ApprovalState.OPEN or approval.expires_at > over_at:
         return None
     await _take_away(approval, desk)
     return _over(approval, desk)
@@ -184,7 +184,7 @@ def _over(approval: Approval, desk: Desk) -> str:
     command = desk.settings.command
     if approval.sha is not None:
         return on_forks.over(approval.sha, command)
-    words = on_approvals.plan_expired if approval.kind is Kind.PLAN else on_approvals.push_expired
+    words = on_approvals.plan_expired if approval.kind is ApprovalKind.PLAN else on_approvals.push_expired
     return words(approval.id, command)
 
 

@@ -50,7 +50,7 @@ async def edited(remark: CommentEdited, desk: Desk) -> Handled:
     if not sender.is_human and comment.restored >= MOST_RESTORED:
         return ignored("bots have changed our comment again and again, so it is left as it is")
     if isinstance(comment, QuestionComment):
-        await questions.spoilt(desk.store, comment, by_bot=not sender.is_human)
+        await questions.question_spoilt(desk.store, comment, by_bot=not sender.is_human)
     else:
         await comments.spoilt(desk.store, comment.key, by_bot=not sender.is_human)
     try:
@@ -72,7 +72,7 @@ async def deleted(remark: CommentDeleted, desk: Desk) -> Handled:
     if comment is None:
         return await _of_others(remark, "a deleted comment ends nothing that it had started", desk)
     if isinstance(comment, QuestionComment):
-        await questions.gone(desk.store, comment)
+        await questions.question_gone(desk.store, comment)
         return ignored("the comment with a question was deleted; the live comment has the question too")
     if comment.final:
         return ignored("the comment of a turn that has ended was deleted, and it is left at that")
@@ -136,7 +136,7 @@ async def _ours(remark: CommentEdited | CommentDeleted, desk: Desk) -> _OurComme
     if remark.comment_id is None:
         return None
     live = await comments.by_comment(desk.store, remark.comment_id)
-    return live or await questions.by_comment(desk.store, remark.comment_id)
+    return live or await questions.question_of_comment(desk.store, remark.comment_id)
 
 
 async def _rewrite(key: TurnKey, desk: Desk) -> None:

@@ -74,7 +74,7 @@ async def look(desk: Desk) -> None:
 
 async def _of_access(event: AccessChanged, desk: Desk) -> Handled:
     """End the visit of somebody who leaves; if only one repository is lost, the rest may still be seen."""
-    if event.leaves and await visits.end_all_of(desk.store, event.person.id):
+    if event.leaves and await visits.end_visits_of(desk.store, event.person.id):
         why = f"{event.origin.name} {event.origin.action}"
         await audit.add(desk.store, event.origin.sender.login, "visit ended", event.person.login, why)
     desk.doubt(event.person.id)
@@ -128,7 +128,7 @@ async def _concerns(event: ThreadChanged, turn: Turn, desk: Desk) -> bool:
 async def _follow_repositories(event: InstallationChanged, row: InstallationRow, desk: Desk) -> None:
     if row.state is InstallationState.DELETED:
         await credentials.remove_of(desk.store, row.id)
-        await choices.forget(desk.store, row.id)
+        await choices.forget_settings(desk.store, row.id)
         await snapshots.condemn_of_installation(desk.store, row.id)
         await repos.removed_all(desk.store, row.id)
         return

@@ -21,7 +21,7 @@ from bot.models import DeliveryId, Origin, Person, TurnState
 from bot.sessions.reading import head_checks
 from bot.sessions.reading.head_checks import HeadChecks
 from bot.store import ci, sessions
-from bot.store.ci import Reruns, Watch
+from bot.store.ci import CheckWatch, Reruns
 from bot.words import endings, on_ci
 
 log = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ class Rounds:
                 self._under_way.add(key)
                 self.loop.begin(self._one(key, watch))
 
-    async def _one(self, key: tuple[int, int], watch: Watch) -> None:
+    async def _one(self, key: tuple[int, int], watch: CheckWatch) -> None:
         try:
             async with self._room:
                 if wait := await self._seen_to(watch):
@@ -88,7 +88,7 @@ class Rounds:
         finally:
             self._under_way.discard(key)
 
-    async def _seen_to(self, watch: Watch) -> float:
+    async def _seen_to(self, watch: CheckWatch) -> float:
         """0, or the seconds until the next try."""
         try:
             await _Round(watch, self._desk).go()
@@ -108,7 +108,7 @@ class Rounds:
 class _Round:
     """One look; whatever it does is found again by its key when it is done a second time."""
 
-    watch: Watch
+    watch: CheckWatch
     desk: Desk
 
     async def go(self) -> None:

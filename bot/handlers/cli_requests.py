@@ -13,7 +13,7 @@ from bot.loops import Loop
 from bot.models import SessionId
 from bot.store import deliveries, gateway, requests, sessions, settlements, switches
 from bot.store.deliveries import NewDelivery
-from bot.store.requests import Request
+from bot.store.requests import CliRequest
 from bot.words import endings, on_money
 
 LOOK_SECONDS = 0.5
@@ -36,13 +36,13 @@ class CliRequests:
 
     async def _look(self) -> None:
         self._looks += 1
-        for request in await requests.waiting(self._desk.store):
+        for request in await requests.waiting_requests(self._desk.store):
             await self._one(request)
         if self._looks % SWEEP_EVERY == 0:
             await gateway.revoke_all_dead(self._desk.store)
             await answers.expire(self._desk)
 
-    async def _one(self, request: Request) -> None:
+    async def _one(self, request: CliRequest) -> None:
         done, words = False, f"`{request.kind}` is not known to the running service: it may be of another version."
         session, body = SessionId(request.body.get("session", "")), request.body
         try:
@@ -64,7 +64,7 @@ class CliRequests:
             if request.kind not in ASKED_ONCE:
                 raise
             words = str(error)
-        await requests.answer(self._desk.store, request.id, words, failed=not done)
+        await requests.answer_request(self._desk.store, request.id, words, failed=not done)
 
     async def _replay(self, body: dict[str, str]) -> tuple[bool, str]:
         """A delivery of the ledger by its GUID, or a new one that came with the request."""

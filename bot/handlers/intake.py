@@ -22,7 +22,7 @@ from bot.handlers.desk import Desk, Handled, ignored, refused
 from bot.loops import Loop
 from bot.portions import LARGE_BODY, beside
 from bot.store import deliveries, waiting
-from bot.store.deliveries import Delivery, DeliveryState
+from bot.store.deliveries import DeliveryState, StoredDelivery
 from bot.store.waiting import ThreadId, WaitingThread
 
 log = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class Intake:
         """Take up what waits; how long until something is due that nobody will tell us of."""
         clock = asyncio.get_running_loop().time
         began = clock()
-        self._rota.offer(await waiting.threads(self._desk.store, MOST_OFFERED + self._rota.paused))
+        self._rota.offer(await waiting.waiting_threads(self._desk.store, MOST_OFFERED + self._rota.paused))
         self._begin()
         due = self._rota.next_due(clock())
         await asyncio.sleep(min(max(SHORTEST_REST_SECONDS, REST * (clock() - began)), LONGEST_REST_SECONDS))
@@ -141,7 +141,7 @@ class Intake:
             self._begin()
             self.loop.wake()
 
-    async def _next(self, thread: ThreadId) -> tuple[Delivery, Event | Exception] | None:
+    async def _next(self, thread: ThreadId) -> tuple[StoredDelivery, Event | Exception] | None:
         """The oldest of a thread, its body decoded and let go of."""
         async with self._bodies:
             delivery = await waiting.first_of(self._desk.store, thread)
@@ -155,7 +155,7 @@ class Intake:
                 event = error
         return replace(delivery, body=None), event
 
-    async def _one(self, delivery: Delivery, event: Event | Exception) -> float:
+    async def _one(self, delivery: StoredDelivery, event: Event | Exception) -> float:
         """0 when it is settled, else the seconds until the next try."""
         attempt = await deliveries.bump_attempt(self._desk.store, delivery.guid)
         if not attempt:  # somebody else has settled it since it was read

@@ -72,7 +72,7 @@ class LiveBoard:
         """Whatever a former process (or a former time, when we were not let in) left unsaid is said now."""
         for comment in await comments.unsettled(self._store):
             await self._touch(comment.key, Weight.FINAL)
-        for key in await questions.unsettled(self._store):
+        for key in await questions.unsettled_questions(self._store):
             await self._touch(key, Weight.PRESSING)
 
     async def stop(self) -> None:

@@ -19,7 +19,7 @@ from bot.outbound import Outbound, neutralise
 from bot.proposal import verification
 from bot.store import checks, sessions
 from bot.store.base import Store
-from bot.store.checks import MOVED, Check
+from bot.store.checks import MOVED, TurnCheck
 from bot.store.sessions import Turn
 from bot.words import endings, on_reviews, outcomes
 
@@ -121,13 +121,13 @@ class CheckBoard:
 
     async def _look(self) -> None:
         self._writers = {one: writer for one, writer in self._writers.items() if not writer.done()}
-        due: defaultdict[InstallationId, list[Check]] = defaultdict(list)
-        for check in await checks.due(self._store):
+        due: defaultdict[InstallationId, list[TurnCheck]] = defaultdict(list)
+        for check in await checks.untold_checks(self._store):
             due[check.installation_id].append(check)
         for installation in due.keys() - self._writers.keys():
             self._writers[installation] = self.loop.begin(self._write(due[installation]))
 
-    async def _write(self, due: Sequence[Check]) -> None:
+    async def _write(self, due: Sequence[TurnCheck]) -> None:
         """One that cannot be told must not silence the others."""
         pause = 0.0
         for check in due:
@@ -138,7 +138,7 @@ class CheckBoard:
                 pause = max(pause, PAUSE_SECONDS)
         await asyncio.sleep(pause)
 
-    async def _one(self, check: Check) -> float:
+    async def _one(self, check: TurnCheck) -> float:
         """Returns how long to leave GitHub alone afterwards."""
         try:
             await self._tell(check)
@@ -147,12 +147,12 @@ class CheckBoard:
             return error.retry_after or PAUSE_SECONDS
         except BotError as error:  # without the permission, say: nobody has to do without the review for that
             log.warning("a check run cannot be told", extra={"turn": check.key.workflow_id, "error": str(error)})
-            await checks.refused(self._store, check)
+            await checks.check_refused(self._store, check)
             return PAUSE_SECONDS
-        await checks.told(self._store, check)
+        await checks.check_told(self._store, check)
         return 0.0
 
-    async def _tell(self, check: Check) -> None:
+    async def _tell(self, check: TurnCheck) -> None:
         turn = await sessions.turn(self._store, check.key)
         home = (await sessions.session(self._store, check.session_id)).thread
         await self._outbound.check(

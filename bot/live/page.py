@@ -18,11 +18,11 @@ from bot.live.state import Folds, LiveState
 from bot.models import Outcome, Thread, TurnKey, TurnState
 from bot.settings import Limits
 from bot.store import approvals, budgets, findings, machines, samples, sessions, spend, switches
-from bot.store.approvals import Approval, Kind, Standing
+from bot.store.approvals import Approval, ApprovalKind, ApprovalState
 from bot.store.base import Store
 from bot.store.samples import Sample
 from bot.store.sessions import Session, Turn
-from bot.store.spend import Cost
+from bot.store.spend import ModelCost
 from bot.words import endings, on_forks
 
 
@@ -50,7 +50,7 @@ class TurnView:
     session: Session
     thread: Thread
     state: LiveState
-    cost: Cost
+    cost: ModelCost
     funds: Funds
     """The session's: now, or as it stood when the turn had ended."""
     place: QueuePlace | None
@@ -154,9 +154,9 @@ class Page:
             verified=list(turn.verified or ()),
             command=self.command,
             now=self._clock(),
-            asks=[one for one in _open(asked) if one.kind is not Kind.FORK],  # no agent waits for that
+            asks=[one for one in _open(asked) if one.kind is not ApprovalKind.FORK],  # no agent waits for that
             asked=asked,
-            sample=await samples.latest(self._store, key),
+            sample=await samples.latest_sample(self._store, key),
             sandbox_usd=(await machines.turn_cost(self._store, key)).usd,
             boxes=tuple(await self._boxes(turn, session, asked, means)),
             subagents=self._subagents(turn) if state.spawns_refused else (0, 0),
@@ -213,12 +213,12 @@ def _rendered(view: TurnView) -> Rendered:
 
 
 def _to_answer(one: Approval) -> list[TickBox]:
-    if one.kind is Kind.PUSH:
+    if one.kind is ApprovalKind.PUSH:
         return boxes.to_let_go(one.id)
     if one.sha is not None:
         return boxes.to_adopt(one.id, one.sha[: on_forks.SHORT])
-    return boxes.to_answer(one.id, plan=one.kind is Kind.PLAN)
+    return boxes.to_answer(one.id, plan=one.kind is ApprovalKind.PLAN)
 
 
 def _open(asked: Sequence[Approval]) -> list[Approval]:
-    return [one for one in asked if one.state is Standing.OPEN]
+    return [one for one in asked if one.state is ApprovalState.OPEN]

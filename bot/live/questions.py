@@ -13,7 +13,7 @@ from bot.live.edit_quota import EditQuotas
 from bot.models import Thread, TurnKey
 from bot.outbound import Outbound
 from bot.store import approvals, questions
-from bot.store.approvals import Approval, Kind, Standing
+from bot.store.approvals import Approval, ApprovalKind, ApprovalState
 from bot.store.base import Store
 from bot.store.questions import QuestionComment
 from bot.words import on_approvals, on_forks
@@ -31,12 +31,12 @@ def marker(approval_id: str) -> str:
 
 def offered(approval: Approval) -> list[TickBox]:
     """Offers nothing once nobody waits: what may be said then stands in the live comment."""
-    return boxes.to_answer(approval.id, plan=False) if approval.state is Standing.OPEN else []
+    return boxes.to_answer(approval.id, plan=False) if approval.state is ApprovalState.OPEN else []
 
 
 def body(approval: Approval, command: str) -> str:
     asked = str(approval.matter["shown"])
-    if approval.state is Standing.OPEN:
+    if approval.state is ApprovalState.OPEN:
         words = f"{on_approvals.question(asked)}\n\n{boxes.rendered(offered(approval), command)}"
     else:
         words = on_approvals.question_over(approval.state, approval.answered_by, approval.scope, asked)
@@ -53,7 +53,7 @@ class Questions:
         self._command = command
 
     async def bring_up(self, key: TurnKey, thread: Thread) -> None:
-        for one in await questions.outdated(self._store, key):
+        for one in await questions.outdated_questions(self._store, key):
             if (approval := await approvals.get(self._store, one.approval_id)) is not None:
                 await self._edit(one, approval, thread)
 
@@ -62,30 +62,34 @@ class Questions:
         try:
             await self._outbound.edit_comment(thread, one.comment_id, body(approval, self._command))
         except NotFound:
-            await questions.gone(self._store, one)
+            await questions.question_gone(self._store, one)
             return
         except GitHubRefused as refused:  # a locked thread: the next change, or the next start, tries again
             log.info("a question's comment waits", extra={"approval": approval.id, "error": str(refused)})
             return
-        await questions.shown(self._store, one, approval.state)
+        await questions.question_shown(self._store, one, approval.state)
 
 
 def answerable(asked: Sequence[Approval]) -> list[Approval]:
     """Takes a late yes: to the agent's last question, where it got no answer, and to hosts that it did not reach."""
-    questions = [one for one in asked if one.kind is Kind.TOOL]
+    questions = [one for one in asked if one.kind is ApprovalKind.TOOL]
     last = [one for one in questions if not one.hosts][-1:]
-    return [one for one in (*last, *(one for one in questions if one.hosts)) if one.state is Standing.EXPIRED]
+    return [one for one in (*last, *(one for one in questions if one.hosts)) if one.state is ApprovalState.EXPIRED]
 
 
 def settled_approval(view: TurnView) -> Approval | None:
-    plans = [one for one in view.asked if one.kind in (Kind.PLAN, Kind.PUSH) and one.state is not Standing.OPEN]
-    answered = [one for one in view.asked if one.kind is Kind.TOOL and one.late]
+    plans = [
+        one
+        for one in view.asked
+        if one.kind in (ApprovalKind.PLAN, ApprovalKind.PUSH) and one.state is not ApprovalState.OPEN
+    ]
+    answered = [one for one in view.asked if one.kind is ApprovalKind.TOOL and one.late]
     return next(iter((*plans, *answered)), None)
 
 
 def held_commit(view: TurnView) -> Approval | None:
     """The commit that waits for somebody's yes."""
-    return next((one for one in view.asks if one.kind is Kind.PUSH), None)
+    return next((one for one in view.asks if one.kind is ApprovalKind.PUSH), None)
 
 
 def _of_a_fork(view: TurnView) -> str:
@@ -93,7 +97,7 @@ def _of_a_fork(view: TurnView) -> str:
     one = next((one for one in view.asked if one.sha is not None), None)
     if one is None or one.sha is None:
         return ""
-    if one.state is Standing.OPEN:  # beside a later turn's work it is the later one that is offered
+    if one.state is ApprovalState.OPEN:  # beside a later turn's work it is the later one that is offered
         return on_forks.offer(one.sha, view.command) if any(box.approval == one.id for box in view.boxes) else ""
     return on_forks.answered(one.sha, one.state, one.answered_by)
 

@@ -51,8 +51,8 @@ class QueuePlaces:
         """None for a turn that does not wait."""
         if turn.state is not TurnState.QUEUED:
             return None
-        waiting = await line.standing(self._store)
-        lately, caps = await line.lately(self._store, KNOWN_TURNS), await choices.caps(self._store)
+        waiting = await line.open_turns(self._store)
+        lately, caps = await line.latest_seconds(self._store, KNOWN_TURNS), await choices.session_caps(self._store)
         return turn_order.place(turn.key, waiting, lately, self._limits, self._clock(), caps=caps)
 
 
@@ -80,7 +80,7 @@ class Admission:
         paused = await switches.paused_at(self._store) is not None
         queued = [] if paused else await sessions.queued(self._store)
         ready = settled(queued, self._store.now(), self._limits.settle_seconds)
-        for turn in choose(ready, running, self._limits, await choices.caps(self._store)):
+        for turn in choose(ready, running, self._limits, await choices.session_caps(self._store)):
             await sessions.start(self._store, turn.key)
             await self._engine.submit(turn.key, turn.thread_id)
         for turn in running:

@@ -28,7 +28,7 @@ from bot.sessions.services import Services
 from bot.store import environments as rows
 from bot.store import sessions
 from bot.store.sessions import Turn
-from bot.store.snapshots import Snapshot
+from bot.store.snapshots import StoredSnapshot
 from sandbox.agents.text import clean
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, KeyRefused, SandboxError
 from sandbox.execution import CheckResult, ExecutionEnvironment
@@ -271,10 +271,10 @@ async def _end_left(services: Services, turn: Turn) -> None:
             await environments.give_up(services, row.id)
 
 
-async def _created(services: Services, turn: Turn, snapshot: Snapshot | None) -> EnvironmentPrimitives:
+async def _created(services: Services, turn: Turn, snapshot: StoredSnapshot | None) -> EnvironmentPrimitives:
     spec = await environments.spec_of(services, turn)
     # Before sessions that are only to begin: this one is nearly done, and then gives back two places.
-    spec = replace(spec, labels={**spec.labels, "purpose": rows.Purpose.CHECKS.value}, ahead=True)
+    spec = replace(spec, labels={**spec.labels, "purpose": rows.EnvironmentPurpose.CHECKS.value}, ahead=True)
     async with services.environment_locks.of(turn.key.session):
         row = await rows.take_for_checks(services.store, turn.key)
     try:
@@ -296,7 +296,7 @@ async def _bring_in(
     turn: Turn,
     environment: ExecutionEnvironment,
     source: tuple[Quarantine, str],
-    snapshot: Snapshot | None,
+    snapshot: StoredSnapshot | None,
 ) -> None:
     folder = services.made_turn_folder(turn.key.workflow_id)
     quarantine, commit = source

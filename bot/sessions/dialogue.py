@@ -16,8 +16,8 @@ from bot.sessions import diff_replies, rights
 from bot.sessions.reading import pictures, trust
 from bot.sessions.services import Services
 from bot.store import approvals, messages, questions, sessions
-from bot.store.approvals import Answer, Approval, Kind, Question, Scope, Standing
-from bot.store.messages import Message
+from bot.store.approvals import Approval, ApprovalAnswer, ApprovalKind, ApprovalRequest, ApprovalState, Scope
+from bot.store.messages import StoredMessage
 from bot.store.sessions import Turn
 from bot.text import characters
 from bot.words import endings, quoting
@@ -66,7 +66,7 @@ class _Asking:
             return
         if self._people and asked.tool not in QUESTIONS:
             approval = await self._asked(asked)
-            if approval.state is Standing.OPEN:
+            if approval.state is ApprovalState.OPEN:
                 return
             await self._tell(approval, asked.request_id)
         else:
@@ -88,12 +88,14 @@ class _Asking:
     async def _asked(self, asked: Asked) -> Approval:
         """The question as it is stored and shown; answered at once where the same was allowed before."""
         store, now = self._services.store, self._services.clock()
-        question = Question(self._turn.key, Kind.TOOL, matter(asked), now + WAIT_SECONDS, asked.request_id)
+        question = ApprovalRequest(
+            self._turn.key, ApprovalKind.TOOL, matter(asked), now + WAIT_SECONDS, asked.request_id
+        )
         approval = await approvals.ask(store, question)
-        if approval.state is not Standing.OPEN:
+        if approval.state is not ApprovalState.OPEN:
             return approval
         if (granted := await _granted(self._services, self._turn, approval)) is not None:
-            given = Answer(Standing.APPROVED, granted.answered_by or "", f"as {granted.id}")
+            given = ApprovalAnswer(ApprovalState.APPROVED, granted.answered_by or "", f"as {granted.id}")
             await approvals.answer(store, approval.id, given)
         elif now >= approval.expires_at:
             await approvals.expire(store, approval.id)
@@ -104,9 +106,9 @@ class _Asking:
 
     async def _tell(self, approval: Approval, request_id: str) -> None:
         n = self._turn.key.n
-        if approval.state is Standing.APPROVED and not approval.late:
+        if approval.state is ApprovalState.APPROVED and not approval.late:
             await self._environment.permit(n, request_id)
-        elif approval.state is Standing.DENIED:
+        elif approval.state is ApprovalState.DENIED:
             await self._environment.forbid(n, request_id, f"{approval.answered_by} said no. Go on without it.")
         else:
             await self._environment.forbid(n, request_id, NO_ANSWER, interrupt=True)
@@ -123,7 +125,11 @@ async def _granted(services: Services, turn: Turn, mine: Approval) -> Approval |
     known = await approvals.of_session(services.store, turn.key.session)
     used = {one.source for one in known}
     for one in known:
-        if one.state is not Standing.APPROVED or one.matter.get("call") != mine.matter["call"] or one.kind != mine.kind:
+        if (
+            one.state is not ApprovalState.APPROVED
+            or one.matter.get("call") != mine.matter["call"]
+            or one.kind != mine.kind
+        ):
             continue
         if one.scope is Scope.SESSION or (one.id == turn.approval and f"as {one.id}" not in used):
             return one
@@ -141,7 +147,7 @@ async def _put_to_people(services: Services, turn: Turn, approval: Approval) -> 
         )
     except GitHubRefused:  # a locked thread: the live comment shows the question too, and the time runs
         return
-    await questions.made(services.store, turn.key, approval.id, posted.id, approval.state)
+    await questions.put_question(services.store, turn.key, approval.id, posted.id, approval.state)
     services.board.touch(turn.key)
 
 
@@ -166,7 +172,7 @@ async def close_questions(services: Services, turn: Turn, environment: Execution
     """The agent has ended: what nobody answered is left to a later yes, and a yes that it was not told of is one."""
     await approvals.expire_questions(services.store, turn.key)
     for one in await approvals.of_turn(services.store, turn.key):
-        if one.kind is not Kind.TOOL or one.state is not Standing.APPROVED or one.late:
+        if one.kind is not ApprovalKind.TOOL or one.state is not ApprovalState.APPROVED or one.late:
             continue
         heard = await environment.permit(turn.key.n, one.request_id)
         if not heard and (key := await approvals.missed(services.store, one.id)):
@@ -176,7 +182,7 @@ async def close_questions(services: Services, turn: Turn, environment: Execution
 async def unanswered_question(services: Services, turn: Turn) -> str | None:
     """The question that ended the turn, in words; None where none did."""
     for one in await approvals.of_turn(services.store, turn.key):
-        if one.kind is Kind.TOOL and (one.state is Standing.EXPIRED or one.late):
+        if one.kind is ApprovalKind.TOOL and (one.state is ApprovalState.EXPIRED or one.late):
             return endings.nobody_answered(one.id, str(one.matter["shown"]), services.settings.command)
     return None
 
@@ -196,14 +202,14 @@ async def deliver_messages(services: Services, turn: Turn, environment: Executio
         await services.signals.wait(turn.key, MAIL_LOOK_SECONDS)
 
 
-async def _is_allowed(services: Services, turn: Turn, message: Message) -> bool:
+async def _is_allowed(services: Services, turn: Turn, message: StoredMessage) -> bool:
     """Asked again now: its author may have lost access since it was said."""
     thread = (await sessions.session(services.store, turn.key.session)).thread
     reads = services.github.installation(thread.installation)
     return await trust.may_write(reads, thread.repo, message.author, message.request.requester_id)
 
 
-async def _give(services: Services, turn: Turn, message: Message, environment: ExecutionEnvironment) -> bool:
+async def _give(services: Services, turn: Turn, message: StoredMessage, environment: ExecutionEnvironment) -> bool:
     """The reaction comes before the row: repeated after a crash, each of them is done once."""
     spot = message.request.spot
     number = await diff_replies.number_of(services, turn, spot) if spot else 0

@@ -13,7 +13,7 @@ from bot.sessions import declared_checks
 from bot.sessions.publish import rescue
 from bot.sessions.services import Services
 from bot.store import audit, repos, upkeep
-from bot.store.repos import Gone
+from bot.store.repos import RemovedRepo
 from bot.store.upkeep import DAY
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class Retention:
         await asyncio.to_thread(_remove_older, folder / "transcripts", now - days * DAY)
         await asyncio.to_thread(_remove_older, declared_checks.output_folder(folder), now - days * DAY)
 
-    async def _forget(self, gone: Gone) -> None:
+    async def _forget(self, gone: RemovedRepo) -> None:
         services, name = self._services, f"{gone.owner}/{gone.name}"
         data_dir = services.settings.data_dir
         known = await repos.sessions_of(services.store, gone.id)

@@ -13,7 +13,7 @@ from bot.models import Outcome
 from bot.sessions import agent_memory
 from bot.sessions.services import Services
 from bot.store import approvals, sessions
-from bot.store.approvals import Kind
+from bot.store.approvals import ApprovalKind
 from bot.store.sessions import Turn
 from sandbox.errors import EnvironmentGone, SandboxError
 from sandbox.execution import ExecutionEnvironment
@@ -46,7 +46,7 @@ async def left_before(services: Services, turn: Turn) -> Path | None:
         return None
     if (last.base_sha, last.number) != (turn.base_sha, turn.number):
         return None
-    if any(one.kind is Kind.PUSH for one in await approvals.of_turn(services.store, last.key)):
+    if any(one.kind is ApprovalKind.PUSH for one in await approvals.of_turn(services.store, last.key)):
         return None
     return kept_bundle(services, last) if await asyncio.to_thread(kept_bundle(services, last).is_file) else None
 

@@ -18,7 +18,7 @@ from bot.repo_config import RepoConfig
 from bot.sessions.remote import remote_access
 from bot.sessions.services import Services
 from bot.store import approvals, choices, sessions
-from bot.store.approvals import Kind, Standing
+from bot.store.approvals import ApprovalKind, ApprovalState
 from bot.store.base import Store
 from bot.store.sessions import Session, Turn
 from bot.words import endings, on_access, on_forks, on_pulls
@@ -186,7 +186,7 @@ async def config_of(reads: InstallationClient, repo: Repo, store: Store) -> Repo
         return await asyncio.to_thread(repo_config.parse, raw)
     if await reads.file(repo, repo_config.MISNAMED, repo.default_branch) is not None:
         raise repo_config.misnamed()
-    return account_settings.config_without_file(await choices.of(store, reads.id))
+    return account_settings.config_without_file(await choices.settings_of(store, reads.id))
 
 
 async def pin_fork(services: Services, turn: Turn) -> tuple[str, Start]:
@@ -201,7 +201,10 @@ async def may_set_up(services: Services, turn: Turn) -> bool:
     if turn.part(OnFork).fork is None:
         return True
     known = await approvals.of_session(services.store, turn.key.session)
-    return any(one.kind is Kind.FORK and one.state is Standing.APPROVED and one.sha == turn.base_sha for one in known)
+    return any(
+        one.kind is ApprovalKind.FORK and one.state is ApprovalState.APPROVED and one.sha == turn.base_sha
+        for one in known
+    )
 
 
 async def notes(services: Services, turn: Turn, config: RepoConfig) -> tuple[str, ...]:

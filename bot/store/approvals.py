@@ -18,7 +18,7 @@ ARRIVES_WITHIN_SECONDS = 600.0
 """What is said in the last moment counts, though GitHub tells of it some time later."""
 
 
-class Kind(StrEnum):
+class ApprovalKind(StrEnum):
     PLAN = "plan"
     TOOL = "tool"
     PUSH = "push"
@@ -27,7 +27,7 @@ class Kind(StrEnum):
     """Code of a fork, which is to become a branch of the repository: answered by the commit's name alone."""
 
 
-class Standing(StrEnum):
+class ApprovalState(StrEnum):
     OPEN = "open"
     APPROVED = "approved"
     DENIED = "denied"
@@ -47,8 +47,8 @@ class Approval(Record):
     """Of its session and turn: `ab12cd34-2` is a plan, `ab12cd34-2-1` the first question of that turn."""
     session_id: SessionId
     turn: int
-    kind: Kind
-    state: Standing
+    kind: ApprovalKind
+    state: ApprovalState
     request_id: str
     matter: dict[str, Any]
     """What is asked, as it was shown."""
@@ -69,12 +69,12 @@ class Approval(Record):
     @property
     def sha(self) -> str | None:
         """The fork's commit that is meant, where one is."""
-        return self.matter.get("sha") if self.kind is Kind.FORK else None
+        return self.matter.get("sha") if self.kind is ApprovalKind.FORK else None
 
     @property
     def commit(self) -> str | None:
         """By whose name it can be answered: the fork's, or the one that is held."""
-        return self.matter.get("commit") if self.kind is Kind.PUSH else self.sha
+        return self.matter.get("commit") if self.kind is ApprovalKind.PUSH else self.sha
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -83,25 +83,25 @@ class Approval(Record):
 
 
 @dataclass(frozen=True)
-class Question:
+class ApprovalRequest:
     """What is to be asked; asked again it is found."""
 
     key: TurnKey
-    kind: Kind
+    kind: ApprovalKind
     matter: dict[str, Any]
     expires_at: float
     request_id: str = ""
 
 
 @dataclass(frozen=True)
-class Answer:
+class ApprovalAnswer:
     """Somebody's word; `source` names the text, so that the same text again is the same answer."""
 
-    state: Standing
+    state: ApprovalState
     login: str
     source: str
     scope: Scope = Scope.ONCE
-    over: tuple[Standing, ...] = field(default=(Standing.OPEN,))
+    over: tuple[ApprovalState, ...] = field(default=(ApprovalState.OPEN,))
     """Which states it may still change."""
     begins: NewTurn | None = None
     """Of a yes: the turn that it is worth where the agent is not there to hear it."""
@@ -119,7 +119,7 @@ WHERE id = :id AND state = :was
 """
 
 
-async def ask(store: Store, question: Question) -> Approval:
+async def ask(store: Store, question: ApprovalRequest) -> Approval:
     """Found or made. What is asked anew (a plan, a held commit, work on a fork) takes the earlier one's place."""
     at = store.now()
     return Approval.of(await store.write(lambda db: _ask(db, question, at)))
@@ -141,14 +141,14 @@ async def of_session(store: Store, session: SessionId) -> list[Approval]:
     return [Approval.of(row) for row in await store.read(lambda db: many(db, sql, session=session))]
 
 
-async def due(store: Store, kind: Kind, now: float) -> list[Approval]:
+async def due(store: Store, kind: ApprovalKind, now: float) -> list[Approval]:
     """Open past their time, and past that in which a word that was in time would be here."""
     sql = _SELECT + "WHERE state = 'open' AND kind = :kind AND expires_at <= :now ORDER BY expires_at"
     until = now - ARRIVES_WITHIN_SECONDS
     return [Approval.of(row) for row in await store.read(lambda db: many(db, sql, kind=kind, now=until))]
 
 
-async def answer(store: Store, approval_id: str, given: Answer) -> bool:
+async def answer(store: Store, approval_id: str, given: ApprovalAnswer) -> bool:
     """Whether this answer is the one that counts, now or from an earlier try."""
     at = store.now()
     return await store.write(lambda db: _answer(db, approval_id, given, at))
@@ -183,12 +183,12 @@ async def expire_questions(store: Store, key: TurnKey) -> None:
     await store.write(lambda db: run(db, sql, session=key.session, n=key.n))
 
 
-def _ask(db: Database, question: Question, at: float) -> Any:
+def _ask(db: Database, question: ApprovalRequest, at: float) -> Any:
     key = question.key
     same = _SELECT + "WHERE session_id = :session AND turn = :n AND kind = :kind AND request_id = :request"
     found = {"session": key.session, "n": key.n, "kind": question.kind, "request": question.request_id}
     if (known := one(db, same, **found)) is None:
-        if question.kind is not Kind.TOOL:
+        if question.kind is not ApprovalKind.TOOL:
             _replace(db, question)
         matter = msgspec.json.encode(question.matter).decode()
         made = {"id": _id(db, question), "matter": matter, "at": at, "expires_at": question.expires_at}
@@ -197,7 +197,7 @@ def _ask(db: Database, question: Question, at: float) -> Any:
     return known
 
 
-def _replace(db: Database, question: Question) -> None:
+def _replace(db: Database, question: ApprovalRequest) -> None:
     """What is asked anew is on offer in one comment alone: the earlier one no longer says that it waits."""
     open_ = "session_id = :session AND kind = :kind AND state = 'open'"
     which = {"session": question.key.session, "kind": question.kind}
@@ -206,11 +206,11 @@ def _replace(db: Database, question: Question) -> None:
     run(db, f"UPDATE approvals SET state = 'expired' WHERE {open_}", **which)  # noqa: S608 - a constant
 
 
-def _id(db: Database, question: Question) -> str:
+def _id(db: Database, question: ApprovalRequest) -> str:
     key = question.key
-    if question.kind is Kind.PLAN:
+    if question.kind is ApprovalKind.PLAN:
         return f"{key.session}-{key.n}"
-    if question.kind is Kind.FORK:
+    if question.kind is ApprovalKind.FORK:
         return f"{key.session}-{key.n}-fork"
     sql = "SELECT COUNT(*) AS many FROM approvals WHERE session_id = :session AND turn = :n"
     row = one(db, sql + " AND kind NOT IN ('plan', 'fork')", session=key.session, n=key.n)
@@ -218,12 +218,14 @@ def _id(db: Database, question: Question) -> str:
     return f"{key.session}-{key.n}-{row['many'] + 1}"
 
 
-def _answer(db: Database, approval_id: str, given: Answer, at: float) -> bool:
+def _answer(db: Database, approval_id: str, given: ApprovalAnswer, at: float) -> bool:
     begins = msgspec.json.encode(replace(given.begins, delivery=None)).decode() if given.begins else None
     words = {"begins": begins, "state": given.state, "login": given.login, "scope": given.scope, "source": given.source}
     if any(run(db, _ANSWER, id=approval_id, was=was, at=at, **words) for was in given.over):
         entry = f"{given.state}:{approval_id}:{given.source}"
-        audit.note(db, audit.Entry(entry, at, given.login, given.state, approval_id, f"{given.scope}, {given.source}"))
+        audit.note(
+            db, audit.AuditEntry(entry, at, given.login, given.state, approval_id, f"{given.scope}, {given.source}")
+        )
         return True
     row = one(db, "SELECT source FROM approvals WHERE id = :id", id=approval_id)
     return row is not None and row["source"] == given.source

@@ -13,7 +13,7 @@ _KEYS = {"key": "ANTHROPIC_API_KEY", "token": "CLAUDE_CODE_OAUTH_TOKEN"}
 
 
 @dataclass(frozen=True)
-class Entry(Record):
+class AuditEntry(Record):
     id: str
     at: float
     actor: str
@@ -22,13 +22,13 @@ class Entry(Record):
     detail: str | None
 
 
-def note(db: Database, entry: Entry) -> None:
+def note(db: Database, entry: AuditEntry) -> None:
     """As a part of the transaction that does it; the same id is one entry."""
     sql = """
     INSERT INTO audit (id, at, actor, action, subject, detail) VALUES (:id, :at, :actor, :action, :subject, :detail)
     ON CONFLICT (id) DO NOTHING
     """
-    run(db, sql, **{name: getattr(entry, name) for name in Entry.__dataclass_fields__})
+    run(db, sql, **{name: getattr(entry, name) for name in AuditEntry.__dataclass_fields__})
 
 
 async def add(store: Store, actor: str, action: str, subject: str, detail: str | None = None) -> None:
@@ -39,17 +39,17 @@ async def add(store: Store, actor: str, action: str, subject: str, detail: str |
 
 def put(db: Database, at: float, actor: str, action: str, subject: str, detail: str | None = None) -> None:
     """`add` as a part of a larger transaction."""
-    note(db, Entry(uuid.uuid4().hex, at, actor, action, subject, detail))
+    note(db, AuditEntry(uuid.uuid4().hex, at, actor, action, subject, detail))
 
 
-async def about(store: Store, account: str, limit: int) -> list[Entry]:
+async def about(store: Store, account: str, limit: int) -> list[AuditEntry]:
     """What was done to an account and its keys, the newest first."""
     sql = "SELECT * FROM audit WHERE subject IN (:account, :key, :token) ORDER BY at DESC, id LIMIT :limit"
     subjects = {"account": account, **{name: f"{kind} of {account}" for name, kind in _KEYS.items()}}
-    return [Entry.of(row) for row in await store.read(lambda db: many(db, sql, **subjects, limit=limit))]
+    return [AuditEntry.of(row) for row in await store.read(lambda db: many(db, sql, **subjects, limit=limit))]
 
 
-async def listing(store: Store, limit: int = 1000) -> list[Entry]:
+async def listing(store: Store, limit: int = 1000) -> list[AuditEntry]:
     """Newest first."""
     sql = "SELECT * FROM audit ORDER BY at DESC, id LIMIT :limit"
-    return [Entry.of(row) for row in await store.read(lambda db: many(db, sql, limit=limit))]
+    return [AuditEntry.of(row) for row in await store.read(lambda db: many(db, sql, limit=limit))]

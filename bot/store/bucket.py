@@ -9,8 +9,8 @@ from bot.store.base import Store
 from bot.store.records import Record
 from bot.store.rows import one, run
 
-READ = "SELECT * FROM writer_buckets WHERE installation_id = :id"
-WRITE = """
+_READ_QUOTA = "SELECT * FROM writer_buckets WHERE installation_id = :id"
+_WRITE_QUOTA = """
 INSERT INTO writer_buckets (installation_id, tokens, refilled_at, paused_until, pace, pace_since, pace_edits,
                             refused_at, quick)
 VALUES (:id, :tokens, :refilled_at, :paused_until, :pace, :pace_since, :pace_edits, :refused_at, :quick)
@@ -22,7 +22,7 @@ SET tokens = excluded.tokens, refilled_at = excluded.refilled_at, paused_until =
 
 
 @dataclass(frozen=True)
-class Bucket(Record):
+class EditQuota(Record):
     """The columns; `live.allowance` knows what they mean."""
 
     tokens: float
@@ -35,11 +35,11 @@ class Bucket(Record):
     quick: float
 
 
-async def read(store: Store, installation: InstallationId) -> Bucket | None:
+async def edit_quota(store: Store, installation: InstallationId) -> EditQuota | None:
     """None for an installation that has not written yet."""
-    row = await store.read(lambda db: one(db, READ, id=installation))
-    return Bucket.of(row) if row else None
+    row = await store.read(lambda db: one(db, _READ_QUOTA, id=installation))
+    return EditQuota.of(row) if row else None
 
 
-async def save(store: Store, installation: InstallationId, bucket: Bucket) -> None:
-    await store.write(lambda db: run(db, WRITE, id=installation, **asdict(bucket)))
+async def save_edit_quota(store: Store, installation: InstallationId, bucket: EditQuota) -> None:
+    await store.write(lambda db: run(db, _WRITE_QUOTA, id=installation, **asdict(bucket)))

@@ -9,7 +9,7 @@ from bot.store import audit, choices
 from bot.store.base import Database, Store
 from bot.store.rows import one, run
 
-_SPENT = """
+_SESSION_SPENT = """
 SELECT COALESCE(SUM(cost_usd), 0) AS spent, COALESCE(SUM(unconfirmed_usd), 0) AS unconfirmed,
        COALESCE(SUM(CASE WHEN state = 'reserved' THEN reserved_usd ELSE 0 END), 0) AS reserved
 FROM spend WHERE session_id = :session AND turn <= :turn
@@ -31,34 +31,34 @@ async def account(
     store: Store, session: SessionId, *, turn: int = _LAST_TURN, at: float | None = None
 ) -> BudgetAccount:
     """As it stands; with `turn` and `at` as it stood at the end of that turn."""
-    return await store.read(lambda db: of_session(db, session, turn, _END_OF_TIME if at is None else at))
+    return await store.read(lambda db: account_of(db, session, turn, _END_OF_TIME if at is None else at))
 
 
-async def at_first(store: Store, installation: InstallationId) -> BudgetAccount:
+async def first_account(store: Store, installation: InstallationId) -> BudgetAccount:
     """Of a session that is not begun yet."""
     return await store.read(lambda db: BudgetAccount(budget_usd=_allowed(db, installation, None)))
 
 
-async def add(store: Store, session: SessionId, more: Raise) -> bool:
+async def raise_budget(store: Store, session: SessionId, more: Raise) -> bool:
     """False where nothing may be added, or the same source has added before."""
     at = store.now()
     return await store.write(lambda db: put_raise(db, session, more, at))
 
 
-async def added(store: Store, source: str) -> float | None:
+async def raised_by(store: Store, source: str) -> float | None:
     """How much by this text or tick; None where it has added nothing."""
     sql = "SELECT usd FROM raises WHERE source = :source"
     row = await store.read(lambda db: one(db, sql, source=source))
     return None if row is None else float(row["usd"])
 
 
-async def has_added(store: Store, source: str) -> bool:
-    return await added(store, source) is not None
+async def has_raised(store: Store, source: str) -> bool:
+    return await raised_by(store, source) is not None
 
 
-def of_session(db: Database, session: SessionId, turn: int = _LAST_TURN, at: float = _END_OF_TIME) -> BudgetAccount:
+def account_of(db: Database, session: SessionId, turn: int = _LAST_TURN, at: float = _END_OF_TIME) -> BudgetAccount:
     """As a part of a larger transaction. One that is not stored (`execute` has none) has only spent."""
-    spent = one(db, _SPENT, session=session, turn=turn)
+    spent = one(db, _SESSION_SPENT, session=session, turn=turn)
     added = one(db, _ADDED, session=session, at=at)
     stored = one(db, _STORED, session=session)
     assert spent is not None and added is not None
@@ -67,16 +67,16 @@ def of_session(db: Database, session: SessionId, turn: int = _LAST_TURN, at: flo
 
 
 def _allowed(db: Database, installation: InstallationId, repository: float | None) -> float | None:
-    words = (account_settings.session_budget(choices.read(db, installation)), repository)
+    words = (account_settings.session_budget(choices.read_settings(db, installation)), repository)
     return min((usd for usd in words if usd is not None), default=None)
 
 
 def put_raise(db: Database, session: SessionId, more: Raise, at: float) -> bool:
     """Judged here, as a part of a larger transaction: of two who ask at once only one gets what is left."""
-    usd = funds.of(of_session(db, session), more.terms).granted(more.asked_usd)
+    usd = funds.of(account_of(db, session), more.terms).granted(more.asked_usd)
     values = {"source": more.source, "usd": usd, "login": more.login}
     if usd <= 0 or run(db, _RAISE, session=session, at=at, **values) != 1:
         return False
     said = f"${usd:.2f} of ${more.asked_usd:.2f} that were asked for, {more.source}"
-    audit.note(db, audit.Entry(f"raise:{more.source}", at, more.login, "budget raised", session, said))
+    audit.note(db, audit.AuditEntry(f"raise:{more.source}", at, more.login, "budget raised", session, said))
     return True

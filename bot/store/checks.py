@@ -15,7 +15,7 @@ _ONE = "WHERE session_id = :session AND turn = :turn AND sha = :sha"
 
 
 @dataclass(frozen=True)
-class Check(Record):
+class TurnCheck(Record):
     session_id: SessionId
     turn: int
     sha: str
@@ -28,7 +28,7 @@ class Check(Record):
         return TurnKey(self.session_id, self.turn)
 
 
-async def due(store: Store) -> list[Check]:
+async def untold_checks(store: Store) -> list[TurnCheck]:
     """Those that do not tell yet how their turn stands; given up after many refusals."""
     sql = """
     SELECT * FROM (
@@ -40,15 +40,15 @@ async def due(store: Store) -> list[Check]:
         WHERE checks.final = 0 AND checks.tries < :most
     ) AS found WHERE told IS NULL OR told <> wanted
     """
-    return [Check.of(row) for row in await store.read(lambda db: many(db, sql, most=MOST_TRIES))]
+    return [TurnCheck.of(row) for row in await store.read(lambda db: many(db, sql, most=MOST_TRIES))]
 
 
-async def put(store: Store, key: TurnKey, sha: str) -> None:
+async def show_turn(store: Store, key: TurnKey, sha: str) -> None:
     """The turn is to be shown at this commit from now on, and no longer at another one."""
-    await store.write(lambda db: put_check(db, key, sha))
+    await store.write(lambda db: put_turn_check(db, key, sha))
 
 
-async def told(store: Store, check: Check) -> None:
+async def check_told(store: Store, check: TurnCheck) -> None:
     """GitHub shows it. What is done, or moved on, is not told a second time."""
     sql = f"UPDATE checks SET told = :wanted, tries = 0, final = :final {_ONE}"  # noqa: S608 - a constant
     final = int(check.wanted in (TurnState.DONE, MOVED))
@@ -56,13 +56,13 @@ async def told(store: Store, check: Check) -> None:
     await store.write(lambda db: run(db, sql, final=final, **values))
 
 
-async def refused(store: Store, check: Check) -> None:
+async def check_refused(store: Store, check: TurnCheck) -> None:
     sql = f"UPDATE checks SET tries = tries + 1 {_ONE}"  # noqa: S608 - a constant
     values = {"session": check.session_id, "turn": check.turn, "sha": check.sha}
     await store.write(lambda db: run(db, sql, **values))
 
 
-def put_check(db: Database, key: TurnKey, sha: str) -> None:
+def put_turn_check(db: Database, key: TurnKey, sha: str) -> None:
     """`put` as a part of a larger transaction."""
     values = {"session": key.session, "turn": key.n, "sha": sha}
     leave = "UPDATE checks SET moved = 1 WHERE session_id = :session AND turn = :turn AND sha <> :sha"

@@ -22,7 +22,7 @@ ON CONFLICT (installation_id, name) DO UPDATE SET value = excluded.value, set_by
 
 
 @dataclass(frozen=True)
-class Change:
+class SettingsChange:
     """What is to be so from now on; None takes a value back."""
 
     wanted: Mapping[str, Value | None]
@@ -32,11 +32,11 @@ class Change:
     """The version that whoever changes it has looked at."""
 
 
-async def of(store: Store, installation: InstallationId) -> Choices:
-    return await store.read(lambda db: read(db, installation))
+async def settings_of(store: Store, installation: InstallationId) -> Choices:
+    return await store.read(lambda db: read_settings(db, installation))
 
 
-def read(db: Database, installation: InstallationId) -> Choices:
+def read_settings(db: Database, installation: InstallationId) -> Choices:
     rows = many(db, "SELECT * FROM installation_settings WHERE installation_id = :id", id=installation)
     return {
         row["name"]: SettingChoice(
@@ -46,12 +46,12 @@ def read(db: Database, installation: InstallationId) -> Choices:
     }
 
 
-async def change(store: Store, installation: InstallationId, wish: Change) -> list[str] | None:
+async def change_settings(store: Store, installation: InstallationId, wish: SettingsChange) -> list[str] | None:
     """The names of what is new; None, and nothing is changed, where somebody else has changed something meanwhile."""
     at = store.now()
 
     def work(db: Database) -> list[str] | None:
-        known = read(db, installation)
+        known = read_settings(db, installation)
         if version(known) != wish.seen:
             return None
         now = {name: one.value for name, one in known.items()}
@@ -67,14 +67,14 @@ async def change(store: Store, installation: InstallationId, wish: Change) -> li
     return await store.write(work)
 
 
-async def caps(store: Store) -> dict[InstallationId, int]:
+async def session_caps(store: Store) -> dict[InstallationId, int]:
     """How many sessions at once those accounts want at most that have said so."""
     sql = "SELECT installation_id, value FROM installation_settings WHERE name = 'sessions' AND value IS NOT NULL"
     rows = await store.read(lambda db: many(db, sql))
     return {InstallationId(row["installation_id"]): msgspec.json.decode(row["value"], type=int) for row in rows}
 
 
-async def forget(store: Store, installation: InstallationId) -> None:
+async def forget_settings(store: Store, installation: InstallationId) -> None:
     sql = "DELETE FROM installation_settings WHERE installation_id = :id"
     await store.write(lambda db: run(db, sql, id=installation))
 

@@ -23,7 +23,7 @@ QUIET_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
-class Asked:
+class FixRequest:
     """Who wants the checks mended, and in which words."""
 
     login: str
@@ -49,7 +49,7 @@ class Reruns:
 
 
 @dataclass(frozen=True)
-class Watch(OfRepo):
+class CheckWatch(OfRepo):
     number: int
     round: int
     sha: str
@@ -67,8 +67,8 @@ class Watch(OfRepo):
         return f"ci:{self.repo_id}:{self.number}:{self.round}:{self.sha}"
 
     @property
-    def wish(self) -> Asked | None:
-        return None if self.asked is None else msgspec.convert(self.asked, Asked)
+    def wish(self) -> FixRequest | None:
+        return None if self.asked is None else msgspec.convert(self.asked, FixRequest)
 
     @property
     def rerun(self) -> Reruns | None:
@@ -177,7 +177,7 @@ async def heard_again(store: Store, repo_id: RepoId, sha: str) -> bool:
     return await store.write(lambda db: run(db, sql, at=at, due_at=due_at, repo_id=repo_id, sha=sha)) > 0
 
 
-async def ask(store: Store, thread: Thread, sha: str, asked: Asked) -> None:
+async def ask(store: Store, thread: Thread, sha: str, asked: FixRequest) -> None:
     """Somebody wants the checks of this head mended: a new round, also where that was switched off."""
     at, wish = store.now(), msgspec.json.encode(asked).decode()
 
@@ -216,27 +216,27 @@ async def switch_off(store: Store, thread: Thread, login: str) -> None:
     await store.write(work)
 
 
-async def due(store: Store) -> list[Watch]:
+async def due(store: Store) -> list[CheckWatch]:
     now = store.now()
-    return [Watch.of(row) for row in await store.read(lambda db: many(db, _DUE, now=now))]
+    return [CheckWatch.of(row) for row in await store.read(lambda db: many(db, _DUE, now=now))]
 
 
-async def later(store: Store, watch: Watch, seconds: float) -> None:
+async def later(store: Store, watch: CheckWatch, seconds: float) -> None:
     """Look again then, unless something was heard meanwhile."""
     await _settle(store, watch, store.now() + seconds)
 
 
-async def rest(store: Store, watch: Watch) -> None:
+async def rest(store: Store, watch: CheckWatch) -> None:
     """Nothing is waited for, unless something was heard meanwhile."""
     await _settle(store, watch, None)
 
 
-async def _settle(store: Store, watch: Watch, due_at: float | None) -> None:
+async def _settle(store: Store, watch: CheckWatch, due_at: float | None) -> None:
     sql = f"UPDATE ci_watches SET due_at = :due_at {_SAME} AND event_at = :event_at"  # noqa: S608 - a constant
     await store.write(lambda db: run(db, sql, due_at=due_at, event_at=watch.event_at, **_key(watch)))
 
 
-async def follow(store: Store, watch: Watch, sha: str) -> None:
+async def follow(store: Store, watch: CheckWatch, sha: str) -> None:
     """The head is another one now, and not by us: what was asked for is asked of that, in a new round."""
     at = store.now()
     sql = (
@@ -258,7 +258,7 @@ async def look_again(store: Store, repo_id: RepoId, number: int) -> None:
     await store.write(lambda db: run(db, sql, at=at, repo_id=repo_id, number=number))
 
 
-async def ran_again(store: Store, watch: Watch, reruns: Reruns) -> None:
+async def ran_again(store: Store, watch: CheckWatch, reruns: Reruns) -> None:
     """Before it is done, so that it is done once; what runs again has its time to end, anew."""
     at = store.now()
     event_at = at if reruns.runs else watch.event_at
@@ -267,17 +267,17 @@ async def ran_again(store: Store, watch: Watch, reruns: Reruns) -> None:
     await store.write(lambda db: run(db, sql, reruns=text, at=at, event_at=event_at, **_key(watch)))
 
 
-def _key(watch: Watch) -> dict[str, Any]:
+def _key(watch: CheckWatch) -> dict[str, Any]:
     return {"repo_id": watch.repo_id, "number": watch.number, "round": watch.round, "sha": watch.sha}
 
 
-async def attempts(store: Store, watch: Watch) -> list[Attempt]:
+async def attempts(store: Store, watch: CheckWatch) -> list[Attempt]:
     """Of this round, in their order: those whose turn was begun, and did not find the head moved."""
     values = {"repo_id": watch.repo_id, "number": watch.number, "round": watch.round}
     return [Attempt.of(row) for row in await store.read(lambda db: many(db, _ATTEMPTS, **values))]
 
 
-async def put_attempt(store: Store, watch: Watch, failing: Sequence[str], notes: Sequence[str]) -> None:
+async def put_attempt(store: Store, watch: CheckWatch, failing: Sequence[str], notes: Sequence[str]) -> None:
     at = store.now()
     sql = """
     INSERT INTO ci_attempts (source, repo_id, number, round, sha, failing, notes, at)

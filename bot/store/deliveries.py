@@ -54,7 +54,7 @@ class NewDelivery:
 
 
 @dataclass(frozen=True)
-class Delivery(Record):
+class StoredDelivery(Record):
     """A row of the ledger."""
 
     guid: DeliveryId
@@ -98,9 +98,9 @@ async def add(store: Store, delivery: NewDelivery, received_at: float | None = N
     return await store.write(lambda db: _add(db, delivery, at))
 
 
-async def get(store: Store, guid: str) -> Delivery | None:
+async def get(store: Store, guid: str) -> StoredDelivery | None:
     row = await store.read(lambda db: one(db, "SELECT * FROM deliveries WHERE guid = :guid", guid=guid))
-    return Delivery.of(row) if row else None
+    return StoredDelivery.of(row) if row else None
 
 
 async def known(store: Store, guids: Collection[str]) -> set[str]:
@@ -122,7 +122,7 @@ async def latest_at(store: Store) -> float:
 
 async def unheeded(
     store: Store, repo_id: int, number: int, *, ours: str, plain: str, limit: int = 10
-) -> list[Delivery]:
+) -> list[StoredDelivery]:
     """The newest first of an issue or pull request that nothing came of: what `why` explains. Left out are those that
     our own bot has caused, of which a long turn brings hundreds, and those whose reason is `plain`: talk of others."""
     sql = """
@@ -131,7 +131,7 @@ async def unheeded(
     ORDER BY received_at DESC, guid LIMIT :limit
     """
     about = {"repo_id": repo_id, "number": number, "ours": ours, "plain": plain, "limit": limit}
-    return [Delivery.of(row) for row in await store.read(lambda db: many(db, sql, **about))]
+    return [StoredDelivery.of(row) for row in await store.read(lambda db: many(db, sql, **about))]
 
 
 async def settle(
@@ -142,11 +142,11 @@ async def settle(
     return await store.write(lambda db: settled(db, guid, state, reason, session_id))
 
 
-async def listing(store: Store, limit: int = 100) -> list[Delivery]:
+async def listing(store: Store, limit: int = 100) -> list[StoredDelivery]:
     """Newest first, without their bodies."""
     sql = "SELECT * FROM deliveries ORDER BY received_at DESC, guid LIMIT :limit"
     rows = await store.read(lambda db: many(db, sql, limit=limit))
-    return [Delivery.of({**row, "body": None}) for row in rows]
+    return [StoredDelivery.of({**row, "body": None}) for row in rows]
 
 
 async def reopen(store: Store, guid: str) -> bool:

@@ -38,7 +38,7 @@ def prepare_file(path: Path) -> None:
     if os.path.lexists(path):
         require_file(path)
         if not path.stat().st_mode & stat.S_IWUSR or not os.access(path, os.W_OK):
-            raise faults.read_only(path)
+            raise faults.not_writable(path)
     else:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     for file in (path, *(path.with_name(path.name + suffix) for suffix in _SIDE_FILES)):

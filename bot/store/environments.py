@@ -15,14 +15,14 @@ MOST_DIGITS = 9
 """Of a turn's number."""
 
 
-class EnvironmentState(StrEnum):
+class EnvironmentUse(StrEnum):
     USED = "used"
     KEPT = "kept"
     ENDING = "ending"
     """Nobody may use it any more; whoever finds it ends it."""
 
 
-class Purpose(StrEnum):
+class EnvironmentPurpose(StrEnum):
     WORK = "work"
     CHECKS = "checks"
     """Nothing but the commit that is to be published comes in; no agent, no token."""
@@ -33,8 +33,8 @@ class EnvironmentRow(Record):
     id: str
     session_id: SessionId
     turn: int
-    state: EnvironmentState
-    purpose: Purpose
+    state: EnvironmentUse
+    purpose: EnvironmentPurpose
     made_of: str
     prepared: bool
     setup_sha256: str | None
@@ -71,13 +71,13 @@ async def take(store: Store, key: TurnKey, made_of: str) -> EnvironmentRow:
 async def take_for_checks(store: Store, key: TurnKey) -> EnvironmentRow:
     """The intent of a fresh one; whatever an earlier try has left under its name is to be gone before."""
     at = store.now()
-    return await store.write(lambda db: _intended(db, key, Purpose.CHECKS, at, Purpose.CHECKS))
+    return await store.write(lambda db: _intended(db, key, EnvironmentPurpose.CHECKS, at, EnvironmentPurpose.CHECKS))
 
 
 async def for_checks(store: Store, key: TurnKey) -> EnvironmentRow | None:
     """Also when nobody may use it any more."""
     row = await store.read(
-        lambda db: one(db, "SELECT * FROM environments WHERE id = :id", id=_name(key, Purpose.CHECKS))
+        lambda db: one(db, "SELECT * FROM environments WHERE id = :id", id=_name(key, EnvironmentPurpose.CHECKS))
     )
     return EnvironmentRow.of(row) if row else None
 
@@ -219,11 +219,13 @@ def _kept_for(db: Database, key: TurnKey, made_of: str, at: float) -> Environmen
     return EnvironmentRow.of(row) if row else None
 
 
-def _name(key: TurnKey, purpose: Purpose) -> str:
-    return f"{key.session}-{key.n}" if purpose is Purpose.WORK else f"{key.session}-{key.n}-{purpose}"
+def _name(key: TurnKey, purpose: EnvironmentPurpose) -> str:
+    return f"{key.session}-{key.n}" if purpose is EnvironmentPurpose.WORK else f"{key.session}-{key.n}-{purpose}"
 
 
-def _intended(db: Database, key: TurnKey, made_of: str, at: float, purpose: Purpose = Purpose.WORK) -> EnvironmentRow:
+def _intended(
+    db: Database, key: TurnKey, made_of: str, at: float, purpose: EnvironmentPurpose = EnvironmentPurpose.WORK
+) -> EnvironmentRow:
     sql = """
     INSERT INTO environments (id, session_id, turn, state, purpose, made_of, updated_at)
     VALUES (:id, :session, :n, 'used', :purpose, :made_of, :at)

@@ -32,7 +32,7 @@ def corrupt(path: Path) -> StoreError:
     )
 
 
-def read_only(path: Path) -> StoreError:
+def not_writable(path: Path) -> StoreError:
     return StoreError(f"{path} cannot be written to. Give the service's user write permission: chmod u+w {path}")
 
 
@@ -48,5 +48,5 @@ def translate(error: BaseException, path: Path) -> BaseException:
     if code in _CORRUPT:
         return corrupt(path)
     if code in _DENIED:
-        return read_only(path)
+        return not_writable(path)
     return error

@@ -31,7 +31,7 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Ended:
+class TurnTimes:
     """A turn's times."""
 
     waited_seconds: float
@@ -62,7 +62,7 @@ async def read(store: Store) -> Figures:
     return await store.read(lambda db: _read(db, now))
 
 
-async def ended_since(store: Store, after: float) -> list[Ended]:
+async def ended_since(store: Store, after: float) -> list[TurnTimes]:
     """Oldest first, a bounded number."""
     return [_ended(row) for row in await store.read(lambda db: many(db, _ENDED, after=after))]
 
@@ -94,10 +94,10 @@ def _by(db: Database, sql: str) -> dict[str, int]:
     return {str(row["label"]): int(row["n"]) for row in many(db, sql) if row["label"] is not None}
 
 
-def _ended(row: Row) -> Ended:
+def _ended(row: Row) -> TurnTimes:
     """A step lasts until the next one begins."""
     begun = sorted(msgspec.json.decode(row["step_times"], type=dict[str, float]).items(), key=lambda item: item[1])
     ends = [at for _, at in begun[1:]] + [row["finished_at"]]
     steps = {step: max(0.0, end - at) for (step, at), end in zip(begun, ends, strict=True)}
     waited = max(0.0, (row["started_at"] or row["finished_at"]) - row["created_at"])
-    return Ended(waited, steps, row["finished_at"])
+    return TurnTimes(waited, steps, row["finished_at"])

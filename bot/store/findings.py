@@ -12,7 +12,7 @@ from bot.store.rows import Database, many, run
 
 
 @dataclass(frozen=True)
-class Said(Record):
+class StoredFinding(Record):
     """One finding that stands in a review of ours."""
 
     id: str
@@ -44,21 +44,21 @@ def name(key: TurnKey, place: int) -> str:
     return f"{key.session}-{key.n}-{place}"
 
 
-async def still_open(store: Store, repo: RepoId, number: int) -> list[Said]:
+async def still_open(store: Store, repo: RepoId, number: int) -> list[StoredFinding]:
     """Of all reviews of the pull request, oldest first."""
     sql = (
         "SELECT * FROM findings WHERE repo_id = :repo AND number = :number AND state = 'open' ORDER BY at, turn, place"
     )
-    return [Said.of(row) for row in await store.read(lambda db: many(db, sql, repo=repo, number=number))]
+    return [StoredFinding.of(row) for row in await store.read(lambda db: many(db, sql, repo=repo, number=number))]
 
 
-async def settle(store: Store, new: Sequence[Said], resolved: Iterable[str]) -> None:
+async def settle(store: Store, new: Sequence[StoredFinding], resolved: Iterable[str]) -> None:
     """What a review has said, and which of the earlier ones are done with; said again, it changes nothing."""
     at, done = store.now(), list(resolved)
 
     def work(db: Database) -> None:
         for one in new:
-            run(db, _PUT, at=at, **{field: getattr(one, field) for field in Said.__dataclass_fields__})
+            run(db, _PUT, at=at, **{field: getattr(one, field) for field in StoredFinding.__dataclass_fields__})
         for each in done:
             run(db, "UPDATE findings SET state = 'resolved' WHERE id = :id", id=each)
 

@@ -16,7 +16,7 @@ from bot.settings import Secret
 from bot.store import budgets, choices, spend
 from bot.store.base import Database, Store
 from bot.store.rows import one, run
-from bot.store.spend import NO_REPO, Cost, Payers, Reserve, Window
+from bot.store.spend import NO_REPO, ModelCost, Payers, Reserve, Window
 
 PREFIX = "fht_"
 _TURN = "session_id = :session AND turn = :turn"
@@ -48,20 +48,20 @@ class Grant:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RequestContext:
     """Everything that is judged before a request: read in the transaction that also reserves."""
 
     grant: Grant
-    turn: Cost
+    turn: ModelCost
     session: BudgetAccount
-    windows: tuple[Cost | None, ...] = ()
+    windows: tuple[ModelCost | None, ...] = ()
     """Of the claim's windows, in their order; None: there is nobody to have that limit."""
     own: Choices = field(default_factory=dict)
     """By which the account has narrowed them."""
 
 
 @dataclass(frozen=True)
-class Claim:
+class GatewayClaim:
     """A request that wants to be made."""
 
     id: str
@@ -71,7 +71,7 @@ class Claim:
     """What there are limits for beside the turn's own."""
 
 
-Judge = Callable[[Standing], None]
+Judge = Callable[[RequestContext], None]
 """Raises when the request must not be made; nothing is written then."""
 
 
@@ -166,7 +166,7 @@ async def grant(store: Store, token_sha256: str) -> Grant | None:
     return await store.read(lambda db: _grant(db, token_sha256))
 
 
-async def reserve(store: Store, claim: Claim, judge: Judge) -> Standing | None:
+async def reserve(store: Store, claim: GatewayClaim, judge: Judge) -> RequestContext | None:
     """Judge and reserve in one transaction: requests in parallel are judged one after the other.
 
     None when there is no such token. What `judge` raises is raised, and nothing is reserved.
@@ -181,19 +181,21 @@ async def reserve(store: Store, claim: Claim, judge: Judge) -> Standing | None:
     return await _judged(store, claim, judge, act)
 
 
-async def count_request(store: Store, claim: Claim, judge: Judge) -> Standing | None:
+async def count_request(store: Store, claim: GatewayClaim, judge: Judge) -> RequestContext | None:
     """As `reserve`, for a request that costs nothing: only the number of requests is used up."""
     return await _judged(store, claim, judge, lambda db, found: _bump(db, claim))
 
 
-async def reserve_more(store: Store, claim: Claim, judge: Judge) -> Standing | None:
+async def reserve_more(store: Store, claim: GatewayClaim, judge: Judge) -> RequestContext | None:
     """Add `claim.reserve_usd`, which may be less than nothing, to what the request under way has reserved, if `judge`
     lets it go on."""
-    return await _judged(store, claim, judge, lambda db, found: spend.add(db, claim.id, claim.reserve_usd))
+    return await _judged(store, claim, judge, lambda db, found: spend.add_to_reserve(db, claim.id, claim.reserve_usd))
 
 
-async def _judged(store: Store, claim: Claim, judge: Judge, act: Callable[[Database, Grant], None]) -> Standing | None:
-    def work(db: Database) -> Standing | None:
+async def _judged(
+    store: Store, claim: GatewayClaim, judge: Judge, act: Callable[[Database, Grant], None]
+) -> RequestContext | None:
+    def work(db: Database) -> RequestContext | None:
         standing = _standing(db, claim)
         if standing is not None:
             judge(standing)
@@ -221,19 +223,19 @@ def _grant(db: Database, token_sha256: str) -> Grant | None:
     )
 
 
-def _standing(db: Database, claim: Claim) -> Standing | None:
+def _standing(db: Database, claim: GatewayClaim) -> RequestContext | None:
     found = _grant(db, claim.token_sha256)
     if found is None:
         return None
-    return Standing(
+    return RequestContext(
         grant=found,
         turn=spend.of_turn(db, found.key),
-        session=budgets.of_session(db, found.key.session),
+        session=budgets.account_of(db, found.key.session),
         windows=tuple(spend.of_window(db, found.payers, window) for window in claim.windows),
-        own=choices.read(db, found.installation),
+        own=choices.read_settings(db, found.installation),
     )
 
 
-def _bump(db: Database, claim: Claim) -> None:
+def _bump(db: Database, claim: GatewayClaim) -> None:
     sql = "UPDATE gateway_tokens SET requests = requests + 1 WHERE token_sha256 = :sha"
     run(db, sql, sha=claim.token_sha256)

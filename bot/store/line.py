@@ -23,7 +23,7 @@ WHERE state = 'done' AND started_at IS NOT NULL AND finished_at >= started_at OR
 
 
 @dataclass(frozen=True)
-class Standing(Record):
+class OpenTurn(Record):
     """A turn that waits or runs."""
 
     session_id: SessionId
@@ -40,11 +40,11 @@ class Standing(Record):
         return TurnKey(self.session_id, self.n)
 
 
-async def standing(store: Store) -> list[Standing]:
+async def open_turns(store: Store) -> list[OpenTurn]:
     """In the order in which they were asked for."""
-    return [Standing.of(row) for row in await store.read(lambda db: many(db, _STANDING))]
+    return [OpenTurn.of(row) for row in await store.read(lambda db: many(db, _STANDING))]
 
 
-async def lately(store: Store, limit: int) -> list[float]:
+async def latest_seconds(store: Store, limit: int) -> list[float]:
     """Seconds that the latest ended turns took, from their start to their end."""
     return [float(row["seconds"]) for row in await store.read(lambda db: many(db, _LATELY, limit=limit))]

@@ -13,7 +13,7 @@ from bot.store.rows import many
 
 
 @dataclass(frozen=True)
-class Mark:
+class ListPosition:
     """The row after which a list goes on."""
 
     at: float
@@ -27,7 +27,7 @@ class Wanted:
     repo: RepoId | None = None
     state: str = ""
     person: str = ""
-    after: Mark | None = None
+    after: ListPosition | None = None
     hidden: Collection[RepoId] = ()
     """Repositories that are passed over."""
     without: str = ""
@@ -50,12 +50,12 @@ class Recent(OfRepo):
     cost_usd: float
 
     @property
-    def mark(self) -> Mark:
-        return Mark(self.asked_at, self.id)
+    def mark(self) -> ListPosition:
+        return ListPosition(self.asked_at, self.id)
 
 
 @dataclass(frozen=True)
-class Delivered(OfRepo):
+class ListedDelivery(OfRepo):
     """What GitHub told about a repository, and what became of it."""
 
     guid: str
@@ -69,8 +69,8 @@ class Delivered(OfRepo):
     session_id: SessionId | None
 
     @property
-    def mark(self) -> Mark:
-        return Mark(self.received_at, self.guid)
+    def mark(self) -> ListPosition:
+        return ListPosition(self.received_at, self.guid)
 
 
 _REPO = "repos.installation_id, repos.owner, repos.name, repos.private, repos.default_branch"
@@ -104,14 +104,16 @@ async def ended(store: Store, wanted: Wanted, limit: int) -> list[Recent]:
     return await _sessions(store, wanted, "last.state = 'done'", limit)
 
 
-async def delivered(store: Store, wanted: Wanted, limit: int) -> list[Delivered]:
+async def delivered(store: Store, wanted: Wanted, limit: int) -> list[ListedDelivery]:
     parts = [_DELIVERIES, *_common(wanted, _IN_DELIVERIES)]
     if wanted.state:
         parts.append("AND deliveries.state = :state")
     if wanted.without:
         parts.append("AND COALESCE(deliveries.reason, '') <> :without")
     sql = f"{' '.join(parts)} ORDER BY deliveries.received_at DESC, deliveries.guid DESC LIMIT :limit"
-    return [Delivered.of(row) for row in await store.read(lambda db: many(db, sql, **_values(wanted), limit=limit))]
+    return [
+        ListedDelivery.of(row) for row in await store.read(lambda db: many(db, sql, **_values(wanted), limit=limit))
+    ]
 
 
 async def _sessions(store: Store, wanted: Wanted, states: str, limit: int) -> list[Recent]:

@@ -11,7 +11,7 @@ from typing import Self
 from bot.errors import StoreError
 from bot.store import directory
 
-NAME = "lock"
+LOCK_NAME = "lock"
 
 
 class Occupied(StoreError):
@@ -28,7 +28,7 @@ class DataDirLock:
     def __enter__(self) -> Self:
         directory.prepare(self._data_dir)
         # Never deleted: a process that still waits on a removed file would hold a lock that nobody else sees.
-        descriptor = os.open(self._data_dir / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(self._data_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

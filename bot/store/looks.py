@@ -26,7 +26,7 @@ class Point(Record):
 
 
 @dataclass(frozen=True)
-class Look:
+class SessionView:
     """A session beside its transcript."""
 
     turns: list[Turn]
@@ -59,22 +59,22 @@ UNION SELECT environment_id FROM sessions WHERE id = :id AND environment_id IS N
 _MACHINES = f"SELECT COALESCE(SUM({machines.USD}), 0) AS usd FROM machine_runs WHERE session_id = :id"  # noqa: S608
 
 
-async def of(store: Store, session: SessionId) -> Look:
+async def of(store: Store, session: SessionId) -> SessionView:
     now = store.now()
     return await store.read(lambda db: _look(db, session, now))
 
 
-def _look(db: Database, session: SessionId, now: float) -> Look:
+def _look(db: Database, session: SessionId, now: float) -> SessionView:
     points = [Point.of(row) for row in many(db, _POINTS, id=session, most=MOST_POINTS)]
     tokens, paid = one(db, _TOKENS, id=session), one(db, _MACHINES, id=session, now=now)
     last = one(db, "SELECT COALESCE(MAX(seq), 0) AS seq FROM events WHERE session_id = :id", id=session)
     assert tokens and paid and last
-    return Look(
+    return SessionView(
         turns=of_session(db, session),
         points=points[::-1],
         spent=[(row["at"], row["cost_usd"]) for row in many(db, _SPENT, id=session)],
         tokens=int(tokens["tokens"]),
-        account=budgets.of_session(db, session),
+        account=budgets.account_of(db, session),
         sandbox_usd=float(paid["usd"]),
         deliveries=[row["guid"] for row in many(db, _DELIVERIES, id=session)],
         environments=[row["environment_id"] for row in many(db, _ENVIRONMENTS, id=session)],

@@ -37,7 +37,7 @@ _GROUPS: Mapping[str, tuple[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Run:
+class MachineRun:
     """A machine as its provider describes it while it runs."""
 
     environment_id: str
@@ -57,12 +57,12 @@ class MachineCost:
     usd: float = 0.0
 
 
-async def seen(store: Store, key: TurnKey, found: Run) -> None:
+async def seen(store: Store, key: TurnKey, found: MachineRun) -> None:
     """It runs for this turn. What the same environment ran before (for whichever turn) is over."""
     await store.write(lambda db: _seen(db, key, found, store.now()))
 
 
-async def missed(store: Store, key: TurnKey, found: Run) -> None:
+async def missed(store: Store, key: TurnKey, found: MachineRun) -> None:
     """It ran (or runs still) in an environment of this turn, and may have been seen by nobody: then it is noted now."""
 
     def work(db: Database) -> None:
@@ -124,12 +124,12 @@ def _same_run(environment_id: str, run_at: float) -> dict[str, Any]:
     return {"id": environment_id, "least": run_at - SAME_SECONDS, "most": run_at + SAME_SECONDS}
 
 
-def _seen(db: Database, key: TurnKey, found: Run, now: float) -> None:
+def _seen(db: Database, key: TurnKey, found: MachineRun, now: float) -> None:
     _end_others(db, key, found, now)
     _put(db, key, found, _counts_from(db, key, found), now)
 
 
-def _put(db: Database, key: TurnKey, found: Run, began_at: float, now: float) -> None:
+def _put(db: Database, key: TurnKey, found: MachineRun, began_at: float, now: float) -> None:
     sql = """
     INSERT INTO machine_runs (session_id, turn, environment_id, run_at, began_at, seen_at, ends_by, cpus, memory_gib,
                               cpu_usd, gib_usd)
@@ -142,7 +142,7 @@ def _put(db: Database, key: TurnKey, found: Run, began_at: float, now: float) ->
     run(db, sql, session=key.session, n=key.n, environment=found.environment_id, **when, **prices)
 
 
-def _end_others(db: Database, key: TurnKey, found: Run, now: float) -> None:
+def _end_others(db: Database, key: TurnKey, found: MachineRun, now: float) -> None:
     """Another run tells when an earlier one was over at the latest; that one which began later is not there any more,
     since this one is; in the same run, this turn follows on another."""
     sql = """
@@ -157,7 +157,7 @@ def _end_others(db: Database, key: TurnKey, found: Run, now: float) -> None:
     run(db, other_turn, session=key.session, n=key.n, at=now, **where)
 
 
-def _counts_from(db: Database, key: TurnKey, found: Run) -> float:
+def _counts_from(db: Database, key: TurnKey, found: MachineRun) -> float:
     """The run's beginning, or the end of another turn's part of the same run."""
     sql = """
     SELECT MAX(ended_at) AS ended_at FROM machine_runs

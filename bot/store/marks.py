@@ -15,7 +15,7 @@ class EnvironmentMarks:
         return frozenset(row["mark"] for row in await self._store.read(lambda db: many(db, sql, id=environment_id)))
 
     async def add(self, environment_id: str, mark: str) -> None:
-        await self._store.write(lambda db: _add(db, environment_id, mark))
+        await self._store.write(lambda db: _add_mark(db, environment_id, mark))
 
     async def settle(self, environment_id: str, mark: str, instead_of: frozenset[str]) -> None:
         """Only those that were known before: another process may have added one meanwhile."""
@@ -24,7 +24,7 @@ class EnvironmentMarks:
             for old in instead_of:
                 sql = "DELETE FROM environment_marks WHERE environment_id = :id AND mark = :mark"
                 run(db, sql, id=environment_id, mark=old)
-            _add(db, environment_id, mark)
+            _add_mark(db, environment_id, mark)
 
         await self._store.write(work)
 
@@ -33,7 +33,7 @@ class EnvironmentMarks:
         await self._store.write(lambda db: run(db, sql, id=environment_id))
 
 
-def _add(db: Database, environment_id: str, mark: str) -> None:
+def _add_mark(db: Database, environment_id: str, mark: str) -> None:
     sql = """
     INSERT INTO environment_marks (environment_id, mark) VALUES (:id, :mark)
     ON CONFLICT (environment_id, mark) DO NOTHING

@@ -28,7 +28,7 @@ class MessageState(StrEnum):
 
 
 @dataclass(frozen=True)
-class Message(Record):
+class StoredMessage(Record):
     source: str
     session_id: SessionId
     turn: int
@@ -65,12 +65,12 @@ async def keep(store: Store, new: NewTurn) -> TurnKey | None:
     return await store.write(lambda db: _keep(db, replace(new, delivery=None), at))
 
 
-async def waiting(store: Store, key: TurnKey) -> list[Message]:
+async def waiting(store: Store, key: TurnKey) -> list[StoredMessage]:
     """In their order."""
     sql = """
     SELECT * FROM messages WHERE session_id = :session AND turn = :n AND state = 'waiting' ORDER BY place
     """
-    return [Message.of(row) for row in await store.read(lambda db: many(db, sql, session=key.session, n=key.n))]
+    return [StoredMessage.of(row) for row in await store.read(lambda db: many(db, sql, session=key.session, n=key.n))]
 
 
 async def spots(store: Store, key: TurnKey) -> list[Spot]:
@@ -79,10 +79,10 @@ async def spots(store: Store, key: TurnKey) -> list[Spot]:
     SELECT * FROM messages WHERE session_id = :session AND turn = :n AND state = 'delivered' ORDER BY place
     """
     rows = await store.read(lambda db: many(db, sql, session=key.session, n=key.n))
-    return [spot for row in rows if (spot := Message.of(row).request.spot) is not None]
+    return [spot for row in rows if (spot := StoredMessage.of(row).request.spot) is not None]
 
 
-async def delivered(store: Store, message: Message) -> None:
+async def delivered(store: Store, message: StoredMessage) -> None:
     """The agent has it; the turn's events say so."""
     at = store.now()
     line = json.dumps({"type": KIND, "author": message.author, "text": message.text})
@@ -94,7 +94,7 @@ async def delivered(store: Store, message: Message) -> None:
     await store.write(work)
 
 
-async def refuse(store: Store, message: Message) -> None:
+async def refuse(store: Store, message: StoredMessage) -> None:
     """Its author may not say anything here any more; the turn's events say so, and not the words."""
     at = store.now()
     line = json.dumps({"type": KIND, "author": message.author, "withheld": True})
@@ -106,11 +106,11 @@ async def refuse(store: Store, message: Message) -> None:
     await store.write(work)
 
 
-async def drop(store: Store, message: Message) -> None:
+async def drop(store: Store, message: StoredMessage) -> None:
     await store.write(lambda db: run(db, _SETTLE, source=message.source, state=MessageState.DROPPED))
 
 
-async def move(store: Store, message: Message) -> TurnKey | None:
+async def move(store: Store, message: StoredMessage) -> TurnKey | None:
     """It becomes the next turn; None where it has become one before."""
     at = store.now()
 

@@ -17,7 +17,7 @@ from bot.store.rows import Database, many, one, run
 
 
 @dataclass(frozen=True)
-class Gone(Record):
+class RemovedRepo(Record):
     """A repository whose data is to be forgotten; nothing of it runs any more."""
 
     id: RepoId
@@ -26,7 +26,7 @@ class Gone(Record):
 
 
 @dataclass(frozen=True)
-class Held(Record):
+class RemovedTurn(Record):
     """A turn of such a repository, by which what lies of it on the host is found."""
 
     session_id: SessionId
@@ -131,12 +131,12 @@ async def named(store: Store, name: str) -> RepoId | None:
     return RepoId(row["id"]) if row else None
 
 
-async def to_purge(store: Store) -> list[Gone]:
-    return [Gone.of(row) for row in await store.read(lambda db: many(db, _GONE))]
+async def to_purge(store: Store) -> list[RemovedRepo]:
+    return [RemovedRepo.of(row) for row in await store.read(lambda db: many(db, _GONE))]
 
 
-async def turns_held(store: Store, repo: RepoId) -> list[Held]:
-    return [Held.of(row) for row in await store.read(lambda db: many(db, _HELD, repo_id=repo))]
+async def turns_held(store: Store, repo: RepoId) -> list[RemovedTurn]:
+    return [RemovedTurn.of(row) for row in await store.read(lambda db: many(db, _HELD, repo_id=repo))]
 
 
 async def sessions_of(store: Store, repo: RepoId) -> dict[SessionId, str | None]:

@@ -6,18 +6,18 @@ import json
 import uuid
 from dataclasses import dataclass
 
-from bot.store.base import Database, Store
-from bot.store.rows import many, one, run
+from bot.store.base import Store
+from bot.store.rows import Database, many, one, run
 
 
 @dataclass(frozen=True)
-class Request:
+class CliRequest:
     id: str
     kind: str
     body: dict[str, str]
 
 
-async def leave(store: Store, kind: str, body: dict[str, str]) -> str:
+async def leave_request(store: Store, kind: str, body: dict[str, str]) -> str:
     request_id, at = uuid.uuid4().hex, store.now()
     sql = """
     INSERT INTO requests (id, kind, body, state, created_at) VALUES (:id, :kind, :body, 'open', :at)
@@ -26,13 +26,13 @@ async def leave(store: Store, kind: str, body: dict[str, str]) -> str:
     return request_id
 
 
-async def waiting(store: Store) -> list[Request]:
+async def waiting_requests(store: Store) -> list[CliRequest]:
     sql = "SELECT id, kind, body FROM requests WHERE state = 'open' ORDER BY created_at, id"
     rows = await store.read(lambda db: many(db, sql))
-    return [Request(row["id"], row["kind"], json.loads(row["body"])) for row in rows]
+    return [CliRequest(row["id"], row["kind"], json.loads(row["body"])) for row in rows]
 
 
-async def answer(store: Store, request_id: str, text: str, *, failed: bool = False) -> None:
+async def answer_request(store: Store, request_id: str, text: str, *, failed: bool = False) -> None:
     sql = "UPDATE requests SET state = :state, answer = :answer WHERE id = :id AND state = 'open'"
     state = "failed" if failed else "done"
 
@@ -42,7 +42,7 @@ async def answer(store: Store, request_id: str, text: str, *, failed: bool = Fal
     await store.write(work)
 
 
-async def answered(store: Store, request_id: str) -> tuple[bool, str] | None:
+async def request_answer(store: Store, request_id: str) -> tuple[bool, str] | None:
     """(whether it was done, the answer), or None while it waits."""
     sql = "SELECT state, answer FROM requests WHERE id = :id"
     row = await store.read(lambda db: one(db, sql, id=request_id))

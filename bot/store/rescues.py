@@ -30,12 +30,12 @@ class Rescue(Record):
     commit_sha: str
 
 
-async def due(store: Store, usual: float) -> list[Rescue]:
+async def rescues_due(store: Store, usual: float) -> list[Rescue]:
     """None of a session that goes on: its next turn may begin there. `usual`: where no time was promised."""
     now = store.now()
     return [Rescue.of(row) for row in await store.read(lambda db: many(db, _DUE, now=now, usual=usual))]
 
 
-async def gone(store: Store, rescue: Rescue) -> None:
+async def rescue_gone(store: Store, rescue: Rescue) -> None:
     sql = "UPDATE turns SET rescue_gone = 1 WHERE session_id = :session AND n = :n"
     await store.write(lambda db: run(db, sql, session=rescue.session_id, n=rescue.n))

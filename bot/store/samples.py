@@ -31,11 +31,11 @@ class Sample:
     peak_memory_bytes: int
 
 
-async def latest(store: Store, key: TurnKey) -> Sample | None:
+async def latest_sample(store: Store, key: TurnKey) -> Sample | None:
     row = await store.read(lambda db: one(db, _LATEST, session=key.session, n=key.n))
     return None if row is None else Sample(**row)
 
 
-async def add(store: Store, key: TurnKey, cpu_percent: float, memory_bytes: int, disk_bytes: int) -> None:
+async def add_sample(store: Store, key: TurnKey, cpu_percent: float, memory_bytes: int, disk_bytes: int) -> None:
     values = {"at": store.now(), "cpu": cpu_percent, "memory": memory_bytes, "disk": disk_bytes}
     await store.write(lambda db: run(db, _ADD, session=key.session, n=key.n, **values))

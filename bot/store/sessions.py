@@ -337,7 +337,7 @@ def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
     if new.more is not None:
         budgets.put_raise(db, key.session, new.more, at)
     if new.head_sha is not None:
-        checks.put_check(db, key, new.head_sha)
+        checks.put_turn_check(db, key, new.head_sha)
     if new.delivery is not None:
         deliveries.settled(db, new.delivery, deliveries.DeliveryState.ACTED, None, key.session)
     return key

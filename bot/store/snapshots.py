@@ -13,7 +13,7 @@ from bot.store.rows import Row, many, one, run
 
 
 @dataclass(frozen=True)
-class Base:
+class SnapshotBase:
     """What a snapshot is of: two of one base can stand for each other, the newer one better."""
 
     repo_id: RepoId
@@ -22,9 +22,9 @@ class Base:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class StoredSnapshot:
     name: str
-    base: Base
+    base: SnapshotBase
     setup: tuple[str, ...]
     egress: tuple[str, ...]
     commit_sha: str
@@ -38,7 +38,7 @@ class Snapshot:
     def of(cls, row: Row) -> Self:
         return cls(
             name=row["name"],
-            base=Base(RepoId(row["repo_id"]), row["template"], row["setup_sha256"]),
+            base=SnapshotBase(RepoId(row["repo_id"]), row["template"], row["setup_sha256"]),
             setup=tuple(json.loads(row["setup"])),
             egress=tuple(json.loads(row["egress"])),
             commit_sha=row["commit_sha"],
@@ -50,17 +50,17 @@ class Snapshot:
         )
 
 
-async def ready(store: Store, base: Base) -> Snapshot | None:
+async def ready(store: Store, base: SnapshotBase) -> StoredSnapshot | None:
     """The newest that can be used."""
     sql = """
     SELECT * FROM snapshots WHERE repo_id = :repo_id AND template = :template AND setup_sha256 = :setup_sha256
        AND state = 'ready' ORDER BY created_at DESC, name LIMIT 1
     """
     row = await store.read(lambda db: one(db, sql, **vars(base)))
-    return Snapshot.of(row) if row else None
+    return StoredSnapshot.of(row) if row else None
 
 
-async def plan(store: Store, new: Snapshot, *, not_since: float) -> bool:
+async def plan(store: Store, new: StoredSnapshot, *, not_since: float) -> bool:
     """Have it made, unless one of the same base is being made or was, since then."""
     since = """
     SELECT name FROM snapshots WHERE repo_id = :repo_id AND template = :template AND setup_sha256 = :setup_sha256
@@ -83,11 +83,11 @@ async def plan(store: Store, new: Snapshot, *, not_since: float) -> bool:
     return await store.write(work)
 
 
-async def making(store: Store) -> list[Snapshot]:
+async def making(store: Store) -> list[StoredSnapshot]:
     return await _in_state(store, "making")
 
 
-async def condemned(store: Store) -> list[Snapshot]:
+async def condemned(store: Store) -> list[StoredSnapshot]:
     return await _in_state(store, "condemned")
 
 
@@ -96,7 +96,7 @@ async def tried(store: Store, name: str) -> None:
     await store.write(lambda db: run(db, sql, name=name))
 
 
-async def finish(store: Store, made: Snapshot, snapshot_id: str, shallow: Sequence[str]) -> None:
+async def finish(store: Store, made: StoredSnapshot, snapshot_id: str, shallow: Sequence[str]) -> None:
     """From now on it is used, and those before it are not. One condemned meanwhile stays so, but is known by its id."""
     sql = """
     UPDATE snapshots SET snapshot_id = :id, shallow = :shallow,
@@ -143,6 +143,6 @@ async def forget(store: Store, name: str) -> None:
     await store.write(lambda db: run(db, "DELETE FROM snapshots WHERE name = :name", name=name))
 
 
-async def _in_state(store: Store, state: str) -> list[Snapshot]:
+async def _in_state(store: Store, state: str) -> list[StoredSnapshot]:
     sql = "SELECT * FROM snapshots WHERE state = :state ORDER BY created_at, name"
-    return [Snapshot.of(row) for row in await store.read(lambda db: many(db, sql, state=state))]
+    return [StoredSnapshot.of(row) for row in await store.read(lambda db: many(db, sql, state=state))]

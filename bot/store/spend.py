@@ -55,7 +55,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Cost:
+class ModelCost:
     """Sums over spend rows; `usd` is confirmed, and nothing else is in it."""
 
     usd: float
@@ -118,11 +118,11 @@ async def was_refused(store: Store, key: TurnKey) -> bool:
     return await store.read(lambda db: one(db, sql, session=key.session, n=key.n)) is not None
 
 
-async def turn_cost(store: Store, key: TurnKey) -> Cost:
+async def turn_cost(store: Store, key: TurnKey) -> ModelCost:
     return await store.read(lambda db: of_turn(db, key))
 
 
-async def thread_costs(store: Store, thread_id: str) -> list[tuple[TurnKey, Cost]]:
+async def thread_costs(store: Store, thread_id: str) -> list[tuple[TurnKey, ModelCost]]:
     """Of each turn on the thread that has spent something, in their order."""
     sql = f"""
     SELECT spend.session_id, spend.turn, {_MONEY}, {_TOKENS} FROM spend
@@ -133,7 +133,7 @@ async def thread_costs(store: Store, thread_id: str) -> list[tuple[TurnKey, Cost
     return [(TurnKey(SessionId(row["session_id"]), row["turn"]), _cost(row)) for row in rows]
 
 
-async def in_windows(store: Store, payers: Payers, windows: Sequence[Window]) -> list[Cost | None]:
+async def in_windows(store: Store, payers: Payers, windows: Sequence[Window]) -> list[ModelCost | None]:
     return await store.read(lambda db: [of_window(db, payers, window) for window in windows])
 
 
@@ -149,19 +149,19 @@ def insert(db: Database, claim_id: str, key: TurnKey, payers: Payers, reserve: R
 
 async def narrow(store: Store, claim_id: str, less_usd: float) -> None:
     """A request under way turns out to cost at most so much less than it has reserved."""
-    await store.write(lambda db: add(db, claim_id, -less_usd))
+    await store.write(lambda db: add_to_reserve(db, claim_id, -less_usd))
 
 
-def add(db: Database, claim_id: str, usd: float) -> None:
+def add_to_reserve(db: Database, claim_id: str, usd: float) -> None:
     sql = "UPDATE spend SET reserved_usd = reserved_usd + :usd WHERE id = :id AND state = 'reserved'"
     run(db, sql, usd=usd, id=claim_id)
 
 
-def of_turn(db: Database, key: TurnKey) -> Cost:
+def of_turn(db: Database, key: TurnKey) -> ModelCost:
     return _sum(db, "session_id = :session AND turn = :turn", session=key.session, turn=key.n)
 
 
-def of_window(db: Database, payers: Payers, window: Window) -> Cost | None:
+def of_window(db: Database, payers: Payers, window: Window) -> ModelCost | None:
     """The money alone; None where the payer is nobody we know, and so has no limit."""
     number = payers.number(window.payer)
     if not number:
@@ -177,7 +177,7 @@ def of_window(db: Database, payers: Payers, window: Window) -> Cost | None:
     """
     spent = one(db, sql, payer=window.payer.value, number=number, day=_day(window.since))
     assert under_way is not None and spent is not None
-    return Cost(spent["usd"], TokenUsage(), under_way["reserved"], under_way["open"], spent["unconfirmed"])
+    return ModelCost(spent["usd"], TokenUsage(), under_way["reserved"], under_way["open"], spent["unconfirmed"])
 
 
 def _settle(db: Database, claim_id: str, end: Settlement) -> None:
@@ -220,12 +220,12 @@ def _day(at: float) -> int:
     return int(at) // DAY_SECONDS
 
 
-def _sum(db: Database, where: str, **values: Any) -> Cost:
+def _sum(db: Database, where: str, **values: Any) -> ModelCost:
     row = one(db, f"SELECT {_MONEY}, {_TOKENS} FROM spend WHERE {where}", **values)  # noqa: S608 - constants above
     assert row is not None
     return _cost(row)
 
 
-def _cost(row: Row) -> Cost:
+def _cost(row: Row) -> ModelCost:
     usage = TokenUsage(row["input_tokens"], row["output_tokens"], row["cache_read_tokens"], row["cache_write_tokens"])
-    return Cost(row["usd"], usage, row["reserved"], row["open"], row["unconfirmed"])
+    return ModelCost(row["usd"], usage, row["reserved"], row["open"], row["unconfirmed"])

@@ -27,7 +27,7 @@ _GROUPS: Mapping[str, tuple[str, str]] = {
         "session_id",
     ),
 }
-_SPENT = f"""(
+_ALL_SPENT = f"""(
 SELECT session_id, turn, repo_id, user_id, installation_id, at, cost_usd, 1 AS requests, 0 AS sandbox_usd,
     CASE WHEN state = 'reserved' THEN reserved_usd ELSE 0 END AS under_way_usd,
     unconfirmed_usd, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens
@@ -55,6 +55,6 @@ async def summed(
     columns, group = _GROUPS[by]
     order = "MIN(spend.at)" if by == "day" else "SUM(cost_usd + sandbox_usd) DESC, MIN(spend.at)"
     whose = "" if installation is None else "WHERE spend.installation_id = :installation"
-    sql = f"SELECT {columns}, {_SUMS} FROM {_SPENT} {whose} GROUP BY {group} ORDER BY {order}"  # noqa: S608 - constants
+    sql = f"SELECT {columns}, {_SUMS} FROM {_ALL_SPENT} {whose} GROUP BY {group} ORDER BY {order}"  # noqa: S608 - constants
     values = {"since": since, "now": store.now()} | ({} if installation is None else {"installation": installation})
     return [dict(row) for row in await store.read(lambda db: many(db, sql, **values))]

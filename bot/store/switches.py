@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bot.store import audit
-from bot.store.base import Database, Store
-from bot.store.rows import one, run
+from bot.store.base import Store
+from bot.store.rows import Database, one, run
 
 
 async def paused_at(store: Store) -> float | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from bot.store.base import Database, Store
+from bot.store.base import Store
 from bot.store.records import Record
-from bot.store.rows import one, run
+from bot.store.rows import Database, one, run
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Visit(Record):
     ends_at: float
 
 
-async def begin(store: Store, mark: str, user_id: int, login: str, seconds: float) -> None:
+async def begin_visit(store: Store, mark: str, user_id: int, login: str, seconds: float) -> None:
     """Those that have ended are forgotten on the way."""
     at = store.now()
     sql = """
@@ -31,17 +31,17 @@ async def begin(store: Store, mark: str, user_id: int, login: str, seconds: floa
     await store.write(work)
 
 
-async def get(store: Store, mark: str) -> Visit | None:
+async def visit(store: Store, mark: str) -> Visit | None:
     sql, at = "SELECT * FROM visits WHERE mark_sha256 = :mark AND ends_at > :at", store.now()
     row = await store.read(lambda db: one(db, sql, mark=_digest(mark), at=at))
     return Visit.of(row) if row else None
 
 
-async def end(store: Store, mark: str) -> None:
+async def end_visit(store: Store, mark: str) -> None:
     await store.write(lambda db: run(db, "DELETE FROM visits WHERE mark_sha256 = :mark", mark=_digest(mark)))
 
 
-async def end_all_of(store: Store, user_id: int) -> int:
+async def end_visits_of(store: Store, user_id: int) -> int:
     """In whatever browser; how many there were."""
     return await store.write(lambda db: run(db, "DELETE FROM visits WHERE user_id = :user", user=user_id))
 

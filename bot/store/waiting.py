@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bot.models import DeliveryId
 from bot.store.base import Store
-from bot.store.deliveries import Delivery
+from bot.store.deliveries import StoredDelivery
 from bot.store.rows import Database, Row, many, one
 
 ThreadId = tuple[int | None, int | None, DeliveryId | None]
@@ -49,7 +49,7 @@ WHERE state = 'received' AND repo_id IS :repo_id AND number IS :number ORDER BY 
 _ALONE = "SELECT * FROM deliveries WHERE guid = :guid AND state = 'received'"
 
 
-async def threads(store: Store, most: int) -> list[WaitingThread]:
+async def waiting_threads(store: Store, most: int) -> list[WaitingThread]:
     """Each account in turn, and of each account each repository: first the oldest thread of every one of them."""
 
     def work(db: Database) -> list[WaitingThread]:
@@ -58,7 +58,7 @@ async def threads(store: Store, most: int) -> list[WaitingThread]:
     return await store.read(work)
 
 
-async def first_of(store: Store, thread: ThreadId) -> Delivery | None:
+async def first_of(store: Store, thread: ThreadId) -> StoredDelivery | None:
     """The oldest delivery of a thread that nobody has settled, with its body."""
     repo_id, number, guid = thread
 
@@ -66,4 +66,4 @@ async def first_of(store: Store, thread: ThreadId) -> Delivery | None:
         return one(db, _FIRST, repo_id=repo_id, number=number) if guid is None else one(db, _ALONE, guid=guid)
 
     row = await store.read(work)
-    return Delivery.of(row) if row else None
+    return StoredDelivery.of(row) if row else None

@@ -22,7 +22,7 @@ _BATCH = 512
 _WAITING_AT_MOST = 20_000
 
 
-class Job:
+class WriteJob:
     """A piece of work, where its answer goes, and until when it may wait."""
 
     __slots__ = ("deadline", "error", "future", "result", "work")
@@ -42,7 +42,7 @@ class Writer:
         self._db = db
         self._path = path
         self._committed = committed
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[WriteJob | None] = queue.SimpleQueue()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
@@ -53,7 +53,7 @@ class Writer:
         if self._jobs.qsize() > _WAITING_AT_MOST:
             raise TransientError("Too much waits to be stored.", retry_after=5.0)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._jobs.put(Job(work, future, time.monotonic() + BUDGET_SECONDS))
+        self._jobs.put(WriteJob(work, future, time.monotonic() + BUDGET_SECONDS))
         return future
 
     def close(self) -> None:
@@ -71,9 +71,9 @@ class Writer:
             if ended:
                 return
 
-    def _gather(self) -> tuple[list[Job], bool]:
+    def _gather(self) -> tuple[list[WriteJob], bool]:
         """Everything that waits, at least one."""
-        batch: list[Job] = []
+        batch: list[WriteJob] = []
         job = self._jobs.get()
         while job is not None:
             batch.append(job)
@@ -85,7 +85,7 @@ class Writer:
                 return batch, False
         return batch, True
 
-    def _write(self, batch: list[Job]) -> None:
+    def _write(self, batch: list[WriteJob]) -> None:
         waiting = batch
         while waiting:
             try:
@@ -97,7 +97,7 @@ class Writer:
                 _answer(waiting)
                 return
 
-    def _after_failure(self, waiting: list[Job], error: Exception) -> list[Job]:
+    def _after_failure(self, waiting: list[WriteJob], error: Exception) -> list[WriteJob]:
         """Who tries again: on a lock all whose time is not up; else each by itself, for one may have spoilt it."""
         if faults.is_busy(error):
             now = time.monotonic()
@@ -110,13 +110,13 @@ class Writer:
                 self._write([job])
         return []
 
-    def _fail(self, jobs: Sequence[Job], error: BaseException) -> None:
+    def _fail(self, jobs: Sequence[WriteJob], error: BaseException) -> None:
         for job in jobs:
             job.error = error
         self._translate(jobs)
         _answer(jobs)
 
-    def _transact(self, batch: Sequence[Job]) -> None:
+    def _transact(self, batch: Sequence[WriteJob]) -> None:
         connection = self._db.conn
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -129,7 +129,7 @@ class Writer:
             raise
         self._translate(batch)
 
-    def _attempt(self, job: Job, connection: sqlite3.Connection) -> None:
+    def _attempt(self, job: WriteJob, connection: sqlite3.Connection) -> None:
         job.result = job.error = None
         connection.execute("SAVEPOINT job")
         try:
@@ -141,15 +141,15 @@ class Writer:
             job.error = error
         connection.execute("RELEASE job")
 
-    def _translate(self, jobs: Sequence[Job]) -> None:
+    def _translate(self, jobs: Sequence[WriteJob]) -> None:
         for job in jobs:
             if job.error is not None:
                 job.error = faults.translate(job.error, self._path)
 
 
-def _answer(jobs: Sequence[Job]) -> None:
+def _answer(jobs: Sequence[WriteJob]) -> None:
     """Hand results over in the loop of each caller; one wake-up for all that share a loop."""
-    loops: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+    loops: dict[asyncio.AbstractEventLoop, list[WriteJob]] = {}
     for job in jobs:
         loops.setdefault(job.future.get_loop(), []).append(job)
     for loop, theirs in loops.items():
@@ -159,7 +159,7 @@ def _answer(jobs: Sequence[Job]) -> None:
             continue
 
 
-def _resolve(jobs: Sequence[Job]) -> None:
+def _resolve(jobs: Sequence[WriteJob]) -> None:
     for job in jobs:
         if job.future.done():
             continue

@@ -17,7 +17,7 @@ from bot.models import DeliveryId
 from bot.store import deliveries, delivery_marks, sessions
 from bot.store.base import Store
 from bot.store.deliveries import DeliveryState, NewDelivery
-from bot.store.delivery_marks import Mark
+from bot.store.delivery_marks import DeliveryLogMark
 from bot.web import envelope, received
 
 log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ class DeliveryLog:
 
     async def _sweep(self) -> float:
         """Take up what is new; the seconds until the next sweep."""
-        mark = await delivery_marks.of(self._store, self._reading.app_id)
+        mark = await delivery_marks.log_mark(self._store, self._reading.app_id)
         if mark is None:
             await self._begin()
             return await self._pause()
@@ -84,7 +84,7 @@ class DeliveryLog:
         if len(missed) > MOST_PAYLOADS:
             return 0.0
         if listed:
-            await delivery_marks.move(self._store, mark.app_id, max(each.last.at for each in listed.values()))
+            await delivery_marks.move_log_mark(self._store, mark.app_id, max(each.last.at for each in listed.values()))
         return await self._pause()
 
     async def _begin(self) -> None:
@@ -93,10 +93,10 @@ class DeliveryLog:
         began = float(int(self._began_at + (skew if abs(skew) > CLOCK_SECONDS else 0.0)))  # the log knows seconds only
         listed = (await self._github.deliveries()).items
         last = max((one.id for one in listed if one.at <= began), default=0)
-        await delivery_marks.begin(self._store, self._reading.app_id, began, last)
+        await delivery_marks.begin_log(self._store, self._reading.app_id, began, last)
         log.info("the delivery log is read from here on", extra={"after": began})
 
-    async def _list(self, mark: Mark) -> dict[str, _Listed]:
+    async def _list(self, mark: DeliveryLogMark) -> dict[str, _Listed]:
         """By GUID, back to the mark and some more: several attempts are one delivery."""
         found: dict[str, _Listed] = {}
         until, cursor, seen = mark.read_at - OVERLAP_SECONDS, None, set[str]()
@@ -114,19 +114,19 @@ class DeliveryLog:
         self._tell_of_gap(found, mark)
         return found
 
-    def _tell_of_gap(self, found: dict[str, _Listed], mark: Mark) -> None:
+    def _tell_of_gap(self, found: dict[str, _Listed], mark: DeliveryLogMark) -> None:
         newest = max((each.last.at for each in found.values()), default=0.0)
         if newest - (mark.read_at or newest) > KEPT_SECONDS:
             log.warning("nothing was read for longer than GitHub keeps its log: what came first may be lost")
 
-    async def _missed(self, listed: dict[str, _Listed], mark: Mark) -> list[LoggedDelivery]:
+    async def _missed(self, listed: dict[str, _Listed], mark: DeliveryLogMark) -> list[LoggedDelivery]:
         """In the order in which they were first made."""
         wanted = [each for each in listed.values() if self._is_wanted(each, mark)]
         known = await deliveries.known(self._store, [each.last.guid for each in wanted])
         wanted.sort(key=lambda each: (each.first.at, each.first.id))
         return [each.last for each in wanted if each.last.guid not in known]
 
-    def _is_wanted(self, each: _Listed, mark: Mark) -> bool:
+    def _is_wanted(self, each: _Listed, mark: DeliveryLogMark) -> bool:
         """Beside webhooks, what was accepted once is not ours to repeat, whatever the store remembers. What somebody
         has sent again since our first look is meant for us."""
         last = each.last

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from bot.live.state import LiveState
 from bot.models import Outcome, SessionId, TokenUsage, TurnKey
 from bot.settings import ModelSettings
-from bot.store.spend import Cost
+from bot.store.spend import ModelCost
 from bot.workbench import words
 from sandbox.agents.base import Subagents
 from sandbox.agents.events import AgentEvent
@@ -92,7 +92,7 @@ class Report:
     detail: str = ""
     result: str = ""
     seconds: float = 0.0
-    cost: Cost = field(default_factory=lambda: Cost(0.0, TokenUsage()))
+    cost: ModelCost = field(default_factory=lambda: ModelCost(0.0, TokenUsage()))
     isolation: str = "none"
     landed: Landed = field(default_factory=Landed)
     left_out: tuple[str, ...] = ()
@@ -128,7 +128,7 @@ class Audience(Protocol):
 
     def event(self, event: AgentEvent, state: LiveState) -> None: ...
 
-    def spent(self, cost: Cost) -> None: ...
+    def spent(self, cost: ModelCost) -> None: ...
 
     def note(self, words: str, *, alarm: bool = False) -> None:
         """A sentence that stays."""

@@ -17,7 +17,7 @@ from bot.outbound import neutralise
 from bot.simulation.github import accounts, threads
 from bot.simulation.pages.pulls import SIGNS, timeline
 from bot.simulation.pages.views import templates
-from bot.store.approvals import Approval, Kind, Scope, Standing
+from bot.store.approvals import Approval, ApprovalKind, ApprovalState, Scope
 from bot.words import on_forks, on_reviews
 from bot.words.on_forks import Patch
 from bot.words.on_reviews import Account
@@ -82,7 +82,7 @@ def views() -> dict[str, TurnView]:
     """Live comments of turns on a fork."""
     sha, url = ACCOUNT.commit, "https://github.com/octo-org/shop/pull/2#pullrequestreview-1"
     asked = Approval(
-        "abcd1234-1-fork", SessionId("abcd1234"), 1, Kind.FORK, Standing.OPEN, "", {"sha": sha}, 1000.0, 1600.0,
+        "abcd1234-1-fork", SessionId("abcd1234"), 1, ApprovalKind.FORK, ApprovalState.OPEN, "", {"sha": sha}, 1000.0, 1600.0,
         Scope.ONCE, None, None, None, late=False,
     )  # fmt: skip
     offered = tuple(boxes.to_adopt(asked.id, sha[: on_forks.SHORT]))
@@ -96,7 +96,7 @@ def views() -> dict[str, TurnView]:
     done = replace(done, turn=replace(done.turn, agent_result="Halving divides by **two** now."))
     patched = view(fold(), outcome=Outcome.ANSWERED, detail=on_forks.patched(on_forks.moved(sha, sha)), **on_a_fork)
     pushed = view(fold(), outcome=Outcome.PUSHED, detail=on_forks.pushed(FORK, sha), **on_a_fork)
-    void = replace(asked, state=Standing.EXPIRED)
+    void = replace(asked, state=ApprovalState.EXPIRED)
     return {
         "end-fork-suggested": replace(done, asked=(asked,), boxes=offered),
         "end-fork-void": replace(done, asked=(void,)),

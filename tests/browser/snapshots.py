@@ -22,7 +22,7 @@ from bot.proposal.descriptions import Extras
 from bot.proposal.push_policy import look_closely
 from bot.sessions import dialogue
 from bot.simulation.pages import markdown
-from bot.store.approvals import Approval, Kind, Scope, Standing
+from bot.store.approvals import Approval, ApprovalKind, ApprovalState, Scope
 from bot.store.sessions import Turn
 from bot.words import endings, on_approvals, on_pushes
 from sandbox.agents.events import (
@@ -112,7 +112,7 @@ def _among_people() -> dict[str, TurnView]:
     """Where somebody asks, answers, steers, or is told what was not done."""
     working, pull = view(fold(*WORK)), _ended(Outcome.PULL_REQUEST)
     question = Approval(
-        "abcd1234-1-1", working.session.id, 1, Kind.TOOL, Standing.OPEN, "r1", dialogue.matter(ASKED), 1000.0, 1600.0,
+        "abcd1234-1-1", working.session.id, 1, ApprovalKind.TOOL, ApprovalState.OPEN, "r1", dialogue.matter(ASKED), 1000.0, 1600.0,
         Scope.ONCE, None, None, None, late=False,
     )  # fmt: skip
     state = fold(*WORK)
@@ -122,9 +122,9 @@ def _among_people() -> dict[str, TurnView]:
     stop, answers = (boxes.STOP,), tuple(boxes.to_answer(question.id, plan=False))
     needs, planned = _ended(Outcome.NEEDS_INPUT), _ended(Outcome.PLANNED)
     late = tuple(boxes.to_answer_late(question.id))
-    over = replace(question, state=Standing.EXPIRED)
+    over = replace(question, state=ApprovalState.EXPIRED)
     out = {"hosts": ["example.org"], "shown": on_approvals.hosts_asked(["example.org"])}
-    yes = replace(question, id="abcd1234-1", kind=Kind.PLAN, state=Standing.APPROVED, answered_by="bob")
+    yes = replace(question, id="abcd1234-1", kind=ApprovalKind.PLAN, state=ApprovalState.APPROVED, answered_by="bob")
     return {
         "working-asking": replace(working, asks=(question,), boxes=(*answers, *stop)),
         "working-steered": replace(view(state), boxes=stop),
@@ -134,8 +134,8 @@ def _among_people() -> dict[str, TurnView]:
             pull, turn=pull.turn.having(BroughtHome(BLOCKED)), boxes=late, asked=(replace(over, matter=out),)
         ),
         "end-plan-approved": replace(planned, asked=(yes,)),
-        "end-plan-denied": replace(planned, asked=(replace(yes, state=Standing.DENIED),)),
-        "end-plan-over": replace(planned, asked=(replace(yes, state=Standing.EXPIRED, answered_by=None),)),
+        "end-plan-denied": replace(planned, asked=(replace(yes, state=ApprovalState.DENIED),)),
+        "end-plan-over": replace(planned, asked=(replace(yes, state=ApprovalState.EXPIRED, answered_by=None),)),
         "end-blocked": replace(pull, turn=pull.turn.having(BroughtHome(BLOCKED))),
         "end-stopped-saving": view(
             fold(*WORK), step=Step.COLLECT, outcome=Outcome.STOPPED, detail="alice asked to stop.", stop_at=0.0
@@ -181,12 +181,12 @@ def _ended(outcome: Outcome) -> TurnView:
 def questions() -> dict[str, str]:
     """The comments beside the live one in which the agent's questions are put."""
     asking = _among_people()["working-asking"].asks[0]
-    said = replace(asking, state=Standing.APPROVED, answered_by="bob", scope=Scope.SESSION)
+    said = replace(asking, state=ApprovalState.APPROVED, answered_by="bob", scope=Scope.SESSION)
     found = {
         "open": asking,
         "yes": said,
-        "no": replace(said, state=Standing.DENIED),
-        "over": replace(asking, state=Standing.EXPIRED),
+        "no": replace(said, state=ApprovalState.DENIED),
+        "over": replace(asking, state=ApprovalState.EXPIRED),
     }
     return {f"question-{name}": live_questions.body(one, "/claude") for name, one in found.items()}
 
@@ -241,7 +241,7 @@ def held() -> TurnView:
     patch = f"diff --git a/{path} b/{path}\n@@ -1 +1 @@\n-on: push\n+on: [push, pull_request]"
     one = _ended(Outcome.REFUSED)
     approval = Approval(
-        "abcd1234-1-1", one.session.id, 1, Kind.PUSH, Standing.OPEN, "", {}, 1000.0, 1600.0,
+        "abcd1234-1-1", one.session.id, 1, ApprovalKind.PUSH, ApprovalState.OPEN, "", {}, 1000.0, 1600.0,
         Scope.ONCE, None, None, None, late=False,
     )  # fmt: skip
     words = on_pushes.waits(on_pushes.held([path], "1" * 40, patch, 7, cut=False), approval.id)

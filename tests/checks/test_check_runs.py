@@ -146,7 +146,7 @@ async def waiting(github: SimulatedGitHub, store: Store, app: App, name: str) ->
     new = NewTurn(thread, "run", "fix it", "alice", 11, source, "claude-sonnet-5-5", 5.0, 3600.0)
     key = await sessions.begin_turn(store, new)
     assert key is not None
-    await rows.put(store, key, repo.branches()["main"])
+    await rows.show_turn(store, key, repo.branches()["main"])
     return repo
 
 

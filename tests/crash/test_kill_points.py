@@ -14,7 +14,7 @@ import pytest
 from bot.simulation.anthropic import Call, Say, Script
 from bot.store import environments, events, sessions
 from bot.store.base import Store
-from bot.store.environments import EnvironmentState
+from bot.store.environments import EnvironmentUse
 from sandbox.local import members
 from sandbox.local.folders import Base
 from tests.crash import points
@@ -102,7 +102,7 @@ async def no_strays(world: World) -> None:
             while True:
                 rows = await environments.all_of_them(store)
                 there = set(base.environment_ids())
-                kept = {one.id for one in rows.values() if one.state is EnvironmentState.KEPT}
+                kept = {one.id for one in rows.values() if one.state is EnvironmentUse.KEPT}
                 running = any(members.members(base.folders(one).home) for one in there)
                 if there == kept == rows.keys() and len(there) == 1 and not running:
                     return

@@ -116,7 +116,7 @@ async def test_the_live_comment_shows_what_the_environment_uses(cloud: tuple[Wor
         world.model.release("go")
         assert await world.outcome() == "pull_request"
     store = await Store.open_reader(world.root / "data" / "state.db")
-    found = await samples.latest(store, key_of(world))
+    found = await samples.latest_sample(store, key_of(world))
     await store.close()
     assert found is not None
     assert found.peak_memory_bytes >= found.memory_bytes > 1_000_000

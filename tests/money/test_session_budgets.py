@@ -81,9 +81,11 @@ async def test_what_earlier_turns_have_spent_is_gone_for_the_next_and_what_is_ad
         assert (await rig.ask(token)).status_code == 200, "0.0024 of 0.003 are spent"
         assert kind(await rig.ask(token)) == (400, "invalid_request_error")
         more = Raise("comment:9", 0.002, "alice", BudgetTerms(0.003, 0.0061))
-        assert [await budgets.add(rig.store, first.session, more) for _ in range(2)] == [True, False]
+        assert [await budgets.raise_budget(rig.store, first.session, more) for _ in range(2)] == [True, False]
         assert [(await rig.ask(token)).status_code for _ in range(3)] == [200, 200, 400]
-        await budgets.add(rig.store, first.session, Raise("comment:10", 5, "alice", BudgetTerms(0.003, 0.0061)))
+        await budgets.raise_budget(
+            rig.store, first.session, Raise("comment:10", 5, "alice", BudgetTerms(0.003, 0.0061))
+        )
         assert [(await rig.ask(token)).status_code for _ in range(2)] == [200, 400], "the operator's most"
 
 
@@ -127,10 +129,14 @@ async def _two_turns(chance: random.Random, patient: bool, limit: float) -> None
             await _holds(rig, first.session, limit)
             added = chance.choice([0.0, limit / 2, limit])
             if added:
-                await budgets.add(rig.store, first.session, Raise("comment:9", added, "alice", BudgetTerms(limit, 1.0)))
+                await budgets.raise_budget(
+                    rig.store, first.session, Raise("comment:9", added, "alice", BudgetTerms(limit, 1.0))
+                )
             await _flood(rig, second, chance)
             await _holds(rig, first.session, limit + added)
-            await budgets.add(rig.store, first.session, Raise("comment:10", limit, "alice", BudgetTerms(limit, 1.0)))
+            await budgets.raise_budget(
+                rig.store, first.session, Raise("comment:10", limit, "alice", BudgetTerms(limit, 1.0))
+            )
             await _die_in_the_middle(rig, second)
             await _holds(rig, first.session, limit + added + limit)
             await _agree(rig, first.session)

@@ -13,7 +13,7 @@ import pytest
 from bot.simulation.anthropic import Say, Script
 from bot.store import lists
 from bot.store.base import Store
-from bot.store.lists import Mark, Wanted
+from bot.store.lists import ListPosition, Wanted
 from bot.words import replies
 from tests.world import World
 from tests.world.visitor import Visitor, visitor
@@ -152,7 +152,7 @@ async def test_lists_of_a_hundred_thousand_rows_are_quick(world: World, other: i
     wishes = [Wanted(), Wanted(repo=world.repo.id), Wanted(person="nobody"), Wanted(hidden=hidden)]  # type: ignore[arg-type]
     try:
         for read in (lists.ended, lists.delivered):
-            for wanted in [*wishes, Wanted(after=Mark(time.time() + 2000, "a")), Wanted(state="failed")]:
+            for wanted in [*wishes, Wanted(after=ListPosition(time.time() + 2000, "a")), Wanted(state="failed")]:
                 began = time.perf_counter()
                 await read(store, wanted, 51)
                 assert time.perf_counter() - began < 2.0, wanted  # 0.2 s where nothing else runs

@@ -11,12 +11,12 @@ import pytest
 from bot.models import InstallationId, Outcome, Repo, RepoId, SessionId, Thread, TurnKey
 from bot.store import environments, machines, samples, sessions, spending, upkeep
 from bot.store.base import Store
-from bot.store.machines import Run
+from bot.store.machines import MachineRun
 from bot.store.sessions import NewTurn
 from tests.world import stored
 
 THREAD = Thread(Repo(RepoId(7), "octo", "calc", True, "main"), InstallationId(1), 5, False)
-RUN = Run("box", run_at=1000.0, ends_by=1660.0, cpus=2, memory_gib=4, cpu_usd=0.001, gib_usd=0.0005)
+RUN = MachineRun("box", run_at=1000.0, ends_by=1660.0, cpus=2, memory_gib=4, cpu_usd=0.001, gib_usd=0.0005)
 SECOND_USD = 0.004
 FIRST, NEXT = TurnKey(SessionId("abcd1234"), 1), TurnKey(SessionId("abcd1234"), 2)
 
@@ -138,11 +138,11 @@ async def test_machines_stand_beside_the_model_in_every_sum(store: Store, clock:
 
 async def test_samples_tell_the_last_and_the_peak_and_are_pruned_with_the_turn(store: Store, clock: Clock) -> None:
     key = await begun(store)
-    assert await samples.latest(store, key) is None
+    assert await samples.latest_sample(store, key) is None
     for memory in (100, 900, 300):
         clock.now += 10
-        await samples.add(store, key, 35.0, memory, 7)
-    last = await samples.latest(store, key)
+        await samples.add_sample(store, key, 35.0, memory, 7)
+    last = await samples.latest_sample(store, key)
     assert last == samples.Sample(clock.now, 35.0, 300, 7, 900)
     clock.now += 100 * upkeep.DAY
     assert (await upkeep.prune(store, 30))["samples"] == 0, "the turn has not ended"

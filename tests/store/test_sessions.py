@@ -85,9 +85,9 @@ async def test_what_waits_is_told_by_thread_each_account_and_repository_in_turn(
             DeliveryId(f"g{at}"), "issues", "sha", body="{}", installation_id=account, repo_id=repo, number=number
         )
         await deliveries.add(store, came_in, received_at=float(at))
-    found = [(one.repo_id, one.number, one.guid) for one in await waiting.threads(store, 99)]
+    found = [(one.repo_id, one.number, one.guid) for one in await waiting.waiting_threads(store, 99)]
     assert found == [(10, 5, None), (20, 1, None), (None, None, "g7"), (11, 5, None), (10, 6, None), (10, 7, None)]
-    assert [one.since for one in await waiting.threads(store, 2)] == [0.0, 5.0]
+    assert [one.since for one in await waiting.waiting_threads(store, 2)] == [0.0, 5.0]
     for thread, oldest in ((found[0], "g0"), (found[1], "g5"), (found[2], "g7")):
         first = await waiting.first_of(store, thread)
         assert first is not None and (first.guid, first.body) == (oldest, "{}")
@@ -101,12 +101,12 @@ async def test_what_waits_is_told_by_thread_each_account_and_repository_in_turn(
 async def test_settling_drops_the_body_and_happens_once(store: Store) -> None:
     for guid in ("a", "b"):
         await deliveries.add(store, NewDelivery(DeliveryId(guid), "issues", "sha", body="{}"))
-    assert [one.guid for one in await waiting.threads(store, 5)] == ["a", "b"]
+    assert [one.guid for one in await waiting.waiting_threads(store, 5)] == ["a", "b"]
     assert await deliveries.bump_attempt(store, DeliveryId("a")) == 1
     assert await deliveries.bump_attempt(store, DeliveryId("a")) == 2
     assert await deliveries.settle(store, DeliveryId("a"), DeliveryState.IGNORED, "not for us")
     assert not await deliveries.settle(store, DeliveryId("a"), DeliveryState.ACTED)
-    assert [one.guid for one in await waiting.threads(store, 5)] == ["b"]
+    assert [one.guid for one in await waiting.waiting_threads(store, 5)] == ["b"]
     found = await deliveries.get(store, "a")
     assert found is not None
     assert (found.state, found.reason, found.body) == (DeliveryState.IGNORED, "not for us", None)
@@ -219,12 +219,12 @@ async def test_a_text_that_no_database_can_hold_is_stored_without_that(store: St
 async def test_the_way_of_a_turn(store: Store) -> None:
     first = await begun(store, "comment:1")
     second = await begun(store, "comment:2", replace(ISSUE, number=6))
-    assert [(one.key, one.state) for one in await line.standing(store)] == [
+    assert [(one.key, one.state) for one in await line.open_turns(store)] == [
         (first, TurnState.QUEUED),
         (second, TurnState.QUEUED),
     ]
     assert await sessions.start(store, first)
-    assert [one.state for one in await line.standing(store)] == [TurnState.RUNNING, TurnState.QUEUED]
+    assert [one.state for one in await line.open_turns(store)] == [TurnState.RUNNING, TurnState.QUEUED]
     assert [turn.key for turn in await sessions.running(store)] == [first]
     assert await sessions.advance(store, first, Step.FURNISH, base_sha="abc")
     assert await sessions.advance(store, first, Step.WORK)

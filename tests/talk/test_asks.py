@@ -20,7 +20,7 @@ from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.gitstore import refs
 from bot.simulation.github.threads import Comment
 from bot.store import approvals, audit, sessions
-from bot.store.approvals import Answer, Kind, Question, Scope, Standing
+from bot.store.approvals import ApprovalAnswer, ApprovalKind, ApprovalRequest, ApprovalState, Scope
 from bot.store.base import Store
 from bot.store.records import NewTurn
 from sandbox.agents.events import Asked
@@ -248,8 +248,10 @@ async def test_a_yes_that_the_agent_was_not_told_of_before_it_ended_begins_the_n
     key = await sessions.begin_turn(store, a_turn("comment:1"))
     assert key is not None
     matter = {"tool": "Bash", "shown": "touch built.txt", "call": "x"}
-    question = await approvals.ask(store, Question(key, Kind.TOOL, matter, time.time() + 600, "r1"))
-    yes = Answer(Standing.APPROVED, "alice", "comment:2", Scope.ONCE, LATE, a_turn("comment:2", question.id))
+    question = await approvals.ask(store, ApprovalRequest(key, ApprovalKind.TOOL, matter, time.time() + 600, "r1"))
+    yes = ApprovalAnswer(
+        ApprovalState.APPROVED, "alice", "comment:2", Scope.ONCE, LATE, a_turn("comment:2", question.id)
+    )
     assert await approvals.answer(store, question.id, yes)
     touched: list[TurnKey] = []
     services = SimpleNamespace(store=store, board=SimpleNamespace(touch=touched.append))
@@ -257,7 +259,7 @@ async def test_a_yes_that_the_agent_was_not_told_of_before_it_ended_begins_the_n
     for _ in range(2):  # as after a crash
         await dialogue.close_questions(cast(Services, services), turn, cast(Any, Ended(told)))
     [found] = await approvals.of_turn(store, key)
-    assert found.state is Standing.APPROVED and found.late is not told
+    assert found.state is ApprovalState.APPROVED and found.late is not told
     turns = await sessions.turns_of(store, key.session)
     assert [one.approval for one in turns] == [None] + [question.id] * (not told)
     assert touched == [one.key for one in turns[1:]]

@@ -13,7 +13,7 @@ from bot.models import InstallationId, Outcome, RepoId, TokenUsage
 from bot.sessions.money import spending_limits
 from bot.sessions.money.spending_limits import Ceiling, Ceilings, Period
 from bot.settings import read_limits
-from bot.store.spend import Cost, Payer, Payers
+from bot.store.spend import ModelCost, Payer, Payers
 from bot.words import on_money, outcomes
 
 shares = st.floats(0, 2, allow_nan=False)
@@ -48,7 +48,7 @@ def test_only_what_is_set_is_a_limit() -> None:
 
 def test_who_is_not_known_has_no_limit_of_that_kind() -> None:
     ceilings = Ceilings(day_usd=1, month_usd=0, user_day_usd=2)
-    found = ceilings.ledgers([None, Cost(0.5, TokenUsage(), 0.25)])
+    found = ceilings.ledgers([None, ModelCost(0.5, TokenUsage(), 0.25)])
     assert [(one.payer, ledger.spent_usd, ledger.reserved_usd) for one, ledger in found] == [
         (Payer.INSTALLATION, 0.5, 0.25)
     ]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bot.funds import BudgetAccount, BudgetTerms
 from bot.models import TurnState
-from bot.store.looks import Look
+from bot.store.looks import SessionView
 from bot.web.pages import drawing
 from bot.web.pages.overview import overview
 from tests.unit.turns import TURN
@@ -51,7 +51,7 @@ def test_days_between_two_spans_are_left_out_and_marked() -> None:
 def test_a_session_is_drawn_over_the_time_that_it_worked() -> None:
     """Without the time of now: all who watch are sent each picture that differs."""
     first = replace(TURN, state=TurnState.DONE, started_at=100.0, finished_at=130.0)
-    look = Look([first, replace(TURN, n=2, started_at=9000.0)], [], [(110.0, 1.0), (9030.0, 2.0)], 0, *_NOTHING)
+    look = SessionView([first, replace(TURN, n=2, started_at=9000.0)], [], [(110.0, 1.0), (9030.0, 2.0)], 0, *_NOTHING)
     [money] = overview(look, None, BudgetTerms(5.0, 5.0)).lines
     assert (money.seconds, money.seams) == (60.0, [300.0])
     assert money.corners.startswith("0.0,100.0 100.0,100.0 100.0,66.7 ") and money.corners.endswith("600.0,0.0")
@@ -59,7 +59,7 @@ def test_a_session_is_drawn_over_the_time_that_it_worked() -> None:
 
 def test_one_request_is_drawn_as_a_step_in_its_turn() -> None:
     turn = replace(TURN, state=TurnState.DONE, started_at=100.0, finished_at=200.0)
-    [money] = overview(Look([turn], [], [(150.0, 1.0)], 0, *_NOTHING), None, BudgetTerms(5.0, 5.0)).lines
+    [money] = overview(SessionView([turn], [], [(150.0, 1.0)], 0, *_NOTHING), None, BudgetTerms(5.0, 5.0)).lines
     assert money.corners == "0.0,100.0 300.0,100.0 300.0,0.0 600.0,0.0 600.0,0.0"
 
 

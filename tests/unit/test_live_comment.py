@@ -19,9 +19,9 @@ from bot.live.page import QueuePlace, TurnView
 from bot.live.state import LiveState
 from bot.models import InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TokenUsage, TurnState
 from bot.outbound import neutralise
-from bot.store.approvals import Approval, Kind, Scope, Standing
+from bot.store.approvals import Approval, ApprovalKind, ApprovalState, Scope
 from bot.store.records import Session
-from bot.store.spend import Cost
+from bot.store.spend import ModelCost
 from bot.web.pages import wording
 from bot.words import outcomes
 from sandbox.agents.events import (
@@ -76,7 +76,7 @@ def view(
         session=SESSION,
         thread=Thread(REPO, InstallationId(1), 7, False),
         state=live or LiveState(),
-        cost=Cost(1.25, TokenUsage(1000, 200, 8000, 0)),
+        cost=ModelCost(1.25, TokenUsage(1000, 200, 8000, 0)),
         funds=Funds(1.25, 0.0, 5.0, 50.0),
         place=place,
         files=list(turn.get("files_changed") or ()),
@@ -93,7 +93,7 @@ def done(outcome: Outcome, **turn: Any) -> str:
 def test_each_of_several_questions_stands_over_its_own_boxes() -> None:
     def asked(n: int) -> Approval:
         return Approval(
-            f"abcd1234-1-{n}", view().session.id, 1, Kind.TOOL, Standing.OPEN, f"r{n}", {"shown": f"touch {n}"}, 1000.0,
+            f"abcd1234-1-{n}", view().session.id, 1, ApprovalKind.TOOL, ApprovalState.OPEN, f"r{n}", {"shown": f"touch {n}"}, 1000.0,
             1600.0, Scope.ONCE, None, None, None, late=False,
         )  # fmt: skip
 
@@ -111,7 +111,7 @@ def test_each_of_several_questions_stands_over_its_own_boxes() -> None:
 def test_what_a_late_yes_is_for_stands_over_its_boxes() -> None:
     """And not under what the reader is told to do about the failing checks."""
     hosts = Approval(
-        "abcd1234-1-1", SESSION.id, 1, Kind.TOOL, Standing.EXPIRED, "",
+        "abcd1234-1-1", SESSION.id, 1, ApprovalKind.TOOL, ApprovalState.EXPIRED, "",
         {"shown": "`a.example`", "hosts": ["a.example"]}, 1000.0, 1600.0, Scope.ONCE, None, None, None, late=False,
     )  # fmt: skip
     ended = view(state=TurnState.DONE, outcome=Outcome.FAILED)
@@ -153,7 +153,7 @@ def test_what_the_operator_paused_is_not_said_to_begin_in_a_moment() -> None:
 
 def test_a_call_that_waits_for_a_yes_is_not_said_to_run() -> None:
     question = Approval(
-        "abcd1234-1-1", SESSION.id, 1, Kind.TOOL, Standing.OPEN, "r1", {"shown": "touch x"}, 1000.0, 1600.0,
+        "abcd1234-1-1", SESSION.id, 1, ApprovalKind.TOOL, ApprovalState.OPEN, "r1", {"shown": "touch x"}, 1000.0, 1600.0,
         Scope.ONCE, None, None, None, late=False,
     )  # fmt: skip
     text = render.comment(replace(view(fold(ToolCalled("1", "Bash", "touch x"))), asks=(question,)))

@@ -15,7 +15,7 @@ from bot.simulation.github import Fault
 from bot.simulation.github.threads import Issue
 from bot.store import delivery_marks
 from bot.store.base import Store
-from bot.store.deliveries import Delivery, DeliveryState
+from bot.store.deliveries import DeliveryState, StoredDelivery
 from tests.world import World, stored
 
 NOWHERE = "https://forgehand.invalid/webhook"
@@ -29,7 +29,7 @@ async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 20.0)
             await asyncio.sleep(0.02)
 
 
-async def ledger(world: World) -> list[Delivery]:
+async def ledger(world: World) -> list[StoredDelivery]:
     """Oldest first."""
     store = await Store.open_reader(world.root / "data" / "state.db")
     try:
@@ -44,14 +44,14 @@ async def read_once(world: World) -> None:
     async def marked() -> bool:
         store = await Store.open_reader(world.root / "data" / "state.db")
         try:
-            return await delivery_marks.of(store, world.app.id) is not None
+            return await delivery_marks.log_mark(store, world.app.id) is not None
         finally:
             await store.close()
 
     await until(marked)
 
 
-async def settled(world: World, count: int) -> list[Delivery]:
+async def settled(world: World, count: int) -> list[StoredDelivery]:
     async def done() -> bool:
         rows = await ledger(world)
         return len(rows) >= count and all(row.state is not DeliveryState.RECEIVED for row in rows)

@@ -71,7 +71,7 @@ async def taken_up(world: World, words: str = "", event: str = "check_run") -> N
     store = await Store.open_reader(world.root / "data" / "state.db")
     try:
         async with asyncio.timeout(30):
-            while await waiting.threads(store, 1):
+            while await waiting.waiting_threads(store, 1):
                 await asyncio.sleep(0.02)
         rows = await stored.newest_deliveries(store, 200)
     finally:

@@ -64,7 +64,7 @@ class Rig:
     def stream(self, token: str, words: str = "hi", **more: Any) -> AbstractAsyncContextManager[httpx.Response]:
         return self.client.stream("POST", MESSAGES, headers=headers(token), json=body(words, stream=True, **more))
 
-    async def settled(self, key: TurnKey) -> spend.Cost:
+    async def settled(self, key: TurnKey) -> spend.ModelCost:
         """Once nothing is under way any more."""
         async with asyncio.timeout(10):
             while (cost := await spend.turn_cost(self.store, key)).open:

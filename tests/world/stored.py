@@ -5,20 +5,20 @@ from __future__ import annotations
 from bot.models import SessionId
 from bot.store import machines, spend
 from bot.store.base import Store
-from bot.store.deliveries import Delivery
+from bot.store.deliveries import StoredDelivery
 from bot.store.machines import MachineCost
 from bot.store.rows import many
-from bot.store.spend import Cost
+from bot.store.spend import ModelCost
 
 
-async def newest_deliveries(store: Store, limit: int = 100) -> list[Delivery]:
+async def newest_deliveries(store: Store, limit: int = 100) -> list[StoredDelivery]:
     """Without their bodies."""
     sql = "SELECT * FROM deliveries ORDER BY received_at DESC, guid LIMIT :limit"
     rows = await store.read(lambda db: many(db, sql, limit=limit))
-    return [Delivery.of({**row, "body": None}) for row in rows]
+    return [StoredDelivery.of({**row, "body": None}) for row in rows]
 
 
-async def session_spend(store: Store, session: SessionId) -> Cost:
+async def session_spend(store: Store, session: SessionId) -> ModelCost:
     return await store.read(lambda db: spend._sum(db, "session_id = :session", session=session))
 
 

@@ -46,7 +46,7 @@ class Edge:
     async def post(self, body: bytes, headers: dict[str, str] | list[tuple[str, str]]) -> httpx.Response:
         return await self.client.post("/webhook", content=body, headers=headers)
 
-    async def rows(self) -> list[deliveries.Delivery]:
+    async def rows(self) -> list[deliveries.StoredDelivery]:
         return await stored.newest_deliveries(self.store)
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -16,7 +16,7 @@ from bot.handlers.desk import Desk, Feature, Handled, acted
 from bot.handlers.turns import Wish
 from bot.kinds import TRAITS
 from bot.store import sessions
-from bot.store.approvals import Answer, Approval, Kind, Scope, Standing
+from bot.store.approvals import Approval, ApprovalAnswer, ApprovalKind, ApprovalState, Scope
 from bot.store.sessions import Turn
 from bot.words import on_approvals
 from bot.words.quoting import shown
@@ -47,13 +47,13 @@ async def handle(command: Word, remark: Remark, desk: Desk) -> Handled:
     approval = await answers.meant(command, remark, desk)
     if isinstance(approval, str):
         return await desk.refuse(remark, approval)
-    begins = approval.kind is Kind.PLAN or approval.state is Standing.EXPIRED
+    begins = approval.kind is ApprovalKind.PLAN or approval.state is ApprovalState.EXPIRED
     if begins and (noted := await turns.lacking(remark, desk)):
         return noted  # before it counts as answered: it can be said again when there is money
     turn = await sessions.turn(desk.store, approval.key)
     late = turns.new_turn(_going_on(command, approval, turn), remark, desk)
     over, scope = answers.open_states(approval), Scope(command.scope)
-    given = Answer(Standing.APPROVED, remark.author.login, remark.source, scope, over, begins=late)
+    given = ApprovalAnswer(ApprovalState.APPROVED, remark.author.login, remark.source, scope, over, begins=late)
     answered = await answers.give(given, approval, remark, desk)
     if isinstance(answered, Handled):
         return answered
@@ -70,11 +70,11 @@ async def handle(command: Word, remark: Remark, desk: Desk) -> Handled:
 
 def _follows(command: Word, approval: Approval, turn: Turn) -> Wish | None:
     """Return what a yes begins; nothing if the agent still waits for it."""
-    if approval.kind is Kind.PUSH:
+    if approval.kind is ApprovalKind.PUSH:
         return Wish("release", on_approvals.let_go(approval.id), NO_OPTIONS, approval=approval.id)
     if approval.sha is not None:
         return Wish("adopt", f"make the work on {approval.sha} a branch here", NO_OPTIONS, approval=approval.id)
-    if approval.kind is Kind.PLAN:
+    if approval.kind is ApprovalKind.PLAN:
         prompt = carry_out(turn.prompt, command.prompt or str(approval.matter.get("plan", "")))
         return turns.anew(turn, Wish(_kind(turn), prompt, NO_OPTIONS, approval=approval.id))
     return _going_on(command, approval, turn) if approval.late else None

@@ -15,7 +15,7 @@ from bot.handlers.desk import Desk, Feature, Handled
 from bot.handlers.turns import Wish
 from bot.models import Outcome, TurnState
 from bot.store import approvals, budgets, ci, sessions
-from bot.store.approvals import Approval, Kind, Standing
+from bot.store.approvals import Approval, ApprovalKind, ApprovalState
 from bot.store.sessions import Turn
 from bot.words import on_approvals, on_ci
 from bot.words.quoting import shown
@@ -70,7 +70,7 @@ async def _needs_money_alone(last: Turn, remark: Remark, desk: Desk) -> bool:
     """Tell whether another turn would be in the way, because one works or a plan waits for a yes."""
     if await sessions.by_source(desk.store, remark.source):
         return False
-    if last.state is not TurnState.DONE or await budgets.has_added(desk.store, remark.source):
+    if last.state is not TurnState.DONE or await budgets.has_raised(desk.store, remark.source):
         return True
     return await _open_plan(last, desk) is not None
 
@@ -78,7 +78,7 @@ async def _needs_money_alone(last: Turn, remark: Remark, desk: Desk) -> bool:
 async def _open_plan(turn: Turn, desk: Desk) -> Approval | None:
     """Find a plan that waits; a held commit or a fork's needs neither money nor agent, and does not count."""
     asked = await approvals.of_turn(desk.store, turn.key)
-    return next((one for one in asked if one.kind is Kind.PLAN and one.state is Standing.OPEN), None)
+    return next((one for one in asked if one.kind is ApprovalKind.PLAN and one.state is ApprovalState.OPEN), None)
 
 
 async def _checks_without_money(last: Turn, remark: Remark, desk: Desk) -> int | None:
@@ -87,7 +87,7 @@ async def _checks_without_money(last: Turn, remark: Remark, desk: Desk) -> int |
     if pull is None or not await ci.was_refused(desk.store, remark.thread.repo.id, pull):
         return None
     means = (await turns.funds_of(remark.thread, desk)).means
-    return pull if means is FundsState.SPENT or await budgets.has_added(desk.store, remark.source) else None
+    return pull if means is FundsState.SPENT or await budgets.has_raised(desk.store, remark.source) else None
 
 
 FEATURE = Feature(

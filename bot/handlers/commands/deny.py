@@ -10,7 +10,7 @@ from bot.handlers import answers, turns
 from bot.handlers.answers import Word
 from bot.handlers.desk import Desk, Feature, Handled, acted
 from bot.handlers.turns import Wish
-from bot.store.approvals import Answer, Standing
+from bot.store.approvals import ApprovalAnswer, ApprovalState
 from bot.words import on_approvals
 
 
@@ -26,7 +26,7 @@ async def handle(command: Word, remark: Remark, desk: Desk) -> Handled:
     approval = await answers.meant(command, remark, desk)
     if isinstance(approval, str):
         return await desk.refuse(remark, approval)
-    given = Answer(Standing.DENIED, remark.author.login, remark.source, over=answers.open_states(approval))
+    given = ApprovalAnswer(ApprovalState.DENIED, remark.author.login, remark.source, over=answers.open_states(approval))
     answered = await answers.give(given, approval, remark, desk)
     if isinstance(answered, Handled):
         return answered

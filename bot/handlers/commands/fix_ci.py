@@ -13,7 +13,7 @@ from bot.handlers.turns import Wish
 from bot.kinds import TRAITS
 from bot.models import TurnState
 from bot.store import ci, sessions
-from bot.store.ci import Asked
+from bot.store.ci import FixRequest
 from bot.words import endings, on_ci, on_forks
 
 
@@ -42,9 +42,9 @@ async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
     return acted(latest.key.session if latest else None, "the checks of the head are looked at")
 
 
-def _asked(command: Command, remark: Remark, number: int) -> Asked:
+def _asked(command: Command, remark: Remark, number: int) -> FixRequest:
     on_pull = remark.thread.number == number
-    return Asked(
+    return FixRequest(
         login=remark.author.login,
         id=remark.author.id,
         source=remark.source,

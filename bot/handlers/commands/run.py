@@ -9,7 +9,7 @@ from bot.handlers import turns
 from bot.handlers.desk import Desk, Feature, Handled
 from bot.handlers.turns import Wish
 from bot.store import approvals, sessions
-from bot.store.approvals import Standing
+from bot.store.approvals import ApprovalState
 from bot.words import on_approvals
 
 
@@ -25,7 +25,7 @@ async def _for_an_answer(command: Command, remark: Remark, desk: Desk) -> Handle
     if word is None or latest is None:
         return None
     known = await approvals.of_session(desk.store, latest.key.session)
-    names = [one.sha or one.id for one in known if one.state is Standing.OPEN]
+    names = [one.sha or one.id for one in known if one.state is ApprovalState.OPEN]
     return await desk.refuse(remark, on_approvals.say_it_by_name(names, word, desk.settings.command)) if names else None
 
 

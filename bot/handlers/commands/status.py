@@ -11,7 +11,7 @@ from bot.handlers.desk import Desk, Feature, Handled, acted
 from bot.live.figures import duration, ordinal
 from bot.models import Outcome, TurnState
 from bot.store import approvals, sessions, spend
-from bot.store.approvals import Approval, Kind, Standing
+from bot.store.approvals import Approval, ApprovalKind, ApprovalState
 from bot.store.sessions import Turn
 from bot.words import endings, on_approvals, outcomes, replies
 
@@ -26,7 +26,7 @@ async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
     under_way.sort(key=lambda one: one.state is not TurnState.RUNNING)
     money = await turns.funds_of(remark.thread, desk)
     asked = await approvals.of_session(desk.store, latest.key.session)
-    waiting = [one for one in asked if one.state is Standing.OPEN and one.expires_at > desk.clock()]
+    waiting = [one for one in asked if one.state is ApprovalState.OPEN and one.expires_at > desk.clock()]
     word = desk.settings.command  # also where nothing runs, it is somebody's turn to say something
     open_ = " ".join(on_approvals.waits_for_a_word(one.sha or one.id, word) for one in waiting)
     if not under_way:
@@ -44,8 +44,8 @@ async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
 
 def _ending(turn: Turn, asked: Sequence[Approval]) -> str:
     """Return the headline of the turn's comment; a plan's says whether it still waits."""
-    plan = next((one for one in asked if one.key == turn.key and one.kind is Kind.PLAN), None)
-    if plan is not None and plan.state is not Standing.OPEN:
+    plan = next((one for one in asked if one.key == turn.key and one.kind is ApprovalKind.PLAN), None)
+    if plan is not None and plan.state is not ApprovalState.OPEN:
         return outcomes.plan_headline(plan.state)
     return outcomes.headline(turn.outcome or Outcome.FAILED)
 

@@ -20,10 +20,10 @@ from bot.sessions.environments import meter
 from bot.sessions.services import Services
 from bot.store import approvals, machines, sessions, snapshots
 from bot.store import environments as rows
-from bot.store.approvals import Approval, Kind, Question, Scope, Standing
-from bot.store.environments import EnvironmentRow, EnvironmentState
+from bot.store.approvals import Approval, ApprovalKind, ApprovalRequest, ApprovalState, Scope
+from bot.store.environments import EnvironmentRow, EnvironmentUse
 from bot.store.sessions import Turn
-from bot.store.snapshots import Snapshot
+from bot.store.snapshots import StoredSnapshot
 from bot.words import on_approvals
 from sandbox.errors import EnvironmentGone, SandboxError, SnapshotGone
 from sandbox.execution import ExecutionEnvironment
@@ -44,7 +44,7 @@ async def ask_for_hosts(services: Services, turn: Turn) -> None:
         return
     hosts = wanted[:MOST_HOSTS]
     matter = {"tool": "network", "hosts": hosts, "shown": on_approvals.hosts_asked(hosts), "call": HOSTS_REQUEST}
-    question = Question(turn.key, Kind.TOOL, matter, services.clock(), HOSTS_REQUEST)
+    question = ApprovalRequest(turn.key, ApprovalKind.TOOL, matter, services.clock(), HOSTS_REQUEST)
     await approvals.expire(services.store, (await approvals.ask(services.store, question)).id)
 
 
@@ -55,7 +55,7 @@ async def reachable_hosts(services: Services, turn: Turn) -> frozenset[str] | No
         return None
     found = set(repo_config.load(turn.config).egress)
     for one in await approvals.of_session(services.store, turn.key.session):
-        if one.hosts and one.state is Standing.APPROVED and await _counts(services, turn, one):
+        if one.hosts and one.state is ApprovalState.APPROVED and await _counts(services, turn, one):
             found.update(one.hosts)
     return frozenset(found)
 
@@ -76,7 +76,7 @@ NETWORKED = (Step.WORK, Step.VERIFY)
 
 
 async def find_or_create(
-    services: Services, turn: Turn, snapshot: Snapshot | None
+    services: Services, turn: Turn, snapshot: StoredSnapshot | None
 ) -> tuple[ExecutionEnvironment, EnvironmentRow]:
     """The turn's own, the one that was kept for it, or a new one; under a key that a repetition finds again."""
     spec = await spec_of(services, turn)
@@ -107,7 +107,7 @@ async def _end_given_up(services: Services, turn: Turn) -> None:
 
 
 async def created(
-    services: Services, row: EnvironmentRow, spec: EnvironmentSpec, snapshot: Snapshot | None
+    services: Services, row: EnvironmentRow, spec: EnvironmentSpec, snapshot: StoredSnapshot | None
 ) -> EnvironmentPrimitives:
     found = await _created(services, row, spec, snapshot)
     log.info("a sandbox is there", extra={"sandbox": row.id, "purpose": row.purpose, "kept": is_reused(row)})
@@ -115,7 +115,7 @@ async def created(
 
 
 async def _created(
-    services: Services, row: EnvironmentRow, spec: EnvironmentSpec, snapshot: Snapshot | None
+    services: Services, row: EnvironmentRow, spec: EnvironmentSpec, snapshot: StoredSnapshot | None
 ) -> EnvironmentPrimitives:
     if snapshot is None or is_reused(row):
         return await services.environments.create(row.id, spec)
@@ -128,7 +128,7 @@ async def _created(
 
 def is_reused(row: EnvironmentRow) -> bool:
     """An earlier turn has left it."""
-    return row.purpose is rows.Purpose.WORK and row.id != f"{row.session_id}-{row.turn}"
+    return row.purpose is rows.EnvironmentPurpose.WORK and row.id != f"{row.session_id}-{row.turn}"
 
 
 async def spec_of(services: Services, turn: Turn) -> EnvironmentSpec:
@@ -218,7 +218,7 @@ async def keep_or_end(services: Services, turn: Turn) -> bool:
     row = await rows.last_of(services.store, turn.key)
     if row is None:
         return False
-    if row.state is EnvironmentState.KEPT:
+    if row.state is EnvironmentUse.KEPT:
         return True
     if not _may_stay(services, turn):
         await give_up(services, row.id)
@@ -231,7 +231,7 @@ async def rest_kept(services: Services, turn: Turn) -> None:
     """Leaves it to the sweep where it cannot be done now."""
     async with services.environment_locks.of(turn.key.session):
         row = await rows.last_of(services.store, turn.key)
-        if row is None or row.state is not EnvironmentState.KEPT:
+        if row is None or row.state is not EnvironmentUse.KEPT:
             return
         try:
             await lay_to_rest(services, row)

@@ -60,8 +60,8 @@ async def _note(store: Store, environment_id: str, lease: Lease) -> None:
         await machines.missed(store, key, _run(environment_id, lease, 0.0))
 
 
-def _run(environment_id: str, lease: Lease, within: float) -> machines.Run:
-    return machines.Run(
+def _run(environment_id: str, lease: Lease, within: float) -> machines.MachineRun:
+    return machines.MachineRun(
         environment_id=environment_id,
         run_at=lease.since,
         ends_by=lease.until + within,
@@ -89,4 +89,4 @@ async def _beat(services: Services, turn: Turn, environment: EnvironmentPrimitiv
         raise EnvironmentGone("the environment does not run")
     await look(services.store, turn.key, environment, within=BEAT_SECONDS)
     found = await environment.metrics()
-    await samples.add(services.store, turn.key, found.cpu_percent, found.memory_bytes, found.disk_bytes)
+    await samples.add_sample(services.store, turn.key, found.cpu_percent, found.memory_bytes, found.disk_bytes)

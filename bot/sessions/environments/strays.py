@@ -9,7 +9,7 @@ from bot.models import SessionId
 from bot.sessions import environments
 from bot.sessions.services import Services
 from bot.store import environments as rows
-from bot.store.environments import EnvironmentRow, EnvironmentState
+from bot.store.environments import EnvironmentRow, EnvironmentUse
 from sandbox.errors import SandboxError
 from sandbox.primitives import EnvironmentPrimitives
 
@@ -54,7 +54,7 @@ async def _one(
             await environments.give_up(services, name)
             return int(environment is not None)
         now = (await rows.all_of_them(services.store)).get(name)
-        kept = now is not None and now.state is EnvironmentState.KEPT
+        kept = now is not None and now.state is EnvironmentUse.KEPT
         if now is not None and kept and environment is not None and await environment.is_running():
             await environments.lay_to_rest(services, now)
     return 0

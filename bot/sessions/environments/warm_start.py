@@ -17,7 +17,7 @@ from bot.models import Outcome, Thread
 from bot.sessions.services import Services
 from bot.store import sessions, snapshots
 from bot.store.sessions import Turn
-from bot.store.snapshots import Base, Snapshot
+from bot.store.snapshots import SnapshotBase, StoredSnapshot
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
 from sandbox.execution import ExecutionEnvironment
 from sandbox.primitives import EnvironmentSpec, Snapshots
@@ -28,7 +28,7 @@ REMADE_AFTER_SECONDS = 86_400.0
 GOOD = (Outcome.PULL_REQUEST, Outcome.PUSHED, Outcome.ANSWERED, Outcome.NO_CHANGE)
 
 
-async def warm_snapshot(services: Services, turn: Turn, thread: Thread) -> Snapshot | None:
+async def warm_snapshot(services: Services, turn: Turn, thread: Thread) -> StoredSnapshot | None:
     """Finds what the environment starts from; its setup commands are those that the turn itself would run."""
     if services.snapshots is None:
         return None
@@ -54,7 +54,7 @@ async def consider_snapshot(services: Services, turn: Turn) -> None:
     of = base_of(turn, session.thread)
     name = f"forgehand-{int(repo.id)}-{_digest([of.template, of.setup_sha256, turn.base_sha])[:20]}"
     config = repo_config.load(turn.config)
-    wanted = Snapshot(name, of, config.setup, config.egress, turn.base_sha, turn.base, None, (), 0, now)
+    wanted = StoredSnapshot(name, of, config.setup, config.egress, turn.base_sha, turn.base, None, (), 0, now)
     await snapshots.plan(services.store, wanted, not_since=now - REMADE_AFTER_SECONDS)
 
 
@@ -63,9 +63,9 @@ def _was_slow(services: Services, turn: Turn) -> bool:
     return e2b is not None and 0 < e2b.snapshot_after <= (turn.furnish_seconds or 0)
 
 
-def base_of(turn: Turn, thread: Thread) -> Base:
+def base_of(turn: Turn, thread: Thread) -> SnapshotBase:
     config = repo_config.load(turn.config)
-    return Base(thread.repo.id, config.template or "", _digest(list(config.setup)))
+    return SnapshotBase(thread.repo.id, config.template or "", _digest(list(config.setup)))
 
 
 def _digest(parts: list[str]) -> str:
@@ -79,7 +79,7 @@ Packed = Callable[[Had | None], Awaitable[RepositoryPack]]
 
 
 async def grown(
-    services: Services, turn: Turn, environment: ExecutionEnvironment, snapshot: Snapshot, packed: Packed
+    services: Services, turn: Turn, environment: ExecutionEnvironment, snapshot: StoredSnapshot, packed: Packed
 ) -> bool:
     """False where it has to be all. Never in an environment that was kept: an agent has been there."""
     if not await services.cache.has(turn.repo_id, snapshot.commit_sha):
@@ -139,7 +139,7 @@ class Warming:
             if self._later.get(one.name, now) <= now:
                 await self._remove(one, now)
 
-    async def _remove(self, one: Snapshot, now: float) -> None:
+    async def _remove(self, one: StoredSnapshot, now: float) -> None:
         """Each by itself: one that a sandbox uses still, also a paused one, must not keep the others."""
         try:
             await self._cloud.remove_snapshot(one.snapshot_id or one.name)
@@ -151,7 +151,7 @@ class Warming:
             self._later.pop(one.name, None)
             await snapshots.forget(self._services.store, one.name)
 
-    async def _make(self, wanted: Snapshot) -> None:
+    async def _make(self, wanted: StoredSnapshot) -> None:
         store = self._services.store
         await snapshots.tried(store, wanted.name)
         try:
@@ -163,7 +163,7 @@ class Warming:
             return
         await snapshots.finish(store, wanted, snapshot_id, shallow)
 
-    async def _taken(self, wanted: Snapshot) -> tuple[str, tuple[str, ...]]:
+    async def _taken(self, wanted: StoredSnapshot) -> tuple[str, tuple[str, ...]]:
         """An environment of its own, without a token and without any secret: only the repository and its setup."""
         services, template = self._services, wanted.base.template or None
         spec = EnvironmentSpec(LABELS, public_repository=True, egress=wanted.egress, template=template)
@@ -178,7 +178,7 @@ class Warming:
         finally:
             await primitives.terminate()
 
-    async def _bring_in(self, wanted: Snapshot, environment: ExecutionEnvironment) -> tuple[str, ...]:
+    async def _bring_in(self, wanted: StoredSnapshot, environment: ExecutionEnvironment) -> tuple[str, ...]:
         folder = self._services.made_turn_folder(wanted.name)
         target = folder / "in.pack"
         try:

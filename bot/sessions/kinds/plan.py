@@ -11,7 +11,7 @@ from bot.sessions.kinds.base import TurnKind
 from bot.sessions.moves import End, Move
 from bot.sessions.services import Services
 from bot.store import approvals, sessions
-from bot.store.approvals import Kind, Question
+from bot.store.approvals import ApprovalKind, ApprovalRequest
 from bot.store.sessions import Turn
 from bot.words import endings
 
@@ -43,7 +43,9 @@ class PlanTurn(TurnKind):
         if not text:
             return End(Outcome.NEEDS_INPUT, endings.no_plan())
         expires = services.clock() + DAYS * 24 * 3600
-        approval = await approvals.ask(services.store, Question(turn.key, Kind.PLAN, {"plan": text}, expires))
+        approval = await approvals.ask(
+            services.store, ApprovalRequest(turn.key, ApprovalKind.PLAN, {"plan": text}, expires)
+        )
         return End(Outcome.PLANNED, endings.plan_waits(approval.id, DAYS))
 
 

@@ -22,7 +22,7 @@ from bot.sessions.publish.turn_commit import TurnWork
 from bot.sessions.remote import restore_mirror
 from bot.sessions.services import Services
 from bot.store import approvals, sessions
-from bot.store.approvals import Approval, Standing
+from bot.store.approvals import Approval, ApprovalState
 from bot.store.sessions import Session, Turn
 from bot.words import on_pushes
 
@@ -35,7 +35,7 @@ class ReleaseTurn(TurnKind):
         session = await sessions.session(services.store, turn.key.session)
         approval = await _approval(services, turn)
         until = approval.expires_at + approvals.ARRIVES_WITHIN_SECONDS
-        if approval.state is not Standing.APPROVED or (approval.answered_at or 0.0) > until:
+        if approval.state is not ApprovalState.APPROVED or (approval.answered_at or 0.0) > until:
             return End(Outcome.REFUSED, on_pushes.too_late())
         if session.branch != approval.matter["branch"] or not await _is_open(services, session):
             return End(Outcome.REFUSED, on_pushes.outdated())

@@ -64,7 +64,7 @@ class ReviewTurn(TurnKind):
         sha = preparation.start.sha
         if await rereading.is_repetition(services, turn, sha):
             return End(Outcome.NO_CHANGE, endings.reviewed_already(sha))
-        await checks.put(services.store, turn.key, sha)
+        await checks.show_turn(services.store, turn.key, sha)
         return preparation
 
     def result(self, turn: Turn, state: LiveState) -> tuple[str, tuple[TurnPart, ...]]:

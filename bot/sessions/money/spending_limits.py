@@ -20,7 +20,7 @@ from bot.settings import Limits
 from bot.store import budgets, choices, sessions, spend
 from bot.store.base import Store
 from bot.store.sessions import Turn
-from bot.store.spend import Cost, Payer, Payers, Window
+from bot.store.spend import ModelCost, Payer, Payers, Window
 from bot.words import endings, on_money
 from sandbox.execution import ExecutionEnvironment
 
@@ -100,14 +100,14 @@ class Ceilings:
     def windows(self, now: float) -> tuple[Window, ...]:
         return tuple(one.window(now) for one in self.all())
 
-    def ledgers(self, spent: Sequence[Cost | None]) -> list[tuple[Ceiling, Ledger]]:
+    def ledgers(self, spent: Sequence[ModelCost | None]) -> list[tuple[Ceiling, Ledger]]:
         """`spent` is what the `windows` hold."""
         pairs = zip(self.all(), spent, strict=True)
         return [(one, Ledger(cost.counted_usd, cost.reserved_usd, one.usd)) for one, cost in pairs if cost is not None]
 
 
 async def ceilings_of(store: Store, limits: Limits, installation: InstallationId) -> Ceilings:
-    return Ceilings.of(limits).narrowed(await choices.of(store, installation))
+    return Ceilings.of(limits).narrowed(await choices.settings_of(store, installation))
 
 
 async def ledgers(store: Store, ceilings: Ceilings, payers: Payers, now: float) -> list[tuple[Ceiling, Ledger]]:

@@ -27,7 +27,7 @@ from bot.sessions.remote import remote_access
 from bot.sessions.reviews import earlier
 from bot.sessions.services import Services
 from bot.store import approvals, sessions
-from bot.store.approvals import Kind, Question
+from bot.store.approvals import ApprovalKind, ApprovalRequest
 from bot.words import endings, on_forks, on_pushes, quoting
 from bot.words.on_forks import Patch
 
@@ -110,7 +110,7 @@ async def _ask(work: TurnWork) -> None:
     services, turn = work.services, work.turn
     matter = {"sha": turn.base_sha, "commit": work.commit}
     expires = services.clock() + DAYS * 24 * 3600
-    await approvals.ask(services.store, Question(turn.key, Kind.FORK, matter, expires))
+    await approvals.ask(services.store, ApprovalRequest(turn.key, ApprovalKind.FORK, matter, expires))
 
 
 async def _show(work: TurnWork, pull: Pull, file: Path) -> None:

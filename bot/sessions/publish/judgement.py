@@ -20,7 +20,7 @@ from bot.sessions.publish.turn_commit import TurnWork
 from bot.sessions.reading import trust
 from bot.sessions.remote import follow_move
 from bot.store import approvals, sessions
-from bot.store.approvals import Kind, Question
+from bot.store.approvals import ApprovalKind, ApprovalRequest
 from bot.text import characters
 from bot.words import endings, on_pushes
 
@@ -120,7 +120,9 @@ async def _offered(work: TurnWork, words: str) -> Move:
     session = await sessions.session(work.services.store, work.turn.key.session)
     matter = {"commit": work.commit, "branch": session.branch, "done_by": work.done.n}
     expires = work.services.clock() + DAYS * 24 * 3600
-    approval = await approvals.ask(work.services.store, Question(work.turn.key, Kind.PUSH, matter, expires))
+    approval = await approvals.ask(
+        work.services.store, ApprovalRequest(work.turn.key, ApprovalKind.PUSH, matter, expires)
+    )
     return End(Outcome.REFUSED, on_pushes.waits(words, approval.id), {"kept": kept})
 
 

@@ -11,7 +11,7 @@ from bot.agent.material import Picture
 from bot.errors import BotError, GitHubRefused
 from bot.github.downloads import Attachments, images
 from bot.sessions.services import Services
-from bot.store.messages import Message
+from bot.store.messages import StoredMessage
 from bot.store.sessions import Turn
 from sandbox.execution import ExecutionEnvironment
 
@@ -88,7 +88,7 @@ _IMAGE_MARKS = ("![", "<img", "/user-attachments/")
 
 
 async def with_enclosures(
-    services: Services, turn: Turn, message: Message, environment: ExecutionEnvironment, words: str
+    services: Services, turn: Turn, message: StoredMessage, environment: ExecutionEnvironment, words: str
 ) -> str:
     """The words with the paths of their images; unchanged where there are none."""
     album = Album()
@@ -99,7 +99,7 @@ async def with_enclosures(
     return prompt.with_images(words, paths, album.notes)
 
 
-async def _as_shown(services: Services, message: Message) -> str | None:
+async def _as_shown(services: Services, message: StoredMessage) -> str | None:
     """Takes the comment as GitHub renders it, where that is still what was said; not words in a diff."""
     new = message.request
     if new.source_comment is None or new.spot is not None or not any(sign in message.text for sign in _IMAGE_MARKS):

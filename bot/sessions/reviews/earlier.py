@@ -16,7 +16,7 @@ from bot.github.types import Pull, TokenPurpose
 from bot.sessions.remote import compared, remote_access
 from bot.sessions.services import Services
 from bot.store import findings, sessions
-from bot.store.findings import Said
+from bot.store.findings import StoredFinding
 from bot.store.sessions import Turn
 
 MAX_DIFF_BYTES = 4 << 20
@@ -41,9 +41,9 @@ class Placed:
     def is_whole(self) -> bool:
         return self.shown == (self.finding.first, self.finding.line)
 
-    def said(self, turn: Turn, comment_id: int | None) -> Said:
+    def said(self, turn: Turn, comment_id: int | None) -> StoredFinding:
         one = self.finding
-        return Said(
+        return StoredFinding(
             id=self.name,
             session_id=turn.key.session,
             turn=turn.key.n,
@@ -64,7 +64,7 @@ class Sorted:
     on_lines: tuple[Placed, ...]
     below: tuple[Placed, ...]
     repeated: int
-    resolved: tuple[Said, ...]
+    resolved: tuple[StoredFinding, ...]
 
 
 async def sort(services: Services, turn: Turn, pull: Pull, review: ReviewReport) -> Sorted:
@@ -145,7 +145,7 @@ class _Code:
         found = (await self.lines(path))[first - 1 : last]
         return _digest(found) if len(found) == last - first + 1 and any(line.strip() for line in found) else ""
 
-    async def holds(self, one: Said) -> bool:
+    async def holds(self, one: StoredFinding) -> bool:
         lines, count = await self.lines(one.path), one.code_lines
         return any(_digest(lines[at : at + count]) == one.code_sha256 for at in range(len(lines) - count + 1))
 
@@ -155,7 +155,7 @@ def _digest(lines: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(line.strip() for line in lines).encode()).hexdigest()
 
 
-def _is_same(known: Said, one: ReviewFinding, digest: str) -> bool:
+def _is_same(known: StoredFinding, one: ReviewFinding, digest: str) -> bool:
     if known.path != one.path:
         return False
     if _words(known.body) == _words(one.body):
@@ -172,6 +172,6 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-async def _is_mended(one: Said, review: ReviewReport, code: _Code) -> bool:
+async def _is_mended(one: StoredFinding, review: ReviewReport, code: _Code) -> bool:
     """The agent says so, or the code that it was about is no longer there."""
     return one.id in review.resolved or (bool(one.code_sha256) and not await code.holds(one))

@@ -25,7 +25,7 @@ from bot.store import environments as rows
 from bot.store import sessions
 from bot.store.environments import EnvironmentRow
 from bot.store.sessions import Turn
-from bot.store.snapshots import Snapshot
+from bot.store.snapshots import StoredSnapshot
 from bot.words import endings
 from sandbox.errors import EnvironmentGone, SandboxError
 from sandbox.execution import ExecutionEnvironment
@@ -101,7 +101,7 @@ async def _saved(services: Services, turn: Turn) -> Path | None:
     return await saved_work.left_before(services, turn)
 
 
-async def _grow(place: _Place, snapshot: Snapshot) -> bool:
+async def _grow(place: _Place, snapshot: StoredSnapshot) -> bool:
     """Bring in what has come since the snapshot; False where it has to be all.
 
     Never in an environment that was kept: an agent has been there."""

@@ -29,7 +29,7 @@ async def run(services: Services, turn: Turn) -> Move:
     await dialogue.pass_on_messages(services, turn)
     await diff_replies.in_diff(services, turn)
     if turn.commit_sha is not None and turn.outcome in (Outcome.PULL_REQUEST, Outcome.PUSHED):
-        await checks.put(services.store, turn.key, turn.commit_sha)
+        await checks.show_turn(services.store, turn.key, turn.commit_sha)
         await _look_after(services, turn, turn.commit_sha)
     await sessions.finish(services.store, turn.key, turn.outcome or Outcome.FAILED, turn.detail)
     for comment in await comments.unsettled(services.store, turn.key.session):  # also where a plan was replaced

@@ -18,7 +18,7 @@ from bot.sessions.money.spending_limits import Ceilings
 from bot.store import gateway as rows
 from bot.store import spend
 from bot.store.base import Store
-from bot.store.gateway import Claim, Standing
+from bot.store.gateway import GatewayClaim, RequestContext
 from bot.store.spend import Settlement
 from bot.web.gateway import refusals
 from bot.web.gateway.clients import too_many
@@ -39,7 +39,7 @@ class Reservation:
     """Up to where one request may cost without asking again."""
 
     money: Money
-    claim: Claim
+    claim: GatewayClaim
     reserved_usd: float
     ceiling_usd: float
 
@@ -93,7 +93,7 @@ class Money:
         more = max(0.0, cost_usd - allowance.reserved_usd)
         left = 0.0
 
-        def judge(standing: Standing) -> None:
+        def judge(standing: RequestContext) -> None:
             nonlocal left
             left = budget.left(self._ledgers(standing))
             if cost_usd >= left or not standing.grant.is_live(self._clock()):
@@ -145,10 +145,10 @@ class Money:
         ended, self._ended = self._ended, asyncio.Event()
         ended.set()
 
-    async def _try(self, claim: Claim) -> Reservation:
+    async def _try(self, claim: GatewayClaim) -> Reservation:
         left = 0.0
 
-        def judge(standing: Standing) -> None:
+        def judge(standing: RequestContext) -> None:
             nonlocal left
             self._check(standing)
             left = budget.left(self._ledgers(standing))
@@ -163,7 +163,7 @@ class Money:
             raise _unknown()
         return Reservation(self, claim, claim.reserve_usd, min(claim.reserve_usd, left))
 
-    async def _undo(self, reserving: asyncio.Task[Any], claim: Claim) -> None:
+    async def _undo(self, reserving: asyncio.Task[Any], claim: GatewayClaim) -> None:
         """The client went away while its reserve was written: nothing will be sent for it."""
         await asyncio.wait({reserving})
         if reserving.exception() is not None:
@@ -176,7 +176,7 @@ class Money:
         task.add_done_callback(self._kept.discard)
         return task
 
-    def _check(self, standing: Standing) -> None:
+    def _check(self, standing: RequestContext) -> None:
         """Runs in the transaction that reserves. Money comes first: without it, waiting for a place is in vain."""
         self._check_for_count(standing)
         if standing.turn.open >= standing.grant.concurrency:
@@ -184,7 +184,7 @@ class Money:
         if budget.decide(self._ledgers(standing)) is BudgetDecision.WAIT:
             raise _Undecided
 
-    def _check_for_count(self, standing: Standing) -> None:
+    def _check_for_count(self, standing: RequestContext) -> None:
         granted = standing.grant
         if not granted.is_live(self._clock()):
             raise _unknown()
@@ -193,7 +193,7 @@ class Money:
         if granted.requests >= granted.max_requests:
             raise GatewayRefusal(403, "requests", "The number of requests of this turn is used up.")
 
-    def _ledgers(self, standing: Standing) -> list[Ledger]:
+    def _ledgers(self, standing: RequestContext) -> list[Ledger]:
         """The session's, the turn's own, and those of days and months. Without any of the first two: nothing."""
         session = self._ceilings.of_session(standing.session) if self._ceilings else None
         found = [session] if session else []
@@ -203,9 +203,9 @@ class Money:
             return found
         return [*found, *(ledger for _, ledger in self._ceilings.narrowed(standing.own).ledgers(standing.windows))]
 
-    def _claim(self, token_sha256: str, usd: float, claim_id: str | None = None) -> Claim:
+    def _claim(self, token_sha256: str, usd: float, claim_id: str | None = None) -> GatewayClaim:
         windows = self._ceilings.windows(self._clock()) if self._ceilings else ()
-        return Claim(claim_id or rows.new_claim_id(), token_sha256, usd, windows)
+        return GatewayClaim(claim_id or rows.new_claim_id(), token_sha256, usd, windows)
 
 
 def _unknown() -> GatewayRefusal:

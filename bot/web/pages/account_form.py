@@ -11,7 +11,7 @@ from bot.errors import UserError
 from bot.settings import Limits
 from bot.store import choices
 from bot.store.base import Store
-from bot.store.choices import Change
+from bot.store.choices import SettingsChange
 from bot.store.threads import InstallationRow
 from bot.web.pages.gate import Fields
 from bot.web.pages.visitors import Visitor
@@ -123,7 +123,7 @@ async def _change(store: Store, row: InstallationRow, visitor: Visitor, fields: 
         raise WrongFields(problems, fields)
     seen = fields.get("version", "")
     known = int(seen) if seen.isascii() and seen.isdecimal() and len(seen) < 10 else -1
-    changed = await choices.change(store, row.id, Change(wanted, visitor.login, row.account, known))
+    changed = await choices.change_settings(store, row.id, SettingsChange(wanted, visitor.login, row.account, known))
     if changed is None:
         raise UserError(OUTDATED)
     return changed

@@ -129,7 +129,7 @@ class InstallationPages:
         status: int = 200,
         entered: Entered = NOTHING,
     ) -> Response:
-        store, own = self._gate.store, await choices.of(self._gate.store, row.id)
+        store, own = self._gate.store, await choices.settings_of(self._gate.store, row.id)
         spent = await self._spent(row.id)
         keys = [one for one in await self._vault.entries() if one.installation == row.id and one.name in NAMES]
         return self._gate.pages.render(

@@ -18,7 +18,7 @@ from bot.models import InstallationId, Outcome, Permission, Repo, RepoId
 from bot.store import lists, repos
 from bot.store.base import Store
 from bot.store.deliveries import DeliveryState
-from bot.store.lists import Mark, Wanted
+from bot.store.lists import ListPosition, Wanted
 from bot.web.pages.gate import Gate
 from bot.web.pages.visitors import Visitor
 from bot.words import replies
@@ -41,7 +41,7 @@ class Shown(Protocol):
     @property
     def repo(self) -> Repo: ...
     @property
-    def mark(self) -> Mark: ...
+    def mark(self) -> ListPosition: ...
 
 
 R = TypeVar("R", bound=Shown)
@@ -65,7 +65,7 @@ class Filters:
     def any(self) -> bool:
         return bool(self.repo or self.state or self.person)
 
-    def address(self, path: str, mark: Mark | None = None) -> str:
+    def address(self, path: str, mark: ListPosition | None = None) -> str:
         before = f"{mark.at!r}~{mark.id}" if mark else ""
         given = {"repo": self.repo, "state": self.state, "person": self.person, "before": before}
         query = urlencode({name: value for name, value in given.items() if value})
@@ -133,7 +133,7 @@ class ListPages:
         """For who could have asked for something: why nothing came of it is not for all the world."""
         filters = Filters.of(request.query_params)
         wanted = await self._wanted(filters, list(DeliveryState))
-        rows: list[lists.Delivered] = []
+        rows: list[lists.ListedDelivery] = []
         more = False
         thinned = not filters.state and not filters.person  # a long turn edits its comment hundreds of times
         if wanted:
@@ -156,7 +156,7 @@ class ListPages:
         match = _MARK.fullmatch(filters.before)
         if (filters.before and match is None) or (filters.state and filters.state not in states):
             raise UserError(BROKEN)
-        after = Mark(float(match[1]), match[2]) if match else None
+        after = ListPosition(float(match[1]), match[2]) if match else None
         repo = await repos.named(self._gate.store, filters.repo) if filters.repo else None
         if filters.repo and repo is None:
             return None

@@ -8,7 +8,7 @@ from bot import funds
 from bot.funds import BudgetTerms, Funds
 from bot.live.state import LiveState
 from bot.models import Step, TurnState
-from bot.store.looks import Look
+from bot.store.looks import SessionView
 from bot.store.records import Turn
 from bot.web.pages import drawing, wording
 from bot.web.pages.drawing import Line
@@ -48,7 +48,7 @@ class Overview:
     environments: list[str] = field(default_factory=list)
 
 
-def overview(look: Look, state: LiveState | None, terms: BudgetTerms) -> Overview:
+def overview(look: SessionView, state: LiveState | None, terms: BudgetTerms) -> Overview:
     if not look.turns:
         return Overview()
     turn = look.turns[-1]
@@ -91,7 +91,7 @@ def steps(turn: Turn) -> list[StepRow]:
     return rows
 
 
-def _lines(look: Look) -> list[Line]:
+def _lines(look: SessionView) -> list[Line]:
     """Of all turns, over the time that they worked; of one that runs as far as something is known of it."""
     cpu = [(one.at, one.cpu_percent) for one in look.points]
     memory = [(one.at, one.memory_bytes / (1 << 20)) for one in look.points]

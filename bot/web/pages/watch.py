@@ -17,7 +17,7 @@ from bot.models import SessionId, TurnState
 from bot.portions import LONG_TEXT, beside, in_portions
 from bot.store import events, looks
 from bot.store.base import Store
-from bot.store.looks import Look
+from bot.store.looks import SessionView
 from bot.web.pages.conversation import Conversation, Entry
 from bot.web.pages.frame import Pages
 from bot.web.pages.overview import Overview, overview
@@ -163,7 +163,7 @@ class Watched:
         if len(self._html) > len(talk.entries):
             self._html = {name: html for name, html in self._html.items() if name in talk.entries}
 
-    def _redraw(self, look: Look) -> None:
+    def _redraw(self, look: SessionView) -> None:
         state = self.conversation.states.get(look.turns[-1].n) if look.turns else None
         self.overview = overview(look, state, self._terms)
         self._heads = {turn.n: self._around(look, turn.n) for turn in look.turns}
@@ -178,7 +178,7 @@ class Watched:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    def _around(self, look: Look, n: int) -> tuple[Markup, Markup]:
+    def _around(self, look: SessionView, n: int) -> tuple[Markup, Markup]:
         turn = next(one for one in look.turns if one.n == n)
         head = self._pages.fragment("turn_head.html", turn=turn)
         return head, self._pages.fragment("turn_end.html", turn=turn) if turn.state is TurnState.DONE else Markup()
