@@ -47,8 +47,8 @@ from bot.sessions.session_egress import SessionEgress
 from bot.settings import Settings
 from bot.store import spend
 from bot.store.base import Clock, Store
-from bot.store.lock import DataDirLock
-from bot.store.marks import EnvironmentMarks
+from bot.store.data_directory import DataDirLock
+from bot.store.environments import EnvironmentMarks
 from bot.vault import NAMES, Vault
 from bot.web.credentials import NONE, from_vault
 from bot.web.delivery_log import DeliveryLog, Reading

@@ -14,7 +14,7 @@ from bot.checkup.lines import Finding, bad, good, warning
 from bot.errors import BotError, SettingsError
 from bot.sessions.money.budget import Prices, UnknownPrice
 from bot.settings import ModelSettings, Settings
-from bot.store import switches, upkeep
+from bot.store import operations
 from bot.store.base import Store
 from sandbox.agents import claude_binary, claude_update
 from sandbox.choice import choose
@@ -54,7 +54,7 @@ async def _database(path: Path) -> Finding:
         return good("database", "There is none yet; the first start creates it.")
     try:
         async with Store.reading(path) as store:
-            broken = await upkeep.check(store)
+            broken = await operations.check(store)
     except BotError as error:
         return bad("database", str(error), "Start `forgehand serve` once after an upgrade, or restore a backup.")
     if broken:
@@ -68,7 +68,7 @@ async def _paused(path: Path) -> list[Finding]:
         return []
     try:
         async with Store.reading(path) as store:
-            since = await switches.paused_at(store)
+            since = await operations.paused_at(store)
     except BotError:
         return []  # what is wrong with the database has a line of its own
     if since is None:

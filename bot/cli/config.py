@@ -67,10 +67,10 @@ def show(
 async def _counting(config: Path | None, account: str) -> list[dict[str, Any]]:
     from bot import account_settings
     from bot.cli.vault_access import installation_of
-    from bot.store import choices
+    from bot.store import accounts
     from bot.store.base import Store
 
     values = settings.from_environment(config)
     async with Store.reading(settings.data_dir(values) / "state.db") as store:
-        own = await choices.settings_of(store, (await installation_of(store, account))[0])
+        own = await accounts.settings_of(store, (await installation_of(store, account))[0])
     return account_settings.listed(settings.read_limits(values), own)

@@ -25,11 +25,11 @@ def backup(
 
 
 async def _backup(path: Path, target: Path) -> None:
-    from bot.store import upkeep
+    from bot.store import operations
     from bot.store.base import Store
 
     async with Store.reading(path) as store:
-        await upkeep.backup(store, target)
+        await operations.backup(store, target)
 
 
 @app.command()
@@ -45,8 +45,8 @@ def check(as_json: AsJson = False, config: Config = None) -> None:
 
 
 async def _check(path: Path) -> list[str]:
-    from bot.store import upkeep
+    from bot.store import operations
     from bot.store.base import Store
 
     async with Store.reading(path) as store:
-        return await upkeep.check(store)
+        return await operations.check(store)

@@ -70,10 +70,10 @@ def list_(as_json: AsJson = False, config: Config = None) -> None:
 
 
 async def _list(config: Path | None) -> list[dict[str, Any]]:
-    from bot.store import threads
+    from bot.store import repos
 
     async with opened(settings.from_environment(config), writes=False) as (store, vault, _):
-        accounts = await threads.accounts(store)
+        accounts = await repos.accounts(store)
         now = store.now()
         return [
             {
@@ -107,7 +107,7 @@ def remove(
 async def _remove(config: Path | None, name: str | None, account: str | None) -> str:
     from bot.store import credentials
     from bot.store.base import Store
-    from bot.store.lock import DataDirLock
+    from bot.store.data_directory import DataDirLock
 
     values = settings.from_environment(config)
     if name is None:

@@ -137,7 +137,7 @@ async def readable(folder: Path) -> AsyncIterator[Store | None]:
 @asynccontextmanager
 async def opened(config: Path | None, *, makes: bool = False) -> AsyncIterator[Access]:
     """Only who `makes` one begins a data directory: a look into an empty home leaves it empty."""
-    from bot.store import directory
+    from bot.store import data_directory
     from sandbox.choice import choose
 
     values = settings.from_environment(config)
@@ -145,7 +145,7 @@ async def opened(config: Path | None, *, makes: bool = False) -> AsyncIterator[A
     async with AsyncExitStack() as stack:
         if not makes and not folder.exists():
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="forgehand-")))
-        directory.prepare(folder, known=("state.db", "lock", "environments"))
+        data_directory.prepare(folder, known=("state.db", "lock", "environments"))
         store = await stack.enter_async_context(readable(folder))
         choice = await choose(folder / "environments", e2b=settings.read_e2b(values))
         stack.push_async_callback(choice.provider.close)

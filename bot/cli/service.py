@@ -10,14 +10,14 @@ ANSWER_SECONDS = 10.0
 
 async def ask(path: Path, kind: str, body: dict[str, str]) -> tuple[bool, str]:
     """Leave a request for the running service and wait for its answer."""
-    from bot.store import requests
+    from bot.store import operations
     from bot.store.base import Store
 
     store = await Store.open(path, migrate=False)
     try:
-        request_id = await requests.leave_request(store, kind, body)
+        request_id = await operations.leave_request(store, kind, body)
         async with asyncio.timeout(ANSWER_SECONDS):
-            while (answer := await requests.request_answer(store, request_id)) is None:  # noqa: ASYNC110 - from elsewhere
+            while (answer := await operations.request_answer(store, request_id)) is None:  # noqa: ASYNC110 - from elsewhere
                 await asyncio.sleep(0.2)
         return answer
     except TimeoutError:

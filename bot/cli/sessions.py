@@ -79,7 +79,7 @@ def _cost(turn: dict[str, Any]) -> str:
 
 
 async def _show(path: Path, session_id: SessionId, terms: BudgetTerms) -> dict[str, Any]:
-    from bot.store import budgets, machines, sessions, spend
+    from bot.store import machines, sessions, spend
     from bot.store.base import Store
 
     async with Store.reading(path) as store:
@@ -89,7 +89,7 @@ async def _show(path: Path, session_id: SessionId, terms: BudgetTerms) -> dict[s
             model, machine = await spend.turn_cost(store, turn.key), await machines.turn_cost(store, turn.key)
             turns.append({**dataclasses.asdict(turn), "cost_usd": model.usd, "sandbox_usd": machine.usd})
             turns[-1]["unconfirmed_usd"] = model.unconfirmed_usd
-        money = funds.of(await budgets.account(store, session_id), terms)
+        money = funds.of(await spend.account(store, session_id), terms)
         paid = {"cost_usd": money.spent_usd, "unconfirmed_usd": money.unconfirmed_usd, "budget_usd": money.limit_usd}
         return {**session, **paid, "turns": turns}
 

@@ -54,21 +54,21 @@ def command(
 
 
 async def _summed(config: Path | None, by: By, since: str) -> list[dict[str, Any]]:
-    from bot.store import spending
+    from bot.store import spend
     from bot.store.base import Store
 
     start, values = began(since, time.time()), settings.from_environment(config)
     terms = BudgetTerms.of(settings.read_limits(values))
     async with Store.reading(settings.data_dir(values) / "state.db") as store:
-        rows = [shown(row) for row in await spending.summed(store, by, start)]
+        rows = [shown(row) for row in await spend.summed(store, by, start)]
         return [{**row, **await _in_all(store, row["session"], terms)} for row in rows] if by is By.SESSION else rows
 
 
 async def _in_all(store: Store, session: SessionId, terms: BudgetTerms) -> dict[str, Any]:
     """Whenever it was spent, and whatever is asked for."""
-    from bot.store import budgets
+    from bot.store import spend
 
-    found = funds.of(await budgets.account(store, session), terms)
+    found = funds.of(await spend.account(store, session), terms)
     return {
         "session_cost_usd": found.spent_usd,
         "session_unconfirmed_usd": found.unconfirmed_usd,

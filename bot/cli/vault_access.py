@@ -45,7 +45,7 @@ async def opened(values: Mapping[str, str], *, writes: bool) -> AsyncIterator[tu
 
 
 def _is_ours(stack: AsyncExitStack, folder: Path) -> bool:
-    from bot.store.lock import DataDirLock, Occupied
+    from bot.store.data_directory import DataDirLock, Occupied
 
     try:
         stack.enter_context(DataDirLock(folder))
@@ -56,11 +56,11 @@ def _is_ours(stack: AsyncExitStack, folder: Path) -> bool:
 
 async def installation_of(store: Store, account: str | None) -> tuple[InstallationId, str]:
     """Its number, and for whom that is in words."""
-    from bot.store import threads
+    from bot.store import repos
 
     if account is None:
         return InstallationId(0), "everybody"
-    known = await threads.accounts(store)
+    known = await repos.accounts(store)
     for number, name in known.items():
         if account.lower() in (name.lower(), str(number)):
             return number, name

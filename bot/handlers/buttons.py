@@ -16,10 +16,10 @@ from bot.live import boxes
 from bot.live import questions as live_questions
 from bot.live.boxes import TickBox
 from bot.models import DeliveryId, Origin, Person, SessionId, Thread, TurnKey, TurnState
-from bot.store import approvals, audit, comments, questions, sessions
+from bot.store import approvals, audit, comments, sessions
+from bot.store.approvals import QuestionComment
 from bot.store.comments import LiveComment
 from bot.store.deliveries import DeliveryState
-from bot.store.questions import QuestionComment
 from bot.store.sessions import Session, Turn
 from bot.words import on_approvals, replies
 
@@ -50,7 +50,7 @@ async def edited(remark: CommentEdited, desk: Desk) -> Handled:
     if not sender.is_human and comment.restored >= MOST_RESTORED:
         return ignored("bots have changed our comment again and again, so it is left as it is")
     if isinstance(comment, QuestionComment):
-        await questions.question_spoilt(desk.store, comment, by_bot=not sender.is_human)
+        await approvals.question_spoilt(desk.store, comment, by_bot=not sender.is_human)
     else:
         await comments.spoilt(desk.store, comment.key, by_bot=not sender.is_human)
     try:
@@ -72,7 +72,7 @@ async def deleted(remark: CommentDeleted, desk: Desk) -> Handled:
     if comment is None:
         return await _of_others(remark, "a deleted comment ends nothing that it had started", desk)
     if isinstance(comment, QuestionComment):
-        await questions.question_gone(desk.store, comment)
+        await approvals.question_gone(desk.store, comment)
         return ignored("the comment with a question was deleted; the live comment has the question too")
     if comment.final:
         return ignored("the comment of a turn that has ended was deleted, and it is left at that")
@@ -136,7 +136,7 @@ async def _ours(remark: CommentEdited | CommentDeleted, desk: Desk) -> _OurComme
     if remark.comment_id is None:
         return None
     live = await comments.by_comment(desk.store, remark.comment_id)
-    return live or await questions.question_of_comment(desk.store, remark.comment_id)
+    return live or await approvals.question_of_comment(desk.store, remark.comment_id)
 
 
 async def _rewrite(key: TurnKey, desk: Desk) -> None:

@@ -10,8 +10,8 @@ from bot.handlers import turns
 from bot.handlers.desk import Desk, Handled, acted, ignored
 from bot.models import TurnState
 from bot.store import (
+    accounts,
     audit,
-    choices,
     comments,
     credentials,
     deliveries,
@@ -19,11 +19,9 @@ from bot.store import (
     repos,
     sessions,
     snapshots,
-    threads,
-    visits,
 )
+from bot.store.repos import InstallationRow, InstallationState
 from bot.store.sessions import Turn
-from bot.store.threads import InstallationRow, InstallationState
 from bot.words import endings
 
 log = logging.getLogger(__name__)
@@ -62,9 +60,9 @@ async def look(desk: Desk) -> None:
     for one in listed:
         state = InstallationState.SUSPENDED if one.is_suspended else InstallationState.ACTIVE
         row = InstallationRow(one.id, one.account.login, one.account.id, state, at)
-        await threads.upsert_installation(desk.store, row)
+        await repos.upsert_installation(desk.store, row)
     ids = {one.id for one in listed}
-    for known in await threads.installations(desk.store):
+    for known in await repos.installations(desk.store):
         if known.id not in ids and known.state is not InstallationState.DELETED:
             log.warning(
                 "the App is no longer installed on an account that is known; `forgehand keys remove` forgets its keys",
@@ -74,7 +72,7 @@ async def look(desk: Desk) -> None:
 
 async def _of_access(event: AccessChanged, desk: Desk) -> Handled:
     """End the visit of somebody who leaves; if only one repository is lost, the rest may still be seen."""
-    if event.leaves and await visits.end_visits_of(desk.store, event.person.id):
+    if event.leaves and await accounts.end_visits_of(desk.store, event.person.id):
         why = f"{event.origin.name} {event.origin.action}"
         await audit.add(desk.store, event.origin.sender.login, "visit ended", event.person.login, why)
     desk.doubt(event.person.id)
@@ -90,7 +88,7 @@ async def _of_installation(event: InstallationChanged, desk: Desk) -> Handled:
         state=InstallationState(event.state),
         updated_at=desk.clock(),
     )
-    await threads.upsert_installation(desk.store, row)
+    await repos.upsert_installation(desk.store, row)
     await _follow_repositories(event, row, desk)
     await _end_what_is_out_of_reach(event, row, desk)
     if row.state is not InstallationState.ACTIVE or event.removed:
@@ -128,7 +126,7 @@ async def _concerns(event: ThreadChanged, turn: Turn, desk: Desk) -> bool:
 async def _follow_repositories(event: InstallationChanged, row: InstallationRow, desk: Desk) -> None:
     if row.state is InstallationState.DELETED:
         await credentials.remove_of(desk.store, row.id)
-        await choices.forget_settings(desk.store, row.id)
+        await accounts.forget_settings(desk.store, row.id)
         await snapshots.condemn_of_installation(desk.store, row.id)
         await repos.removed_all(desk.store, row.id)
         return

@@ -11,9 +11,9 @@ from bot.handlers import answers, buttons, turns
 from bot.handlers.desk import Desk
 from bot.loops import Loop
 from bot.models import SessionId
-from bot.store import deliveries, gateway, requests, sessions, settlements, switches
+from bot.store import deliveries, gateway, operations, sessions, spend
 from bot.store.deliveries import NewDelivery
-from bot.store.requests import CliRequest
+from bot.store.operations import CliRequest
 from bot.words import endings, on_money
 
 LOOK_SECONDS = 0.5
@@ -36,7 +36,7 @@ class CliRequests:
 
     async def _look(self) -> None:
         self._looks += 1
-        for request in await requests.waiting_requests(self._desk.store):
+        for request in await operations.waiting_requests(self._desk.store):
             await self._one(request)
         if self._looks % SWEEP_EVERY == 0:
             await gateway.revoke_all_dead(self._desk.store)
@@ -64,7 +64,7 @@ class CliRequests:
             if request.kind not in ASKED_ONCE:
                 raise
             words = str(error)
-        await requests.answer_request(self._desk.store, request.id, words, failed=not done)
+        await operations.answer_request(self._desk.store, request.id, words, failed=not done)
 
     async def _replay(self, body: dict[str, str]) -> tuple[bool, str]:
         """A delivery of the ledger by its GUID, or a new one that came with the request."""
@@ -87,7 +87,7 @@ class CliRequests:
             return False, "The dollars must be a number such as 0.03."
         store = self._desk.store
         await sessions.session(store, session)
-        open_usd, shown = await settlements.confirm(store, session, usd, by="operator")
+        open_usd, shown = await spend.confirm(store, session, usd, by="operator")
         if not open_usd:
             return False, on_money.nothing_to_settle(session)
         if not shown:
@@ -100,10 +100,10 @@ class CliRequests:
         """Pause or resume everything; people who wait see it in the live comment."""
         store = self._desk.store
         if kind == "resume":
-            changed = await switches.resume(store, OPERATOR)
+            changed = await operations.resume(store, OPERATOR)
             self._desk.admit()
         else:
-            changed = await switches.pause(store, OPERATOR)
+            changed = await operations.pause(store, OPERATOR)
         for turn in await sessions.queued(store):
             self._desk.board.touch(turn.key)
         if kind == "resume":

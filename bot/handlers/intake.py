@@ -21,9 +21,8 @@ from bot.handlers import buttons, changes, ci_rounds, remarks
 from bot.handlers.desk import Desk, Handled, ignored, refused
 from bot.loops import Loop
 from bot.portions import LARGE_BODY, beside
-from bot.store import deliveries, waiting
-from bot.store.deliveries import DeliveryState, StoredDelivery
-from bot.store.waiting import ThreadId, WaitingThread
+from bot.store import deliveries
+from bot.store.deliveries import DeliveryState, StoredDelivery, ThreadId, WaitingThread
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +106,7 @@ class Intake:
         """Take up what waits; how long until something is due that nobody will tell us of."""
         clock = asyncio.get_running_loop().time
         began = clock()
-        self._rota.offer(await waiting.waiting_threads(self._desk.store, MOST_OFFERED + self._rota.paused))
+        self._rota.offer(await deliveries.waiting_threads(self._desk.store, MOST_OFFERED + self._rota.paused))
         self._begin()
         due = self._rota.next_due(clock())
         await asyncio.sleep(min(max(SHORTEST_REST_SECONDS, REST * (clock() - began)), LONGEST_REST_SECONDS))
@@ -144,7 +143,7 @@ class Intake:
     async def _next(self, thread: ThreadId) -> tuple[StoredDelivery, Event | Exception] | None:
         """The oldest of a thread, its body decoded and let go of."""
         async with self._bodies:
-            delivery = await waiting.first_of(self._desk.store, thread)
+            delivery = await deliveries.first_of(self._desk.store, thread)
             if delivery is None:
                 return None
             body, now = delivery.body or "", self._desk.clock()

@@ -16,7 +16,7 @@ from bot.handlers.turns import Wish
 from bot.models import Outcome, TurnState
 from bot.portions import made_of
 from bot.repo_config import Triggers
-from bot.store import sessions, threads
+from bot.store import repos, sessions
 from bot.store.sessions import Turn
 from bot.words import replies
 
@@ -45,7 +45,7 @@ async def handle(remark: Remark, desk: Desk) -> Handled:
     if not decision.allowed:
         if decision.answer is AccessAnswer.IGNORED:
             return ignored(decision.reason)
-        if decision.sentence and await threads.tell_refused(desk.store, remark.thread):
+        if decision.sentence and await repos.tell_refused(desk.store, remark.thread):
             await desk.reply(remark, decision.sentence)
         return refused(decision.reason)
     if error is not None:

@@ -16,7 +16,7 @@ from bot.kinds import TRAITS
 from bot.kinds.parts import Places
 from bot.models import SessionId, Spot, Step, Thread, TurnState
 from bot.sessions.money import spending_limits
-from bot.store import budgets, environments, messages, sessions
+from bot.store import environments, messages, sessions, spend
 from bot.store.sessions import NewTurn, Turn
 from bot.store.spend import Payers
 from bot.words import endings, on_access, on_money
@@ -164,9 +164,9 @@ async def funds_of(thread: Thread, desk: Desk) -> Funds:
     """Return the session's funds, or those that a first one would begin with."""
     last = await sessions.latest(desk.store, thread)
     if last is None:
-        account = await budgets.first_account(desk.store, thread.installation)
+        account = await spend.first_account(desk.store, thread.installation)
     else:
-        account = await budgets.account(desk.store, last.key.session)
+        account = await spend.account(desk.store, last.key.session)
     return funds.of(account, BudgetTerms.of(desk.settings.limits))
 
 
@@ -185,9 +185,9 @@ async def lacking(remark: Remark, desk: Desk, extra_usd: float = 0.0) -> Handled
 
 async def add_money(extra_usd: float, last: Turn, remark: Remark, desk: Desk, *, then: str = "") -> Handled:
     """Add money to the session without another turn; `then` says what comes of it."""
-    await budgets.raise_budget(desk.store, last.key.session, _raise(extra_usd, remark, desk))
+    await spend.raise_budget(desk.store, last.key.session, _raise(extra_usd, remark, desk))
     money = await funds_of(remark.thread, desk)
-    added = await budgets.raised_by(desk.store, remark.source)
+    added = await spend.raised_by(desk.store, remark.source)
     if added is None:
         return await desk.refuse(remark, on_money.cannot_be_raised(money, desk.settings.command))
     if last.state is TurnState.DONE:
@@ -206,7 +206,7 @@ async def _tell_of_cut(extra_usd: float | None, remark: Remark, desk: Desk) -> N
     """Say so if a turn began with less than was asked for it."""
     if not extra_usd:
         return
-    added = await budgets.raised_by(desk.store, remark.source) or 0.0
+    added = await spend.raised_by(desk.store, remark.source) or 0.0
     if words := on_money.cut_at_the_most(await funds_of(remark.thread, desk), extra_usd, added):
         await desk.reply(remark, words)
 

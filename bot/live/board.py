@@ -26,7 +26,7 @@ from bot.live.questions import Questions
 from bot.live.state import Folds
 from bot.models import InstallationId, Thread, TurnKey, TurnState
 from bot.outbound import Outbound
-from bot.store import comments, questions, sessions
+from bot.store import approvals, comments, sessions
 from bot.store.base import Store
 from bot.store.comments import LiveComment
 
@@ -72,7 +72,7 @@ class LiveBoard:
         """Whatever a former process (or a former time, when we were not let in) left unsaid is said now."""
         for comment in await comments.unsettled(self._store):
             await self._touch(comment.key, Weight.FINAL)
-        for key in await questions.unsettled_questions(self._store):
+        for key in await approvals.unsettled_questions(self._store):
             await self._touch(key, Weight.PRESSING)
 
     async def stop(self) -> None:

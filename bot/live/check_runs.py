@@ -17,9 +17,9 @@ from bot.loops import Loop
 from bot.models import InstallationId, Outcome, TurnState
 from bot.outbound import Outbound, neutralise
 from bot.proposal import verification
-from bot.store import checks, sessions
+from bot.store import ci, sessions
 from bot.store.base import Store
-from bot.store.checks import MOVED, TurnCheck
+from bot.store.ci import MOVED, TurnCheck
 from bot.store.sessions import Turn
 from bot.words import endings, on_reviews, outcomes
 
@@ -122,7 +122,7 @@ class CheckBoard:
     async def _look(self) -> None:
         self._writers = {one: writer for one, writer in self._writers.items() if not writer.done()}
         due: defaultdict[InstallationId, list[TurnCheck]] = defaultdict(list)
-        for check in await checks.untold_checks(self._store):
+        for check in await ci.untold_checks(self._store):
             due[check.installation_id].append(check)
         for installation in due.keys() - self._writers.keys():
             self._writers[installation] = self.loop.begin(self._write(due[installation]))
@@ -147,9 +147,9 @@ class CheckBoard:
             return error.retry_after or PAUSE_SECONDS
         except BotError as error:  # without the permission, say: nobody has to do without the review for that
             log.warning("a check run cannot be told", extra={"turn": check.key.workflow_id, "error": str(error)})
-            await checks.check_refused(self._store, check)
+            await ci.check_refused(self._store, check)
             return PAUSE_SECONDS
-        await checks.check_told(self._store, check)
+        await ci.check_told(self._store, check)
         return 0.0
 
     async def _tell(self, check: TurnCheck) -> None:

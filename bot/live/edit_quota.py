@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
 from bot.models import InstallationId
-from bot.store import bucket
+from bot.store import comments
 from bot.store.base import Store
-from bot.store.bucket import EditQuota as Bucket
+from bot.store.comments import EditQuota as Bucket
 
 
 class EditPace(StrEnum):
@@ -164,7 +164,7 @@ class EditQuotas:
     async def _settled(self, installation: InstallationId) -> EditQuota:
         """Takes off what was noted, once: what is taken off a full bucket at every look never comes back."""
         noted, now = self._noted[installation], self._clock()
-        quota = _stored(await bucket.edit_quota(self._store, installation), now)
+        quota = _stored(await comments.edit_quota(self._store, installation), now)
         if noted:
             quota = quota.spent(now, noted)
             await self._save(installation, quota)
@@ -172,7 +172,7 @@ class EditQuotas:
         return quota
 
     async def _save(self, installation: InstallationId, quota: EditQuota) -> None:
-        await bucket.save_edit_quota(self._store, installation, Bucket(**asdict(quota)))
+        await comments.save_edit_quota(self._store, installation, Bucket(**asdict(quota)))
 
 
 def _stored(stored: Bucket | None, now: float) -> EditQuota:

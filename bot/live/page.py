@@ -17,10 +17,10 @@ from bot.live.boxes import TickBox
 from bot.live.state import Folds, LiveState
 from bot.models import Outcome, Thread, TurnKey, TurnState
 from bot.settings import Limits
-from bot.store import approvals, budgets, findings, machines, samples, sessions, spend, switches
+from bot.store import approvals, findings, machines, operations, sessions, spend
 from bot.store.approvals import Approval, ApprovalKind, ApprovalState
 from bot.store.base import Store
-from bot.store.samples import Sample
+from bot.store.machines import Sample
 from bot.store.sessions import Session, Turn
 from bot.store.spend import ModelCost
 from bot.words import endings, on_forks
@@ -149,14 +149,14 @@ class Page:
             funds=await self._funds(turn),
             means=means,
             place=await self._places(turn),
-            paused=await switches.paused_at(self._store) is not None,
+            paused=await operations.paused_at(self._store) is not None,
             files=list(turn.files_changed or ()),
             verified=list(turn.verified or ()),
             command=self.command,
             now=self._clock(),
             asks=[one for one in _open(asked) if one.kind is not ApprovalKind.FORK],  # no agent waits for that
             asked=asked,
-            sample=await samples.latest_sample(self._store, key),
+            sample=await machines.latest_sample(self._store, key),
             sandbox_usd=(await machines.turn_cost(self._store, key)).usd,
             boxes=tuple(await self._boxes(turn, session, asked, means)),
             subagents=self._subagents(turn) if state.spawns_refused else (0, 0),
@@ -196,15 +196,13 @@ class Page:
         return len(await findings.still_open(self._store, session.repo_id, session.pull_number))
 
     async def _funds(self, turn: Turn) -> Funds:
-        account = await budgets.account(self._store, turn.key.session, turn=turn.n, at=turn.finished_at)
+        account = await spend.account(self._store, turn.key.session, turn=turn.n, at=turn.finished_at)
         return funds.of(account, BudgetTerms.of(self._settings.limits))
 
     async def _means(self, turn: Turn) -> FundsState:
         if turn.agent_error == funds.CEILING:
             return FundsState.CEILING
-        return funds.of(
-            await budgets.account(self._store, turn.key.session), BudgetTerms.of(self._settings.limits)
-        ).means
+        return funds.of(await spend.account(self._store, turn.key.session), BudgetTerms.of(self._settings.limits)).means
 
 
 def _rendered(view: TurnView) -> Rendered:

@@ -12,10 +12,9 @@ from bot.live.boxes import TickBox
 from bot.live.edit_quota import EditQuotas
 from bot.models import Thread, TurnKey
 from bot.outbound import Outbound
-from bot.store import approvals, questions
-from bot.store.approvals import Approval, ApprovalKind, ApprovalState
+from bot.store import approvals
+from bot.store.approvals import Approval, ApprovalKind, ApprovalState, QuestionComment
 from bot.store.base import Store
-from bot.store.questions import QuestionComment
 from bot.words import on_approvals, on_forks
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ class Questions:
         self._command = command
 
     async def bring_up(self, key: TurnKey, thread: Thread) -> None:
-        for one in await questions.outdated_questions(self._store, key):
+        for one in await approvals.outdated_questions(self._store, key):
             if (approval := await approvals.get(self._store, one.approval_id)) is not None:
                 await self._edit(one, approval, thread)
 
@@ -62,12 +61,12 @@ class Questions:
         try:
             await self._outbound.edit_comment(thread, one.comment_id, body(approval, self._command))
         except NotFound:
-            await questions.question_gone(self._store, one)
+            await approvals.question_gone(self._store, one)
             return
         except GitHubRefused as refused:  # a locked thread: the next change, or the next start, tries again
             log.info("a question's comment waits", extra={"approval": approval.id, "error": str(refused)})
             return
-        await questions.question_shown(self._store, one, approval.state)
+        await approvals.question_shown(self._store, one, approval.state)
 
 
 def answerable(asked: Sequence[Approval]) -> list[Approval]:

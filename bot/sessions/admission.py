@@ -14,7 +14,7 @@ from bot.models import TurnState
 from bot.sessions import turn_order
 from bot.sessions.turn_order import Caps
 from bot.settings import Limits
-from bot.store import choices, line, sessions, switches
+from bot.store import accounts, lists, operations, sessions
 from bot.store.base import Store
 from bot.store.sessions import Turn
 
@@ -51,8 +51,8 @@ class QueuePlaces:
         """None for a turn that does not wait."""
         if turn.state is not TurnState.QUEUED:
             return None
-        waiting = await line.open_turns(self._store)
-        lately, caps = await line.latest_seconds(self._store, KNOWN_TURNS), await choices.session_caps(self._store)
+        waiting = await lists.open_turns(self._store)
+        lately, caps = await lists.latest_seconds(self._store, KNOWN_TURNS), await accounts.session_caps(self._store)
         return turn_order.place(turn.key, waiting, lately, self._limits, self._clock(), caps=caps)
 
 
@@ -77,10 +77,10 @@ class Admission:
     async def round(self) -> bool:
         """Returns whether something waits for time to pass."""
         running = await sessions.running(self._store)
-        paused = await switches.paused_at(self._store) is not None
+        paused = await operations.paused_at(self._store) is not None
         queued = [] if paused else await sessions.queued(self._store)
         ready = settled(queued, self._store.now(), self._limits.settle_seconds)
-        for turn in choose(ready, running, self._limits, await choices.session_caps(self._store)):
+        for turn in choose(ready, running, self._limits, await accounts.session_caps(self._store)):
             await sessions.start(self._store, turn.key)
             await self._engine.submit(turn.key, turn.thread_id)
         for turn in running:

@@ -15,7 +15,7 @@ from bot.live import questions as live_questions
 from bot.sessions import diff_replies, rights
 from bot.sessions.reading import pictures, trust
 from bot.sessions.services import Services
-from bot.store import approvals, messages, questions, sessions
+from bot.store import approvals, messages, sessions
 from bot.store.approvals import Approval, ApprovalAnswer, ApprovalKind, ApprovalRequest, ApprovalState, Scope
 from bot.store.messages import StoredMessage
 from bot.store.sessions import Turn
@@ -147,7 +147,7 @@ async def _put_to_people(services: Services, turn: Turn, approval: Approval) -> 
         )
     except GitHubRefused:  # a locked thread: the live comment shows the question too, and the time runs
         return
-    await questions.put_question(services.store, turn.key, approval.id, posted.id, approval.state)
+    await approvals.put_question(services.store, turn.key, approval.id, posted.id, approval.state)
     services.board.touch(turn.key)
 
 

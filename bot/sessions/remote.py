@@ -14,7 +14,7 @@ from bot.kinds.resolve import Merge
 from bot.models import Repo, Thread
 from bot.sessions.services import Services
 from bot.settings import Settings
-from bot.store import sessions, threads
+from bot.store import repos, sessions
 from bot.store.sessions import Turn
 
 MOVED = (301, 302, 307, 308)
@@ -61,7 +61,7 @@ async def follow_move(services: Services, turn: Turn, refusal: GitHubRefused) ->
     found = await services.github.installation(thread.installation).repo(thread.repo.full_name)
     if found.id == thread.repo.id and found.full_name != thread.repo.full_name:
         repo = Repo(found.id, found.owner, found.name, found.private, found.default_branch)
-        await threads.upsert_repo(services.store, repo, thread.installation)
+        await repos.upsert_repo(services.store, repo, thread.installation)
         raise TransientError(f"the repository is called {found.full_name} now", retry_after=0.0)
 
 

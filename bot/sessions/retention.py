@@ -12,9 +12,9 @@ from bot.loops import Loop
 from bot.sessions import declared_checks
 from bot.sessions.publish import rescue
 from bot.sessions.services import Services
-from bot.store import audit, repos, upkeep
+from bot.store import audit, operations, repos
+from bot.store.operations import DAY
 from bot.store.repos import RemovedRepo
-from bot.store.upkeep import DAY
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Retention:
     async def tidy(self) -> None:
         services = self._services
         days = services.settings.limits.retention_days
-        await upkeep.prune(services.store, days)
+        await operations.prune(services.store, days)
         now, folder = services.clock(), services.settings.data_dir
         await asyncio.to_thread(_remove_older, folder / "kept", now - KEPT_DAYS * DAY)
         await asyncio.to_thread(_remove_older, folder / "transcripts", now - days * DAY)

@@ -17,7 +17,7 @@ from bot.models import Fork, Outcome, Repo, RepoId
 from bot.repo_config import RepoConfig
 from bot.sessions.remote import remote_access
 from bot.sessions.services import Services
-from bot.store import approvals, choices, sessions
+from bot.store import accounts, approvals, sessions
 from bot.store.approvals import ApprovalKind, ApprovalState
 from bot.store.base import Store
 from bot.store.sessions import Session, Turn
@@ -186,7 +186,7 @@ async def config_of(reads: InstallationClient, repo: Repo, store: Store) -> Repo
         return await asyncio.to_thread(repo_config.parse, raw)
     if await reads.file(repo, repo_config.MISNAMED, repo.default_branch) is not None:
         raise repo_config.misnamed()
-    return account_settings.config_without_file(await choices.settings_of(store, reads.id))
+    return account_settings.config_without_file(await accounts.settings_of(store, reads.id))
 
 
 async def pin_fork(services: Services, turn: Turn) -> tuple[str, Start]:

@@ -21,7 +21,7 @@ from bot.setup.bench import Bench
 from bot.setup.desk import SetUpDesk
 from bot.setup.door import Door
 from bot.store.base import Store
-from bot.store.lock import DataDirLock
+from bot.store.data_directory import DataDirLock
 from bot.vault import Vault
 from bot.web.health import health_routes
 from bot.web.pages import origin

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from bot.errors import StoreError
-from bot.store import connections, directory, faults, schema
-from bot.store.checkpoints import Checkpoints
-from bot.store.readers import Readers
+from bot.store import data_directory
 from bot.store.rows import Database
-from bot.store.writer import Writer
+from bot.store.sqlite import connections, schema
+from bot.store.sqlite.connections import Readers
+from bot.store.sqlite.writer import Checkpoints, Writer
 
 __all__ = ["Clock", "Database", "Store"]
 
@@ -81,10 +81,10 @@ class Store:
     def _open(cls, path: Path, clock: Clock, migrate: bool) -> Self:
         mark = path.with_name(path.name + ".created")
         if migrate:
-            directory.prepare(path.parent, known=(path.name, mark.name, "lock"))
+            data_directory.prepare(path.parent, known=(path.name, mark.name, "lock"))
         _refuse_if_lost(path, mark if migrate else path)
         try:
-            directory.prepare_file(path)
+            data_directory.prepare_file(path)
             waiting = schema.inspect(path)
             if waiting and not migrate:
                 raise _older(path)
@@ -93,7 +93,7 @@ class Store:
             mark.touch(mode=0o600)
             return cls(path, clock, writable=True)
         except (sqlite3.Error, OSError) as error:
-            raise StoreError(f"{path} cannot be opened: {faults.translate(error, path)}") from None
+            raise StoreError(f"{path} cannot be opened: {connections.translate(error, path)}") from None
 
     @classmethod
     def _open_reader(cls, path: Path, clock: Clock) -> Self:
@@ -103,7 +103,7 @@ class Store:
             raise _missing(path) from None
         except OSError as error:
             raise StoreError(f"{path} cannot be read: {error.strerror}. Run this as the service's user.") from None
-        directory.require_file(path)
+        data_directory.require_file(path)
         if schema.inspect(path, whole=False):
             raise _older(path)
         return cls(path, clock, writable=False)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.models import InstallationId
-from bot.store import connections
 from bot.store.base import Store
 from bot.store.rows import Database, Row, many, one, run
+from bot.store.sqlite import connections
 
 OPERATOR = InstallationId(0)
 TABLE, COLUMN = "credentials", "ciphertext"

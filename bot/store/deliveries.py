@@ -10,7 +10,7 @@ from enum import StrEnum
 from bot.models import DeliveryId, SessionId
 from bot.store.base import Store
 from bot.store.records import Record
-from bot.store.rows import Database, many, one, run
+from bot.store.rows import Database, Row, many, one, run
 
 
 class DeliveryState(StrEnum):
@@ -185,3 +185,97 @@ def _add(db: Database, delivery: NewDelivery, received_at: float) -> Addition:
     assert row is not None
     same = delivery.body_sha256 in (row["body_sha256"], UNSEEN) or row["body_sha256"] == UNSEEN
     return Addition.DUPLICATE if same else Addition.CONFLICT
+
+
+@dataclass(frozen=True)
+class DeliveryLogMark(Record):
+    """Times are GitHub's. What is not newer than the floor was delivered before we ever looked."""
+
+    app_id: int
+    floor_at: float
+    floor_id: int
+    read_at: float
+
+    def is_history(self, delivered_at: float, delivery_id: int) -> bool:
+        return (delivered_at, delivery_id) <= (self.floor_at, self.floor_id)
+
+
+async def log_mark(store: Store, app_id: int) -> DeliveryLogMark | None:
+    sql = "SELECT * FROM delivery_marks WHERE app_id = :app_id"
+    row = await store.read(lambda db: one(db, sql, app_id=app_id))
+    return DeliveryLogMark.of(row) if row else None
+
+
+async def begin_log(store: Store, app_id: int, floor_at: float, floor_id: int) -> None:
+    """At the first look ever; a second one changes nothing."""
+    sql = """
+    INSERT INTO delivery_marks (app_id, floor_at, floor_id, read_at) VALUES (:app_id, :at, :floor_id, :at)
+    ON CONFLICT (app_id) DO NOTHING
+    """
+    await store.write(lambda db: run(db, sql, app_id=app_id, at=floor_at, floor_id=floor_id))
+
+
+async def move_log_mark(store: Store, app_id: int, read_at: float) -> None:
+    """Forward only."""
+    sql = "UPDATE delivery_marks SET read_at = :at WHERE app_id = :app_id AND read_at < :at"
+    await store.write(lambda db: run(db, sql, app_id=app_id, at=read_at))
+
+
+ThreadId = tuple[int | None, int | None, DeliveryId | None]
+"""Repository and number; what belongs to no thread stands alone, by its GUID."""
+
+
+@dataclass(frozen=True)
+class WaitingThread:
+    """One whose deliveries wait, with the account and the repository that they are counted towards."""
+
+    installation_id: int | None
+    repo_id: int | None
+    number: int | None
+    guid: DeliveryId | None
+    since: float
+
+    @property
+    def id(self) -> ThreadId:
+        return (self.repo_id, self.number, self.guid)
+
+
+_THREADS = """
+WITH threads AS (
+    SELECT MAX(installation_id) AS installation_id, repo_id, number, CASE WHEN number IS NULL THEN guid END AS guid,
+           MIN(received_at) AS since
+    FROM deliveries INDEXED BY deliveries_waiting WHERE state = 'received'
+    GROUP BY repo_id, number, CASE WHEN number IS NULL THEN guid END
+), placed AS (
+    SELECT *, ROW_NUMBER() OVER (PARTITION BY installation_id, repo_id ORDER BY since) AS place FROM threads
+)
+SELECT installation_id, repo_id, number, guid, since FROM placed
+ORDER BY ROW_NUMBER() OVER (PARTITION BY installation_id ORDER BY place, since), since LIMIT :most
+"""
+
+_FIRST = """
+SELECT * FROM deliveries INDEXED BY deliveries_waiting
+WHERE state = 'received' AND repo_id IS :repo_id AND number IS :number ORDER BY received_at, guid LIMIT 1
+"""
+
+_ALONE = "SELECT * FROM deliveries WHERE guid = :guid AND state = 'received'"
+
+
+async def waiting_threads(store: Store, most: int) -> list[WaitingThread]:
+    """Each account in turn, and of each account each repository: first the oldest thread of every one of them."""
+
+    def work(db: Database) -> list[WaitingThread]:
+        return [WaitingThread(**row) for row in many(db, _THREADS, most=most)]
+
+    return await store.read(work)
+
+
+async def first_of(store: Store, thread: ThreadId) -> StoredDelivery | None:
+    """The oldest delivery of a thread that nobody has settled, with its body."""
+    repo_id, number, guid = thread
+
+    def work(db: Database) -> Row | None:
+        return one(db, _FIRST, repo_id=repo_id, number=number) if guid is None else one(db, _ALONE, guid=guid)
+
+    row = await store.read(work)
+    return StoredDelivery.of(row) if row else None

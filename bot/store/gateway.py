@@ -13,7 +13,7 @@ from bot.account_settings import Choices
 from bot.funds import BudgetAccount
 from bot.models import InstallationId, RepoId, SessionId, TurnKey
 from bot.settings import Secret
-from bot.store import budgets, choices, spend
+from bot.store import accounts, spend
 from bot.store.base import Database, Store
 from bot.store.rows import one, run
 from bot.store.spend import NO_REPO, ModelCost, Payers, Reserve, Window
@@ -230,9 +230,9 @@ def _standing(db: Database, claim: GatewayClaim) -> RequestContext | None:
     return RequestContext(
         grant=found,
         turn=spend.of_turn(db, found.key),
-        session=budgets.account_of(db, found.key.session),
+        session=spend.account_of(db, found.key.session),
         windows=tuple(spend.of_window(db, found.payers, window) for window in claim.windows),
-        own=choices.read_settings(db, found.installation),
+        own=accounts.read_settings(db, found.installation),
     )
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 import msgspec
 
 from bot.models import SessionId, Spot, TurnKey
-from bot.store import events, sessions, threads
+from bot.store import events, repos, sessions
 from bot.store.base import Store
 from bot.store.records import NewTurn, Record
 from bot.store.rows import Database, many, one, run
@@ -127,7 +127,7 @@ def _keep(db: Database, new: NewTurn, at: float) -> TurnKey | None:
     if known is None:
         if one(db, "SELECT n FROM turns WHERE source = :source", source=new.source):
             return None
-        home = threads.home_of(db, new.thread.repo.id, new.thread.number)
+        home = repos.home_of(db, new.thread.repo.id, new.thread.number)
         known = one(db, _OPEN_TURN, thread_id=home)
         if known is None:
             return None

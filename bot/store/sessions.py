@@ -14,7 +14,7 @@ from bot.commands.options import NO_OPTIONS
 from bot.errors import StoreError
 from bot.kinds.parts import Places, TurnPart, with_parts
 from bot.models import Outcome, SessionId, Step, Thread, TurnKey, TurnState
-from bot.store import budgets, checks, ci, deliveries, events, threads
+from bot.store import ci, deliveries, events, repos, spend
 from bot.store.base import Store
 from bot.store.records import Listed, NewTurn, Session, Turn, stored
 from bot.store.rows import Database, Row, many, one, run
@@ -294,7 +294,7 @@ async def latest(store: Store, thread: Thread) -> Turn | None:
     """The last turn on the thread, whatever its state: whom a message steers, what `stop` and `retry` mean."""
 
     def work(db: Database) -> TurnKey | None:
-        row = one(db, _LATEST, thread_id=threads.home_of(db, thread.repo.id, thread.number))
+        row = one(db, _LATEST, thread_id=repos.home_of(db, thread.repo.id, thread.number))
         return TurnKey(row["session_id"], row["n"]) if row else None
 
     key = await store.read(work)
@@ -315,7 +315,7 @@ def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
     known = one(db, "SELECT n FROM turns WHERE source = :source", source=new.source)
     if known or ci.was_taken_back(db, new.source):
         return None
-    thread_id = threads.put_thread(db, new.thread, at)
+    thread_id = repos.put_thread(db, new.thread, at)
     last = one(db, _LATEST, thread_id=thread_id)
     key = TurnKey(last["session_id"], last["n"] + 1) if last else TurnKey(_new_session(db, thread_id, at), 1)
     _insert(
@@ -335,9 +335,9 @@ def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
     intent = "INSERT INTO comments (session_id, turn, updated_at) VALUES (:session_id, :turn, :at)"
     run(db, intent, session_id=key.session, turn=key.n, at=at)
     if new.more is not None:
-        budgets.put_raise(db, key.session, new.more, at)
+        spend.put_raise(db, key.session, new.more, at)
     if new.head_sha is not None:
-        checks.put_turn_check(db, key, new.head_sha)
+        ci.put_turn_check(db, key, new.head_sha)
     if new.delivery is not None:
         deliveries.settled(db, new.delivery, deliveries.DeliveryState.ACTED, None, key.session)
     return key

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from bot import account_settings, funds
+from bot.funds import BudgetAccount, Raise
 from bot.models import InstallationId, RepoId, SessionId, TokenUsage, TurnKey
+from bot.store import accounts, audit, machines
 from bot.store.base import Database, Store
 from bot.store.rows import Row, many, one, run
 
@@ -229,3 +232,151 @@ def _sum(db: Database, where: str, **values: Any) -> ModelCost:
 def _cost(row: Row) -> ModelCost:
     usage = TokenUsage(row["input_tokens"], row["output_tokens"], row["cache_read_tokens"], row["cache_write_tokens"])
     return ModelCost(row["usd"], usage, row["reserved"], row["open"], row["unconfirmed"])
+
+
+_OPEN = """
+SELECT * FROM spend WHERE session_id = :session AND unconfirmed_usd > 0 AND state <> 'reserved' ORDER BY at, id
+"""
+_CONFIRM = "UPDATE spend SET cost_usd = cost_usd + :usd, unconfirmed_usd = 0 WHERE id = :id"
+
+
+async def confirm(store: Store, session: SessionId, usd: float, *, by: str) -> tuple[float, list[TurnKey]]:
+    """(what was open, the turns whose costs are others now: none where it cannot have cost so much)."""
+    at = store.now()
+
+    def work(db: Database) -> tuple[float, list[TurnKey]]:
+        rows = many(db, _OPEN, session=session)
+        most = sum(row["unconfirmed_usd"] for row in rows)
+        if not rows or usd > most * (1 + 1e-9):
+            return most, []
+        for row in rows:
+            share = usd * row["unconfirmed_usd"] / most
+            run(db, _CONFIRM, usd=share, id=row["id"])
+            add_to_day(db, row, share, -row["unconfirmed_usd"])
+        audit.put(db, at, by, "spending settled", session, f"${usd:.4f} of up to ${most:.4f} not confirmed")
+        return most, [TurnKey(session, n) for n in sorted({row["turn"] for row in rows})]
+
+    return await store.write(work)
+
+
+# Whole seconds first: SQLite and PostgreSQL round differently.
+_DAY = "CAST(spend.at AS BIGINT) / 86400"
+_GROUPS: Mapping[str, tuple[str, str]] = {
+    "day": (f"{_DAY} AS day", _DAY),
+    "repo": ("spend.repo_id, (SELECT owner || '/' || name FROM repos WHERE id = spend.repo_id) AS repo", "repo_id"),
+    "user": (
+        "spend.user_id, (SELECT requester FROM turns WHERE requester_id = spend.user_id "
+        'ORDER BY created_at DESC LIMIT 1) AS "user"',
+        "user_id",
+    ),
+    "session": (
+        "spend.session_id AS session, (SELECT repos.owner || '/' || repos.name || '#' || threads.number FROM sessions "
+        "JOIN threads ON threads.id = sessions.thread_id JOIN repos ON repos.id = threads.repo_id "
+        "WHERE sessions.id = spend.session_id) AS thread, COUNT(DISTINCT spend.turn) AS turns",
+        "session_id",
+    ),
+}
+_ALL_SPENT = f"""(
+SELECT session_id, turn, repo_id, user_id, installation_id, at, cost_usd, 1 AS requests, 0 AS sandbox_usd,
+    CASE WHEN state = 'reserved' THEN reserved_usd ELSE 0 END AS under_way_usd,
+    unconfirmed_usd, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens
+FROM spend WHERE at >= :since
+UNION ALL
+SELECT machine_runs.session_id, machine_runs.turn, COALESCE(threads.repo_id, 0), COALESCE(turns.requester_id, 0),
+    COALESCE(threads.installation_id, 0), began_at, 0, 0, {machines.USD}, 0, 0, 0, 0, 0, 0
+FROM machine_runs
+LEFT JOIN turns ON turns.session_id = machine_runs.session_id AND turns.n = machine_runs.turn
+LEFT JOIN sessions ON sessions.id = machine_runs.session_id LEFT JOIN threads ON threads.id = sessions.thread_id
+WHERE began_at >= :since
+) AS spend"""  # noqa: S608 - constants
+_SUMS = """
+SUM(cost_usd) AS cost_usd, SUM(sandbox_usd) AS sandbox_usd, SUM(requests) AS requests,
+SUM(under_way_usd) AS under_way_usd, SUM(unconfirmed_usd) AS unconfirmed_usd,
+SUM(input_tokens) AS input_tokens, SUM(output_tokens) AS output_tokens,
+SUM(cache_read_tokens) AS cache_read_tokens, SUM(cache_write_tokens) AS cache_write_tokens
+"""
+
+
+async def summed(
+    store: Store, by: str, since: float, installation: InstallationId | None = None
+) -> list[dict[str, Any]]:
+    """One row a group, the dearest first; days in their order. Of one installation, or of all."""
+    columns, group = _GROUPS[by]
+    order = "MIN(spend.at)" if by == "day" else "SUM(cost_usd + sandbox_usd) DESC, MIN(spend.at)"
+    whose = "" if installation is None else "WHERE spend.installation_id = :installation"
+    sql = f"SELECT {columns}, {_SUMS} FROM {_ALL_SPENT} {whose} GROUP BY {group} ORDER BY {order}"  # noqa: S608 - constants
+    values = {"since": since, "now": store.now()} | ({} if installation is None else {"installation": installation})
+    return [dict(row) for row in await store.read(lambda db: many(db, sql, **values))]
+
+
+_SESSION_SPENT = """
+SELECT COALESCE(SUM(cost_usd), 0) AS spent, COALESCE(SUM(unconfirmed_usd), 0) AS unconfirmed,
+       COALESCE(SUM(CASE WHEN state = 'reserved' THEN reserved_usd ELSE 0 END), 0) AS reserved
+FROM spend WHERE session_id = :session AND turn <= :turn
+"""
+_ADDED = "SELECT COALESCE(SUM(usd), 0) AS usd FROM raises WHERE session_id = :session AND at <= :at"
+_STORED = """
+SELECT sessions.budget_usd, repos.installation_id FROM sessions
+JOIN threads ON threads.id = sessions.thread_id JOIN repos ON repos.id = threads.repo_id WHERE sessions.id = :session
+"""
+_RAISE = """
+INSERT INTO raises (source, session_id, usd, login, at) VALUES (:source, :session, :usd, :login, :at)
+ON CONFLICT (source) DO NOTHING
+"""
+_LAST_TURN = 1 << 30
+_END_OF_TIME = 1e15
+
+
+async def account(
+    store: Store, session: SessionId, *, turn: int = _LAST_TURN, at: float | None = None
+) -> BudgetAccount:
+    """As it stands; with `turn` and `at` as it stood at the end of that turn."""
+    return await store.read(lambda db: account_of(db, session, turn, _END_OF_TIME if at is None else at))
+
+
+async def first_account(store: Store, installation: InstallationId) -> BudgetAccount:
+    """Of a session that is not begun yet."""
+    return await store.read(lambda db: BudgetAccount(budget_usd=_allowed(db, installation, None)))
+
+
+async def raise_budget(store: Store, session: SessionId, more: Raise) -> bool:
+    """False where nothing may be added, or the same source has added before."""
+    at = store.now()
+    return await store.write(lambda db: put_raise(db, session, more, at))
+
+
+async def raised_by(store: Store, source: str) -> float | None:
+    """How much by this text or tick; None where it has added nothing."""
+    sql = "SELECT usd FROM raises WHERE source = :source"
+    row = await store.read(lambda db: one(db, sql, source=source))
+    return None if row is None else float(row["usd"])
+
+
+async def has_raised(store: Store, source: str) -> bool:
+    return await raised_by(store, source) is not None
+
+
+def account_of(db: Database, session: SessionId, turn: int = _LAST_TURN, at: float = _END_OF_TIME) -> BudgetAccount:
+    """As a part of a larger transaction. One that is not stored (`execute` has none) has only spent."""
+    spent = one(db, _SESSION_SPENT, session=session, turn=turn)
+    added = one(db, _ADDED, session=session, at=at)
+    stored = one(db, _STORED, session=session)
+    assert spent is not None and added is not None
+    allowed = _allowed(db, InstallationId(stored["installation_id"]), stored["budget_usd"]) if stored else None
+    return BudgetAccount(spent["spent"], spent["reserved"], allowed, added["usd"], spent["unconfirmed"])
+
+
+def _allowed(db: Database, installation: InstallationId, repository: float | None) -> float | None:
+    words = (account_settings.session_budget(accounts.read_settings(db, installation)), repository)
+    return min((usd for usd in words if usd is not None), default=None)
+
+
+def put_raise(db: Database, session: SessionId, more: Raise, at: float) -> bool:
+    """Judged here, as a part of a larger transaction: of two who ask at once only one gets what is left."""
+    usd = funds.of(account_of(db, session), more.terms).granted(more.asked_usd)
+    values = {"source": more.source, "usd": usd, "login": more.login}
+    if usd <= 0 or run(db, _RAISE, session=session, at=at, **values) != 1:
+        return False
+    said = f"${usd:.2f} of ${more.asked_usd:.2f} that were asked for, {more.source}"
+    audit.note(db, audit.AuditEntry(f"raise:{more.source}", at, more.login, "budget raised", session, said))
+    return True

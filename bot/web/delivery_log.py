@@ -14,10 +14,9 @@ from bot.github.client import GitHubApp
 from bot.github.types import LoggedDelivery
 from bot.loops import Loop
 from bot.models import DeliveryId
-from bot.store import deliveries, delivery_marks, sessions
+from bot.store import deliveries, sessions
 from bot.store.base import Store
-from bot.store.deliveries import DeliveryState, NewDelivery
-from bot.store.delivery_marks import DeliveryLogMark
+from bot.store.deliveries import DeliveryLogMark, DeliveryState, NewDelivery
 from bot.web import envelope, received
 
 log = logging.getLogger(__name__)
@@ -73,7 +72,7 @@ class DeliveryLog:
 
     async def _sweep(self) -> float:
         """Take up what is new; the seconds until the next sweep."""
-        mark = await delivery_marks.log_mark(self._store, self._reading.app_id)
+        mark = await deliveries.log_mark(self._store, self._reading.app_id)
         if mark is None:
             await self._begin()
             return await self._pause()
@@ -84,7 +83,7 @@ class DeliveryLog:
         if len(missed) > MOST_PAYLOADS:
             return 0.0
         if listed:
-            await delivery_marks.move_log_mark(self._store, mark.app_id, max(each.last.at for each in listed.values()))
+            await deliveries.move_log_mark(self._store, mark.app_id, max(each.last.at for each in listed.values()))
         return await self._pause()
 
     async def _begin(self) -> None:
@@ -93,7 +92,7 @@ class DeliveryLog:
         began = float(int(self._began_at + (skew if abs(skew) > CLOCK_SECONDS else 0.0)))  # the log knows seconds only
         listed = (await self._github.deliveries()).items
         last = max((one.id for one in listed if one.at <= began), default=0)
-        await delivery_marks.begin_log(self._store, self._reading.app_id, began, last)
+        await deliveries.begin_log(self._store, self._reading.app_id, began, last)
         log.info("the delivery log is read from here on", extra={"after": began})
 
     async def _list(self, mark: DeliveryLogMark) -> dict[str, _Listed]:

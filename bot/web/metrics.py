@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Route
 
 from bot.loops import Loop
 from bot.settings import LOOPBACK, Secret
-from bot.store import figures, switches
+from bot.store import figures, operations
 from bot.store.base import Store
 from bot.store.figures import Figures
 from bot.web.answered import STATUSES
@@ -97,7 +97,7 @@ class Metrics:
                 self._steps.labels(step).observe(seconds)
         now = CollectorRegistry()
         alive = await self.sandboxes() if self.sandboxes else None
-        paused = await switches.paused_at(self._store) is not None
+        paused = await operations.paused_at(self._store) is not None
         counts = dict(self.refused), dict(self.left_out)
         found = await figures.read(self._store)
         now.register(_Moment(found, self._store.now(), alive, paused, *counts, self.loops))

@@ -15,7 +15,7 @@ from bot.github.client import GitHubApp
 from bot.loops import Loop, LoopName
 from bot.sessions.environments.strays import LABEL
 from bot.settings import Secret
-from bot.store import switches
+from bot.store import operations
 from bot.store.base import Database, Store
 from bot.store.rows import one
 from bot.web import overload
@@ -105,7 +105,7 @@ async def _engine(parts: Parts) -> str | None:
 
 
 async def _switch(parts: Parts) -> str | None:
-    if await switches.paused_at(parts.store) is None:
+    if await operations.paused_at(parts.store) is None:
         return None
     return "The operator has paused it: `forgehand resume` starts what is waiting."
 

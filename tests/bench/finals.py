@@ -27,9 +27,9 @@ from bot.sessions.admission import QueuePlaces
 from bot.settings import GitHubSettings, Limits, Secret
 from bot.simulation.github import SimulatedGitHub
 from bot.simulation.github.threads import Issue
-from bot.store import bucket, events, sessions
+from bot.store import comments, events, sessions
 from bot.store.base import Store
-from bot.store.bucket import EditQuota as Bucket
+from bot.store.comments import EditQuota as Bucket
 from bot.store.records import NewTurn
 from sandbox.agents.claude import Claude
 from tests.bench.scheduler import share
@@ -100,7 +100,7 @@ async def _begin(found: Rig, issue: Issue) -> None:
 async def _full(found: Rig, pace: EditPace) -> None:
     """The sessions were begun long ago: what they took of the allowance has come back."""
     saved = Bucket(**asdict(EditQuota.full(time.time(), pace)))
-    await bucket.save_edit_quota(found.store, found.thread.installation, saved)
+    await comments.save_edit_quota(found.store, found.thread.installation, saved)
 
 
 async def measure(found: Rig, pace: EditPace) -> list[float]:

@@ -82,9 +82,21 @@ def views() -> dict[str, TurnView]:
     """Live comments of turns on a fork."""
     sha, url = ACCOUNT.commit, "https://github.com/octo-org/shop/pull/2#pullrequestreview-1"
     asked = Approval(
-        "abcd1234-1-fork", SessionId("abcd1234"), 1, ApprovalKind.FORK, ApprovalState.OPEN, "", {"sha": sha}, 1000.0, 1600.0,
-        Scope.ONCE, None, None, None, late=False,
-    )  # fmt: skip
+        "abcd1234-1-fork",
+        SessionId("abcd1234"),
+        1,
+        ApprovalKind.FORK,
+        ApprovalState.OPEN,
+        "",
+        {"sha": sha},
+        1000.0,
+        1600.0,
+        Scope.ONCE,
+        None,
+        None,
+        None,
+        late=False,
+    )
     offered = tuple(boxes.to_adopt(asked.id, sha[: on_forks.SHORT]))
     on_a_fork: dict[str, Any] = {
         "state": TurnState.DONE,

@@ -72,10 +72,17 @@ RESULT = (
 FILES = ({"path": "shop.py", "added": 4, "removed": 1}, {"path": "logo.png", "added": None, "removed": None})
 CHECKS = (
     {"command": "python3 -m unittest -q", "exit_code": 0, "where": "fresh", "sha": "4f2c" * 10, "seconds": 3.4},
-    {"command": "ruff check", "exit_code": 1, "where": "fresh", "sha": "4f2c" * 10, "seconds": 0.2, "base_exit_code": 0,
-     "tail": "E501 Line too long (124 > 120)\n --> shop.py:7:121\nFound 1 error."},
+    {
+        "command": "ruff check",
+        "exit_code": 1,
+        "where": "fresh",
+        "sha": "4f2c" * 10,
+        "seconds": 0.2,
+        "base_exit_code": 0,
+        "tail": "E501 Line too long (124 > 120)\n --> shop.py:7:121\nFound 1 error.",
+    },
     {"command": "mypy", "exit_code": 2, "where": "fresh", "sha": "4f2c" * 10, "seconds": 1.1, "base_exit_code": 2},
-)  # fmt: skip
+)
 ASKED = Asked(
     "r1", "Bash", "", {"command": "curl -fsS https://example.org/data.csv\n", "description": "Get the prices"}
 )
@@ -112,9 +119,21 @@ def _among_people() -> dict[str, TurnView]:
     """Where somebody asks, answers, steers, or is told what was not done."""
     working, pull = view(fold(*WORK)), _ended(Outcome.PULL_REQUEST)
     question = Approval(
-        "abcd1234-1-1", working.session.id, 1, ApprovalKind.TOOL, ApprovalState.OPEN, "r1", dialogue.matter(ASKED), 1000.0, 1600.0,
-        Scope.ONCE, None, None, None, late=False,
-    )  # fmt: skip
+        "abcd1234-1-1",
+        working.session.id,
+        1,
+        ApprovalKind.TOOL,
+        ApprovalState.OPEN,
+        "r1",
+        dialogue.matter(ASKED),
+        1000.0,
+        1600.0,
+        Scope.ONCE,
+        None,
+        None,
+        None,
+        late=False,
+    )
     state = fold(*WORK)
     state.heard += [("alice", "Leave the tax as it is, please."), ("bob", "And mind `tests/test_shop.py`: it is slow.")]
     no_answer = endings.nobody_answered(question.id, str(question.matter["shown"]), "/claude")
@@ -241,9 +260,21 @@ def held() -> TurnView:
     patch = f"diff --git a/{path} b/{path}\n@@ -1 +1 @@\n-on: push\n+on: [push, pull_request]"
     one = _ended(Outcome.REFUSED)
     approval = Approval(
-        "abcd1234-1-1", one.session.id, 1, ApprovalKind.PUSH, ApprovalState.OPEN, "", {}, 1000.0, 1600.0,
-        Scope.ONCE, None, None, None, late=False,
-    )  # fmt: skip
+        "abcd1234-1-1",
+        one.session.id,
+        1,
+        ApprovalKind.PUSH,
+        ApprovalState.OPEN,
+        "",
+        {},
+        1000.0,
+        1600.0,
+        Scope.ONCE,
+        None,
+        None,
+        None,
+        late=False,
+    )
     words = on_pushes.waits(on_pushes.held([path], "1" * 40, patch, 7, cut=False), approval.id)
     turn = replace(one.turn, detail=words, kept="abcd1234-1.bundle")
     return replace(one, turn=turn, asks=(approval,), asked=(approval,), boxes=tuple(boxes.to_let_go(approval.id)))

@@ -18,7 +18,7 @@ from bot.simulation.github import SimulatedGitHub
 from bot.simulation.github.accounts import App
 from bot.simulation.github.faults import Fault
 from bot.simulation.github.state import CheckRun, Repository
-from bot.store import checks as rows
+from bot.store import ci as rows
 from bot.store import sessions
 from bot.store.base import Store
 from bot.store.records import NewTurn

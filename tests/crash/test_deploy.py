@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bot.simulation.anthropic import Call, Say, Script, Wait
-from bot.store import upkeep
+from bot.store import operations
 from bot.store.base import Store
 from tests.crash.process import Service
 from tests.world import World
@@ -57,7 +57,7 @@ async def test_yesterdays_backup_makes_nothing_twice(world: World) -> None:
     world.say("/claude do it")
     await world.model.reached("on", timeout=60)
     store = await Store.open_reader(world.root / "data" / "state.db")
-    await upkeep.backup(store, backup)
+    await operations.backup(store, backup)
     await store.close()
     world.model.release("on")
     assert await world.outcome() == "pull_request"

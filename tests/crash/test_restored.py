@@ -10,7 +10,7 @@ import pytest
 
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.faults import Fault
-from bot.store import upkeep
+from bot.store import operations
 from bot.store.base import Store
 from tests.world import World
 
@@ -19,7 +19,7 @@ WORK = Call("Bash", {"command": "echo more >> shop.py", "description": "Add"})
 
 async def backup(world: World, target: Path) -> None:
     store = await Store.open_reader(world.root / "data" / "state.db")
-    await upkeep.backup(store, target)
+    await operations.backup(store, target)
     await store.close()
 
 

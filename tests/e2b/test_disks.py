@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.store.base import Store
-from bot.store.marks import EnvironmentMarks
+from bot.store.environments import EnvironmentMarks
 from sandbox.e2b.marks import Remembered
 from sandbox.e2b.provider import E2BProvider
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError

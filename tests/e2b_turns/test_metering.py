@@ -12,7 +12,7 @@ import pytest
 from bot.models import SessionId, TurnKey
 from bot.sessions.environments.meter import MachineWitness
 from bot.simulation.anthropic import Call, Say, Script, Wait
-from bot.store import samples
+from bot.store import machines
 from bot.store.base import Store
 from sandbox.e2b.provider import INSTANCE, KEY
 from sandbox.errors import EnvironmentGone
@@ -116,7 +116,7 @@ async def test_the_live_comment_shows_what_the_environment_uses(cloud: tuple[Wor
         world.model.release("go")
         assert await world.outcome() == "pull_request"
     store = await Store.open_reader(world.root / "data" / "state.db")
-    found = await samples.latest_sample(store, key_of(world))
+    found = await machines.latest_sample(store, key_of(world))
     await store.close()
     assert found is not None
     assert found.peak_memory_bytes >= found.memory_bytes > 1_000_000

@@ -14,8 +14,8 @@ import pytest
 from bot.models import TokenUsage
 from bot.simulation.anthropic import Cut, Say, Script, Wait
 from bot.store import gateway as rows
-from bot.store import spend, upkeep
-from bot.store.upkeep import DAY
+from bot.store import operations, spend
+from bot.store.operations import DAY
 from bot.web.gateway import Ceilings, Tuning
 from tests.world import stored
 from tests.world.gateway import (
@@ -335,7 +335,7 @@ async def test_deadlines_move_and_dead_tokens_are_swept(rig: Rig) -> None:
     await rows.extend(rig.store, key, rig.time.now + 5_000)
     assert (await rig.ask(token)).status_code == 401
     rig.time.now += 9 * DAY
-    assert (await upkeep.prune(rig.store, 8))["gateway_tokens"] == 1
+    assert (await operations.prune(rig.store, 8))["gateway_tokens"] == 1
     assert await rows.grant(rig.store, rows.digest(token)) is None
 
 
@@ -353,7 +353,7 @@ def locked(rig: Rig) -> Iterator[None]:
     beside.execute("BEGIN IMMEDIATE")
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("bot.store.writer.BUDGET_SECONDS", 0.05)
+            patch.setattr("bot.store.sqlite.writer.BUDGET_SECONDS", 0.05)
             yield
     finally:
         beside.execute("ROLLBACK")

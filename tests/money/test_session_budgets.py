@@ -17,8 +17,8 @@ from bot.funds import BudgetTerms, Raise
 from bot.models import InstallationId, Repo, RepoId, SessionId, Thread, TokenUsage, TurnKey
 from bot.simulation.anthropic import Call, Cut, ModelRequest, Say, Script, Wait
 from bot.simulation.github import Fault
-from bot.store import budgets, sessions, spend, spending
 from bot.store import gateway as rows
+from bot.store import sessions, spend
 from bot.store.base import Store
 from bot.store.rows import many
 from bot.store.sessions import NewTurn
@@ -81,11 +81,9 @@ async def test_what_earlier_turns_have_spent_is_gone_for_the_next_and_what_is_ad
         assert (await rig.ask(token)).status_code == 200, "0.0024 of 0.003 are spent"
         assert kind(await rig.ask(token)) == (400, "invalid_request_error")
         more = Raise("comment:9", 0.002, "alice", BudgetTerms(0.003, 0.0061))
-        assert [await budgets.raise_budget(rig.store, first.session, more) for _ in range(2)] == [True, False]
+        assert [await spend.raise_budget(rig.store, first.session, more) for _ in range(2)] == [True, False]
         assert [(await rig.ask(token)).status_code for _ in range(3)] == [200, 200, 400]
-        await budgets.raise_budget(
-            rig.store, first.session, Raise("comment:10", 5, "alice", BudgetTerms(0.003, 0.0061))
-        )
+        await spend.raise_budget(rig.store, first.session, Raise("comment:10", 5, "alice", BudgetTerms(0.003, 0.0061)))
         assert [(await rig.ask(token)).status_code for _ in range(2)] == [200, 400], "the operator's most"
 
 
@@ -129,12 +127,12 @@ async def _two_turns(chance: random.Random, patient: bool, limit: float) -> None
             await _holds(rig, first.session, limit)
             added = chance.choice([0.0, limit / 2, limit])
             if added:
-                await budgets.raise_budget(
+                await spend.raise_budget(
                     rig.store, first.session, Raise("comment:9", added, "alice", BudgetTerms(limit, 1.0))
                 )
             await _flood(rig, second, chance)
             await _holds(rig, first.session, limit + added)
-            await budgets.raise_budget(
+            await spend.raise_budget(
                 rig.store, first.session, Raise("comment:10", limit, "alice", BudgetTerms(limit, 1.0))
             )
             await _die_in_the_middle(rig, second)
@@ -187,11 +185,11 @@ async def _agree(rig: Rig, session: SessionId) -> None:
     windows = Ceilings(50, 500, user_day_usd=50, user_month_usd=50, repo_day_usd=50, repo_month_usd=50)
     sums = [cost.usd for cost in await spend.in_windows(rig.store, payers, windows.windows(rig.time.now)) if cost]
     assert len(sums) == 6
-    account = await budgets.account(rig.store, session)
+    account = await spend.account(rig.store, session)
     turns = [(await spend.turn_cost(rig.store, TurnKey(session, n))).usd for n in (1, 2)]
     sums += [account.spent_usd, (await stored.session_spend(rig.store, session)).usd, sum(turns)]
-    for by in spending._GROUPS:
-        sums.append(sum(row["cost_usd"] for row in await spending.summed(rig.store, by, 0.0)))
+    for by in spend._GROUPS:
+        sums.append(sum(row["cost_usd"] for row in await spend.summed(rig.store, by, 0.0)))
     assert sums == pytest.approx([ledger] * len(sums), abs=1e-12)
     assert account.reserved_usd == 0
 

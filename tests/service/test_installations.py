@@ -14,10 +14,10 @@ from bot.models import InstallationId
 from bot.simulation.anthropic import Say, Script
 from bot.simulation.github import Fault
 from bot.simulation.github.threads import Issue
-from bot.store import audit, sessions, threads
+from bot.store import audit, repos, sessions
 from bot.store.base import Store
+from bot.store.repos import InstallationState
 from bot.store.rows import many
-from bot.store.threads import InstallationState
 from tests.unit.parsed import parse
 from tests.webhooks.test_delivery_log import until
 from tests.world import World, work_under_way
@@ -31,7 +31,7 @@ async def reader(world: World) -> Store:
 async def states(world: World) -> dict[InstallationId, InstallationState]:
     store = await reader(world)
     try:
-        return {row.id: row.state for row in await threads.installations(store)}
+        return {row.id: row.state for row in await repos.installations(store)}
     finally:
         await store.close()
 

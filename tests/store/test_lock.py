@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from bot.errors import StoreError
-from bot.store.lock import DataDirLock
+from bot.store.data_directory import DataDirLock
 
 HOLDER = """
 import sys
 from pathlib import Path
-from bot.store.checkpoints import Checkpoints
-from bot.store.lock import DataDirLock
+from bot.store.sqlite.writer import Checkpoints
+from bot.store.data_directory import DataDirLock
 
 with DataDirLock(Path(sys.argv[1])):
     print("held", flush=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot.models import InstallationId, Outcome, Repo, RepoId, SessionId, Thread, TurnKey
-from bot.store import environments, machines, samples, sessions, spending, upkeep
+from bot.store import environments, machines, operations, sessions, spend
 from bot.store.base import Store
 from bot.store.machines import MachineRun
 from bot.store.sessions import NewTurn
@@ -126,10 +126,10 @@ async def test_machines_stand_beside_the_model_in_every_sum(store: Store, clock:
     clock.now = 1100.0
     assert (await machines.thread_cost(store, "7#5")).usd == pytest.approx(0.4)
     for by, name in (("day", 0), ("repo", "octo/calc"), ("user", "alice"), ("session", key.session)):
-        [row] = await spending.summed(store, by, 0.0)
+        [row] = await spend.summed(store, by, 0.0)
         assert (row[by], row["cost_usd"], row["requests"]) == (name, 0, 0)
         assert row["sandbox_usd"] == pytest.approx(0.4)
-    assert await spending.summed(store, "day", 1001.0) == []
+    assert await spend.summed(store, "day", 1001.0) == []
     [day] = await machines.summed(store, "day", 0.0)
     assert (day["day"], day["sessions"], day["vcpu_seconds"], day["gib_seconds"]) == (0, 1, 200, 400)
     [session] = await machines.summed(store, "session", 0.0)
@@ -138,17 +138,17 @@ async def test_machines_stand_beside_the_model_in_every_sum(store: Store, clock:
 
 async def test_samples_tell_the_last_and_the_peak_and_are_pruned_with_the_turn(store: Store, clock: Clock) -> None:
     key = await begun(store)
-    assert await samples.latest_sample(store, key) is None
+    assert await machines.latest_sample(store, key) is None
     for memory in (100, 900, 300):
         clock.now += 10
-        await samples.add_sample(store, key, 35.0, memory, 7)
-    last = await samples.latest_sample(store, key)
-    assert last == samples.Sample(clock.now, 35.0, 300, 7, 900)
-    clock.now += 100 * upkeep.DAY
-    assert (await upkeep.prune(store, 30))["samples"] == 0, "the turn has not ended"
+        await machines.add_sample(store, key, 35.0, memory, 7)
+    last = await machines.latest_sample(store, key)
+    assert last == machines.Sample(clock.now, 35.0, 300, 7, 900)
+    clock.now += 100 * operations.DAY
+    assert (await operations.prune(store, 30))["samples"] == 0, "the turn has not ended"
     await sessions.finish(store, key, Outcome.ANSWERED)
-    clock.now += 31 * upkeep.DAY
-    assert (await upkeep.prune(store, 30))["samples"] == 3
+    clock.now += 31 * operations.DAY
+    assert (await operations.prune(store, 30))["samples"] == 3
 
 
 async def test_a_turn_whose_end_was_missed_ends_where_the_next_one_takes_over(store: Store, clock: Clock) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.store import connections, schema
+from bot.store.sqlite import connections, schema
 
 
 def folder_with(tmp_path: Path, **files: str) -> Path:
@@ -40,7 +40,7 @@ def test_a_migration_interrupted_half_way_leaves_nothing_and_completes_when_run_
 MIGRATING = """
 import os, signal, sqlite3, sys
 from pathlib import Path
-from bot.store import connections, schema
+from bot.store.sqlite import connections, schema
 
 path, folder = Path(sys.argv[1]), Path(sys.argv[2])
 path.touch()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.store import connections, schema
 from bot.store.rows import Database, many
+from bot.store.sqlite import connections, schema
 
 ROWS = Path(__file__).parents[1] / "data" / "migrations"
 NAMES = [file.stem for file in schema.files(schema.FOLDER)]

@@ -12,12 +12,12 @@ import pytest
 from bot.errors import StoreError
 from bot.kinds.parts import AgentReading
 from bot.models import DeliveryId, InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TurnKey, TurnState
-from bot.store import comments, deliveries, events, line, sessions, threads, waiting
+from bot.store import comments, deliveries, events, lists, repos, sessions
 from bot.store.base import Store
 from bot.store.deliveries import Added, Conflict, DeliveryState, Duplicate, NewDelivery
+from bot.store.repos import InstallationRow, InstallationState
 from bot.store.rows import run
 from bot.store.sessions import NewTurn
-from bot.store.threads import InstallationRow, InstallationState
 from tests.world import stored
 
 REPO = Repo(RepoId(7), "octo", "calc", True, "main")
@@ -85,28 +85,28 @@ async def test_what_waits_is_told_by_thread_each_account_and_repository_in_turn(
             DeliveryId(f"g{at}"), "issues", "sha", body="{}", installation_id=account, repo_id=repo, number=number
         )
         await deliveries.add(store, came_in, received_at=float(at))
-    found = [(one.repo_id, one.number, one.guid) for one in await waiting.waiting_threads(store, 99)]
+    found = [(one.repo_id, one.number, one.guid) for one in await deliveries.waiting_threads(store, 99)]
     assert found == [(10, 5, None), (20, 1, None), (None, None, "g7"), (11, 5, None), (10, 6, None), (10, 7, None)]
-    assert [one.since for one in await waiting.waiting_threads(store, 2)] == [0.0, 5.0]
+    assert [one.since for one in await deliveries.waiting_threads(store, 2)] == [0.0, 5.0]
     for thread, oldest in ((found[0], "g0"), (found[1], "g5"), (found[2], "g7")):
-        first = await waiting.first_of(store, thread)
+        first = await deliveries.first_of(store, thread)
         assert first is not None and (first.guid, first.body) == (oldest, "{}")
     await deliveries.settle(store, DeliveryId("g0"), DeliveryState.ACTED)
     await deliveries.settle(store, DeliveryId("g7"), DeliveryState.ACTED)
-    first = await waiting.first_of(store, found[0])
+    first = await deliveries.first_of(store, found[0])
     assert first is not None and first.guid == "g1"
-    assert await waiting.first_of(store, found[2]) is None
+    assert await deliveries.first_of(store, found[2]) is None
 
 
 async def test_settling_drops_the_body_and_happens_once(store: Store) -> None:
     for guid in ("a", "b"):
         await deliveries.add(store, NewDelivery(DeliveryId(guid), "issues", "sha", body="{}"))
-    assert [one.guid for one in await waiting.waiting_threads(store, 5)] == ["a", "b"]
+    assert [one.guid for one in await deliveries.waiting_threads(store, 5)] == ["a", "b"]
     assert await deliveries.bump_attempt(store, DeliveryId("a")) == 1
     assert await deliveries.bump_attempt(store, DeliveryId("a")) == 2
     assert await deliveries.settle(store, DeliveryId("a"), DeliveryState.IGNORED, "not for us")
     assert not await deliveries.settle(store, DeliveryId("a"), DeliveryState.ACTED)
-    assert [one.guid for one in await waiting.waiting_threads(store, 5)] == ["b"]
+    assert [one.guid for one in await deliveries.waiting_threads(store, 5)] == ["b"]
     found = await deliveries.get(store, "a")
     assert found is not None
     assert (found.state, found.reason, found.body) == (DeliveryState.IGNORED, "not for us", None)
@@ -129,25 +129,25 @@ async def test_installation_events_in_any_order(store: Store) -> None:
     created = InstallationRow(InstallationId(1), "octo", 3, InstallationState.ACTIVE, 100.0)
     deleted = replace(created, state=InstallationState.DELETED, updated_at=90.0)
     suspended = replace(created, state=InstallationState.SUSPENDED, updated_at=110.0)
-    await threads.upsert_installation(store, suspended)
-    await threads.upsert_installation(store, created)
-    assert await threads.installation(store, InstallationId(1)) == suspended
-    await threads.upsert_installation(store, deleted)
-    await threads.upsert_installation(store, created)
-    assert await threads.installations(store) == [deleted]
-    assert await threads.installation(store, InstallationId(2)) is None
+    await repos.upsert_installation(store, suspended)
+    await repos.upsert_installation(store, created)
+    assert await repos.installation(store, InstallationId(1)) == suspended
+    await repos.upsert_installation(store, deleted)
+    await repos.upsert_installation(store, created)
+    assert await repos.installations(store) == [deleted]
+    assert await repos.installation(store, InstallationId(2)) is None
 
 
 @pytest.mark.acceptance("B01")
 async def test_a_refused_person_is_told_once_per_thread(store: Store) -> None:
-    assert await threads.tell_refused(store, ISSUE)
-    assert not await threads.tell_refused(store, ISSUE)
-    assert await threads.tell_refused(store, PULL)
+    assert await repos.tell_refused(store, ISSUE)
+    assert not await repos.tell_refused(store, ISSUE)
+    assert await repos.tell_refused(store, PULL)
 
 
 async def test_a_renamed_repository_keeps_its_threads(store: Store) -> None:
     key = await begun(store, "comment:1")
-    await threads.upsert_repo(store, replace(REPO, owner="new", name="name", private=False), InstallationId(2))
+    await repos.upsert_repo(store, replace(REPO, owner="new", name="name", private=False), InstallationId(2))
     session = await sessions.session(store, key.session)
     assert session.thread.repo.full_name == "new/name"
     assert session.thread.repo.private is False
@@ -203,7 +203,7 @@ async def test_our_pull_request_shares_the_thread_of_its_issue(store: Store) -> 
     assert second == TurnKey(first.session, 2)
     turn = await sessions.turn(store, second)
     assert (turn.thread_id, turn.number) == ("7#5", 8)
-    assert await threads.home(store, RepoId(7), 8) == "7#5"
+    assert await repos.home(store, RepoId(7), 8) == "7#5"
     other_repo = replace(PULL, repo=replace(REPO, id=RepoId(70)))
     assert (await begun(store, "comment:3", other_repo)).session != first.session
     found = await sessions.session(store, first.session)
@@ -219,12 +219,12 @@ async def test_a_text_that_no_database_can_hold_is_stored_without_that(store: St
 async def test_the_way_of_a_turn(store: Store) -> None:
     first = await begun(store, "comment:1")
     second = await begun(store, "comment:2", replace(ISSUE, number=6))
-    assert [(one.key, one.state) for one in await line.open_turns(store)] == [
+    assert [(one.key, one.state) for one in await lists.open_turns(store)] == [
         (first, TurnState.QUEUED),
         (second, TurnState.QUEUED),
     ]
     assert await sessions.start(store, first)
-    assert [one.state for one in await line.open_turns(store)] == [TurnState.RUNNING, TurnState.QUEUED]
+    assert [one.state for one in await lists.open_turns(store)] == [TurnState.RUNNING, TurnState.QUEUED]
     assert [turn.key for turn in await sessions.running(store)] == [first]
     assert await sessions.advance(store, first, Step.FURNISH, base_sha="abc")
     assert await sessions.advance(store, first, Step.WORK)

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from bot.errors import TransientError
-from bot.store import connections, writer
 from bot.store.base import Store
-from bot.store.checkpoints import Checkpoints
 from bot.store.rows import run
+from bot.store.sqlite import connections, writer
+from bot.store.sqlite.writer import Checkpoints
 from tests.store.rows import INSERT, guids, insert
 
 

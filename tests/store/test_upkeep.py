@@ -8,14 +8,14 @@ import pytest
 
 from bot.errors import StoreError
 from bot.models import DeliveryId, InstallationId, Outcome, Repo, RepoId, Thread
-from bot.store import deliveries, events, sessions, upkeep
+from bot.store import deliveries, events, operations, sessions
 from bot.store.base import Store
 from bot.store.deliveries import DeliveryState, NewDelivery
 from bot.store.rows import run
 from bot.store.sessions import NewTurn
 
 THREAD = Thread(Repo(RepoId(7), "octo", "calc", True, "main"), InstallationId(1), 5, False)
-DAY = upkeep.DAY
+DAY = operations.DAY
 
 
 async def test_a_backup_is_a_store(tmp_path: Path) -> None:
@@ -23,14 +23,14 @@ async def test_a_backup_is_a_store(tmp_path: Path) -> None:
     await deliveries.add(store, NewDelivery(DeliveryId("g"), "issues", "sha", body="{}"))
     (tmp_path / "backups").mkdir(mode=0o700)
     target = tmp_path / "backups" / "copy.db"
-    await upkeep.backup(store, target)
+    await operations.backup(store, target)
     assert target.stat().st_mode & 0o777 == 0o600
     with pytest.raises(StoreError, match="File exists"):
-        await upkeep.backup(store, target)
+        await operations.backup(store, target)
     await store.close()
     copy = await Store.open(target)
     assert await deliveries.known(copy, ["g"]) == {"g"}
-    assert await upkeep.check(copy) == []
+    assert await operations.check(copy) == []
     await copy.close()
 
 
@@ -39,7 +39,7 @@ async def test_a_check_names_what_points_to_nothing(tmp_path: Path) -> None:
     orphan = "INSERT INTO sessions (id, thread_id, created_at) VALUES ('a', 'nowhere', 1.0)"
     store._db.execute("PRAGMA foreign_keys = OFF")
     await store.write(lambda db: run(db, orphan))
-    assert await upkeep.check(store) == ["sessions: row 1 points to nothing"]
+    assert await operations.check(store) == ["sessions: row 1 points to nothing"]
     await store.close()
 
 
@@ -56,9 +56,9 @@ async def test_pruning_keeps_what_waits_what_is_young_and_what_dedupes(tmp_path:
     await events.append(store, key, [("a", "{}")] * 3000, expected_offset=0, new_offset=1)
     await sessions.finish(store, key, Outcome.ANSWERED)
     now[0] = 7 * DAY
-    assert sum((await upkeep.prune(store, days=1)).values()) == 0
+    assert sum((await operations.prune(store, days=1)).values()) == 0
     now[0] = 31 * DAY
-    pruned = await upkeep.prune(store, days=30)
+    pruned = await operations.prune(store, days=30)
     assert pruned == {"deliveries": 1, "events": 3000, "samples": 0, "gateway_tokens": 0, "requests": 0}
     assert await deliveries.known(store, ["settled", "waiting"]) == {"waiting"}
     assert await sessions.begin_turn(store, new) is None

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from bot.errors import StoreError, TransientError
-from bot.store import connections
 from bot.store.base import Database, Store
 from bot.store.rows import many, run
-from bot.store.writer import Writer
+from bot.store.sqlite import connections
+from bot.store.sqlite.writer import Writer
 from tests.store.rows import INSERT, guids, insert
 
 

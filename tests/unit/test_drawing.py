@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bot.funds import BudgetAccount, BudgetTerms
 from bot.models import TurnState
-from bot.store.looks import SessionView
+from bot.store.session_view import SessionView
 from bot.web.pages import drawing
 from bot.web.pages.overview import overview
 from tests.unit.turns import TURN

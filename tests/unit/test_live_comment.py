@@ -93,9 +93,21 @@ def done(outcome: Outcome, **turn: Any) -> str:
 def test_each_of_several_questions_stands_over_its_own_boxes() -> None:
     def asked(n: int) -> Approval:
         return Approval(
-            f"abcd1234-1-{n}", view().session.id, 1, ApprovalKind.TOOL, ApprovalState.OPEN, f"r{n}", {"shown": f"touch {n}"}, 1000.0,
-            1600.0, Scope.ONCE, None, None, None, late=False,
-        )  # fmt: skip
+            f"abcd1234-1-{n}",
+            view().session.id,
+            1,
+            ApprovalKind.TOOL,
+            ApprovalState.OPEN,
+            f"r{n}",
+            {"shown": f"touch {n}"},
+            1000.0,
+            1600.0,
+            Scope.ONCE,
+            None,
+            None,
+            None,
+            late=False,
+        )
 
     both = (asked(1), asked(2))
     offered = [box for one in both for box in boxes.to_answer(one.id, plan=False)]
@@ -111,9 +123,21 @@ def test_each_of_several_questions_stands_over_its_own_boxes() -> None:
 def test_what_a_late_yes_is_for_stands_over_its_boxes() -> None:
     """And not under what the reader is told to do about the failing checks."""
     hosts = Approval(
-        "abcd1234-1-1", SESSION.id, 1, ApprovalKind.TOOL, ApprovalState.EXPIRED, "",
-        {"shown": "`a.example`", "hosts": ["a.example"]}, 1000.0, 1600.0, Scope.ONCE, None, None, None, late=False,
-    )  # fmt: skip
+        "abcd1234-1-1",
+        SESSION.id,
+        1,
+        ApprovalKind.TOOL,
+        ApprovalState.EXPIRED,
+        "",
+        {"shown": "`a.example`", "hosts": ["a.example"]},
+        1000.0,
+        1600.0,
+        Scope.ONCE,
+        None,
+        None,
+        None,
+        late=False,
+    )
     ended = view(state=TurnState.DONE, outcome=Outcome.FAILED)
     offered = (*boxes.to_answer_late(hosts.id), boxes.RETRY)
     text = render.comment(replace(ended, asked=(hosts,), boxes=offered))
@@ -153,9 +177,21 @@ def test_what_the_operator_paused_is_not_said_to_begin_in_a_moment() -> None:
 
 def test_a_call_that_waits_for_a_yes_is_not_said_to_run() -> None:
     question = Approval(
-        "abcd1234-1-1", SESSION.id, 1, ApprovalKind.TOOL, ApprovalState.OPEN, "r1", {"shown": "touch x"}, 1000.0, 1600.0,
-        Scope.ONCE, None, None, None, late=False,
-    )  # fmt: skip
+        "abcd1234-1-1",
+        SESSION.id,
+        1,
+        ApprovalKind.TOOL,
+        ApprovalState.OPEN,
+        "r1",
+        {"shown": "touch x"},
+        1000.0,
+        1600.0,
+        Scope.ONCE,
+        None,
+        None,
+        None,
+        late=False,
+    )
     text = render.comment(replace(view(fold(ToolCalled("1", "Bash", "touch x"))), asks=(question,)))
     assert "### ❓ Waiting for your answer · step 3 of 7" in text
     assert "waiting for your answer until 00:26:40 UTC" in text

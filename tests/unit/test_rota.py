@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from bot.handlers import intake
 from bot.handlers.intake import Rota
-from bot.store.waiting import WaitingThread
+from bot.store.deliveries import WaitingThread
 
 
 def threads(account: int, repo: int, numbers: Iterable[int]) -> list[WaitingThread]:

@@ -13,7 +13,7 @@ from bot.models import DeliveryId
 from bot.simulation.anthropic import Say, Script
 from bot.simulation.github import Fault
 from bot.simulation.github.threads import Issue
-from bot.store import delivery_marks
+from bot.store import deliveries
 from bot.store.base import Store
 from bot.store.deliveries import DeliveryState, StoredDelivery
 from tests.world import World, stored
@@ -44,7 +44,7 @@ async def read_once(world: World) -> None:
     async def marked() -> bool:
         store = await Store.open_reader(world.root / "data" / "state.db")
         try:
-            return await delivery_marks.log_mark(store, world.app.id) is not None
+            return await deliveries.log_mark(store, world.app.id) is not None
         finally:
             await store.close()
 

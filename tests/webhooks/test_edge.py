@@ -17,9 +17,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bot.store import deliveries, writer
+from bot.store import deliveries
 from bot.store.base import Store
 from bot.store.deliveries import DeliveryState
+from bot.store.sqlite import writer
 from tests.world import stored
 from tests.world.webhooks import BODY, SECRET, Edge, running, signed
 

@@ -10,7 +10,7 @@ from bot.simulation.anthropic import Call, ModelRequest, Say, Script
 from bot.simulation.anthropic.script import Answer
 from bot.simulation.github.threads import Comment, Pull
 from bot.simulation.github.workflows import WorkflowRun
-from bot.store import waiting
+from bot.store import deliveries
 from bot.store.base import Store
 from bot.store.rows import many
 from tests.reviews.test_reviews import config
@@ -71,7 +71,7 @@ async def taken_up(world: World, words: str = "", event: str = "check_run") -> N
     store = await Store.open_reader(world.root / "data" / "state.db")
     try:
         async with asyncio.timeout(30):
-            while await waiting.waiting_threads(store, 1):
+            while await deliveries.waiting_threads(store, 1):
                 await asyncio.sleep(0.02)
         rows = await stored.newest_deliveries(store, 200)
     finally:

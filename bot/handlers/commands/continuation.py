@@ -14,7 +14,7 @@ from bot.handlers import turns
 from bot.handlers.desk import Desk, Feature, Handled
 from bot.handlers.turns import Wish
 from bot.models import Outcome, TurnState
-from bot.store import approvals, budgets, ci, sessions
+from bot.store import approvals, ci, sessions, spend
 from bot.store.approvals import Approval, ApprovalKind, ApprovalState
 from bot.store.sessions import Turn
 from bot.words import on_approvals, on_ci
@@ -70,7 +70,7 @@ async def _needs_money_alone(last: Turn, remark: Remark, desk: Desk) -> bool:
     """Tell whether another turn would be in the way, because one works or a plan waits for a yes."""
     if await sessions.by_source(desk.store, remark.source):
         return False
-    if last.state is not TurnState.DONE or await budgets.has_raised(desk.store, remark.source):
+    if last.state is not TurnState.DONE or await spend.has_raised(desk.store, remark.source):
         return True
     return await _open_plan(last, desk) is not None
 
@@ -87,7 +87,7 @@ async def _checks_without_money(last: Turn, remark: Remark, desk: Desk) -> int |
     if pull is None or not await ci.was_refused(desk.store, remark.thread.repo.id, pull):
         return None
     means = (await turns.funds_of(remark.thread, desk)).means
-    return pull if means is FundsState.SPENT or await budgets.has_raised(desk.store, remark.source) else None
+    return pull if means is FundsState.SPENT or await spend.has_raised(desk.store, remark.source) else None
 
 
 FEATURE = Feature(

@@ -7,12 +7,12 @@ from bot.events.remarks import Remark
 from bot.handlers import turns
 from bot.handlers.desk import Desk, Feature, Handled, acted
 from bot.models import TokenUsage
-from bot.store import machines, spend, threads
+from bot.store import machines, repos, spend
 from bot.words import on_money
 
 
 async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
-    home = await threads.home(desk.store, remark.thread.repo.id, remark.thread.number)
+    home = await repos.home(desk.store, remark.thread.repo.id, remark.thread.number)
     costs = await spend.thread_costs(desk.store, home)
     machine = await machines.thread_cost(desk.store, home)
     under_way = any(one.open for _, one in costs)

@@ -9,7 +9,7 @@ from bot.errors import BotError
 from bot.models import TurnKey
 from bot.sessions.services import Services
 from bot.store import environments as rows
-from bot.store import machines, samples
+from bot.store import machines
 from bot.store.base import Store
 from bot.store.sessions import Turn
 from sandbox.errors import EnvironmentGone, SandboxError
@@ -89,4 +89,4 @@ async def _beat(services: Services, turn: Turn, environment: EnvironmentPrimitiv
         raise EnvironmentGone("the environment does not run")
     await look(services.store, turn.key, environment, within=BEAT_SECONDS)
     found = await environment.metrics()
-    await samples.add_sample(services.store, turn.key, found.cpu_percent, found.memory_bytes, found.disk_bytes)
+    await machines.add_sample(services.store, turn.key, found.cpu_percent, found.memory_bytes, found.disk_bytes)

@@ -26,7 +26,7 @@ from bot.sessions.reviews import earlier, placing
 from bot.sessions.reviews.earlier import Placed, Sorted
 from bot.sessions.services import Services
 from bot.sessions.starting_point import Start
-from bot.store import checks, sessions
+from bot.store import ci, sessions
 from bot.store import findings as said
 from bot.store.sessions import Session, Turn
 from bot.words import endings, on_reviews
@@ -64,7 +64,7 @@ class ReviewTurn(TurnKind):
         sha = preparation.start.sha
         if await rereading.is_repetition(services, turn, sha):
             return End(Outcome.NO_CHANGE, endings.reviewed_already(sha))
-        await checks.show_turn(services.store, turn.key, sha)
+        await ci.show_turn(services.store, turn.key, sha)
         return preparation
 
     def result(self, turn: Turn, state: LiveState) -> tuple[str, tuple[TurnPart, ...]]:

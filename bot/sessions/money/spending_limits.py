@@ -17,7 +17,7 @@ from bot.sessions.money import budget
 from bot.sessions.money.budget import BudgetDecision, Ledger
 from bot.sessions.services import Services
 from bot.settings import Limits
-from bot.store import budgets, choices, sessions, spend
+from bot.store import accounts, sessions, spend
 from bot.store.base import Store
 from bot.store.sessions import Turn
 from bot.store.spend import ModelCost, Payer, Payers, Window
@@ -107,7 +107,7 @@ class Ceilings:
 
 
 async def ceilings_of(store: Store, limits: Limits, installation: InstallationId) -> Ceilings:
-    return Ceilings.of(limits).narrowed(await choices.settings_of(store, installation))
+    return Ceilings.of(limits).narrowed(await accounts.settings_of(store, installation))
 
 
 async def ledgers(store: Store, ceilings: Ceilings, payers: Payers, now: float) -> list[tuple[Ceiling, Ledger]]:
@@ -170,7 +170,7 @@ async def share_spent(services: Services, turn: Turn) -> float:
 
 
 async def funds_of_session(services: Services, session: SessionId) -> Funds:
-    return funds.of(await budgets.account(services.store, session), BudgetTerms.of(services.settings.limits))
+    return funds.of(await spend.account(services.store, session), BudgetTerms.of(services.settings.limits))
 
 
 def is_metered(services: Services) -> bool:

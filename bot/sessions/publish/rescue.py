@@ -15,11 +15,11 @@ from bot.sessions.moves import End, Move
 from bot.sessions.publish.turn_commit import TurnWork
 from bot.sessions.remote import follow_move, remote_access
 from bot.sessions.services import Services
-from bot.store import audit, rescues, sessions, signed
+from bot.store import audit, pushes, sessions
 from bot.store.base import Store
-from bot.store.rescues import Rescue
+from bot.store.operations import DAY
+from bot.store.pushes import Rescue
 from bot.store.sessions import Turn
-from bot.store.upkeep import DAY
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ def rescue_until(services: Services) -> float:
 
 async def expire_rescues(services: Services) -> None:
     """Tries again later what GitHub does not answer; what it refuses is not ours to remove."""
-    for one in await rescues.rescues_due(services.store, services.settings.limits.rescue_days * DAY):
+    for one in await pushes.rescues_due(services.store, services.settings.limits.rescue_days * DAY):
         try:
             became = str(await _remove(services, one))
         except GitHubRefused as error:
@@ -38,7 +38,7 @@ async def expire_rescues(services: Services) -> None:
         except BotError as error:
             log.warning("a rescue ref waits", extra={"ref": one.rescue_ref, "error": str(error)})
             continue
-        await rescues.rescue_gone(services.store, one)
+        await pushes.rescue_gone(services.store, one)
         await audit.add(services.store, "forgehand", "rescue ref expired", one.rescue_ref, became)
 
 
@@ -67,7 +67,7 @@ async def saved_commits(store: Store, session: SessionId) -> set[str]:
     """Commits of turns that were cut short, by all their names: they go along with what is pushed on top of them."""
     turns = await sessions.turns_of(store, session)
     ours = {one.commit_sha for one in turns if one.rescue_ref is not None and one.commit_sha is not None}
-    made = await signed.signed_in(store, session)
+    made = await pushes.signed_in(store, session)
     return ours | {name for name, commit in made.items() if commit in ours}
 
 
@@ -76,7 +76,7 @@ async def begun_with(store: Store, turn: Turn) -> Turn | None:
     if turn.base_sha in (None, turn.tip_sha):
         return None
     earlier = [one for one in await sessions.turns_of(store, turn.key.session) if one.n < turn.n]
-    names = await signed.signed_in(store, turn.key.session)
+    names = await pushes.signed_in(store, turn.key.session)
     at = names.get(str(turn.base_sha), turn.base_sha)
     return next((one for one in reversed(earlier) if one.rescue_ref is not None and one.commit_sha == at), None)
 

@@ -11,7 +11,7 @@ from bot.sessions import declared_checks, dialogue, diff_replies, environments, 
 from bot.sessions.environments import warm_start
 from bot.sessions.moves import Move, To
 from bot.sessions.services import Services
-from bot.store import approvals, checks, ci, comments, gateway, machines, sessions
+from bot.store import approvals, ci, comments, gateway, machines, sessions
 from bot.store.sessions import Turn
 
 
@@ -29,7 +29,7 @@ async def run(services: Services, turn: Turn) -> Move:
     await dialogue.pass_on_messages(services, turn)
     await diff_replies.in_diff(services, turn)
     if turn.commit_sha is not None and turn.outcome in (Outcome.PULL_REQUEST, Outcome.PUSHED):
-        await checks.show_turn(services.store, turn.key, turn.commit_sha)
+        await ci.show_turn(services.store, turn.key, turn.commit_sha)
         await _look_after(services, turn, turn.commit_sha)
     await sessions.finish(services.store, turn.key, turn.outcome or Outcome.FAILED, turn.detail)
     for comment in await comments.unsettled(services.store, turn.key.session):  # also where a plan was replaced

@@ -9,10 +9,10 @@ from bot import account_settings
 from bot.account_settings import ACCOUNT, LIMITS, TRIGGERS, YES_NO, Choices, Value
 from bot.errors import UserError
 from bot.settings import Limits
-from bot.store import choices
+from bot.store import accounts
+from bot.store.accounts import SettingsChange
 from bot.store.base import Store
-from bot.store.choices import SettingsChange
-from bot.store.threads import InstallationRow
+from bot.store.repos import InstallationRow
 from bot.web.pages.gate import Fields
 from bot.web.pages.visitors import Visitor
 
@@ -123,7 +123,7 @@ async def _change(store: Store, row: InstallationRow, visitor: Visitor, fields: 
         raise WrongFields(problems, fields)
     seen = fields.get("version", "")
     known = int(seen) if seen.isascii() and seen.isdecimal() and len(seen) < 10 else -1
-    changed = await choices.change_settings(store, row.id, SettingsChange(wanted, visitor.login, row.account, known))
+    changed = await accounts.change_settings(store, row.id, SettingsChange(wanted, visitor.login, row.account, known))
     if changed is None:
         raise UserError(OUTDATED)
     return changed

@@ -17,9 +17,9 @@ from bot.models import InstallationId
 from bot.sessions.money import spending_limits
 from bot.sessions.money.spending_limits import Ceilings
 from bot.settings import Secret, Settings
-from bot.store import audit, choices, credentials, spending, threads
+from bot.store import accounts, audit, credentials, repos, spend
+from bot.store.repos import InstallationRow, InstallationState
 from bot.store.spend import Payers
-from bot.store.threads import InstallationRow, InstallationState
 from bot.vault import NAMES, TERMS, Vault
 from bot.web import credential_check
 from bot.web.pages import account_form, drawing
@@ -54,7 +54,7 @@ class InstallationPages:
         ]
 
     async def _list(self, request: Request, visitor: Visitor) -> Response:
-        rows = [one for one in await threads.installations(self._gate.store) if one.state is InstallationState.ACTIVE]
+        rows = [one for one in await repos.installations(self._gate.store) if one.state is InstallationState.ACTIVE]
         answers = await asyncio.gather(*(self._owns(visitor, one) for one in rows[:MOST_ASKED]))
         wrong = next((answer for answer in answers if isinstance(answer, str)), "")
         owned = [one for one, answer in zip(rows, answers, strict=False) if answer is True]
@@ -70,7 +70,7 @@ class InstallationPages:
             return str(error) if row.account.lower() in self._settings.github.accounts else False
 
     async def _row(self, request: Request, visitor: Visitor, *, fresh: bool = False) -> InstallationRow:
-        row = await threads.installation(self._gate.store, InstallationId(number(request, "id")))
+        row = await repos.installation(self._gate.store, InstallationId(number(request, "id")))
         if row is None or row.state is InstallationState.DELETED:
             raise Hidden("no such installation")
         if not await self._gate.access.is_admin(visitor, row.id, fresh=fresh):
@@ -129,7 +129,7 @@ class InstallationPages:
         status: int = 200,
         entered: Entered = NOTHING,
     ) -> Response:
-        store, own = self._gate.store, await choices.settings_of(self._gate.store, row.id)
+        store, own = self._gate.store, await accounts.settings_of(self._gate.store, row.id)
         spent = await self._spent(row.id)
         keys = [one for one in await self._vault.entries() if one.installation == row.id and one.name in NAMES]
         return self._gate.pages.render(
@@ -164,7 +164,7 @@ class InstallationPages:
         since = (store.now() // 86400 - SPEND_DAYS + 1) * 86400
         parts, total, unconfirmed = [], 0.0, 0.0
         for by, name in PARTS.items():
-            found = await spending.summed(store, by, since, row.id)
+            found = await spend.summed(store, by, since, row.id)
             rows = [_named(one, by) for one in found]
             total, unconfirmed = sum(usd for _, usd in rows), sum(one["unconfirmed_usd"] for one in found)
             parts.append({"name": name, "bars": drawing.bars(rows if by == "day" else rows[:MOST_BARS])})

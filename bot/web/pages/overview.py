@@ -8,8 +8,8 @@ from bot import funds
 from bot.funds import BudgetTerms, Funds
 from bot.live.state import LiveState
 from bot.models import Step, TurnState
-from bot.store.looks import SessionView
 from bot.store.records import Turn
+from bot.store.session_view import SessionView
 from bot.web.pages import drawing, wording
 from bot.web.pages.drawing import Line
 from bot.words import endings, on_money

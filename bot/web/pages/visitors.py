@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from bot.models import Person
-from bot.store import visits
+from bot.store import accounts
 from bot.store.base import Store
 from bot.web.pages import origin
 
@@ -41,17 +41,17 @@ class Visitors:
         """Also for a stream that has been open for a while."""
         if not 20 < len(mark) < LONGEST_MARK:
             return None
-        visit = await visits.visit(self._store, mark)
+        visit = await accounts.visit(self._store, mark)
         return Visitor(visit.user_id, visit.login, visit.ends_at, _csrf(mark), mark) if visit else None
 
     async def begin(self, request: Request, response: Response, person: Person) -> None:
         """With a new mark in any case: what was in the browser before may be known to others."""
         mark = secrets.token_urlsafe(32)
-        await visits.begin_visit(self._store, mark, person.id, person.login, VISIT_SECONDS)
+        await accounts.begin_visit(self._store, mark, person.id, person.login, VISIT_SECONDS)
         set_cookie(request, response, "forgehand", mark, VISIT_SECONDS)
 
     async def end(self, request: Request, response: Response, visitor: Visitor) -> None:
-        await visits.end_visit(self._store, visitor.mark)
+        await accounts.end_visit(self._store, visitor.mark)
         set_cookie(request, response, "forgehand", "", 0)
 
 

@@ -15,9 +15,9 @@ from bot.errors import BotError
 from bot.funds import BudgetTerms
 from bot.models import SessionId, TurnState
 from bot.portions import LONG_TEXT, beside, in_portions
-from bot.store import events, looks
+from bot.store import events, session_view
 from bot.store.base import Store
-from bot.store.looks import SessionView
+from bot.store.session_view import SessionView
 from bot.web.pages.conversation import Conversation, Entry
 from bot.web.pages.frame import Pages
 from bot.web.pages.overview import Overview, overview
@@ -82,7 +82,7 @@ class Watched:
             if self._read_at >= asked_at:
                 return
             began = clock()
-            look = await looks.of(self._store, self.session)
+            look = await session_view.of(self._store, self.session)
             await self._read_on(look.last_seq)
             self._redraw(look)
             self._read_at = began

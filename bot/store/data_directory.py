@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from bot.errors import StoreError
-from bot.store import faults
+from bot.store.sqlite import connections
 
 _SIDE_FILES = ("-wal", "-shm")
 
@@ -38,7 +41,7 @@ def prepare_file(path: Path) -> None:
     if os.path.lexists(path):
         require_file(path)
         if not path.stat().st_mode & stat.S_IWUSR or not os.access(path, os.W_OK):
-            raise faults.not_writable(path)
+            raise connections.not_writable(path)
     else:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     for file in (path, *(path.with_name(path.name + suffix) for suffix in _SIDE_FILES)):
@@ -70,3 +73,43 @@ def _close_to_others(directory: Path, *, ours: bool) -> None:
             f"or close it: chmod 700 {directory}"
         )
     directory.chmod(0o700)
+
+
+LOCK_NAME = "lock"
+
+
+class Occupied(StoreError):
+    """Another process has it."""
+
+
+class DataDirLock:
+    """Held while the `with` block runs; a second process is refused with the first one's number."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+        self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        prepare(self._data_dir)
+        # Never deleted: a process that still waits on a removed file would hold a lock that nobody else sees.
+        descriptor = os.open(self._data_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = _text(descriptor)
+            os.close(descriptor)
+            raise Occupied(f"Forgehand is already running (pid {holder}) on {self._data_dir}. Stop it first.") from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        self._descriptor = descriptor
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.ftruncate(self._descriptor, 0)
+        os.close(self._descriptor)
+
+
+def _text(descriptor: int) -> str:
+    return os.pread(descriptor, 20, 0).decode("ascii", "replace").strip() or "unknown"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import sqlite3
 import threading
@@ -12,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from bot.errors import TransientError
-from bot.store import faults
 from bot.store.rows import Database
+from bot.store.sqlite import connections
 
 BUDGET_SECONDS = 8.0
 """How long a job may wait for the database; under GitHub's ten seconds for a delivery."""
@@ -49,7 +50,7 @@ class Writer:
 
     def submit(self, work: Callable[[Database], Any]) -> asyncio.Future[Any]:
         if self._closed:
-            raise TransientError(faults.CLOSED)
+            raise TransientError(connections.CLOSED)
         if self._jobs.qsize() > _WAITING_AT_MOST:
             raise TransientError("Too much waits to be stored.", retry_after=5.0)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -99,7 +100,7 @@ class Writer:
 
     def _after_failure(self, waiting: list[WriteJob], error: Exception) -> list[WriteJob]:
         """Who tries again: on a lock all whose time is not up; else each by itself, for one may have spoilt it."""
-        if faults.is_busy(error):
+        if connections.is_busy(error):
             now = time.monotonic()
             self._fail([job for job in waiting if job.deadline <= now], error)
             return [job for job in waiting if job.deadline > now]
@@ -144,7 +145,7 @@ class Writer:
     def _translate(self, jobs: Sequence[WriteJob]) -> None:
         for job in jobs:
             if job.error is not None:
-                job.error = faults.translate(job.error, self._path)
+                job.error = connections.translate(job.error, self._path)
 
 
 def _answer(jobs: Sequence[WriteJob]) -> None:
@@ -169,3 +170,38 @@ def _resolve(jobs: Sequence[WriteJob]) -> None:
             job.future.set_exception(RuntimeError("work raised StopIteration"))
         else:
             job.future.set_exception(job.error)
+
+
+INTERVAL_SECONDS = 1.0
+
+
+class Checkpoints:
+    """Sleeps while nothing is written."""
+
+    def __init__(self, db: Database, interval_seconds: float = INTERVAL_SECONDS) -> None:
+        self._db = db
+        self._interval = interval_seconds
+        self._dirty = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="store-checkpoints", daemon=True)
+        self._thread.start()
+
+    def note(self) -> None:
+        """Something was committed."""
+        self._dirty.set()
+
+    def close(self) -> None:
+        self._stop.set()
+        self._dirty.set()
+        self._thread.join()
+        self._db.close()
+
+    def _run(self) -> None:
+        while True:
+            self._dirty.wait()
+            if self._stop.wait(self._interval):
+                return
+            self._dirty.clear()
+            # PASSIVE never waits for readers or the writer; a full disk or a lock passes, the next round tries again.
+            with contextlib.suppress(sqlite3.Error):
+                self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bot.errors import StoreError
-from bot.store import connections, faults
 from bot.store.rows import Database
+from bot.store.sqlite import connections
 
 if TYPE_CHECKING:
     from sqlite_utils import Migrations
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[1]
 SET_NAME = "forgehand"
 _CHECK_AT_MOST_BYTES = 256 * 1024 * 1024
 """A quick_check reads the whole file; past this size `forgehand db check` does it on demand."""
@@ -61,7 +61,7 @@ def _inspect(db: Database, path: Path, folder: Path, *, whole: bool) -> bool:
     if whole and path.stat().st_size <= _CHECK_AT_MOST_BYTES:
         (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
-            raise faults.corrupt(path)
+            raise connections.corrupt(path)
     if newer := sorted(applied - known):
         raise StoreError(
             f"{path} was written by a newer Forgehand (schema {newer[-1]}; this one knows {max(known)}). Install that "
@@ -102,5 +102,5 @@ def _statements(script: str) -> Iterator[str]:
 
 
 def _refusal(error: sqlite3.Error, path: Path) -> BaseException:
-    translated = faults.translate(error, path)
+    translated = connections.translate(error, path)
     return StoreError(f"{path} cannot be opened: {error}.") if translated is error else translated

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bot.funds import BudgetAccount
 from bot.models import SessionId
-from bot.store import budgets, machines
+from bot.store import machines, spend
 from bot.store.base import Store
 from bot.store.records import Record, Turn
 from bot.store.rows import Database, many, one
@@ -74,7 +74,7 @@ def _look(db: Database, session: SessionId, now: float) -> SessionView:
         points=points[::-1],
         spent=[(row["at"], row["cost_usd"]) for row in many(db, _SPENT, id=session)],
         tokens=int(tokens["tokens"]),
-        account=budgets.account_of(db, session),
+        account=spend.account_of(db, session),
         sandbox_usd=float(paid["usd"]),
         deliveries=[row["guid"] for row in many(db, _DELIVERIES, id=session)],
         environments=[row["environment_id"] for row in many(db, _ENVIRONMENTS, id=session)],

@@ -1,15 +1,94 @@
-"""Backup, check and pruning: what an operator (or the clock) does to the store as a whole."""
+"""The operator's switch: whether anything new is begun; it outlives a restart."""
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
+import uuid
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from bot.errors import StoreError
+from bot.store import audit
 from bot.store.base import Store
-from bot.store.rows import Database, run
+from bot.store.rows import Database, many, one, run
+
+
+async def paused_at(store: Store) -> float | None:
+    """Since when nothing new is begun; None while all goes on."""
+    row = await store.read(lambda db: one(db, "SELECT set_at FROM switches WHERE name = 'paused'"))
+    return float(row["set_at"]) if row else None
+
+
+async def pause(store: Store, by: str) -> bool:
+    """False when it was so already."""
+    at = store.now()
+
+    def work(db: Database) -> bool:
+        sql = "INSERT INTO switches (name, set_by, set_at) VALUES ('paused', :by, :at) ON CONFLICT (name) DO NOTHING"
+        if not run(db, sql, by=by, at=at):
+            return False
+        audit.put(db, at, by, "pause", "service")
+        return True
+
+    return await store.write(work)
+
+
+async def resume(store: Store, by: str) -> bool:
+    """False when nothing was paused."""
+    at = store.now()
+
+    def work(db: Database) -> bool:
+        if not run(db, "DELETE FROM switches WHERE name = 'paused'"):
+            return False
+        audit.put(db, at, by, "resume", "service")
+        return True
+
+    return await store.write(work)
+
+
+@dataclass(frozen=True)
+class CliRequest:
+    id: str
+    kind: str
+    body: dict[str, str]
+
+
+async def leave_request(store: Store, kind: str, body: dict[str, str]) -> str:
+    request_id, at = uuid.uuid4().hex, store.now()
+    sql = """
+    INSERT INTO requests (id, kind, body, state, created_at) VALUES (:id, :kind, :body, 'open', :at)
+    """
+    await store.write(lambda db: run(db, sql, id=request_id, kind=kind, body=json.dumps(body), at=at))
+    return request_id
+
+
+async def waiting_requests(store: Store) -> list[CliRequest]:
+    sql = "SELECT id, kind, body FROM requests WHERE state = 'open' ORDER BY created_at, id"
+    rows = await store.read(lambda db: many(db, sql))
+    return [CliRequest(row["id"], row["kind"], json.loads(row["body"])) for row in rows]
+
+
+async def answer_request(store: Store, request_id: str, text: str, *, failed: bool = False) -> None:
+    sql = "UPDATE requests SET state = :state, answer = :answer WHERE id = :id AND state = 'open'"
+    state = "failed" if failed else "done"
+
+    def work(db: Database) -> None:
+        run(db, sql, state=state, answer=text, id=request_id)
+
+    await store.write(work)
+
+
+async def request_answer(store: Store, request_id: str) -> tuple[bool, str] | None:
+    """(whether it was done, the answer), or None while it waits."""
+    sql = "SELECT state, answer FROM requests WHERE id = :id"
+    row = await store.read(lambda db: one(db, sql, id=request_id))
+    if row is None or row["state"] == "open":
+        return None
+    return row["state"] == "done", row["answer"] or ""
+
 
 DAY = 86_400.0
 LEAST_DAYS = 8.0
