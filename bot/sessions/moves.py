@@ -10,7 +10,7 @@ from bot.kinds.parts import TurnPart
 from bot.models import Outcome, Step
 from bot.sessions.services import Services
 from bot.store import sessions
-from bot.store.sessions import Found, Turn
+from bot.store.sessions import StepFindings, Turn
 from bot.words import endings
 
 
@@ -28,8 +28,8 @@ class To:
     """What it found out that only some turns have."""
 
     @property
-    def found(self) -> Found:
-        return Found(self.ending, parts=self.parts, note=self.note)
+    def found(self) -> StepFindings:
+        return StepFindings(self.ending, parts=self.parts, note=self.note)
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class End:
     parts: tuple[TurnPart, ...] = ()
 
     @property
-    def found(self) -> Found:
-        return Found((self.outcome, self.detail), self.session, self.parts)
+    def found(self) -> StepFindings:
+        return StepFindings((self.outcome, self.detail), self.session, self.parts)
 
 
 Move = To | End

@@ -234,7 +234,7 @@ class NewTurn:
 
 
 @dataclass(frozen=True)
-class Listed(Record):
+class SessionSummary(Record):
     """A line of `sessions list`; state and outcome are those of the last turn."""
 
     id: SessionId

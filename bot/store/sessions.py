@@ -16,10 +16,10 @@ from bot.kinds.parts import Places, TurnPart, with_parts
 from bot.models import Outcome, SessionId, Step, Thread, TurnKey, TurnState
 from bot.store import ci, deliveries, events, repos, spend
 from bot.store.base import Store
-from bot.store.records import Listed, NewTurn, Session, Turn, stored
+from bot.store.records import NewTurn, Session, SessionSummary, Turn, stored
 from bot.store.rows import Database, Row, many, one, run
 
-__all__ = ["Listed", "NewTurn", "Session", "Turn"]
+__all__ = ["SessionSummary", "NewTurn", "Session", "Turn"]
 
 SETTABLE = frozenset(Turn.__annotations__) - {"payload"}
 
@@ -27,7 +27,7 @@ SESSION_SETTABLE = {"agent_session_id", "budget_usd", "branch", "pull_number", "
 
 
 @dataclass(frozen=True)
-class Found:
+class StepFindings:
     """What a step found out beyond its own turn's columns; stored in the transaction that leaves the step."""
 
     ending: tuple[Outcome, str | None] | None = None
@@ -40,7 +40,7 @@ class Found:
     """Stored among the turn's events."""
 
 
-NOTHING_FOUND = Found()
+NOTHING_FOUND = StepFindings()
 
 _SELECT_TURN = """
 SELECT turns.*, sessions.thread_id, threads.repo_id, repos.installation_id
@@ -88,7 +88,7 @@ async def start(store: Store, key: TurnKey) -> bool:
     return await store.write(lambda db: run(db, sql, session=key.session, n=key.n, at=at)) == 1
 
 
-async def advance(store: Store, key: TurnKey, step: Step, found: Found = NOTHING_FOUND, **columns: Any) -> bool:
+async def advance(store: Store, key: TurnKey, step: Step, found: StepFindings = NOTHING_FOUND, **columns: Any) -> bool:
     """Enter a step, with what the one before it found out; False (and nothing changed) when the turn is done."""
     at = store.now()
 
@@ -305,9 +305,9 @@ async def update_session(store: Store, session_id: SessionId, **columns: Any) ->
     await store.write(lambda db: set_session(db, session_id, columns))
 
 
-async def listing(store: Store, limit: int = 1000) -> list[Listed]:
+async def listing(store: Store, limit: int = 1000) -> list[SessionSummary]:
     """Newest first."""
-    return [Listed.of(row) for row in await store.read(lambda db: many(db, _LISTING, limit=limit))]
+    return [SessionSummary.of(row) for row in await store.read(lambda db: many(db, _LISTING, limit=limit))]
 
 
 def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
