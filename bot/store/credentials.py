@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
 from bot.models import InstallationId
+from bot.store import base
 from bot.store.base import Store
 from bot.store.rows import Database, Row, many, one, run
-from bot.store.sqlite import connections
 
 OPERATOR = InstallationId(0)
 TABLE, COLUMN = "credentials", "ciphertext"
@@ -90,20 +89,8 @@ def replace(db: Database, row: Sealed, ciphertext: str) -> bool:
 
 
 def peek(path: Path) -> list[Sealed]:
-    """All rows of a file that nobody has opened yet, which is left as it is; none where it cannot be read: opening it
-    will say why."""
-    if not path.is_file() or path.stat().st_size == 0:
-        return []
-    try:
-        db = connections.readable(path)
-    except sqlite3.Error:
-        return []
-    try:
-        return all_of(db)
-    except sqlite3.Error:
-        return []
-    finally:
-        db.close()
+    """All rows of a file that nobody has opened yet and that is left as it is; none if it cannot be read."""
+    return base.peek(path, all_of) or []
 
 
 def _sealed(row: Row) -> Sealed:

@@ -10,9 +10,6 @@ from types import TracebackType
 from typing import Self
 
 from bot.errors import StoreError
-from bot.store.sqlite import connections
-
-_SIDE_FILES = ("-wal", "-shm")
 
 
 def prepare(directory: Path, *, known: tuple[str, ...] = ("state.db", "lock")) -> None:
@@ -26,7 +23,7 @@ def prepare(directory: Path, *, known: tuple[str, ...] = ("state.db", "lock")) -
         raise StoreError(
             f"{directory} cannot be used: {error.strerror}. Set FORGEHAND_DATA_DIR to a folder of your own."
         ) from None
-    _require_ours(directory)
+    require_ours(directory)
     mode = stat.S_IMODE(directory.stat().st_mode)
     if not mode & stat.S_IWUSR or not os.access(directory, os.W_OK):
         raise StoreError(
@@ -36,27 +33,7 @@ def prepare(directory: Path, *, known: tuple[str, ...] = ("state.db", "lock")) -
         _close_to_others(directory, ours=not entries or not entries.isdisjoint(known))
 
 
-def prepare_file(path: Path) -> None:
-    """Check a database file that exists and make it private; a missing one is made, empty and private."""
-    if os.path.lexists(path):
-        require_file(path)
-        if not path.stat().st_mode & stat.S_IWUSR or not os.access(path, os.W_OK):
-            raise connections.not_writable(path)
-    else:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    for file in (path, *(path.with_name(path.name + suffix) for suffix in _SIDE_FILES)):
-        if file.exists() and stat.S_IMODE(file.stat().st_mode) & 0o177:
-            file.chmod(0o600)
-
-
-def require_file(path: Path) -> None:
-    """A regular file that belongs to us."""
-    if path.is_symlink() or not path.is_file():
-        raise StoreError(f"{path} is not a regular file. Move it away or set FORGEHAND_DATA_DIR to another folder.")
-    _require_ours(path)
-
-
-def _require_ours(path: Path) -> None:
+def require_ours(path: Path) -> None:
     owner = path.stat().st_uid
     if owner != os.geteuid():
         raise StoreError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bot.models import SessionId, TurnKey
 from bot.store.base import Store
 from bot.store.records import Record
-from bot.store.rows import Database, clean, many, one, run
+from bot.store.rows import Database, many, one, run, run_each
 
 STREAM = "stream"
 """The kind of the agent's own lines."""
@@ -89,11 +89,9 @@ def _insert(db: Database, key: TurnKey, lines: Sequence[tuple[str, str]], at: fl
         return
     row = one(db, "SELECT COALESCE(MAX(seq), 0) AS seq FROM events WHERE session_id = :id", id=key.session)
     assert row is not None
-    sql = "INSERT INTO events (session_id, seq, turn, kind, line, at) VALUES (?, ?, ?, ?, ?, ?)"
-    db.conn.executemany(
-        sql,
-        [
-            (key.session, seq, key.n, clean(kind), clean(line), at)
-            for seq, (kind, line) in enumerate(lines, start=row["seq"] + 1)
-        ],
-    )
+    sql = """
+    INSERT INTO events (session_id, seq, turn, kind, line, at) VALUES (:session, :seq, :turn, :kind, :line, :at)
+    """
+    same = {"session": key.session, "turn": key.n, "at": at}
+    places = enumerate(lines, start=row["seq"] + 1)
+    run_each(db, sql, ({**same, "seq": seq, "kind": kind, "line": line} for seq, (kind, line) in places))

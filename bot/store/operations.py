@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import sqlite3
 import uuid
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.errors import StoreError
 from bot.store import audit
 from bot.store.base import Store
 from bot.store.rows import Database, many, one, run
@@ -127,18 +123,12 @@ _PRUNED = {
 
 async def backup(store: Store, target: Path) -> None:
     """A consistent copy, private, while the service runs; the target must not exist."""
-    await store.read(lambda db: _copy(db, target))
+    await store.backend.copy(target)
 
 
 async def check(store: Store) -> list[str]:
-    """What is wrong with the file, as SQLite says it; empty when it is sound."""
-
-    def work(db: Database) -> list[str]:
-        found = [str(row[0]) for row in db.execute("PRAGMA integrity_check(20)")]
-        broken = [f"{row[0]}: row {row[1]} points to nothing" for row in db.execute("PRAGMA foreign_key_check")]
-        return [line for line in found if line != "ok"] + broken
-
-    return await store.read(work)
+    """What is wrong with the stored data, as the database says it; empty when it is sound."""
+    return await store.backend.check()
 
 
 async def prune(store: Store, days: float) -> dict[str, int]:
@@ -156,16 +146,3 @@ async def _prune(store: Store, sql: str, before: float) -> int:
         total += count
         if count < _BATCH:
             return total
-
-
-def _copy(db: Database, target: Path) -> None:
-    try:
-        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    except OSError as error:
-        raise StoreError(f"The backup cannot be written to {target}: {error.strerror}.") from None
-    try:
-        with closing(sqlite3.connect(target)) as copy:
-            db.conn.backup(copy)
-    except sqlite3.Error as error:
-        target.unlink(missing_ok=True)
-        raise StoreError(f"The backup to {target} failed: {error}.") from None

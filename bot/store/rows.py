@@ -1,15 +1,30 @@
-"""The three ways to run a statement with named parameters; texts are made storable here and nowhere else."""
+"""The border to the database program: a connection, the ways to run a statement with named parameters, and a row.
+
+Texts are made storable here and nowhere else."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, TypeAlias
 
-if TYPE_CHECKING:
-    import sqlite_utils
 
-Database: TypeAlias = "sqlite_utils.Database"
-"""Only a name at run time: who imports it for a signature does not load the library."""
+class Cursor(Protocol):
+    @property
+    def description(self) -> Any: ...
+
+    @property
+    def rowcount(self) -> int: ...
+
+    def fetchone(self) -> Any: ...
+
+    def fetchall(self) -> list[Any]: ...
+
+
+class Database(Protocol):
+    """A connection within its transaction: all that a statement needs of a backend."""
+
+    def execute(self, sql: str, parameters: dict[str, Any] | None = None, /) -> Cursor: ...
+
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -30,6 +45,12 @@ def one(db: Database, sql: str, **params: Any) -> Row | None:
 def run(db: Database, sql: str, **params: Any) -> int:
     """How many rows the statement changed."""
     return db.execute(sql, _storable(params)).rowcount
+
+
+def run_each(db: Database, sql: str, each: Iterable[Mapping[str, Any]]) -> None:
+    """The same statement for several rows."""
+    for params in each:
+        run(db, sql, **params)
 
 
 def clean(text: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import sqlite_utils
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,6 +95,7 @@ async def steps(store: Store, windows: list[Window]) -> int:
             count += 1
             return 0
 
+        assert isinstance(db, sqlite_utils.Database)
         db.conn.set_progress_handler(step, 1)
         try:
             for window in windows:

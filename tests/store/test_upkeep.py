@@ -13,6 +13,7 @@ from bot.store.base import Store
 from bot.store.deliveries import DeliveryState, NewDelivery
 from bot.store.rows import run
 from bot.store.sessions import NewTurn
+from bot.store.sqlite.backend import SqliteBackend
 
 THREAD = Thread(Repo(RepoId(7), "octo", "calc", True, "main"), InstallationId(1), 5, False)
 DAY = operations.DAY
@@ -37,7 +38,8 @@ async def test_a_backup_is_a_store(tmp_path: Path) -> None:
 async def test_a_check_names_what_points_to_nothing(tmp_path: Path) -> None:
     store = await Store.open(tmp_path / "state.db")
     orphan = "INSERT INTO sessions (id, thread_id, created_at) VALUES ('a', 'nowhere', 1.0)"
-    store._db.execute("PRAGMA foreign_keys = OFF")
+    assert isinstance(store.backend, SqliteBackend)
+    store.backend._db.execute("PRAGMA foreign_keys = OFF")
     await store.write(lambda db: run(db, orphan))
     assert await operations.check(store) == ["sessions: row 1 points to nothing"]
     await store.close()

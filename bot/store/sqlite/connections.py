@@ -1,4 +1,4 @@
-"""How a connection to the store is made: the one place that opens SQLite."""
+"""How SQLite is opened and read in threads, and what its errors mean: try again, or an operator has to do something."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from bot.errors import BotError, StoreError, TransientError
-from bot.store.rows import Database
+
+if TYPE_CHECKING:
+    import sqlite_utils
+
+Connection: TypeAlias = "sqlite_utils.Database"
+"""Only a name at run time: the library is loaded when a file is first opened."""
 
 BUSY_MILLISECONDS = 250
 """Short, because the writer counts its own budget and has to look at new jobs in between."""
@@ -24,7 +29,7 @@ _EMERGENCY_CHECKPOINT_PAGES = 16_384
 _WAL_LIMIT_BYTES = 64 * 1024 * 1024
 
 
-def writable(path: Path) -> Database:
+def writable(path: Path) -> Connection:
     """The writer's connection: a commit returns when its bytes are on the disk."""
     db = _connect(path, "rw")
     db.execute("PRAGMA journal_mode = WAL")
@@ -35,7 +40,7 @@ def writable(path: Path) -> Database:
     return db
 
 
-def readable(path: Path, *, busy_milliseconds: int = 8_000) -> Database:
+def readable(path: Path, *, busy_milliseconds: int = 8_000) -> Connection:
     """Sees what is committed and cannot change it, nor fold the log into the file when it closes."""
     db = _connect(path, "ro")
     db.execute("PRAGMA query_only = ON")
@@ -43,8 +48,8 @@ def readable(path: Path, *, busy_milliseconds: int = 8_000) -> Database:
     return db
 
 
-def _connect(path: Path, mode: str) -> Database:
-    from sqlite_utils import Database as Library
+def _connect(path: Path, mode: str) -> Connection:
+    from sqlite_utils import Database
 
     connection = sqlite3.connect(
         f"file:{quote(str(path))}?mode={mode}",
@@ -54,7 +59,7 @@ def _connect(path: Path, mode: str) -> Database:
         check_same_thread=False,  # closed from another thread than the one that used it
         cached_statements=512,
     )
-    return Library(connection, recursive_triggers=False, execute_plugins=False)
+    return Database(connection, recursive_triggers=False, execute_plugins=False)
 
 
 CLOSED = "The store is closed: the service is stopping."
@@ -113,10 +118,10 @@ class Readers:
         self._path = path
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="store-reader")
         self._own = threading.local()
-        self._all: list[Database] = []
+        self._all: list[Connection] = []
         self._closed = False
 
-    async def read(self, work: Callable[[Database], T]) -> T:
+    async def read(self, work: Callable[[Connection], T]) -> T:
         if self._closed:
             raise TransientError(CLOSED)
         return await asyncio.get_running_loop().run_in_executor(self._pool, self._read, work)
@@ -128,7 +133,7 @@ class Readers:
         for db in self._all:
             db.close()
 
-    def _read(self, work: Callable[[Database], T]) -> T:
+    def _read(self, work: Callable[[Connection], T]) -> T:
         try:
             db = self._connection()
             db.execute("BEGIN")  # one snapshot for all statements of the work
@@ -140,8 +145,8 @@ class Readers:
         except sqlite3.Error as error:
             raise translate(error, self._path) from error
 
-    def _connection(self) -> Database:
-        db: Database | None = getattr(self._own, "db", None)
+    def _connection(self) -> Connection:
+        db: Connection | None = getattr(self._own, "db", None)
         if db is None:
             db = self._own.db = readable(self._path)
             self._all.append(db)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bot.errors import StoreError
-from bot.store.rows import Database
 from bot.store.sqlite import connections
+from bot.store.sqlite.connections import Connection
 
 if TYPE_CHECKING:
     from sqlite_utils import Migrations
@@ -42,7 +42,7 @@ def inspect(path: Path, folder: Path = FOLDER, *, whole: bool = True) -> bool:
         db.close()
 
 
-def migrate(db: Database, folder: Path = FOLDER) -> None:
+def migrate(db: Connection, folder: Path = FOLDER) -> None:
     """Apply what waits, all in one transaction: interrupted anywhere, nothing of it is there."""
     migrations = _migrations(folder)
     db.execute("BEGIN IMMEDIATE")
@@ -54,7 +54,7 @@ def migrate(db: Database, folder: Path = FOLDER) -> None:
         raise
 
 
-def _inspect(db: Database, path: Path, folder: Path, *, whole: bool) -> bool:
+def _inspect(db: Connection, path: Path, folder: Path, *, whole: bool) -> bool:
     migrations = _migrations(folder)
     known = {file.stem for file in files(folder)}
     applied = {migration.name for migration in migrations.applied(db)}
@@ -81,8 +81,8 @@ def _migrations(folder: Path) -> Migrations:
     return migrations
 
 
-def _named(file: Path) -> Callable[[Database], None]:
-    def apply(db: Database) -> None:
+def _named(file: Path) -> Callable[[Connection], None]:
+    def apply(db: Connection) -> None:
         for statement in _statements(file.read_text(encoding="utf-8")):
             db.execute(statement)
 

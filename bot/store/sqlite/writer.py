@@ -15,6 +15,7 @@ from typing import Any
 from bot.errors import TransientError
 from bot.store.rows import Database
 from bot.store.sqlite import connections
+from bot.store.sqlite.connections import Connection
 
 BUDGET_SECONDS = 8.0
 """How long a job may wait for the database; under GitHub's ten seconds for a delivery."""
@@ -39,7 +40,7 @@ class WriteJob:
 class Writer:
     """Takes jobs from any loop; `work` may run more than once, its effects on the database count once."""
 
-    def __init__(self, db: Database, path: Path, committed: Callable[[], None]) -> None:
+    def __init__(self, db: Connection, path: Path, committed: Callable[[], None]) -> None:
         self._db = db
         self._path = path
         self._committed = committed
@@ -178,7 +179,7 @@ INTERVAL_SECONDS = 1.0
 class Checkpoints:
     """Sleeps while nothing is written."""
 
-    def __init__(self, db: Database, interval_seconds: float = INTERVAL_SECONDS) -> None:
+    def __init__(self, db: Connection, interval_seconds: float = INTERVAL_SECONDS) -> None:
         self._db = db
         self._interval = interval_seconds
         self._dirty = threading.Event()

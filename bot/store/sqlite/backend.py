@@ -1,0 +1,159 @@
+"""The store in one SQLite file: one writer thread with group commit, readers beside it, a copy and a check of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import stat
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from bot.errors import StoreError
+from bot.store import data_directory
+from bot.store.rows import Database
+from bot.store.sqlite import connections, schema
+from bot.store.sqlite.connections import Connection, Readers
+from bot.store.sqlite.writer import Checkpoints, Writer
+
+T = TypeVar("T")
+_SIDE_FILES = ("-wal", "-shm")
+
+
+class SqliteBackend:
+    def __init__(self, path: Path, *, writable: bool) -> None:
+        """Blocking; for `open` and `open_reader`."""
+        self._path = path
+        self._readers = Readers(path)
+        self._writer: Writer | None = None
+        if writable:
+            self._db = connections.writable(path)
+            self._checkpoints = Checkpoints(connections.writable(path))
+            self._writer = Writer(self._db, path, self._checkpoints.note)
+
+    @classmethod
+    def open(cls, path: Path, *, migrate: bool) -> Self:
+        mark = path.with_name(path.name + ".created")
+        if migrate:
+            data_directory.prepare(path.parent, known=(path.name, mark.name, "lock"))
+        _refuse_if_lost(path, mark if migrate else path)
+        try:
+            _prepare_file(path)
+            waiting = schema.inspect(path)
+            if waiting and not migrate:
+                raise _older(path)
+            if waiting:
+                with closing(connections.writable(path)) as db:
+                    db.execute("PRAGMA busy_timeout = 8000")
+                    schema.migrate(db)
+            mark.touch(mode=0o600)
+            return cls(path, writable=True)
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"{path} cannot be opened: {connections.translate(error, path)}") from None
+
+    @classmethod
+    def open_reader(cls, path: Path) -> Self:
+        try:
+            path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            raise _missing(path) from None
+        except OSError as error:
+            raise StoreError(f"{path} cannot be read: {error.strerror}. Run this as the service's user.") from None
+        _require_file(path)
+        if schema.inspect(path, whole=False):
+            raise _older(path)
+        return cls(path, writable=False)
+
+    def submit(self, work: Callable[[Database], Any]) -> asyncio.Future[Any]:
+        if self._writer is None:
+            raise StoreError(f"{self._path} was opened for reading only.")
+        return self._writer.submit(work)
+
+    async def read(self, work: Callable[[Database], T]) -> T:
+        return await self._readers.read(work)
+
+    async def copy(self, target: Path) -> None:
+        await self._readers.read(lambda db: _copy(db, target))
+
+    async def check(self) -> list[str]:
+        def work(db: Connection) -> list[str]:
+            found = [str(row[0]) for row in db.execute("PRAGMA integrity_check(20)")]
+            broken = [f"{row[0]}: row {row[1]} points to nothing" for row in db.execute("PRAGMA foreign_key_check")]
+            return [line for line in found if line != "ok"] + broken
+
+        return await self._readers.read(work)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        self._readers.close()
+        if self._writer is not None:
+            self._checkpoints.close()
+            self._db.close()
+
+
+def peek(path: Path, work: Callable[[Database], T]) -> T | None:
+    """Run `work` on a file that nobody has opened yet; None if it cannot be read: `open` will say why."""
+    if not path.is_file() or path.stat().st_size == 0:
+        return None
+    try:
+        with closing(connections.readable(path)) as db:
+            return work(db)
+    except sqlite3.Error:
+        return None
+
+
+def _copy(db: Connection, target: Path) -> None:
+    try:
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError as error:
+        raise StoreError(f"The backup cannot be written to {target}: {error.strerror}.") from None
+    try:
+        with closing(sqlite3.connect(target)) as copy:
+            db.conn.backup(copy)
+    except sqlite3.Error as error:
+        target.unlink(missing_ok=True)
+        raise StoreError(f"The backup to {target} failed: {error}.") from None
+
+
+def _prepare_file(path: Path) -> None:
+    """Check a database file that exists and make it private; create a missing one, empty and private."""
+    if os.path.lexists(path):
+        _require_file(path)
+        if not path.stat().st_mode & stat.S_IWUSR or not os.access(path, os.W_OK):
+            raise connections.not_writable(path)
+    else:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    for file in (path, *(path.with_name(path.name + suffix) for suffix in _SIDE_FILES)):
+        if file.exists() and stat.S_IMODE(file.stat().st_mode) & 0o177:
+            file.chmod(0o600)
+
+
+def _require_file(path: Path) -> None:
+    """A regular file that belongs to us."""
+    if path.is_symlink() or not path.is_file():
+        raise StoreError(f"{path} is not a regular file. Move it away or set FORGEHAND_DATA_DIR to another folder.")
+    data_directory.require_ours(path)
+
+
+def _refuse_if_lost(path: Path, evidence: Path) -> None:
+    """Notice a database that was here and is gone: an empty one in its place would forget every session."""
+    if path.exists():
+        return
+    if evidence == path:
+        raise _missing(path)
+    if evidence.exists() or path.with_name(path.name + "-wal").exists():
+        raise StoreError(
+            f"{path} is missing although Forgehand ran here before. Restore it from a backup made with "
+            f"`forgehand db backup`, or remove {evidence} and {path}-wal to begin anew."
+        )
+
+
+def _missing(path: Path) -> StoreError:
+    return StoreError(f"There is no {path} yet: start `forgehand serve` once, or set FORGEHAND_DATA_DIR to its folder.")
+
+
+def _older(path: Path) -> StoreError:
+    return StoreError(f"{path} is of an older version: start `forgehand serve` once, it brings it up to date.")
