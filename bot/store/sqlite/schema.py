@@ -1,4 +1,9 @@
-"""The numbered SQL files and which of them a database has seen: migrating forward, refusing what is newer."""
+"""The numbered SQL files and which of them a database has seen: migrating forward, refusing what is newer.
+
+The rule for a change of the schema: add the next number (`0002_noun.sql`) and never edit a file that a release has
+carried. A migration keeps every row, moves data in SQL that PostgreSQL understands too, and is applied with all others
+that wait in one transaction. Rows that the schema before it has written go to `tests/data/migrations` under that
+schema's name: the tests take each migration over them."""
 
 from __future__ import annotations
 
@@ -15,7 +20,7 @@ from bot.store.sqlite.connections import Connection
 if TYPE_CHECKING:
     from sqlite_utils import Migrations
 
-FOLDER = Path(__file__).parents[1]
+FOLDER = Path(__file__).parents[1] / "migrations"
 SET_NAME = "forgehand"
 _CHECK_AT_MOST_BYTES = 256 * 1024 * 1024
 """A quick_check reads the whole file; past this size `forgehand db check` does it on demand."""

@@ -18,6 +18,6 @@ UPDATE spend SET
 
 -- Every request asks for the sums of a day and a month: the index answers them without the rows.
 DROP INDEX spend_installation;
-CREATE INDEX spend_installation ON spend (installation_id, at, state, cost_usd, reserved_usd);
-CREATE INDEX spend_repo ON spend (repo_id, at, state, cost_usd, reserved_usd);
-CREATE INDEX spend_user ON spend (user_id, at, state, cost_usd, reserved_usd);
+CREATE INDEX spend_installation ON spend (installation_id, at, state, cost_usd);
+CREATE INDEX spend_repo ON spend (repo_id, at, state, cost_usd);
+CREATE INDEX spend_user ON spend (user_id, at, state, cost_usd);

@@ -1,6 +1,0 @@
--- Rows as they are written under this schema.
-
-INSERT INTO spend (id, session_id, turn, installation_id, repo_id, user_id, model, state, reserved_usd, cost_usd, at)
-VALUES ('s-13', 'abcd1234', 2, 1, 7, 12, 'claude-sonnet-5-5', 'settled', 0.25, 0.5, 1790000320);
-INSERT INTO spend_days (payer, number, day, cost_usd)
-VALUES ('installation_id', 13, 20717, 0.5), ('repo_id', 13, 20717, 0.5), ('user_id', 13, 20717, 0.5);
