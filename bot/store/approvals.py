@@ -12,7 +12,7 @@ from bot.models import SessionId, TurnKey
 from bot.store import audit, comments, sessions
 from bot.store.base import Store
 from bot.store.records import NewTurn, Record
-from bot.store.rows import Database, many, one, run
+from bot.store.rows import Database, many, one, run, statement
 
 ARRIVES_WITHIN_SECONDS = 600.0
 """What is said in the last moment counts, though GitHub tells of it some time later."""
@@ -201,9 +201,9 @@ def _replace(db: Database, question: ApprovalRequest) -> None:
     """What is asked anew is on offer in one comment alone: the earlier one no longer says that it waits."""
     open_ = "session_id = :session AND kind = :kind AND state = 'open'"
     which = {"session": question.key.session, "kind": question.kind}
-    for row in many(db, f"SELECT turn FROM approvals WHERE {open_}", **which):  # noqa: S608 - a constant
+    for row in many(db, statement("SELECT turn FROM approvals WHERE {open_}", open_=open_), **which):
         comments.outdate(db, TurnKey(question.key.session, row["turn"]))
-    run(db, f"UPDATE approvals SET state = 'expired' WHERE {open_}", **which)  # noqa: S608 - a constant
+    run(db, statement("UPDATE approvals SET state = 'expired' WHERE {open_}", open_=open_), **which)
 
 
 def _id(db: Database, question: ApprovalRequest) -> str:
@@ -291,7 +291,7 @@ async def question_shown(store: Store, question: QuestionComment, state: str) ->
 async def question_spoilt(store: Store, question: QuestionComment, *, by_bot: bool) -> None:
     """Somebody else changed it: it is to be written anew."""
     sql = "UPDATE questions SET shows = NULL, restored = restored + :by_bot WHERE approval_id = :id"
-    await store.write(lambda db: run(db, sql, id=question.approval_id, by_bot=int(by_bot)))
+    await store.write(lambda db: run(db, sql, id=question.approval_id, by_bot=by_bot))
 
 
 async def question_gone(store: Store, question: QuestionComment) -> None:

@@ -16,7 +16,7 @@ from bot.models import InstallationId, Outcome, RepoId, SessionId, Thread, TurnK
 from bot.store import repos
 from bot.store.base import Store
 from bot.store.records import OfRepo, Record
-from bot.store.rows import Database, many, one, run
+from bot.store.rows import Database, many, one, run, statement
 
 QUIET_SECONDS = 15.0
 """After a check has ended others of the same commit may just begin."""
@@ -201,7 +201,7 @@ def _begin_anew(db: Database, repo_id: RepoId, number: int, *, fresh: bool, keep
     UPDATE ci_watches SET reruns = NULL, round = round + :more, asked = CASE WHEN :keep = 1 THEN asked END
     WHERE repo_id = :repo_id AND number = :number
     """
-    run(db, sql, more=int(fresh), keep=int(keep_wish), repo_id=repo_id, number=number)
+    run(db, sql, more=fresh, keep=keep_wish, repo_id=repo_id, number=number)
 
 
 async def switch_off(store: Store, thread: Thread, login: str) -> None:
@@ -232,17 +232,17 @@ async def rest(store: Store, watch: CheckWatch) -> None:
 
 
 async def _settle(store: Store, watch: CheckWatch, due_at: float | None) -> None:
-    sql = f"UPDATE ci_watches SET due_at = :due_at {_SAME} AND event_at = :event_at"  # noqa: S608 - a constant
+    sql = statement("UPDATE ci_watches SET due_at = :due_at {same} AND event_at = :event_at", same=_SAME)
     await store.write(lambda db: run(db, sql, due_at=due_at, event_at=watch.event_at, **_key(watch)))
 
 
 async def follow(store: Store, watch: CheckWatch, sha: str) -> None:
     """The head is another one now, and not by us: what was asked for is asked of that, in a new round."""
     at = store.now()
-    sql = (
-        "UPDATE ci_watches SET sha = :new, round = round + 1, reruns = NULL, event_at = :at, due_at = :due_at "  # noqa: S608
-        + _SAME
+    moved = (
+        "UPDATE ci_watches SET sha = :new, round = round + 1, reruns = NULL, event_at = :at, due_at = :due_at {same}"
     )
+    sql = statement(moved, same=_SAME)
     await store.write(lambda db: run(db, sql, new=sha, at=at, due_at=at + QUIET_SECONDS, **_key(watch)))
 
 
@@ -262,7 +262,7 @@ async def ran_again(store: Store, watch: CheckWatch, reruns: Reruns) -> None:
     """Before it is done, so that it is done once; what runs again has its time to end, anew."""
     at = store.now()
     event_at = at if reruns.runs else watch.event_at
-    sql = f"UPDATE ci_watches SET reruns = :reruns, event_at = :event_at, due_at = :at {_SAME}"  # noqa: S608 - a constant
+    sql = statement("UPDATE ci_watches SET reruns = :reruns, event_at = :event_at, due_at = :at {same}", same=_SAME)
     text = msgspec.json.encode(reruns).decode()
     await store.write(lambda db: run(db, sql, reruns=text, at=at, event_at=event_at, **_key(watch)))
 
@@ -346,14 +346,14 @@ async def show_turn(store: Store, key: TurnKey, sha: str) -> None:
 
 async def check_told(store: Store, check: TurnCheck) -> None:
     """GitHub shows it. What is done, or moved on, is not told a second time."""
-    sql = f"UPDATE checks SET told = :wanted, tries = 0, final = :final {_ONE}"  # noqa: S608 - a constant
-    final = int(check.wanted in (TurnState.DONE, MOVED))
+    sql = statement("UPDATE checks SET told = :wanted, tries = 0, final = :final {one}", one=_ONE)
+    final = check.wanted in (TurnState.DONE, MOVED)
     values = {"session": check.session_id, "turn": check.turn, "sha": check.sha, "wanted": check.wanted}
     await store.write(lambda db: run(db, sql, final=final, **values))
 
 
 async def check_refused(store: Store, check: TurnCheck) -> None:
-    sql = f"UPDATE checks SET tries = tries + 1 {_ONE}"  # noqa: S608 - a constant
+    sql = statement("UPDATE checks SET tries = tries + 1 {one}", one=_ONE)
     values = {"session": check.session_id, "turn": check.turn, "sha": check.sha}
     await store.write(lambda db: run(db, sql, **values))
 

@@ -9,7 +9,7 @@ import msgspec
 from bot.models import InstallationId, SessionId, Thread, TurnKey
 from bot.store.base import Store
 from bot.store.records import Record
-from bot.store.rows import Database, many, one, run
+from bot.store.rows import Database, many, one, run, statement
 
 _ONE = "WHERE session_id = :session AND turn = :turn"
 
@@ -41,7 +41,7 @@ class LiveComment(Record):
 
 
 async def get(store: Store, key: TurnKey) -> LiveComment | None:
-    sql = f"SELECT * FROM comments {_ONE}"  # noqa: S608 - a constant
+    sql = statement("SELECT * FROM comments {one}", one=_ONE)
     row = await store.read(lambda db: one(db, sql, session=key.session, turn=key.n))
     return LiveComment.of(row) if row else None
 
@@ -74,29 +74,34 @@ async def shown(store: Store, before: LiveComment, body_sha256: str, still_sha25
     body_sha256 = CASE WHEN spoilt = :spoilt THEN :sha END, still_sha256 = CASE WHEN spoilt = :spoilt THEN :still END,
     final = CASE WHEN final = 1 THEN 1 WHEN spoilt = :spoilt THEN :final ELSE 0 END, edits = edits + 1
     """
-    values = {"spoilt": before.spoilt, "sha": body_sha256, "still": still_sha256, "final": int(final)}
+    values = {"spoilt": before.spoilt, "sha": body_sha256, "still": still_sha256, "final": final}
     await _set(store, before.key, sql, **values)
 
 
 async def spoilt(store: Store, key: TurnKey, *, by_bot: bool) -> None:
     """Somebody else changed it: it is to be written anew, final or not."""
     sql = "body_sha256 = NULL, still_sha256 = NULL, final = 0, spoilt = spoilt + 1, restored = restored + :by_bot"
-    await _set(store, key, sql, by_bot=int(by_bot))
+    await _set(store, key, sql, by_bot=by_bot)
 
 
 def outdate(db: Database, key: TurnKey) -> None:
     """What it offers has changed, final or not; in the transaction that changes it."""
     settings = "body_sha256 = NULL, still_sha256 = NULL, final = 0, spoilt = spoilt + 1"
-    run(db, f"UPDATE comments SET {settings} {_ONE}", session=key.session, turn=key.n)  # noqa: S608 - a constant
+    run(
+        db,
+        statement("UPDATE comments SET {settings} {one}", settings=settings, one=_ONE),
+        session=key.session,
+        turn=key.n,
+    )
 
 
 async def lost(store: Store, key: TurnKey) -> bool:
     """Somebody deleted it: forget its number. True once, when it may be made again."""
-    sql = f"""
+    lost = """
     UPDATE comments SET comment_id = NULL, body_sha256 = NULL, still_sha256 = NULL, remade = 1, updated_at = :at
-    {_ONE} AND remade = 0
-    """  # noqa: S608 - a constant
-    at = store.now()
+    {one} AND remade = 0
+    """
+    at, sql = store.now(), statement(lost, one=_ONE)
     return await store.write(lambda db: run(db, sql, session=key.session, turn=key.n, at=at)) == 1
 
 
@@ -117,7 +122,7 @@ async def reacted(store: Store, key: TurnKey) -> None:
 
 
 async def _set(store: Store, key: TurnKey, settings: str, **values: object) -> None:
-    sql = f"UPDATE comments SET {settings}, updated_at = :at {_ONE}"  # noqa: S608 - settings are constants above
+    sql = statement("UPDATE comments SET {settings}, updated_at = :at {one}", settings=settings, one=_ONE)
     at = store.now()
     await store.write(lambda db: run(db, sql, session=key.session, turn=key.n, at=at, **values))
 

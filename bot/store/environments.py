@@ -9,7 +9,7 @@ from typing import Any
 from bot.models import InstallationId, RepoId, SessionId, TurnKey
 from bot.store.base import Store
 from bot.store.records import Record
-from bot.store.rows import Database, many, one, run
+from bot.store.rows import Database, many, one, run, settings, statement
 
 MOST_DIGITS = 9
 """Of a turn's number."""
@@ -137,8 +137,8 @@ async def turns_in(store: Store, environment_id: str) -> list[TurnKey]:
 
 async def note(store: Store, environment_id: str, **columns: Any) -> None:
     """`prepared`, `setup_sha256` and `home`, as they become true."""
-    settings = ", ".join(f"{name} = :{name}" for name in sorted(columns.keys() & {"prepared", "setup_sha256", "home"}))
-    sql = f"UPDATE environments SET {settings} WHERE id = :id"  # noqa: S608 - names from those above
+    names = settings(columns, {"prepared", "setup_sha256", "home"})
+    sql = statement("UPDATE environments SET {names} WHERE id = :id", names=names)
     await store.write(lambda db: run(db, sql, id=environment_id, **columns))
 
 
@@ -185,13 +185,14 @@ async def give_up_kept_of(store: Store, installation: InstallationId, repos: fro
     """All that are kept for an installation, or for these of its repositories."""
     at = store.now()
 
+    update = "UPDATE environments SET state = 'ending', updated_at = :at WHERE id IN ({kept} AND {whose})"
+
     def work(db: Database) -> None:
-        for repo in [None] if repos is None else sorted(repos):
-            which = _KEPT_OF + (
-                " AND repos.installation_id = :installation" if repo is None else " AND repos.id = :repo"
-            )
-            sql = f"UPDATE environments SET state = 'ending', updated_at = :at WHERE id IN ({which})"  # noqa: S608
-            run(db, sql, at=at, **({"installation": installation} if repo is None else {"repo": repo}))
+        if repos is None:
+            sql = statement(update, kept=_KEPT_OF, whose="repos.installation_id = :installation")
+            run(db, sql, at=at, installation=installation)
+        for repo in sorted(repos or ()):
+            run(db, statement(update, kept=_KEPT_OF, whose="repos.id = :repo"), at=at, repo=repo)
 
     await store.write(work)
 

@@ -51,6 +51,9 @@ SELECT CASE WHEN state = 'abandoned' THEN 'abandoned' WHEN status IS NULL THEN '
             WHEN status < 300 THEN '2xx' WHEN status = 429 THEN '429' WHEN status < 500 THEN '4xx' ELSE '5xx' END
        AS label, COUNT(*) AS n FROM spend GROUP BY 1
 """
+_EDITS = """
+SELECT MIN(tokens) AS least, SUM(CASE WHEN paused_until > :now THEN 1 ELSE 0 END) AS paused FROM writer_buckets
+"""
 _ENDED = """
 SELECT created_at, started_at, finished_at, step_times FROM turns
 WHERE state = 'done' AND finished_at > :after ORDER BY finished_at LIMIT 1000
@@ -71,8 +74,7 @@ def _read(db: Database, now: float) -> Figures:
     [money] = many(db, _MONEY)
     [queue] = many(db, "SELECT MIN(created_at) AS at FROM turns WHERE state = 'queued'")
     [comments] = many(db, "SELECT COALESCE(SUM(edits), 0) AS edits, COALESCE(SUM(1 - final), 0) AS due FROM comments")
-    paused = "SUM(CASE WHEN paused_until > :now THEN 1 ELSE 0 END)"
-    [allowance] = many(db, f"SELECT MIN(tokens) AS least, {paused} AS paused FROM writer_buckets", now=now)  # noqa: S608
+    [allowance] = many(db, _EDITS, now=now)
     return Figures(
         turns=_by(db, "SELECT state AS label, COUNT(*) AS n FROM turns GROUP BY state"),
         outcomes=_by(db, "SELECT outcome AS label, COUNT(*) AS n FROM turns WHERE state = 'done' GROUP BY outcome"),

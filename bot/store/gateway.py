@@ -15,7 +15,7 @@ from bot.models import InstallationId, RepoId, SessionId, TurnKey
 from bot.settings import Secret
 from bot.store import accounts, spend
 from bot.store.base import Database, Store
-from bot.store.rows import one, run
+from bot.store.rows import one, run, statement
 from bot.store.spend import NO_REPO, ModelCost, Payers, Reserve, Window
 
 PREFIX = "fht_"
@@ -124,7 +124,7 @@ async def mint(  # noqa: PLR0913 - what a token is bound to, named at the one ca
 
 async def revoke(store: Store, key: TurnKey) -> None:
     """From now on no token of the turn is accepted, and streams under way are cut."""
-    sql = f"UPDATE gateway_tokens SET revoked_at = :now WHERE {_TURN} AND revoked_at IS NULL"  # noqa: S608 - constant
+    sql = statement("UPDATE gateway_tokens SET revoked_at = :now WHERE {turn} AND revoked_at IS NULL", turn=_TURN)
     now = store.now()
     await store.write(lambda db: run(db, sql, now=now, session=key.session, turn=key.n))
 
@@ -142,7 +142,7 @@ async def revoke_all_dead(store: Store) -> int:
 
 async def extend(store: Store, key: TurnKey, until: float) -> None:
     """Move the deadline of the turn's tokens; revoked ones stay revoked."""
-    sql = f"UPDATE gateway_tokens SET expires_at = :until WHERE {_TURN} AND revoked_at IS NULL"  # noqa: S608 - constant
+    sql = statement("UPDATE gateway_tokens SET expires_at = :until WHERE {turn} AND revoked_at IS NULL", turn=_TURN)
     await store.write(lambda db: run(db, sql, until=until, session=key.session, turn=key.n))
 
 
@@ -157,7 +157,8 @@ async def note_refusal(store: Store, token_sha256: str, reason: str, *, last: st
 
 async def last_refusal(store: Store, key: TurnKey) -> str | None:
     """Why the newest of the turn's tokens that was refused for good was."""
-    sql = f"SELECT refused FROM gateway_tokens WHERE {_TURN} AND refused IS NOT NULL ORDER BY created_at DESC LIMIT 1"  # noqa: S608 - constant
+    newest = "SELECT refused FROM gateway_tokens WHERE {turn} AND refused IS NOT NULL ORDER BY created_at DESC LIMIT 1"
+    sql = statement(newest, turn=_TURN)
     row = await store.read(lambda db: one(db, sql, session=key.session, turn=key.n))
     return None if row is None else str(row["refused"])
 

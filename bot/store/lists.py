@@ -9,7 +9,7 @@ from typing import Any
 from bot.models import InstallationId, Outcome, RepoId, SessionId, TurnKey, TurnState
 from bot.store.base import Store
 from bot.store.records import OfRepo, Record
-from bot.store.rows import many
+from bot.store.rows import many, statement
 
 
 @dataclass(frozen=True)
@@ -74,21 +74,27 @@ class ListedDelivery(OfRepo):
 
 
 _REPO = "repos.installation_id, repos.owner, repos.name, repos.private, repos.default_branch"
-_SESSIONS = f"""
-SELECT sessions.id, repos.id AS repo_id, {_REPO}, threads.number, last.state, last.outcome, last.requester, last.prompt,
+_SESSIONS = statement(
+    """
+SELECT sessions.id, repos.id AS repo_id, {repo}, threads.number, last.state, last.outcome, last.requester, last.prompt,
        sessions.pull_url, sessions.pull_number, last.created_at AS asked_at,
        COALESCE((SELECT SUM(spend.cost_usd) FROM spend WHERE spend.session_id = sessions.id), 0.0) AS cost_usd
 FROM turns AS last JOIN sessions ON sessions.id = last.session_id
 JOIN threads ON threads.id = sessions.thread_id JOIN repos ON repos.id = threads.repo_id
 WHERE repos.removed_at IS NULL
   AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.session_id = last.session_id AND turns.n > last.n)
-"""  # noqa: S608 - constants
-_DELIVERIES = f"""
+""",
+    repo=_REPO,
+)
+_DELIVERIES = statement(
+    """
 SELECT deliveries.guid, deliveries.event, deliveries.action, deliveries.received_at, deliveries.state,
-       deliveries.reason, deliveries.number, deliveries.sender, deliveries.session_id, repos.id AS repo_id, {_REPO}
+       deliveries.reason, deliveries.number, deliveries.sender, deliveries.session_id, repos.id AS repo_id, {repo}
 FROM deliveries JOIN repos ON repos.id = deliveries.repo_id
 WHERE repos.removed_at IS NULL
-"""  # noqa: S608 - constants
+""",
+    repo=_REPO,
+)
 
 
 _IN_SESSIONS = ("last.in_repo", "last.requester", "last.created_at", "last.session_id")

@@ -11,7 +11,7 @@ from typing import Any
 
 from bot.models import TurnKey
 from bot.store.base import Database, Store
-from bot.store.rows import Row, many, one, run
+from bot.store.rows import Row, day_of, many, one, run, statement
 
 SAME_SECONDS = 0.01
 """A provider may keep a time less exactly once a machine is paused; no machine pauses and begins anew in this."""
@@ -24,7 +24,7 @@ COALESCE(SUM({SECONDS}), 0) AS seconds, COALESCE(SUM({SECONDS} * cpus), 0) AS vc
 COALESCE(SUM({SECONDS} * memory_gib), 0) AS gib_seconds, COALESCE(SUM({USD}), 0) AS usd
 """
 _SAME_RUN = "environment_id = :id AND run_at BETWEEN :least AND :most"
-_DAY = "CAST(began_at AS BIGINT) / 86400"
+_DAY = day_of("began_at")
 _GROUPS: Mapping[str, tuple[str, str]] = {
     "day": (f"{_DAY} AS day, COUNT(DISTINCT session_id) AS sessions", _DAY),
     "session": (
@@ -66,7 +66,7 @@ async def missed(store: Store, key: TurnKey, found: MachineRun) -> None:
     """It ran (or runs still) in an environment of this turn, and may have been seen by nobody: then it is noted now."""
 
     def work(db: Database) -> None:
-        sql = f"SELECT 1 AS known FROM machine_runs WHERE {_SAME_RUN} LIMIT 1"  # noqa: S608 - a constant
+        sql = statement("SELECT 1 AS known FROM machine_runs WHERE {same} LIMIT 1", same=_SAME_RUN)
         if one(db, sql, **_same_run(found.environment_id, found.run_at)) is None:
             _put(db, key, found, found.run_at, store.now())
 
@@ -76,24 +76,28 @@ async def missed(store: Store, key: TurnKey, found: MachineRun) -> None:
 async def end(store: Store, key: TurnKey) -> None:
     """Nothing runs for this turn any more, but what is still to be ended or laid to rest: that is counted until it is.
     Safe to repeat."""
-    sql = f"""
-    UPDATE machine_runs SET ended_at = {_END} WHERE session_id = :session AND turn = :n AND ended_at IS NULL
+    ended = """
+    UPDATE machine_runs SET ended_at = {end} WHERE session_id = :session AND turn = :n AND ended_at IS NULL
     AND NOT EXISTS (SELECT 1 FROM environments WHERE environments.id = machine_runs.environment_id)
-    """  # noqa: S608
-    now = store.now()
+    """
+    now, sql = store.now(), statement(ended, end=_END)
     await store.write(lambda db: run(db, sql, session=key.session, n=key.n, now=now))
 
 
 async def end_of(store: Store, environment_id: str) -> None:
     """It does not run any more, for whichever turn."""
-    sql = f"UPDATE machine_runs SET ended_at = {_END} WHERE environment_id = :id AND ended_at IS NULL"  # noqa: S608
+    sql = statement(
+        "UPDATE machine_runs SET ended_at = {end} WHERE environment_id = :id AND ended_at IS NULL", end=_END
+    )
     now = store.now()
     await store.write(lambda db: run(db, sql, id=environment_id, now=now))
 
 
 async def end_of_run(store: Store, environment_id: str, run_at: float) -> None:
     """Of several machines for one environment, this one does not run any more."""
-    sql = f"UPDATE machine_runs SET ended_at = {_END} WHERE {_SAME_RUN} AND ended_at IS NULL"  # noqa: S608
+    sql = statement(
+        "UPDATE machine_runs SET ended_at = {end} WHERE {same} AND ended_at IS NULL", end=_END, same=_SAME_RUN
+    )
     where, now = _same_run(environment_id, run_at), store.now()
     await store.write(lambda db: run(db, sql, now=now, **where))
 
@@ -115,7 +119,9 @@ async def summed(store: Store, by: str, since: float) -> list[dict[str, Any]]:
     """One row a session (the dearest first) or a day (in their order); a run counts for the day on which it began."""
     columns, group = _GROUPS[by]
     order = "MIN(began_at)" if by == "day" else "usd DESC, MIN(began_at)"
-    sql = f"SELECT {columns}, {_SUMS} FROM machine_runs WHERE began_at >= :since GROUP BY {group} ORDER BY {order}"  # noqa: S608
+    parts = {"columns": columns, "sums": _SUMS, "group": group, "order": order}
+    select = "SELECT {columns}, {sums} FROM machine_runs WHERE began_at >= :since GROUP BY {group} ORDER BY {order}"
+    sql = statement(select, **parts)
     now = store.now()
     return [dict(row) for row in await store.read(lambda db: many(db, sql, since=since, now=now))]
 
@@ -169,7 +175,8 @@ def _counts_from(db: Database, key: TurnKey, found: MachineRun) -> float:
 
 
 async def _cost(store: Store, where: str, **values: Any) -> MachineCost:
-    sql, now = f"SELECT {_SUMS} FROM machine_runs WHERE {where}", store.now()  # noqa: S608 - constants above
+    now = store.now()
+    sql = statement("SELECT {sums} FROM machine_runs WHERE {where}", sums=_SUMS, where=where)
     row = await store.read(lambda db: one(db, sql, now=now, **values))
     assert row is not None
     return MachineCost(**row)

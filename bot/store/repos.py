@@ -14,7 +14,7 @@ from bot.kinds.parts import OnFork
 from bot.models import InstallationId, Repo, RepoId, SessionId, Thread, TurnKey
 from bot.store.base import Store
 from bot.store.records import Record, stored
-from bot.store.rows import Database, many, one, run
+from bot.store.rows import Database, many, one, run, statement
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,12 @@ UPDATE turns SET agent_result = NULL, detail = NULL, prompt = '', files_changed 
     kept = CASE WHEN finished_at < :removed_at THEN NULL ELSE kept END
 """
 _FORGOTTEN = (
-    "DELETE FROM events" + _OWN,  # noqa: S608 - constants
+    statement("DELETE FROM events {own}", own=_OWN),
     _WORDS + _OWN,
-    "DELETE FROM messages" + _OWN,  # noqa: S608 - constants
-    "DELETE FROM questions" + _OWN,  # noqa: S608 - constants
-    "DELETE FROM approvals" + _OWN,  # noqa: S608 - constants
-    "DELETE FROM samples" + _OWN,  # noqa: S608 - constants
+    statement("DELETE FROM messages {own}", own=_OWN),
+    statement("DELETE FROM questions {own}", own=_OWN),
+    statement("DELETE FROM approvals {own}", own=_OWN),
+    statement("DELETE FROM samples {own}", own=_OWN),
     "DELETE FROM findings WHERE repo_id = :repo_id",
     "DELETE FROM ci_watches WHERE repo_id = :repo_id",
     "DELETE FROM ci_attempts WHERE repo_id = :repo_id",
@@ -272,7 +272,7 @@ def put_repo(db: Database, repo: Repo, installation: InstallationId, at: float) 
         installation_id=installation,
         owner=repo.owner,
         name=repo.name,
-        private=int(repo.private),
+        private=repo.private,
         default_branch=repo.default_branch,
         updated_at=at,
     )
@@ -284,7 +284,7 @@ def put_thread(db: Database, thread: Thread, at: float) -> str:
     home = home_of(db, thread.repo.id, thread.number)
     if home == thread_id(thread.repo.id, thread.number):
         values = {"repo_id": thread.repo.id, "installation_id": thread.installation, "number": thread.number}
-        run(db, _PUT_THREAD, id=home, is_pull=int(thread.is_pull), **values)
+        run(db, _PUT_THREAD, id=home, is_pull=thread.is_pull, **values)
     return home
 
 

@@ -4,7 +4,7 @@ Texts are made storable here and nowhere else."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Protocol, TypeAlias
 
 
@@ -53,6 +53,28 @@ def run_each(db: Database, sql: str, each: Iterable[Mapping[str, Any]]) -> None:
         run(db, sql, **params)
 
 
+def statement(text: str, /, **parts: str) -> str:
+    """A statement whose `{parts}` are constants of ours, or names that `column` and `settings` have checked."""
+    return text.format(**parts)
+
+
+def column(name: str, known: Collection[str]) -> str:
+    """The name itself; ValueError for one that is not known."""
+    if name not in known:
+        raise ValueError(f"not a column that may be set: {name}")
+    return name
+
+
+def settings(names: Iterable[str], known: Collection[str]) -> str:
+    """`name = :name, ...` for an UPDATE; ValueError for one that is not known."""
+    return ", ".join(f"{column(name, known)} = :{name}" for name in names)
+
+
+def day_of(time: str) -> str:
+    """The day since 1970 of a column with seconds; rounded down, since PostgreSQL's CAST rounds to the nearest."""
+    return f"CAST(FLOOR({time} / 86400) AS BIGINT)"
+
+
 def clean(text: str) -> str:
     """Without what a database cannot hold: NUL (PostgreSQL) and lone surrogates (both)."""
     if "\x00" in text:
@@ -65,4 +87,11 @@ def clean(text: str) -> str:
 
 
 def _storable(params: dict[str, Any]) -> dict[str, Any]:
-    return {name: clean(value) if isinstance(value, str) else value for name, value in params.items()}
+    return {name: _meant(value) for name, value in params.items()}
+
+
+def _meant(value: Any) -> Any:
+    """Flags are whole numbers in both databases; PostgreSQL does not turn one into the other."""
+    if isinstance(value, str):
+        return clean(value)
+    return int(value) if isinstance(value, bool) else value

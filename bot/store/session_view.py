@@ -9,7 +9,7 @@ from bot.models import SessionId
 from bot.store import machines, spend
 from bot.store.base import Store
 from bot.store.records import Record, Turn
-from bot.store.rows import Database, many, one
+from bot.store.rows import Database, many, one, statement
 from bot.store.sessions import of_session
 
 MOST_POINTS = 2000
@@ -56,7 +56,9 @@ _ENVIRONMENTS = """
 SELECT environment_id FROM machine_runs WHERE session_id = :id
 UNION SELECT environment_id FROM sessions WHERE id = :id AND environment_id IS NOT NULL
 """
-_MACHINES = f"SELECT COALESCE(SUM({machines.USD}), 0) AS usd FROM machine_runs WHERE session_id = :id"  # noqa: S608
+_MACHINES = statement(
+    "SELECT COALESCE(SUM({usd}), 0) AS usd FROM machine_runs WHERE session_id = :id", usd=machines.USD
+)
 
 
 async def of(store: Store, session: SessionId) -> SessionView:

@@ -12,7 +12,7 @@ from bot.funds import BudgetAccount, Raise
 from bot.models import InstallationId, RepoId, SessionId, TokenUsage, TurnKey
 from bot.store import accounts, audit, machines
 from bot.store.base import Database, Store
-from bot.store.rows import Row, many, one, run
+from bot.store.rows import Row, day_of, many, one, run, statement
 
 _MONEY = """
 COALESCE(SUM(cost_usd), 0) AS usd, COALESCE(SUM(unconfirmed_usd), 0) AS unconfirmed,
@@ -127,11 +127,12 @@ async def turn_cost(store: Store, key: TurnKey) -> ModelCost:
 
 async def thread_costs(store: Store, thread_id: str) -> list[tuple[TurnKey, ModelCost]]:
     """Of each turn on the thread that has spent something, in their order."""
-    sql = f"""
-    SELECT spend.session_id, spend.turn, {_MONEY}, {_TOKENS} FROM spend
+    sums = """
+    SELECT spend.session_id, spend.turn, {money}, {tokens} FROM spend
     JOIN sessions ON sessions.id = spend.session_id WHERE sessions.thread_id = :thread
     GROUP BY spend.session_id, spend.turn, sessions.created_at ORDER BY sessions.created_at, spend.turn
-    """  # noqa: S608 - constants above
+    """
+    sql = statement(sums, money=_MONEY, tokens=_TOKENS)
     rows = await store.read(lambda db: many(db, sql, thread=thread_id))
     return [(TurnKey(SessionId(row["session_id"]), row["turn"]), _cost(row)) for row in rows]
 
@@ -169,11 +170,11 @@ def of_window(db: Database, payers: Payers, window: Window) -> ModelCost | None:
     number = payers.number(window.payer)
     if not number:
         return None
-    sql = f"""
+    reserved = """
     SELECT COALESCE(SUM(reserved_usd), 0) AS reserved, COUNT(*) AS open FROM spend
-    WHERE state = 'reserved' AND at >= :since AND {window.payer.value} = :number
-    """  # noqa: S608 - a column of ours
-    under_way = one(db, sql, number=number, since=window.since)
+    WHERE state = 'reserved' AND at >= :since AND {payer} = :number
+    """
+    under_way = one(db, statement(reserved, payer=window.payer.value), number=number, since=window.since)
     sql = """
     SELECT COALESCE(SUM(cost_usd), 0) AS usd, COALESCE(SUM(unconfirmed_usd), 0) AS unconfirmed FROM spend_days
     WHERE payer = :payer AND number = :number AND day >= :day
@@ -224,7 +225,8 @@ def _day(at: float) -> int:
 
 
 def _sum(db: Database, where: str, **values: Any) -> ModelCost:
-    row = one(db, f"SELECT {_MONEY}, {_TOKENS} FROM spend WHERE {where}", **values)  # noqa: S608 - constants above
+    sums = "SELECT {money}, {tokens} FROM spend WHERE {where}"
+    row = one(db, statement(sums, money=_MONEY, tokens=_TOKENS, where=where), **values)
     assert row is not None
     return _cost(row)
 
@@ -259,8 +261,7 @@ async def confirm(store: Store, session: SessionId, usd: float, *, by: str) -> t
     return await store.write(work)
 
 
-# Whole seconds first: SQLite and PostgreSQL round differently.
-_DAY = "CAST(spend.at AS BIGINT) / 86400"
+_DAY = day_of("spend.at")
 _GROUPS: Mapping[str, tuple[str, str]] = {
     "day": (f"{_DAY} AS day", _DAY),
     "repo": ("spend.repo_id, (SELECT owner || '/' || name FROM repos WHERE id = spend.repo_id) AS repo", "repo_id"),
@@ -276,19 +277,23 @@ _GROUPS: Mapping[str, tuple[str, str]] = {
         "session_id",
     ),
 }
-_ALL_SPENT = f"""(
+GROUPS = tuple(_GROUPS)
+_ALL_SPENT = statement(
+    """(
 SELECT session_id, turn, repo_id, user_id, installation_id, at, cost_usd, 1 AS requests, 0 AS sandbox_usd,
     CASE WHEN state = 'reserved' THEN reserved_usd ELSE 0 END AS under_way_usd,
     unconfirmed_usd, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens
 FROM spend WHERE at >= :since
 UNION ALL
 SELECT machine_runs.session_id, machine_runs.turn, COALESCE(threads.repo_id, 0), COALESCE(turns.requester_id, 0),
-    COALESCE(threads.installation_id, 0), began_at, 0, 0, {machines.USD}, 0, 0, 0, 0, 0, 0
+    COALESCE(threads.installation_id, 0), began_at, 0, 0, {usd}, 0, 0, 0, 0, 0, 0
 FROM machine_runs
 LEFT JOIN turns ON turns.session_id = machine_runs.session_id AND turns.n = machine_runs.turn
 LEFT JOIN sessions ON sessions.id = machine_runs.session_id LEFT JOIN threads ON threads.id = sessions.thread_id
 WHERE began_at >= :since
-) AS spend"""  # noqa: S608 - constants
+) AS spend""",
+    usd=machines.USD,
+)
 _SUMS = """
 SUM(cost_usd) AS cost_usd, SUM(sandbox_usd) AS sandbox_usd, SUM(requests) AS requests,
 SUM(under_way_usd) AS under_way_usd, SUM(unconfirmed_usd) AS unconfirmed_usd,
@@ -304,7 +309,8 @@ async def summed(
     columns, group = _GROUPS[by]
     order = "MIN(spend.at)" if by == "day" else "SUM(cost_usd + sandbox_usd) DESC, MIN(spend.at)"
     whose = "" if installation is None else "WHERE spend.installation_id = :installation"
-    sql = f"SELECT {columns}, {_SUMS} FROM {_ALL_SPENT} {whose} GROUP BY {group} ORDER BY {order}"  # noqa: S608 - constants
+    parts = {"columns": columns, "sums": _SUMS, "spent": _ALL_SPENT, "whose": whose, "group": group, "order": order}
+    sql = statement("SELECT {columns}, {sums} FROM {spent} {whose} GROUP BY {group} ORDER BY {order}", **parts)
     values = {"since": since, "now": store.now()} | ({} if installation is None else {"installation": installation})
     return [dict(row) for row in await store.read(lambda db: many(db, sql, **values))]
 

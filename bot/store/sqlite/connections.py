@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -59,6 +60,10 @@ def _connect(path: Path, mode: str) -> Connection:
         check_same_thread=False,  # closed from another thread than the one that used it
         cached_statements=512,
     )
+    try:
+        connection.execute("SELECT FLOOR(0.5)")
+    except sqlite3.OperationalError:  # built without the mathematical functions
+        connection.create_function("FLOOR", 1, math.floor, deterministic=True)
     return Database(connection, recursive_triggers=False, execute_plugins=False)
 
 
