@@ -1,4 +1,7 @@
-"""What owners of accounts have set for their installations; each change is in the audit trail with who and when."""
+"""What owners of accounts have set for their installations, and who has signed in to the pages.
+
+A change of a setting is in the audit trail. A visit is known by the digest of the mark in its browser and ends by
+itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What waits for a person's yes or no: bound to what was shown, answered once, every answer in the audit trail."""
+"""What waits for a person's yes or no, and the comments in which people are asked.
+
+An approval is bound to what was shown, is answered once, and every answer is in the audit trail."""
 
 from __future__ import annotations
 

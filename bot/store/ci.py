@@ -1,7 +1,7 @@
-"""The checks of pull requests that are looked after: one row for each, with the head that is meant, and the attempts.
+"""Checks: the runs that show our turns at GitHub, and the pull requests whose checks are watched and fixed.
 
-Attempts are counted in rounds: a person's wish, or a commit that is not a fix of ours, begins the next one.
-"""
+A watch has one row with the head that is meant. Attempts are counted in rounds: a person's wish, or a commit that is
+not a fix of ours, begins the next one."""
 
 from __future__ import annotations
 

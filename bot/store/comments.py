@@ -1,4 +1,6 @@
-"""The live comment of each turn as we know it: intended, made, shown, final."""
+"""The live comment of each turn as we know it, and each installation's edit quota.
+
+The quota is stored so that a restart does not begin a new burst."""
 
 from __future__ import annotations
 

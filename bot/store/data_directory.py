@@ -1,4 +1,4 @@
-"""Who may see the data directory: it is private, ours and writable, or we refuse with what to do."""
+"""Who may use the data directory: it is private, ours and writable, and belongs to one process at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The ledger of webhooks: each GUID once, its body until it is settled, and why it was not acted upon."""
+"""The ledger of webhooks, what waits in it by thread, and how far GitHub's own log of deliveries was read.
+
+Each GUID is there once, with its body until it is settled and why it was not acted upon. What waits is found without
+reading a body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Which environment a turn uses, and which is kept for its session's next: one transaction decides who gets it."""
+"""Which environment a turn uses, and which is kept for its session's next: one transaction decides who gets it.
+
+`EnvironmentMarks` keeps by what the disks of kept environments are known as the newest (`sandbox.e2b.marks`)."""
 
 from __future__ import annotations
 

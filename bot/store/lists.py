@@ -1,4 +1,7 @@
-"""Pages of long lists, newest first: sessions by their last turn, and deliveries; each goes on where one has ended."""
+"""Pages of long lists, newest first, each of which goes on where one has ended; and the turns that wait or run.
+
+Sessions are ordered by their last turn. From the open turns, and how long turns took lately, a place in the line is
+told."""
 
 from __future__ import annotations
 

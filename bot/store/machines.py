@@ -1,7 +1,7 @@
-"""How long machines that are paid for have run for a turn, and what that cost: one row for each run of a machine.
+"""How long machines that are paid for have run for a turn, what that cost, and what they used meanwhile.
 
-A run that nobody saw end counts until it must have ended by itself: an upper bound, in the store from the start.
-"""
+One row for each run of a machine, and one for each sample. A run that nobody saw end counts until it must have ended by
+itself: an upper bound, in the store from the start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The operator's switch: whether anything new is begun; it outlives a restart."""
+"""What the operator does to the running service and its store: pause, requests of the command line, backup, pruning.
+
+A request is left in the store, picked up within a second and answered there. The switch outlives a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Which commit GitHub has made and signed in the place of one of ours: written before anything else is done with it."""
+"""What we have put into repositories: commits that GitHub has signed in the place of ours, and refs with rescued work.
+
+Which commit stands for which is written before anything else is done with it."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def settings(names: Iterable[str], known: Collection[str]) -> str:
 
 def day_of(time: str) -> str:
     """The day since 1970 of a column with seconds; rounded down, since PostgreSQL's CAST rounds to the nearest."""
-    return f"CAST(FLOOR({time} / 86400) AS BIGINT)"
+    return f"CAST(FLOOR({time} / 86400.0) AS BIGINT)"
 
 
 def clean(text: str) -> str:

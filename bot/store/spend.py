@@ -1,4 +1,7 @@
-"""One row for each request at the model: reserved before it is made, settled after; and each payer's sum of a day."""
+"""Money: requests at the model, each payer's sums of a day, sums for people, and the budgets of sessions.
+
+A request has one row, reserved before it is made and settled after. What nobody confirmed is counted until somebody
+settles it. A session may spend what its repository lets it, and what people have added."""
 
 from __future__ import annotations
 

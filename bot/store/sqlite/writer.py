@@ -1,4 +1,6 @@
-"""The one thread that writes: what waits is committed together, and nobody is answered before it is on the disk."""
+"""The one thread that writes, and the one that folds the log into the file.
+
+What waits is committed together, and nobody is answered before it is on the disk."""
 
 from __future__ import annotations
 
