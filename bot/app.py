@@ -45,7 +45,7 @@ from bot.sessions.retention import Retention
 from bot.sessions.services import Services, TurnSignals
 from bot.sessions.session_egress import SessionEgress
 from bot.settings import Settings
-from bot.store import spend
+from bot.store import data_directory, spend
 from bot.store.base import Clock, Store
 from bot.store.data_directory import DataDirLock
 from bot.store.environments import EnvironmentMarks
@@ -97,7 +97,7 @@ async def running(
     logs.configure(redactor.redact)
     async with AsyncExitStack() as stack:
         stack.enter_context(DataDirLock(settings.data_dir))
-        database, ring = settings.data_dir / "state.db", KeyRing(settings.secret_keys)
+        database, ring = data_directory.database(settings.data_dir), KeyRing(settings.secret_keys)
         await asyncio.to_thread(vault.verify, database, ring)
         store = await open_store(database)
         stack.push_async_callback(store.close)

@@ -14,7 +14,7 @@ from bot.checkup.lines import Finding, bad, good, warning
 from bot.errors import BotError, SettingsError
 from bot.sessions.money.budget import Prices, UnknownPrice
 from bot.settings import ModelSettings, Settings
-from bot.store import operations
+from bot.store import data_directory, operations
 from bot.store.base import Store
 from sandbox.agents import claude_binary, claude_update
 from sandbox.choice import choose
@@ -34,7 +34,7 @@ async def examine(settings: Settings) -> list[Finding]:
 
 async def examine_folder(data_dir: Path) -> list[Finding]:
     """What needs no other setting."""
-    database = data_dir / "state.db"
+    database = data_directory.database(data_dir)
     return [await _disk(data_dir), await _database(database), *await _paused(database), await _git()]
 
 

@@ -12,6 +12,7 @@ from bot.errors import BotError
 from bot.github.client import GitHubApp
 from bot.keyring import KeyRing
 from bot.settings import Settings
+from bot.store import data_directory
 from bot.store.base import Store
 from bot.store.credentials import OPERATOR
 from bot.vault import Vault
@@ -60,7 +61,7 @@ async def _key(settings: Settings) -> list[Finding]:
 
 async def _credential(settings: Settings) -> credentials.Found | None:
     """Also where there is no store yet."""
-    path, ring = settings.data_dir / "state.db", KeyRing(settings.secret_keys)
+    path, ring = data_directory.database(settings.data_dir), KeyRing(settings.secret_keys)
     if not path.exists():
         return credentials.operators(settings.model)
     await asyncio.to_thread(vaults.verify, path, ring)

@@ -10,13 +10,14 @@ import typer
 from bot import settings
 from bot.cli import console
 from bot.errors import UserError
+from bot.store import data_directory
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Config = Annotated[Path | None, typer.Option(metavar="FILE", help="A file of NAME=value lines; the environment wins.")]
 
 
 def database(config: Path | None) -> Path:
-    return settings.data_dir(settings.from_environment(config)) / "state.db"
+    return data_directory.database(settings.data_dir(settings.from_environment(config)))
 
 
 def values_for(path: Path, config: Path | None) -> dict[str, str]:

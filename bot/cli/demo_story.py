@@ -20,6 +20,7 @@ from bot.simulation.github.threads import Comment, Issue, Pull
 from bot.simulation.scenarios import basket
 from bot.simulation.scenarios.discount import MIDDLE
 from bot.simulation.scenarios.plays import Crash, Play, Push, Say, Tick
+from bot.store import data_directory
 
 MAINTAINER = "maya"
 MARKER = re.compile(r"<!-- forgehand:session=\w+ turn=\d+ state=\w+(?: outcome=(\w+))? -->")
@@ -139,7 +140,7 @@ class Story:
         tokens = [token.value for token in self.github.state.tokens.values()]
         said = [request.body for request in self.model.requests]
         bodies = [body for issue in self.repo.issues.values() for one in issue.comments for _, body in one.history]
-        return credentials_in([*self.secrets, *tokens], said, bodies, self.data_dir / "state.db")
+        return credentials_in([*self.secrets, *tokens], said, bodies, data_directory.database(self.data_dir))
 
 
 def _heard(said: Comment) -> bool:

@@ -16,6 +16,7 @@ from bot.cli.shape import App
 from bot.cli.vault_access import installation_of, opened
 from bot.errors import UserError
 from bot.settings import Secret
+from bot.store import data_directory
 
 if TYPE_CHECKING:
     from bot.store.base import Store
@@ -113,7 +114,7 @@ async def _remove(config: Path | None, name: str | None, account: str | None) ->
     if name is None:
         folder = settings.data_dir(values)
         with DataDirLock(folder):
-            store = await Store.open(folder / "state.db")
+            store = await Store.open(data_directory.database(folder))
             try:
                 await credentials.remove_all(store)
                 await _note(store, "key forgotten", "all of them")

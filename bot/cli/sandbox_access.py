@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from bot import settings
 from bot.errors import StoreError, UserError
 from bot.models import SessionId, TurnKey, TurnState
+from bot.store import data_directory
 
 if TYPE_CHECKING:
     from bot.store.base import Store
@@ -127,10 +128,10 @@ async def readable(folder: Path) -> AsyncIterator[Store | None]:
     """None where nothing was ever stored."""
     from bot.store.base import Store
 
-    if not (folder / "state.db").exists():
+    if not data_directory.database(folder).exists():
         yield None
         return
-    async with Store.reading(folder / "state.db") as store:
+    async with Store.reading(data_directory.database(folder)) as store:
         yield store
 
 

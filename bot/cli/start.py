@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from bot import settings
 from bot.settings import Settings
+from bot.store import data_directory
 
 APP_NAMES = ("FORGEHAND_APP_ID", "FORGEHAND_PRIVATE_KEY", "FORGEHAND_WEBHOOK_SECRET")
 
@@ -25,7 +26,7 @@ async def merged(values: Mapping[str, str]) -> dict[str, str]:
     from bot import vault as vaults
     from bot.keyring import KeyRing
 
-    path = settings.data_dir(values) / "state.db"
+    path = data_directory.database(settings.data_dir(values))
     if not path.exists():
         return dict(values)
     ring = KeyRing(settings.read_secret_keys(values))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from bot import settings
 from bot.errors import UserError
 from bot.models import InstallationId
+from bot.store import data_directory
 
 if TYPE_CHECKING:
     from bot.store.base import Store
@@ -28,7 +29,7 @@ async def opened(values: Mapping[str, str], *, writes: bool) -> AsyncIterator[tu
     from bot.keyring import KeyRing
     from bot.store.base import Store
 
-    path = settings.data_dir(values) / "state.db"
+    path = data_directory.database(settings.data_dir(values))
     ring = KeyRing(settings.read_secret_keys(values))
     async with AsyncExitStack() as stack:
         if not writes and not path.exists():

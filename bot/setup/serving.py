@@ -20,6 +20,7 @@ from bot.registration import Registered
 from bot.setup.bench import Bench
 from bot.setup.desk import SetUpDesk
 from bot.setup.door import Door
+from bot.store import data_directory
 from bot.store.base import Store
 from bot.store.data_directory import DataDirLock
 from bot.vault import Vault
@@ -46,8 +47,8 @@ async def serving(values: Mapping[str, str]) -> AsyncIterator[SetUp]:
     logs.configure(redactor.redact)
     async with AsyncExitStack() as stack:
         stack.enter_context(DataDirLock(folder))
-        await asyncio.to_thread(vault.verify, folder / "state.db", ring)
-        store = await Store.open(folder / "state.db")
+        await asyncio.to_thread(vault.verify, data_directory.database(folder), ring)
+        store = await Store.open(data_directory.database(folder))
         stack.push_async_callback(store.close)
         kept = Vault(store, ring, redactor.register)
         await kept.prepare()

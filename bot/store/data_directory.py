@@ -12,6 +12,11 @@ from typing import Self
 from bot.errors import StoreError
 
 
+def database(data_dir: Path) -> Path:
+    """Where the store is: the one place that says so."""
+    return data_dir / "state.db"
+
+
 def prepare(directory: Path, *, known: tuple[str, ...] = ("state.db", "lock")) -> None:
     """Make the folder, or take one that is empty or already ours; 0700 from then on."""
     try:
