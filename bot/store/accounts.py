@@ -73,7 +73,7 @@ async def change_settings(store: Store, installation: InstallationId, wish: Sett
 
 
 async def session_caps(store: Store) -> dict[InstallationId, int]:
-    """How many sessions at once those accounts want at most that have said so."""
+    """Caps on sessions at once, by installation; without the accounts that set none."""
     sql = "SELECT installation_id, value FROM installation_settings WHERE name = 'sessions' AND value IS NOT NULL"
     rows = await store.read(lambda db: many(db, sql))
     return {InstallationId(row["installation_id"]): msgspec.json.decode(row["value"], type=int) for row in rows}
@@ -96,7 +96,7 @@ class Visit(Record):
 
 
 async def begin_visit(store: Store, mark: str, user_id: int, login: str, seconds: float) -> None:
-    """Those that have ended are forgotten on the way."""
+    """Store the visit, and forget those that have ended."""
     at = store.now()
     sql = """
     INSERT INTO visits (mark_sha256, user_id, login, began_at, ends_at) VALUES (:mark, :user, :login, :at, :ends)
@@ -120,7 +120,7 @@ async def end_visit(store: Store, mark: str) -> None:
 
 
 async def end_visits_of(store: Store, user_id: int) -> int:
-    """In whatever browser; how many there were."""
+    """End all visits of a person; how many there were."""
     return await store.write(lambda db: run(db, "DELETE FROM visits WHERE user_id = :user", user=user_id))
 
 

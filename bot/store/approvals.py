@@ -75,12 +75,12 @@ class Approval(Record):
 
     @property
     def commit(self) -> str | None:
-        """By whose name it can be answered: the fork's, or the one that is held."""
+        """The commit by whose name it can be answered: the fork's, or the one that is held."""
         return self.matter.get("commit") if self.kind is ApprovalKind.PUSH else self.sha
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """What a yes opens of the network, where that is what was asked."""
+        """Hosts that a yes opens, if that was asked."""
         return tuple(self.matter.get("hosts", ()))
 
 
@@ -151,7 +151,7 @@ async def due(store: Store, kind: ApprovalKind, now: float) -> list[Approval]:
 
 
 async def answer(store: Store, approval_id: str, given: ApprovalAnswer) -> bool:
-    """Whether this answer is the one that counts, now or from an earlier try."""
+    """True if this answer counts, now or from an earlier try."""
     at = store.now()
     return await store.write(lambda db: _answer(db, approval_id, given, at))
 
@@ -200,7 +200,7 @@ def _ask(db: Database, question: ApprovalRequest, at: float) -> Any:
 
 
 def _replace(db: Database, question: ApprovalRequest) -> None:
-    """What is asked anew is on offer in one comment alone: the earlier one no longer says that it waits."""
+    """Expire what was asked before: one comment alone offers it."""
     open_ = "session_id = :session AND kind = :kind AND state = 'open'"
     which = {"session": question.key.session, "kind": question.kind}
     for row in many(db, statement("SELECT turn FROM approvals WHERE {open_}", open_=open_), **which):
@@ -256,7 +256,7 @@ WHERE COALESCE(questions.shows, '') <> approvals.state
 
 
 async def put_question(store: Store, key: TurnKey, approval_id: str, comment_id: int, shows: str) -> None:
-    """It exists; found again it is the same."""
+    """Store the comment that exists; found again, it is the same."""
     sql = """
     INSERT INTO questions (approval_id, session_id, turn, comment_id, shows)
     VALUES (:id, :session, :n, :comment_id, :shows) ON CONFLICT (approval_id) DO NOTHING
@@ -271,7 +271,7 @@ async def question_of_comment(store: Store, comment_id: int) -> QuestionComment 
 
 
 async def outdated_questions(store: Store, key: TurnKey) -> list[QuestionComment]:
-    """Of a turn: those that do not show how it stands."""
+    """Comments of a turn that do not show how it stands."""
     sql = f"{_OUTDATED} AND questions.session_id = :session AND questions.turn = :n ORDER BY questions.comment_id"
     rows = await store.read(lambda db: many(db, sql, session=key.session, n=key.n))
     return [QuestionComment.of(row) for row in rows]
@@ -297,5 +297,5 @@ async def question_spoilt(store: Store, question: QuestionComment, *, by_bot: bo
 
 
 async def question_gone(store: Store, question: QuestionComment) -> None:
-    """It was deleted, or cannot be edited any more: the live comment tells the same."""
+    """Forget a comment that was deleted or cannot be edited: the live one tells the same."""
     await store.write(lambda db: run(db, "DELETE FROM questions WHERE approval_id = :id", id=question.approval_id))

@@ -23,7 +23,7 @@ class AuditEntry(Record):
 
 
 def note(db: Database, entry: AuditEntry) -> None:
-    """As a part of the transaction that does it; the same id is one entry."""
+    """Add an entry within a larger transaction; the same id is one entry."""
     sql = """
     INSERT INTO audit (id, at, actor, action, subject, detail) VALUES (:id, :at, :actor, :action, :subject, :detail)
     ON CONFLICT (id) DO NOTHING
@@ -32,7 +32,7 @@ def note(db: Database, entry: AuditEntry) -> None:
 
 
 async def add(store: Store, actor: str, action: str, subject: str, detail: str | None = None) -> None:
-    """What somebody (`operator`, `github`) did to the service itself."""
+    """Add what somebody (`operator`, `github`) did to the service itself."""
     at = store.now()
     await store.write(lambda db: put(db, at, actor, action, subject, detail))
 
@@ -43,7 +43,7 @@ def put(db: Database, at: float, actor: str, action: str, subject: str, detail: 
 
 
 async def about(store: Store, account: str, limit: int) -> list[AuditEntry]:
-    """What was done to an account and its keys, the newest first."""
+    """Entries about an account and its keys, the newest first."""
     sql = "SELECT * FROM audit WHERE subject IN (:account, :key, :token) ORDER BY at DESC, id LIMIT :limit"
     subjects = {"account": account, **{name: f"{kind} of {account}" for name, kind in _KEYS.items()}}
     return [AuditEntry.of(row) for row in await store.read(lambda db: many(db, sql, **subjects, limit=limit))]

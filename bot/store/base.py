@@ -33,7 +33,7 @@ class Backend(Protocol):
         """Write a consistent, private copy to a file that must not exist yet."""
 
     async def check(self) -> list[str]:
-        """What is wrong with the data; empty when it is sound."""
+        """Problems with the data; empty when it is sound."""
 
     def close(self) -> None:
         """Write what waits, then let go; blocks."""
@@ -62,7 +62,7 @@ class Store:
     @classmethod
     @asynccontextmanager
     async def reading(cls, path: Path) -> AsyncIterator[Self]:
-        """As `open_reader`, for as long as the block lasts."""
+        """Open a reader for as long as the block lasts."""
         store = await cls.open_reader(path)
         try:
             yield store

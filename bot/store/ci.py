@@ -63,7 +63,7 @@ class CheckWatch(OfRepo):
 
     @property
     def source(self) -> str:
-        """Of the attempt at this commit: one in each round."""
+        """The source of the attempt at this commit: one in each round."""
         return f"ci:{self.repo_id}:{self.number}:{self.round}:{self.sha}"
 
     @property
@@ -141,7 +141,7 @@ _SAME = "WHERE repo_id = :repo_id AND number = :number AND round = :round AND sh
 
 
 async def ours(store: Store, repo_id: RepoId, sha: str) -> Ours | None:
-    """Who pushed it, if one of our turns did and its pull request is known."""
+    """The turn of ours that pushed the commit, if its pull request is known."""
     row = await store.read(lambda db: one(db, _OURS, sha=sha, repo_id=repo_id))
     return Ours.of(row) if row else None
 
@@ -167,7 +167,7 @@ async def heard(store: Store, repo_id: RepoId, number: int, sha: str, *, fresh: 
 
 
 async def heard_again(store: Store, repo_id: RepoId, sha: str) -> bool:
-    """Whether anything waited for the checks of this commit, of which one has ended."""
+    """Look at the commit again when a check of it has ended. False: nothing waited for it."""
     at = store.now()
     sql = """
     UPDATE ci_watches SET event_at = :at, due_at = :due_at
@@ -227,7 +227,7 @@ async def later(store: Store, watch: CheckWatch, seconds: float) -> None:
 
 
 async def rest(store: Store, watch: CheckWatch) -> None:
-    """Nothing is waited for, unless something was heard meanwhile."""
+    """Wait for nothing, unless something was heard meanwhile."""
     await _settle(store, watch, None)
 
 
@@ -247,19 +247,19 @@ async def follow(store: Store, watch: CheckWatch, sha: str) -> None:
 
 
 async def was_refused(store: Store, repo_id: RepoId, number: int) -> bool:
-    """Whether the newest attempt was to begin and had no money."""
+    """True if the newest attempt could not begin for lack of money."""
     return await store.read(lambda db: one(db, _REFUSED, repo_id=repo_id, number=number)) is not None
 
 
 async def look_again(store: Store, repo_id: RepoId, number: int) -> None:
-    """At what was refused: there is money now."""
+    """Look again at what was refused: there is money now."""
     at = store.now()
     sql = "UPDATE ci_watches SET due_at = :at WHERE repo_id = :repo_id AND number = :number AND off_by IS NULL"
     await store.write(lambda db: run(db, sql, at=at, repo_id=repo_id, number=number))
 
 
 async def ran_again(store: Store, watch: CheckWatch, reruns: Reruns) -> None:
-    """Before it is done, so that it is done once; what runs again has its time to end, anew."""
+    """Note what runs again, before it does, so that it does once; its checks get their whole time again."""
     at = store.now()
     event_at = at if reruns.runs else watch.event_at
     sql = statement("UPDATE ci_watches SET reruns = :reruns, event_at = :event_at, due_at = :at {same}", same=_SAME)
@@ -272,7 +272,7 @@ def _key(watch: CheckWatch) -> dict[str, Any]:
 
 
 async def attempts(store: Store, watch: CheckWatch) -> list[Attempt]:
-    """Of this round, in their order: those whose turn was begun, and did not find the head moved."""
+    """The attempts of this round in order, without those whose turn found the head moved."""
     values = {"repo_id": watch.repo_id, "number": watch.number, "round": watch.round}
     return [Attempt.of(row) for row in await store.read(lambda db: many(db, _ATTEMPTS, **values))]
 
@@ -296,7 +296,7 @@ async def attempt(store: Store, source: str) -> Attempt | None:
 
 
 def was_taken_back(db: Database, source: str) -> bool:
-    """Whether it is an attempt of a round that is over: somebody has switched it off, or begun another one."""
+    """True for an attempt of a round that is over: somebody switched it off or began another."""
     return one(db, _TAKEN_BACK, source=source) is not None
 
 
@@ -325,7 +325,7 @@ class TurnCheck(Record):
 
 
 async def untold_checks(store: Store) -> list[TurnCheck]:
-    """Those that do not tell yet how their turn stands; given up after many refusals."""
+    """Check runs that do not show yet how their turn stands; given up after many refusals."""
     sql = """
     SELECT * FROM (
         SELECT checks.session_id, checks.turn, checks.sha, checks.told, repos.installation_id,

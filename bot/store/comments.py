@@ -49,13 +49,13 @@ async def get(store: Store, key: TurnKey) -> LiveComment | None:
 
 
 async def by_comment(store: Store, comment_id: int) -> LiveComment | None:
-    """Whose comment that is: for ticked checkboxes and edits by others."""
+    """The live comment with this id, if it is one of ours."""
     row = await store.read(lambda db: one(db, "SELECT * FROM comments WHERE comment_id = :id", id=comment_id))
     return LiveComment.of(row) if row else None
 
 
 async def unsettled(store: Store, session: SessionId | None = None) -> list[LiveComment]:
-    """Of turns, or those of one session, that are done while GitHub does not show their final form yet."""
+    """Comments of turns that are done, in all sessions or one, whose final form GitHub does not show yet."""
     sql = """
     SELECT comments.* FROM comments JOIN turns ON turns.session_id = comments.session_id AND turns.n = comments.turn
     WHERE turns.state = 'done' AND comments.final = 0 AND comments.session_id = COALESCE(:session, comments.session_id)
@@ -65,7 +65,7 @@ async def unsettled(store: Store, session: SessionId | None = None) -> list[Live
 
 
 async def made(store: Store, key: TurnKey, comment_id: int) -> None:
-    """It exists; what GitHub shows in it is said by `shown`."""
+    """Store that it exists; `shown` says what GitHub shows in it."""
     await _set(store, key, "comment_id = :comment_id", comment_id=comment_id)
 
 
@@ -87,7 +87,7 @@ async def spoilt(store: Store, key: TurnKey, *, by_bot: bool) -> None:
 
 
 def outdate(db: Database, key: TurnKey) -> None:
-    """What it offers has changed, final or not; in the transaction that changes it."""
+    """Have it written again, final or not, in the transaction that changes what it offers."""
     settings = "body_sha256 = NULL, still_sha256 = NULL, final = 0, spoilt = spoilt + 1"
     run(
         db,
@@ -108,7 +108,7 @@ async def lost(store: Store, key: TurnKey) -> bool:
 
 
 async def moved(store: Store, key: TurnKey, to: Thread) -> None:
-    """It went with its issue, and nobody knows what it shows there."""
+    """Follow it to the thread where its issue went; nobody knows what it shows there."""
     sql = "moved_to = :place, body_sha256 = NULL, still_sha256 = NULL, remade = 0"
     await _set(store, key, sql, place=msgspec.json.encode(to).decode())
 

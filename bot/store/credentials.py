@@ -73,7 +73,6 @@ async def remove_all(store: Store) -> int:
 
 
 async def remove_of(store: Store, installation: InstallationId) -> int:
-    """All that an installation has stored."""
     sql = "DELETE FROM credentials WHERE installation_id = :installation AND installation_id <> 0"
     return await store.write(lambda db: run(db, sql, installation=installation))
 
@@ -89,7 +88,7 @@ def replace(db: Database, row: Sealed, ciphertext: str) -> bool:
 
 
 def peek(path: Path) -> list[Sealed]:
-    """All rows of a file that nobody has opened yet and that is left as it is; none if it cannot be read."""
+    """Rows of a file that nobody has opened yet, which is left as it is; none if it cannot be read."""
     return base.peek(path, all_of) or []
 
 

@@ -13,7 +13,7 @@ from bot.errors import StoreError
 
 
 def database(data_dir: Path) -> Path:
-    """Where the store is: the one place that says so."""
+    """The path of the store; nothing else says where it is."""
     return data_dir / "state.db"
 
 

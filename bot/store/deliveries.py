@@ -90,7 +90,6 @@ UNSEEN = ""
 
 
 def digest(body: bytes | bytearray) -> str:
-    """What tells two bodies apart."""
     return hashlib.sha256(body).hexdigest()
 
 
@@ -107,7 +106,7 @@ async def get(store: Store, guid: str) -> StoredDelivery | None:
 
 
 async def known(store: Store, guids: Collection[str]) -> set[str]:
-    """Which of these are in the ledger; for readers of GitHub's own delivery log, who have no body to compare."""
+    """GUIDs of these that are in the ledger."""
     sql = "SELECT guid FROM deliveries WHERE guid = :guid"
 
     def work(db: Database) -> set[str]:
@@ -117,7 +116,7 @@ async def known(store: Store, guids: Collection[str]) -> set[str]:
 
 
 async def latest_at(store: Store) -> float:
-    """When something was last received that was, or may be, acted upon; 0 when that never was."""
+    """The time of the last delivery that was, or may be, acted upon; 0 if there is none."""
     sql = "SELECT MAX(received_at) AS at FROM deliveries WHERE state IN ('received', 'acted')"
     row = await store.read(lambda db: one(db, sql))
     return float(row["at"] or 0.0) if row else 0.0
@@ -153,7 +152,7 @@ async def listing(store: Store, limit: int = 100) -> list[StoredDelivery]:
 
 
 async def reopen(store: Store, guid: str) -> bool:
-    """To be acted upon once more; False where its body is not kept."""
+    """Let it be acted upon once more; False if its body is not kept."""
     sql = """
     UPDATE deliveries SET state = 'received', reason = NULL, attempts = 0
     WHERE guid = :guid AND state = 'failed' AND body IS NOT NULL
@@ -210,7 +209,7 @@ async def log_mark(store: Store, app_id: int) -> DeliveryLogMark | None:
 
 
 async def begin_log(store: Store, app_id: int, floor_at: float, floor_id: int) -> None:
-    """At the first look ever; a second one changes nothing."""
+    """Set the floor at the first look ever; a second one changes nothing."""
     sql = """
     INSERT INTO delivery_marks (app_id, floor_at, floor_id, read_at) VALUES (:app_id, :at, :floor_id, :at)
     ON CONFLICT (app_id) DO NOTHING

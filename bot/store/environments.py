@@ -99,7 +99,7 @@ async def last_of(store: Store, key: TurnKey) -> EnvironmentRow | None:
 
 
 async def given_up(store: Store, session: SessionId) -> list[str]:
-    """Those of a session that nobody may use any more."""
+    """Environments of a session that nobody may use any more."""
     sql = "SELECT id FROM environments WHERE session_id = :session AND state = 'ending'"
     return [row["id"] for row in await store.read(lambda db: many(db, sql, session=session))]
 
@@ -110,7 +110,7 @@ async def all_of_them(store: Store) -> dict[str, EnvironmentRow]:
 
 
 async def turn_of(store: Store, environment_id: str) -> TurnKey | None:
-    """Which it serves or, where no row tells any more, for which it was made; None for what was made for none."""
+    """The turn that it serves or, without a row, was made for; None if it was made for none."""
     row = await store.read(
         lambda db: one(db, "SELECT session_id, turn FROM environments WHERE id = :id", id=environment_id)
     )
@@ -121,7 +121,7 @@ async def turn_of(store: Store, environment_id: str) -> TurnKey | None:
 
 
 async def turns_in(store: Store, environment_id: str) -> list[TurnKey]:
-    """Those that it was made for or has served, in their order; when it is gone, as far as that was noted elsewhere."""
+    """The turns that it was made for or has served, in order; for one that is gone, as far as other rows tell."""
     session, _, made_for = environment_id.rpartition("-")
     if not made_for.isdecimal() or len(made_for) > MOST_DIGITS:
         return []
@@ -145,7 +145,7 @@ async def note(store: Store, environment_id: str, **columns: Any) -> None:
 
 
 async def keep(store: Store, environment_id: str, until: float) -> None:
-    """For the session's next turn; only while a turn uses it."""
+    """Keep it for the session's next turn; only while a turn uses it."""
     sql = """
     UPDATE environments SET state = 'kept', kept_until = :until, updated_at = :at WHERE id = :id AND state = 'used'
     """
@@ -177,14 +177,14 @@ async def give_up_unneeded(store: Store, environment_id: str) -> bool:
 
 
 async def give_up_kept(store: Store, session: SessionId) -> bool:
-    """Whether there was one."""
+    """True if there was one."""
     sql = "UPDATE environments SET state = 'ending', updated_at = :at WHERE session_id = :id AND state = 'kept'"
     at = store.now()
     return await store.write(lambda db: run(db, sql, id=session, at=at)) > 0
 
 
 async def give_up_kept_of(store: Store, installation: InstallationId, repos: frozenset[RepoId] | None) -> None:
-    """All that are kept for an installation, or for these of its repositories."""
+    """Give up what is kept for an installation, or for these of its repositories."""
     at = store.now()
 
     update = "UPDATE environments SET state = 'ending', updated_at = :at WHERE id IN ({kept} AND {whose})"
@@ -200,7 +200,6 @@ async def give_up_kept_of(store: Store, installation: InstallationId, repos: fro
 
 
 async def forget(store: Store, environment_id: str) -> None:
-    """It is gone."""
     sql = "DELETE FROM environments WHERE id = :id AND state = 'ending'"
     await store.write(lambda db: run(db, sql, id=environment_id))
 
@@ -254,7 +253,7 @@ class EnvironmentMarks:
         await self._store.write(lambda db: _add_mark(db, environment_id, mark))
 
     async def settle(self, environment_id: str, mark: str, instead_of: frozenset[str]) -> None:
-        """Only those that were known before: another process may have added one meanwhile."""
+        """Replace only those that were known before: another process may have added one meanwhile."""
 
         def work(db: Database) -> None:
             for old in instead_of:

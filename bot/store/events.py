@@ -51,7 +51,6 @@ async def append(
 
 
 async def count(store: Store, key: TurnKey) -> int:
-    """How many lines of the turn are stored."""
     sql = "SELECT COUNT(*) AS lines FROM events WHERE session_id = :session AND turn = :turn"
     row = await store.read(lambda db: one(db, sql, session=key.session, turn=key.n))
     return int(row["lines"]) if row else 0

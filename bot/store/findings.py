@@ -45,7 +45,7 @@ def name(key: TurnKey, place: int) -> str:
 
 
 async def still_open(store: Store, repo: RepoId, number: int) -> list[StoredFinding]:
-    """Of all reviews of the pull request, oldest first."""
+    """Open findings of all reviews of the pull request, oldest first."""
     sql = (
         "SELECT * FROM findings WHERE repo_id = :repo AND number = :number AND state = 'open' ORDER BY at, turn, place"
     )
@@ -53,7 +53,7 @@ async def still_open(store: Store, repo: RepoId, number: int) -> list[StoredFind
 
 
 async def settle(store: Store, new: Sequence[StoredFinding], resolved: Iterable[str]) -> None:
-    """What a review has said, and which of the earlier ones are done with; said again, it changes nothing."""
+    """Store what a review has said, and resolve earlier findings; said again, it changes nothing."""
     at, done = store.now(), list(resolved)
 
     def work(db: Database) -> None:
@@ -66,7 +66,7 @@ async def settle(store: Store, new: Sequence[StoredFinding], resolved: Iterable[
 
 
 async def answered(store: Store, repo: RepoId, comment_ids: Collection[int]) -> None:
-    """Those that began these discussions are done with: they were resolved by a change."""
+    """Resolve the findings that began these discussions."""
 
     def work(db: Database) -> None:
         for one in comment_ids:

@@ -123,7 +123,7 @@ async def mint(  # noqa: PLR0913 - what a token is bound to, named at the one ca
 
 
 async def revoke(store: Store, key: TurnKey) -> None:
-    """From now on no token of the turn is accepted, and streams under way are cut."""
+    """Accept no token of the turn any more, and cut its streams."""
     sql = statement("UPDATE gateway_tokens SET revoked_at = :now WHERE {turn} AND revoked_at IS NULL", turn=_TURN)
     now = store.now()
     await store.write(lambda db: run(db, sql, now=now, session=key.session, turn=key.n))
@@ -156,7 +156,7 @@ async def note_refusal(store: Store, token_sha256: str, reason: str, *, last: st
 
 
 async def last_refusal(store: Store, key: TurnKey) -> str | None:
-    """Why the newest of the turn's tokens that was refused for good was."""
+    """The reason why the newest refused token of the turn was refused for good."""
     newest = "SELECT refused FROM gateway_tokens WHERE {turn} AND refused IS NOT NULL ORDER BY created_at DESC LIMIT 1"
     sql = statement(newest, turn=_TURN)
     row = await store.read(lambda db: one(db, sql, session=key.session, turn=key.n))
@@ -183,7 +183,7 @@ async def reserve(store: Store, claim: GatewayClaim, judge: Judge) -> RequestCon
 
 
 async def count_request(store: Store, claim: GatewayClaim, judge: Judge) -> RequestContext | None:
-    """As `reserve`, for a request that costs nothing: only the number of requests is used up."""
+    """Judge a request that costs nothing: only the number of requests is used up."""
     return await _judged(store, claim, judge, lambda db, found: _bump(db, claim))
 
 

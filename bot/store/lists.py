@@ -105,7 +105,7 @@ _IN_DELIVERIES = ("deliveries.repo_id", "deliveries.sender", "deliveries.receive
 
 
 async def running(store: Store, wanted: Wanted, limit: int) -> list[Recent]:
-    """What runs or waits."""
+    """Sessions that run or wait."""
     return await _sessions(store, wanted, "last.state IN ('queued', 'running')", limit)
 
 
@@ -190,7 +190,7 @@ class OpenTurn(Record):
 
 
 async def open_turns(store: Store) -> list[OpenTurn]:
-    """In the order in which they were asked for."""
+    """Turns that wait or run, in the order in which they were asked for."""
     return [OpenTurn.of(row) for row in await store.read(lambda db: many(db, _STANDING))]
 
 

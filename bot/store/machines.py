@@ -58,12 +58,12 @@ class MachineCost:
 
 
 async def seen(store: Store, key: TurnKey, found: MachineRun) -> None:
-    """It runs for this turn. What the same environment ran before (for whichever turn) is over."""
+    """Note that it runs for this turn. What the same environment ran before (for whichever turn) is over."""
     await store.write(lambda db: _seen(db, key, found, store.now()))
 
 
 async def missed(store: Store, key: TurnKey, found: MachineRun) -> None:
-    """It ran (or runs still) in an environment of this turn, and may have been seen by nobody: then it is noted now."""
+    """Note a run in an environment of this turn that nobody may have seen, unless it is known."""
 
     def work(db: Database) -> None:
         sql = statement("SELECT 1 AS known FROM machine_runs WHERE {same} LIMIT 1", same=_SAME_RUN)
@@ -74,8 +74,7 @@ async def missed(store: Store, key: TurnKey, found: MachineRun) -> None:
 
 
 async def end(store: Store, key: TurnKey) -> None:
-    """Nothing runs for this turn any more, but what is still to be ended or laid to rest: that is counted until it is.
-    Safe to repeat."""
+    """End what runs for this turn. What is still to be ended or laid to rest counts until it is. Safe to repeat."""
     ended = """
     UPDATE machine_runs SET ended_at = {end} WHERE session_id = :session AND turn = :n AND ended_at IS NULL
     AND NOT EXISTS (SELECT 1 FROM environments WHERE environments.id = machine_runs.environment_id)
@@ -85,7 +84,7 @@ async def end(store: Store, key: TurnKey) -> None:
 
 
 async def end_of(store: Store, environment_id: str) -> None:
-    """It does not run any more, for whichever turn."""
+    """End what runs in an environment, for whichever turn."""
     sql = statement(
         "UPDATE machine_runs SET ended_at = {end} WHERE environment_id = :id AND ended_at IS NULL", end=_END
     )
@@ -94,7 +93,7 @@ async def end_of(store: Store, environment_id: str) -> None:
 
 
 async def end_of_run(store: Store, environment_id: str, run_at: float) -> None:
-    """Of several machines for one environment, this one does not run any more."""
+    """End one of several machines of an environment."""
     sql = statement(
         "UPDATE machine_runs SET ended_at = {end} WHERE {same} AND ended_at IS NULL", end=_END, same=_SAME_RUN
     )
@@ -103,7 +102,7 @@ async def end_of_run(store: Store, environment_id: str, run_at: float) -> None:
 
 
 async def environment_cost(store: Store, environment_id: str) -> MachineCost:
-    """In all turns that it has served."""
+    """The cost in all turns that it has served."""
     return await _cost(store, "environment_id = :id", id=environment_id)
 
 

@@ -60,13 +60,13 @@ _SETTLE = "UPDATE messages SET state = :state WHERE source = :source AND state =
 
 
 async def keep(store: Store, new: NewTurn) -> TurnKey | None:
-    """For the turn of the thread that still listens; the same text again finds its turn. None: nobody listens."""
+    """Store words for the turn of the thread that still listens, once for each text. None: nobody listens."""
     at = store.now()
     return await store.write(lambda db: _keep(db, replace(new, delivery=None), at))
 
 
 async def waiting(store: Store, key: TurnKey) -> list[StoredMessage]:
-    """In their order."""
+    """Messages for the turn that still wait, in order."""
     sql = """
     SELECT * FROM messages WHERE session_id = :session AND turn = :n AND state = 'waiting' ORDER BY place
     """
@@ -111,7 +111,7 @@ async def drop(store: Store, message: StoredMessage) -> None:
 
 
 async def move(store: Store, message: StoredMessage) -> TurnKey | None:
-    """It becomes the next turn; None where it has become one before."""
+    """Make it the next turn; None if that was done before."""
     at = store.now()
 
     def work(db: Database) -> TurnKey | None:

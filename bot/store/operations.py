@@ -15,7 +15,7 @@ from bot.store.rows import Database, many, one, run
 
 
 async def paused_at(store: Store) -> float | None:
-    """Since when nothing new is begun; None while all goes on."""
+    """The time since when nothing new is begun; None if nothing is paused."""
     row = await store.read(lambda db: one(db, "SELECT set_at FROM switches WHERE name = 'paused'"))
     return float(row["set_at"]) if row else None
 
@@ -129,7 +129,7 @@ async def backup(store: Store, target: Path) -> None:
 
 
 async def check(store: Store) -> list[str]:
-    """What is wrong with the stored data, as the database says it; empty when it is sound."""
+    """Problems with the stored data, in the database's words; empty when it is sound."""
     return await store.backend.check()
 
 

@@ -19,7 +19,7 @@ async def signed_for(store: Store, session: SessionId, commit: str) -> str | Non
 
 
 async def signed_in(store: Store, session: SessionId) -> dict[str, str]:
-    """All of them: what GitHub has made, and of which commit of ours."""
+    """The commits that GitHub has made, each with the one of ours that it stands for."""
     sql = "SELECT signed_sha, commit_sha FROM signed_commits WHERE session_id = :session"
     rows = await store.read(lambda db: many(db, sql, session=session))
     return {str(row["signed_sha"]): str(row["commit_sha"]) for row in rows}

@@ -47,7 +47,7 @@ class RemovedTurn(Record):
 
     @property
     def is_old(self) -> bool:
-        """It had ended before the repository was taken away."""
+        """True if it had ended before the repository was taken away."""
         return self.finished_at is not None and self.removed_at is not None and self.finished_at < self.removed_at
 
 
@@ -126,7 +126,7 @@ async def back(store: Store, repos: Sequence[RepoId], installation: Installation
 
 
 async def named(store: Store, name: str) -> RepoId | None:
-    """Of those that the App may see, by `owner/name` as GitHub compares them."""
+    """The repository that the App may see under `owner/name`, as GitHub compares names."""
     sql = "SELECT id FROM repos WHERE removed_at IS NULL AND LOWER(owner || '/' || name) = :name ORDER BY id LIMIT 1"
     row = await store.read(lambda db: one(db, sql, name=name.lower()))
     return RepoId(row["id"]) if row else None
@@ -141,13 +141,13 @@ async def turns_held(store: Store, repo: RepoId) -> list[RemovedTurn]:
 
 
 async def sessions_of(store: Store, repo: RepoId) -> dict[SessionId, str | None]:
-    """With the agent's own name for each."""
+    """Sessions of a repository, with the agent's own name for each."""
     rows = await store.read(lambda db: many(db, _SESSIONS, repo_id=repo))
     return {SessionId(row["id"]): row["agent_session_id"] for row in rows}
 
 
 async def purged(store: Store, repo: RepoId) -> None:
-    """What was said in its sessions is forgotten; that they were, and what they cost, is not."""
+    """Forget what was said in its sessions; that they were, and what they cost, stays."""
     sql = "UPDATE repos SET purged_at = :at WHERE id = :repo_id AND removed_at IS NOT NULL"
     at = store.now()
 
@@ -237,13 +237,13 @@ async def installations(store: Store) -> list[InstallationRow]:
 
 
 async def accounts(store: Store) -> dict[InstallationId, str]:
-    """Of the installations that are there, also of those whose own event came before our time."""
+    """Accounts of the installations that are there, also of those whose own event came before our time."""
     rows = await store.read(lambda db: many(db, _ACCOUNTS))
     return {InstallationId(row["id"]): row["account"] for row in rows}
 
 
 async def upsert_repo(store: Store, repo: Repo, installation: InstallationId) -> None:
-    """By its number, so that a rename or a transfer is followed."""
+    """Store it by its number, so that a rename or a transfer is followed."""
     at = store.now()
     await store.write(lambda db: put_repo(db, repo, installation, at))
 

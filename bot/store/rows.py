@@ -30,7 +30,7 @@ Row: TypeAlias = Mapping[str, Any]
 
 
 def many(db: Database, sql: str, **params: Any) -> list[Row]:
-    """All rows; also for statements with RETURNING, which are then complete."""
+    """Fetch all rows; also of statements with RETURNING, which are then complete."""
     cursor = db.execute(sql, _storable(params))
     names = [column[0] for column in cursor.description]
     return [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
@@ -43,7 +43,7 @@ def one(db: Database, sql: str, **params: Any) -> Row | None:
 
 
 def run(db: Database, sql: str, **params: Any) -> int:
-    """How many rows the statement changed."""
+    """Run a statement; the number of rows that it changed."""
     return db.execute(sql, _storable(params)).rowcount
 
 
@@ -76,7 +76,7 @@ def day_of(time: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Without what a database cannot hold: NUL (PostgreSQL) and lone surrogates (both)."""
+    """Remove what a database cannot hold: NUL (PostgreSQL) and lone surrogates (both)."""
     if "\x00" in text:
         text = text.replace("\x00", "")
     try:

@@ -97,7 +97,7 @@ async def tried(store: Store, name: str) -> None:
 
 
 async def finish(store: Store, made: StoredSnapshot, snapshot_id: str, shallow: Sequence[str]) -> None:
-    """From now on it is used, and those before it are not. One condemned meanwhile stays so, but is known by its id."""
+    """Use it from now on, and none before it. One condemned meanwhile stays so, but is known by its id."""
     sql = """
     UPDATE snapshots SET snapshot_id = :id, shallow = :shallow,
        state = CASE WHEN state = 'making' THEN 'ready' ELSE state END WHERE name = :name
@@ -139,7 +139,6 @@ async def condemn_of_installation(store: Store, installation: InstallationId) ->
 
 
 async def forget(store: Store, name: str) -> None:
-    """It is gone in the cloud."""
     await store.write(lambda db: run(db, "DELETE FROM snapshots WHERE name = :name", name=name))
 
 

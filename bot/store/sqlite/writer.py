@@ -102,7 +102,7 @@ class Writer:
                 return
 
     def _after_failure(self, waiting: list[WriteJob], error: Exception) -> list[WriteJob]:
-        """Who tries again: on a lock all whose time is not up; else each by itself, for one may have spoilt it."""
+        """The jobs to try again: on a lock those with time left; else each by itself, for one may have spoilt it."""
         if connections.is_busy(error):
             now = time.monotonic()
             self._fail([job for job in waiting if job.deadline <= now], error)
