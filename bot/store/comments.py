@@ -161,5 +161,5 @@ async def edit_quota(store: Store, installation: InstallationId) -> EditQuota | 
     return EditQuota.of(row) if row else None
 
 
-async def save_edit_quota(store: Store, installation: InstallationId, bucket: EditQuota) -> None:
-    await store.write(lambda db: run(db, _WRITE_QUOTA, id=installation, **asdict(bucket)))
+async def save_edit_quota(store: Store, installation: InstallationId, quota: EditQuota) -> None:
+    await store.write(lambda db: run(db, _WRITE_QUOTA, id=installation, **asdict(quota)))

@@ -78,7 +78,7 @@ class DataDirLock:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            holder = _text(descriptor)
+            holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip() or "unknown"
             os.close(descriptor)
             raise Occupied(f"Forgehand is already running (pid {holder}) on {self._data_dir}. Stop it first.") from None
         os.ftruncate(descriptor, 0)
@@ -91,7 +91,3 @@ class DataDirLock:
     ) -> None:
         os.ftruncate(self._descriptor, 0)
         os.close(self._descriptor)
-
-
-def _text(descriptor: int) -> str:
-    return os.pread(descriptor, 20, 0).decode("ascii", "replace").strip() or "unknown"

@@ -59,7 +59,13 @@ class MachineCost:
 
 async def seen(store: Store, key: TurnKey, found: MachineRun) -> None:
     """Note that it runs for this turn. What the same environment ran before (for whichever turn) is over."""
-    await store.write(lambda db: _seen(db, key, found, store.now()))
+
+    def work(db: Database) -> None:
+        now = store.now()
+        _end_others(db, key, found, now)
+        _put(db, key, found, _counts_from(db, key, found), now)
+
+    await store.write(work)
 
 
 async def missed(store: Store, key: TurnKey, found: MachineRun) -> None:
@@ -127,11 +133,6 @@ async def summed(store: Store, by: str, since: float) -> list[dict[str, Any]]:
 
 def _same_run(environment_id: str, run_at: float) -> dict[str, Any]:
     return {"id": environment_id, "least": run_at - SAME_SECONDS, "most": run_at + SAME_SECONDS}
-
-
-def _seen(db: Database, key: TurnKey, found: MachineRun, now: float) -> None:
-    _end_others(db, key, found, now)
-    _put(db, key, found, _counts_from(db, key, found), now)
 
 
 def _put(db: Database, key: TurnKey, found: MachineRun, began_at: float, now: float) -> None:

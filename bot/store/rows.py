@@ -87,11 +87,8 @@ def clean(text: str) -> str:
 
 
 def _storable(params: dict[str, Any]) -> dict[str, Any]:
-    return {name: _meant(value) for name, value in params.items()}
-
-
-def _meant(value: Any) -> Any:
-    """Flags are whole numbers in both databases; PostgreSQL does not turn one into the other."""
-    if isinstance(value, str):
-        return clean(value)
-    return int(value) if isinstance(value, bool) else value
+    """Flags become whole numbers, as they are in both databases: PostgreSQL does not turn one into the other."""
+    values: dict[str, Any] = {}
+    for name, value in params.items():
+        values[name] = clean(value) if isinstance(value, str) else int(value) if isinstance(value, bool) else value
+    return values

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlite_utils import Database
 
-from bot.store.rows import clean, many, one, run
+from bot.store.rows import clean, day_of, many, one, run, settings, statement
 
 
 @pytest.fixture
@@ -47,3 +47,19 @@ def test_clean_text_is_encodable_and_else_unchanged(text: str) -> None:
     assert b"\x00" not in clean(text).encode()
     if "\x00" not in text and text.isascii():
         assert clean(text) is text
+
+
+def test_an_unknown_column_never_gets_into_a_statement() -> None:
+    assert settings(["a", "b"], {"a", "b", "c"}) == "a = :a, b = :b"
+    with pytest.raises(ValueError, match="DROP"):
+        settings(["a = 1; DROP TABLE b; --"], {"a"})
+
+
+@pytest.mark.parametrize(("at", "day"), [(0.0, 0), (86_399.9, 0), (86_400.0, 1), (-0.5, -1)])
+def test_a_day_is_rounded_down(db: Database, at: float, day: int) -> None:
+    assert one(db, statement("SELECT {day} AS day", day=day_of(":at")), at=at) == {"day": day}
+
+
+def test_a_flag_is_stored_as_a_whole_number(db: Database) -> None:
+    row = one(db, "SELECT typeof(:flag) AS kind, :flag AS flag", flag=True)
+    assert row == {"kind": "integer", "flag": 1} and type(row["flag"]) is int
