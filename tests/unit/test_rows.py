@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -60,6 +61,13 @@ def test_a_day_is_rounded_down(db: Database, at: float, day: int) -> None:
     assert one(db, statement("SELECT {day} AS day", day=day_of(":at")), at=at) == {"day": day}
 
 
-def test_a_flag_is_stored_as_a_whole_number(db: Database) -> None:
-    row = one(db, "SELECT typeof(:flag) AS kind, :flag AS flag", flag=True)
-    assert row == {"kind": "integer", "flag": 1} and type(row["flag"]) is int
+def test_a_flag_reaches_the_database_as_a_whole_number() -> None:
+    given: dict[str, Any] = {}
+
+    class Listening:
+        def execute(self, sql: str, parameters: dict[str, Any] | None = None, /) -> sqlite3.Cursor:
+            given.update(parameters or {})
+            return sqlite3.Connection(":memory:").cursor()
+
+    run(Listening(), "UPDATE words SET final = :final", final=True)
+    assert type(given["final"]) is int and given["final"] == 1
