@@ -19,7 +19,7 @@ from bot.store.base import Store
 from bot.store.records import NewTurn, Session, SessionSummary, Turn, stored
 from bot.store.rows import Database, Row, many, one, run
 
-__all__ = ["SessionSummary", "NewTurn", "Session", "Turn"]
+__all__ = ["NewTurn", "Session", "SessionSummary", "Turn"]
 
 SETTABLE = frozenset(Turn.__annotations__) - {"payload"}
 
