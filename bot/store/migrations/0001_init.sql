@@ -116,10 +116,7 @@ CREATE TABLE turns (
     timeout_seconds DOUBLE PRECISION NOT NULL,
     base            TEXT,                      -- branch the work starts from and the pull request goes to
     base_sha        TEXT,                      -- pinned: the commit that the work starts from
-    max_turns       INTEGER,                   -- of the model, as the command's option says
     config          TEXT,                      -- JSON: the repository's config that the turn is judged by
-    context         TEXT,                      -- what the agent is given to read
-    notes           TEXT,                      -- JSON: what was cut or withheld from it, in words
     resumed         INTEGER NOT NULL DEFAULT 0, -- the agent remembers its earlier turn
     stop_requested  TEXT,                      -- login of who asked, or NULL
     agent_result    TEXT,                      -- last words of the agent, bounded
@@ -147,15 +144,7 @@ CREATE TABLE turns (
     resumptions     INTEGER NOT NULL DEFAULT 0, -- how often it was begun again after its agent was lost
     checkpoint_at   DOUBLE PRECISION,          -- when what it has done was last brought home
     approval        TEXT,                      -- what it was begun with a yes to
-    undoes          INTEGER,                   -- the turn whose push it takes back
-    spot            TEXT,                      -- JSON: the place in the diff where it was asked
     furnish_seconds DOUBLE PRECISION,          -- what bringing the repository in and setting it up took
-    review          TEXT,                      -- JSON: what the agent handed over
-    review_id       BIGINT,                    -- what was posted of it
-    instructions    TEXT,                      -- what the agent is told beside its prompt
-    ignored         TEXT,                      -- JSON: files that would steer the agent and were not used
-    -- JSON: where its environment asked to go and was not let: [{"host", "port", "count"}]
-    blocked         TEXT,
     stop_at         DOUBLE PRECISION,          -- when somebody asked to stop
     push_began      DOUBLE PRECISION,          -- from then on a wish to stop comes too late
     in_repo         BIGINT,                    -- the thread's repository, for lists
@@ -164,16 +153,11 @@ CREATE TABLE turns (
     new_branch      INTEGER NOT NULL DEFAULT 0, -- asked for: beside the branch, not on it
     branch          TEXT,                      -- to which its work went; NULL: the session's
     pull_number     BIGINT,                    -- that it opened for such a branch
-    merged_sha      TEXT,                      -- the base branch's commit that it brings in
-    conflicts       TEXT,                      -- JSON: the paths that git could not merge
-    discussions     TEXT,                      -- JSON: the places in the diff that it is to answer at
     mending         INTEGER,                   -- the attempt with which failing checks went back to the agent
-    -- JSON: where the head of its pull request lives, if in another repository
-    fork            TEXT,
-    patch           TEXT,                      -- the file on the host that holds its work as a patch
-    left_out        TEXT,                      -- JSON: what git did not take of its work tree
     asked_as        TEXT NOT NULL DEFAULT 'run', -- its kind when it was asked for
     options         TEXT,                      -- JSON: what its person set
+    -- JSON: what only some turns have, by the names of its parts (bot/kinds)
+    payload         TEXT NOT NULL DEFAULT '{}',
     PRIMARY KEY (session_id, n)
 );
 CREATE INDEX turns_commit ON turns (commit_sha);
