@@ -1,4 +1,4 @@
-# Forgehand in a container; compose.yaml starts it. By hand, with what the local sandbox needs for its namespaces:
+# Forgehand in a container; compose.yaml starts it. To start it by hand, with the namespaces that local sandboxes need:
 #   docker run --init --read-only --tmpfs /tmp:exec,mode=1777 --cap-drop ALL --security-opt no-new-privileges \
 #     --security-opt seccomp=unconfined --security-opt systempaths=unconfined \
 #     -v forgehand:/data -p 127.0.0.1:8080:8080 --env-file forgehand.env forgehand

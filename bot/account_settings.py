@@ -58,7 +58,7 @@ class LimitKey:
         match = (_DOLLARS if self.dollars else _WHOLE).fullmatch(text)
         if match is None or float(match[match.lastindex or 0]) <= 0:
             like = "an amount in US dollars above zero, such as 20 or 7.50" if self.dollars else "a whole number from 1"
-            raise Wrong(f"must be {like}; leave it empty to have the operator's limit")
+            raise Wrong(f"must be {like}; leave it empty to use the operator's limit")
         value = float(match[1]) if self.dollars else int(text)
         if value > (most := self.operators(limits)):
             raise Wrong(f"may be {self.words(most)} at most, which is the operator's limit")
@@ -75,10 +75,10 @@ TRIGGERS = {
     "label": "Label that starts work",
     "issue_opened": "New issues by people with write access start work",
     "review_label": "Label that asks for a review",
-    "review_team": "Team whose requested reviews are written",
-    "review_user": "User whose requested reviews are written",
-    "review_opened": "Pull requests are reviewed when they are opened or made ready",
-    "ci_fix": "Failed checks on Forgehand's own pull requests are mended",
+    "review_team": "Team that can be asked for a review",
+    "review_user": "User who can be asked for a review",
+    "review_opened": "Review pull requests when they are opened or marked ready",
+    "ci_fix": "Fix failing checks of Forgehand's own pull requests",
 }
 """Those of a repository's file that an account may set for repositories without one."""
 YES_NO = frozenset(name for name in TRIGGERS if isinstance(getattr(Triggers(), name), bool))
@@ -135,8 +135,8 @@ def source(whose: str, choice: Choice | None) -> str:
     if whose == ACCOUNT:
         return f"set here by {choice.set_by}, {when}"
     if choice.value is None:
-        return f"set by {whose}; {choice.set_by} took this account's own back, {when}"
-    return f"set by {whose}, not above what {choice.set_by} has set here"
+        return f"set by {whose}; {choice.set_by} removed this account's own, {when}"
+    return f"set by {whose}, lower than {choice.set_by} set here"
 
 
 def listed(limits: Limits, choices: Choices) -> list[dict[str, Any]]:

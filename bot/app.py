@@ -6,11 +6,10 @@ import asyncio
 import gc
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -21,10 +20,10 @@ from bot.engine.durable import DurableEngine
 from bot.errors import BotError, SettingsError
 from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
-from bot.handlers import installations
+from bot.handlers import changes
 from bot.handlers.ci_rounds import Rounds
+from bot.handlers.cli_requests import CliRequests
 from bot.handlers.desk import Desk
-from bot.handlers.errands import Errands
 from bot.handlers.intake import Intake
 from bot.keyring import KeyRing
 from bot.live.board import LiveBoard
@@ -32,11 +31,12 @@ from bot.live.checks import CheckBoard
 from bot.live.folds import Folds
 from bot.live.page import Page
 from bot.live.purse import Purse
+from bot.loops import background
 from bot.models import TurnKey
 from bot.outbound import Outbound, Redactor
 from bot.sessions.admission import Admission
+from bot.sessions.environments import strays
 from bot.sessions.environments.metering import MachineWitness
-from bot.sessions.environments.strays import Sweeper
 from bot.sessions.environments.warming import Warming
 from bot.sessions.flow import Flow
 from bot.sessions.money.ceilings import Ceilings
@@ -54,7 +54,7 @@ from bot.vault import NAMES, Vault
 from bot.web.credentials import NONE, from_vault
 from bot.web.delivery_log import DeliveryLog, Reading
 from bot.web.gateway import Credentials, Dialect, Gateway
-from bot.web.gateway.errors import closed
+from bot.web.gateway.refusals import closed
 from bot.web.metrics import Metrics
 from bot.web.overload import Sturdy
 from bot.web.pages.site import Site
@@ -69,7 +69,6 @@ from sandbox.egress import EgressProxy
 
 log = logging.getLogger(__name__)
 
-CANCEL_AGAIN_SECONDS = 1.0
 SETTLED_SECONDS = (0.0, 2.0, 30.0)
 """After the start: some libraries are loaded when they are first needed."""
 UNMETERED = (
@@ -137,7 +136,7 @@ def spare_the_collector() -> None:
 async def _count(stack: AsyncExitStack, redactor: Redactor, metrics: Metrics) -> None:
     """From here on: what is logged, and how late the loop is."""
     logs.configure(redactor.redact, on_record=metrics.count)
-    await stack.enter_async_context(_background(metrics.lateness.watch()))
+    await stack.enter_async_context(background(metrics.lateness.loop.run()))
 
 
 async def _credentials(settings: Settings, stored: Vault) -> Credentials:
@@ -255,10 +254,10 @@ async def _work(
     async def advance(key: TurnKey) -> None:
         await flow.advance(key)
         assert admission is not None
-        admission.wake()
+        admission.loop.wake()
 
     engine = DurableEngine(services.settings.data_dir / "engine.db", advance)
-    limits, sweeper = services.settings.limits, Sweeper(services)
+    limits, sweeps = services.settings.limits, strays.loop(services)
     admission = Admission(services.store, engine, services.board, limits)
     await engine.start()
     stack.push_async_callback(engine.drain)
@@ -269,44 +268,30 @@ async def _work(
         outbound=services.outbound,
         board=services.board,
         cache=services.cache,
-        admit=admission.wake,
+        admit=admission.loop.wake,
         poke=services.signals.poke,
-        sweep=sweeper.wake,
+        sweep=sweeps.wake,
         doubt=doubt,
         clock=services.clock,
     )
     await services.board.say_unsaid()
-    await stack.enter_async_context(_background(_warm_up(desk)))
+    await stack.enter_async_context(background(_warm_up(desk)))
     reading = Reading(services.settings.github.app_id, wakes.set, services.settings.poll_seconds, since=began)
-    sweep = DeliveryLog(services.github, services.store, reading)
-    loops = [admission.run(), sweeper.run(), sweep.run(), Intake(desk, wakes).run(), Errands(desk).run()]
-    loops.append(Rounds(desk).run())
-    loops.append(Purging(services).run())
-    loops.append(CheckBoard(services.store, services.outbound).run())
+    delivery_log = DeliveryLog(services.github, services.store, reading)
+    loops = [admission.loop, sweeps, delivery_log.loop, Intake(desk, wakes).loop, CliRequests(desk).loop]
+    loops += [Rounds(desk).loop, Purging(services).loop, CheckBoard(services.store, services.outbound).loop]
     if services.snapshots is not None:
-        loops.append(Warming(services, services.snapshots).run())
+        loops.append(Warming(services, services.snapshots).loop)
     for loop in loops:
-        await stack.enter_async_context(_background(loop))
-    settings = services.settings
-    return desk, Parts(services.store, settings.data_dir, services.github, admission, sweep, settings.poll_seconds)
+        await stack.enter_async_context(background(loop.run()))
+    settings, named = services.settings, {loop.name: loop for loop in loops}
+    return desk, Parts(services.store, settings.data_dir, services.github, named, settings.poll_seconds)
 
 
 async def _warm_up(desk: Desk) -> None:
     """Who we are is asked before the first comment comes: it should not wait for imports and a round trip."""
     try:
         await desk.github.identity()
-        await installations.look(desk)
+        await changes.look(desk)
     except BotError as error:
         log.warning("GitHub could not be asked who we are; it will be asked again", extra={"error": str(error)})
-
-
-@asynccontextmanager
-async def _background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        while not task.done():  # a library below may turn a cancellation into an error of its own, and the loop goes on
-            task.cancel()
-            await asyncio.wait({task}, timeout=CANCEL_AGAIN_SECONDS)
-        await asyncio.gather(task, return_exceptions=True)

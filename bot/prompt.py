@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bot import discussions, shares
+from bot.kinds import TRAITS
 from bot.material import Diff, Log, Material, Picture, Prompt, Said
 from bot.models import Spot
 from bot.shares import Claim
@@ -30,39 +31,6 @@ UNREAD = "what the pull request changes in"
 THREAD, DIFF, LOG, REMARKS, EXTRA = 3, 2, 2, 3, 1
 """How the parts count against each other when there is not room for all of them."""
 
-_TASKS = {
-    "ask": "Answer the request. Change no file: nothing you change will be kept.",
-    "plan": (
-        "Write a plan for the request and change no file. Your last message is the plan itself, whole; it needs no "
-        "tool to hand it over. A person will approve it before it is carried out."
-    ),
-    "review": (
-        "Review the pull request under the request's points of view, and change no file. Look for what is wrong, "
-        "unsafe or missing in what it changes, and check each finding against the code before you report it; leave "
-        "out what is a matter of taste. Your answer is structured. Each comment names a file and its line in the new "
-        "version, on a line that the diff shows wherever that is possible. A suggestion takes the place of exactly "
-        "the lines start_line to line: give one only where it is right as it stands. What you have said in an earlier "
-        "review and is still open needs no second time; name in `resolved` those of your earlier findings that are "
-        "mended."
-    ),
-    "fix_ci": (
-        "Find out why the checks fail whose output is given below, and mend the cause in the working directory. Do "
-        "not switch a check off, skip a test or loosen what it asserts to get it through; where the check itself is "
-        "wrong, mend that and say why. Run what you can of them before you are done. What is red on the base branch "
-        "too is not yours to mend. Where you cannot mend it, change nothing and say what you found."
-    ),
-    "resolve": (
-        "The base branch was merged into the working directory. Solve the conflicts so that what both sides mean is "
-        "kept; the files are named below, with what each side did to them. In a file, the pull request's side stands "
-        "from <<<<<<< to |||||||, what both began with up to =======, and the base's side up to >>>>>>>: leave no such "
-        "line. A file that only one side has deleted, or that is no text, is not marked: decide what becomes of it. "
-        "Change nothing else, and do not merge yourself: that the result is a merge of both is seen to."
-    ),
-}
-RESOLVE = "Resolve the merge conflicts."
-_WORK = "Carry the request out in the working directory."
-_WHOLE = ("plan", "review")
-"""Kinds of turns whose last message is one thing, in which nothing else has a place."""
 _ANSWER_EACH = (
     "End your last message with a paragraph for each of them that begins with its name and a colon, as in `D1: …`: "
     "what you did about it, or why not. It is posted there as the answer. Write `D1 (open): …` where the matter is not "
@@ -168,6 +136,7 @@ class _Part:
 class _Composer:
     def __init__(self, material: Material, delimiter: str, max_bytes: int) -> None:
         self._material = material
+        self._traits = TRAITS[material.kind]
         self._delimiter = delimiter
         self._max_bytes = max_bytes
         self._notes: list[str] = []
@@ -176,7 +145,7 @@ class _Composer:
 
     def prompt(self) -> Prompt:
         request = as_written(self._material.request)
-        task = _TASKS.get(self._material.kind, _WORK)
+        task = self._traits.task
         parts = [self._head(), self._request(request.text), task, *self._to_answer(), self._rules()]
         left = self._max_bytes - shares.size("\n\n".join(parts)) - SPARE_BYTES
         blocks = self._unseen(request.unseen, left) + self._pictures()
@@ -205,8 +174,8 @@ class _Composer:
     def _nothing_said(self) -> str:
         if self._material.resumed:
             return "Go on."
-        if self._material.kind == "review":
-            return "Review this pull request."
+        if self._traits.unsaid:
+            return self._traits.unsaid
         if self._material.discussions:
             return "Do what the discussions of the diff that are named below ask for."
         kind = "pull request" if self._material.is_pull else "issue"
@@ -223,7 +192,7 @@ class _Composer:
     def _to_answer(self) -> list[str]:
         """What the agent says of each discussion is posted there."""
         places = self._material.discussions
-        if not places or self._material.kind in _WHOLE:
+        if not places or self._traits.one_answer:
             return []
         rows = "\n".join(f"- {discussions.name(number)}: {_name(where)}" for number, where in enumerate(places, 1))
         return [f"The request is about these discussions of the diff:\n\n{rows}\n\n{_ANSWER_EACH}"]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from bot import pull_template, verification
-from bot.commands.options import shown
 from bot.models import TurnKey, Usage
 from bot.text.characters import plain
 from bot.text.visible import visible
+from bot.words.quoting import shown
 
 MAX_SUBJECT = 72
 MAX_TITLE = 120

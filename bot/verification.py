@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from bot.commands.options import shown
+from bot.words.quoting import shown
 
 MOST_CHECKS = 30
 MOST_CHANGED = 5

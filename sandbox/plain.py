@@ -11,7 +11,6 @@ from pathlib import Path
 from sandbox import plain_processes as processes
 from sandbox.errors import EnvironmentGone, IsolationMissing
 from sandbox.plain_environment import PlainEnvironment, PlainSettings
-from sandbox.plain_files import PlainFiles
 from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Lease, Overview
 
 __all__ = ["PlainEnvironment", "PlainProvider", "PlainSettings"]
@@ -31,7 +30,7 @@ class PlainProvider:
         found = PlainEnvironment(self._settings, key)
         if spec.egress != ():
             (self._settings.ways / key).mkdir(parents=True, exist_ok=True)
-        await asyncio.to_thread(_furnish, found.folder, dict(spec.labels))
+        await asyncio.to_thread(_furnish, found, dict(spec.labels))
         return found
 
     async def find(self, labels: Mapping[str, str]) -> list[EnvironmentPrimitives]:
@@ -74,13 +73,14 @@ class PlainProvider:
         return found
 
 
-def _furnish(folder: Path, labels: dict[str, str]) -> None:
+def _furnish(made: PlainEnvironment, labels: dict[str, str]) -> None:
+    folder = made.folder
     if (folder / "labels.json").exists():
         return
     for name in ("home", "work", "out", "tmp"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     shutil.copytree(RUNNER_SOURCE, folder / "runner", ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
-    PlainFiles(folder).write(str(folder / "labels.json"), json.dumps(labels).encode())
+    made.files.write(str(folder / "labels.json"), json.dumps(labels).encode())
 
 
 def _labels(folder: Path) -> dict[str, str] | None:

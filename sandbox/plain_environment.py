@@ -15,9 +15,10 @@ from pathlib import Path
 
 from sandbox import blocked, disk
 from sandbox import plain_processes as processes
-from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
-from sandbox.plain_files import PlainFiles, remove_tree
-from sandbox.primitives import ExecResult, FileStat, Layout, Lease, Liveness, Metrics
+from sandbox.errors import EnvironmentBusy, EnvironmentGone, NotThere, SandboxError
+from sandbox.files import Files
+from sandbox.primitives import ExecResult, Layout, Lease, Liveness, Metrics
+from sandbox.runner.safe_files import FileStat, SafePath
 
 OUTPUT_CAP = 1 << 20
 WATCH_POLL_SECONDS = 0.02
@@ -54,7 +55,7 @@ class PlainEnvironment:
         self._id = environment_id
         self.folder = settings.root / environment_id
         self._mark = str(self.folder)  # with the root in it: another root may have the same id
-        self._files = PlainFiles(self.folder)
+        self.files = Files(self._place, None)
 
     @property
     def id(self) -> str:
@@ -71,6 +72,12 @@ class PlainEnvironment:
             python=self._settings.python,
             git=shutil.which(self._settings.git) or self._settings.git,
         )
+
+    def _place(self, path: str) -> SafePath:
+        found = SafePath.below(path, [str(self.folder)])
+        if found is None:
+            raise NotThere(f"{path[:200]!r} is not in this environment")
+        return found
 
     async def exec(
         self,
@@ -146,11 +153,11 @@ class PlainEnvironment:
 
     async def read(self, path: str, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
         self._require()
-        return await asyncio.to_thread(self._files.read, path, offset, limit)
+        return await asyncio.to_thread(self.files.read, path, offset, limit)
 
     async def write(self, path: str, data: bytes, *, executable: bool = False) -> None:
         self._require()
-        await asyncio.to_thread(self._files.write, path, data, executable=executable)
+        await asyncio.to_thread(self.files.write, path, data, executable=executable)
 
     async def write_many(self, files: Mapping[str, bytes]) -> None:
         for path, data in files.items():
@@ -158,23 +165,23 @@ class PlainEnvironment:
 
     async def upload(self, source: Path, path: str) -> None:
         self._require()
-        await asyncio.to_thread(self._files.upload, source, path)
+        await asyncio.to_thread(self.files.upload, source, path)
 
     async def download(self, path: str, target: Path, *, max_bytes: int) -> int:
         self._require()
-        return await asyncio.to_thread(self._files.download, path, target, max_bytes)
+        return await asyncio.to_thread(self.files.download, path, target, max_bytes)
 
     async def list(self, path: str) -> builtins.list[FileStat]:
         self._require()
-        return await asyncio.to_thread(self._files.list, path)
+        return await asyncio.to_thread(self.files.list, path)
 
     async def stat(self, path: str) -> FileStat | None:
-        return self._files.stat(path)
+        return self.files.stat(path)
 
     async def watch(self, path: str, size: int) -> AsyncIterator[int]:
         known, silent = size, 0.0
         while True:
-            found = self._files.stat(path)
+            found = self.files.stat(path)
             now = found.size if found else 0
             if now != known or silent >= WATCH_SILENCE_SECONDS:
                 known, silent = now, 0.0
@@ -288,3 +295,13 @@ async def _capped(pipe: asyncio.StreamReader) -> tuple[bytes, bool]:
 def _load(mark: str) -> tuple[float, int]:
     found = list(processes.marked(mark))
     return sum(one.seconds for one in found), sum(one.memory for one in found)
+
+
+def remove_tree(folder: Path) -> None:
+    """Also where folders were made unreadable."""
+    for current, folders, _ in os.walk(folder):
+        for name in folders:
+            inner = Path(current) / name
+            if not inner.is_symlink():
+                inner.chmod(0o700)
+    shutil.rmtree(folder, ignore_errors=True)

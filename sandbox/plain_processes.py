@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox import signals
+from sandbox.runner import family
 
 PROC = Path("/proc")
 MARK = "FORGEHAND_PLAIN"
@@ -36,11 +36,10 @@ class Stat:
 
 
 def parse_stat(raw: str) -> Stat:
-    before, _, after = raw.rpartition(")")
-    fields = after.split()
+    fields = family.fields_of(raw)
     ticks = int(fields[11]) + int(fields[12])
     return Stat(
-        int(before.split(" ", 1)[0]), fields[0], fields[19], ticks / os.sysconf("SC_CLK_TCK"), int(fields[21]) * PAGE
+        int(raw.split(" ", 1)[0]), fields[0], fields[19], ticks / os.sysconf("SC_CLK_TCK"), int(fields[21]) * PAGE
     )
 
 
@@ -66,38 +65,32 @@ def marked(mark: str) -> Iterator[Stat]:
 
 
 def _environ(entry: Path) -> bytes:
-    """A process that becomes another program has no variables for a moment: it is looked at again."""
+    """A process that becomes another program has memory, and no place for its variables yet: it is looked at again."""
     deadline = time.monotonic() + EXEC_SECONDS
-    while not (found := (entry / "environ").read_bytes()) and _is_becoming(entry) and time.monotonic() < deadline:
+    while not (found := (entry / "environ").read_bytes()) and time.monotonic() < deadline:
+        fields = family.stat_fields(int(entry.name))
+        if fields[MEMORY_SIZE] == "0" or fields[ENVIRON_END] != "0":
+            break
         time.sleep(0.001)
     return found
 
 
-def _is_becoming(entry: Path) -> bool:
-    """It has memory, and no place for its variables in it yet."""
-    fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
-    return fields[MEMORY_SIZE] != "0" and fields[ENVIRON_END] == "0"
-
-
 def freeze(mark: str) -> None:
-    signals.freeze(lambda: [process.pid for process in marked(mark)])
+    family.freeze(lambda: [process.pid for process in marked(mark)])
 
 
 def thaw(mark: str) -> None:
-    signals.send((process.pid for process in marked(mark)), signal.SIGCONT)
+    family.send((process.pid for process in marked(mark)), signal.SIGCONT)
 
 
 def are_frozen(mark: str) -> bool:
-    """There are some, and they are stopped."""
-    found = list(marked(mark))
-    return bool(found) and all(signals.is_still(process.pid) for process in found)
+    return family.are_still([process.pid for process in marked(mark)])
 
 
 def kill_all(mark: str, seconds: float = 10.0) -> bool:
-    """SIGKILL until none is left, the oldest first: who keeps others is not to see them die. False when some stay."""
-    deadline = time.monotonic() + seconds
-    while found := sorted(marked(mark), key=lambda process: int(process.started)):
-        if time.monotonic() > deadline:
-            return False
-        signals.kill([process.pid for process in found], deadline)
-    return True
+    """The oldest first: who keeps others is not to see them die. False when some stay."""
+
+    def find() -> list[int]:
+        return [process.pid for process in sorted(marked(mark), key=lambda process: int(process.started))]
+
+    return family.end(find, seconds)

@@ -14,6 +14,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from sandbox.runner.safe_files import FileStat
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -41,14 +43,6 @@ class ExecResult:
     stderr: bytes
     timed_out: bool = False
     truncated: bool = False
-
-
-@dataclass(frozen=True)
-class FileStat:
-    name: str
-    size: int
-    is_dir: bool
-    modified_at: float
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from bot.checkup import signatures as signed
 from bot.checkup.lines import Finding, bad, good, warning
 from bot.errors import BotError, NotFound, Unrecognised
 from bot.github.client import GitHubApp
-from bot.github.types import Delivery, InstallationView, Registration
+from bot.github.types import InstallationView, LoggedDelivery, Registration
 from bot.settings import Settings
 from bot.web import signatures
 
@@ -41,8 +41,8 @@ async def examine(settings: Settings, github: GitHubApp) -> list[Finding]:
 
 def _unknown(settings: Settings, error: BotError) -> Finding:
     if isinstance(error, Unrecognised | NotFound):
-        fix = "FORGEHAND_APP_ID and FORGEHAND_PRIVATE_KEY must be of the same App: its settings page shows the one and "
-        return bad("app", str(error), f"{fix}makes a new other (`Generate a private key`).")
+        fix = "FORGEHAND_APP_ID and FORGEHAND_PRIVATE_KEY must belong to the same App: its page shows the ID and "
+        return bad("app", str(error), f"{fix}can create a new key (`Generate a private key`).")
     return bad("app", str(error), f"Can this machine reach {settings.github.api_url}?")
 
 
@@ -55,10 +55,10 @@ def _granted(settings: Settings, app: Registration) -> list[Finding]:
     return [
         bad("permissions", f"Missing: {named}.", f"Set them at {click}, then accept the change where it is installed.")
         if permissions
-        else good("permissions", "All that app.yml asks for is granted."),
+        else good("permissions", "All permissions in app.yml are granted."),
         bad("events", f"Not subscribed: {', '.join(events)}.", f"Tick them under `Subscribe to events` at {click}.")
         if events
-        else good("events", "All that app.yml asks for is subscribed to."),
+        else good("events", "All events in app.yml are subscribed."),
     ]
 
 
@@ -72,7 +72,7 @@ async def _clock(github: GitHubApp) -> Finding:
     if abs(skew) < SKEW_SECONDS:
         return good("clock", "It agrees with GitHub's.")
     late = "behind" if skew > 0 else "ahead of"
-    return warning("clock", f"This machine is {abs(skew):.0f} s {late} GitHub.", "Switch time synchronisation on.")
+    return warning("clock", f"This machine is {abs(skew):.0f} s {late} GitHub.", "Turn on time synchronisation.")
 
 
 async def _installed(settings: Settings, github: GitHubApp, app: Registration) -> Finding:
@@ -83,8 +83,8 @@ async def _installed(settings: Settings, github: GitHubApp, app: Registration) -
         return good("installed", f"On {served}.{f' Suspended on {_named(asleep)}.' if asleep else ''}")
     install = f"Install it at {app.url}/installations/new."
     if not asleep:
-        return bad("installed", "The App is installed nowhere.", install)
-    words = f"The App is suspended on {_named(asleep)}, and installed nowhere else."
+        return bad("installed", "The App is not installed anywhere.", install)
+    words = f"The App is suspended on {_named(asleep)}, and not installed anywhere else."
     return bad("installed", words, f"`Unsuspend` is at {_settings_page(settings, asleep[0])}. Or: {install}")
 
 
@@ -102,9 +102,9 @@ async def _hook(settings: Settings, github: GitHubApp, app: Registration) -> Fin
     hook, page = await github.hook(), _page(settings, app)
     if not hook.url:
         fix = f"Tick `Active` under Webhook, with the URL {_meant(settings)}, at {page}."
-        return bad("webhook", "The App has none, so GitHub tells us nothing, and keeps no log of deliveries.", fix)
+        return bad("webhook", "The App has none, so GitHub sends us nothing and keeps no log of deliveries.", fix)
     if settings.poll_seconds:
-        return good("webhook", "Nothing need arrive here: GitHub's log of deliveries is read.")
+        return good("webhook", "No webhook needs to arrive: Forgehand reads GitHub's log of deliveries.")
     if hook.url == NOWHERE:
         fix = f"Use `forgehand serve --poll`, or set the webhook's URL to {_meant(settings)} at {page}."
         return bad("webhook", f"GitHub sends to {hook.url}, which leads nowhere.", fix)
@@ -129,13 +129,13 @@ async def _arrives(settings: Settings, github: GitHubApp) -> list[Finding]:
     return [await _ping(settings), *(_told(one) for one in last)]
 
 
-def _told(last: Delivery) -> Finding:
+def _told(last: LoggedDelivery) -> Finding:
     """What GitHub itself has seen."""
     if last.is_accepted:
         return good("deliveries", f"The last one ({last.event}) was accepted.")
     if last.status_code == 401:
         fix = "Set FORGEHAND_WEBHOOK_SECRET to the App's webhook secret (or set a new one there and here)."
-        return bad("deliveries", "The last one was refused for its signature.", fix)
+        return bad("deliveries", "The last one was refused because of its signature.", fix)
     fix = "Is the service running, and can GitHub reach the address? Without one, use `forgehand serve --poll`."
     return bad("deliveries", f"The last one ({last.event}) failed with {last.status_code}.", fix)
 
@@ -162,10 +162,10 @@ async def _ping(settings: Settings) -> Finding:
 
 def _answered(base: str, answer: httpx.Response) -> Finding:
     if answer.status_code == 202 and "status" in _json(answer):
-        return good("ping", f"{base}/webhook takes what is signed with our secret.")
+        return good("ping", f"{base}/webhook accepts our signature.")
     if answer.status_code == 401:
-        return bad("ping", f"{base} runs with another webhook secret.", "Start it anew with the present settings.")
-    return bad("ping", f"{base}/webhook answers {answer.status_code}.", "Is it Forgehand that listens there?")
+        return bad("ping", f"{base} uses a different webhook secret.", "Restart it with the current settings.")
+    return bad("ping", f"{base}/webhook answers {answer.status_code}.", "Is Forgehand the program that listens there?")
 
 
 def _json(answer: httpx.Response) -> dict[str, object]:

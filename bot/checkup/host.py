@@ -43,15 +43,15 @@ async def _disk(folder: Path) -> Finding:
     free = (await asyncio.to_thread(shutil.disk_usage, at)).free
     words = f"{free / 2**30:.1f} GiB are free at {folder}."
     if not os.access(at, os.W_OK):
-        return bad("disk", f"{at} cannot be written to.", "Run it as the service's user, or set FORGEHAND_DATA_DIR.")
+        return bad("disk", f"{at} is not writable.", "Run it as the service's user, or set FORGEHAND_DATA_DIR.")
     if free < LEAST_FREE_BYTES:
-        return bad("disk", words, "Make room (2 GiB at least), or set FORGEHAND_DATA_DIR to a larger disk.")
+        return bad("disk", words, "Free some space (at least 2 GiB), or set FORGEHAND_DATA_DIR to a larger disk.")
     return good("disk", words)
 
 
 async def _database(path: Path) -> Finding:
     if not await asyncio.to_thread(path.exists):
-        return good("database", "There is none yet: the first start makes it.")
+        return good("database", "There is none yet; the first start creates it.")
     try:
         async with Store.reading(path) as store:
             broken = await upkeep.check(store)
@@ -74,7 +74,7 @@ async def _paused(path: Path) -> list[Finding]:
     if since is None:
         return []
     at = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return [warning("paused", f"Since {at} nothing new is begun.", "`forgehand resume` takes up what waits.")]
+    return [warning("paused", f"Nothing new has started since {at}.", "`forgehand resume` starts what is waiting.")]
 
 
 async def _git() -> Finding:
@@ -104,13 +104,13 @@ async def _box() -> Finding:
         try:
             choice = await choose(Path(folder))
         except SandboxError as error:
-            return bad("sandbox", str(error), "See what it says; sandbox/README.md tells what a box needs.")
+            return bad("sandbox", str(error), "See the message; sandbox/README.md says what a box needs.")
         await choice.provider.close()
     if choice.isolated:
-        return good("sandbox", "Local boxes isolate: a real one has tried to get out.")
+        return good("sandbox", "Local boxes isolate: a real one tried to get out and failed.")
     return warning(
         "sandbox",
-        f"There is no isolation, so public repositories are refused: {choice.why}",
+        f"There is no isolation, so Forgehand refuses public repositories: {choice.why}",
         "Install bubblewrap (on Debian: apt install bubblewrap), or set FORGEHAND_SANDBOX=e2b.",
     )
 
@@ -125,7 +125,10 @@ async def _cloud(e2b: E2BSettings) -> Finding:
             return bad("sandbox", f"E2B: {error}", "Check E2B_API_KEY (and E2B_DOMAIN for a deployment of your own).")
     hours = e2b.longest_seconds / 3600
     plan = f"{e2b.sandboxes} sandboxes at once, {hours:g} h each (FORGEHAND_E2B_SANDBOXES, FORGEHAND_E2B_HOURS)"
-    return good("sandbox", f"E2B accepts the key; {running} of ours run there. The plan is taken to allow {plan}.")
+    return good(
+        "sandbox",
+        f"E2B accepts the key; {running} of our sandboxes run there. Forgehand assumes that your plan allows {plan}.",
+    )
 
 
 async def _price(model: ModelSettings) -> Finding:

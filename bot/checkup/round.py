@@ -31,9 +31,9 @@ async def _part(name: str, part: Callable[[Settings], Awaitable[list[Finding]]],
         async with asyncio.timeout(SECONDS):
             return await part(settings)
     except TimeoutError:
-        return [bad(name, f"There was no answer within {SECONDS:.0f} s.", "Try again; is the network there?")]
+        return [bad(name, f"No answer within {SECONDS:.0f} s.", "Check the network, then try again.")]
     except BotError as error:
-        return [bad(name, str(error), "Mend what it says, then run this again.")]
+        return [bad(name, str(error), "Fix the problem it names, then run this again.")]
 
 
 async def _github(settings: Settings) -> list[Finding]:
@@ -54,7 +54,7 @@ async def _key(settings: Settings) -> list[Finding]:
     if trial.works:
         return [good("model key", trial.words)]
     words = trial.words.replace(f" {found.another}", "")  # what to do is said once
-    to_blame = "" if words != trial.words else "Do what it says. Where the key is to blame: "
+    to_blame = "" if words != trial.words else "Follow the message. If the key is the problem: "
     return [bad("model key", words, f"{to_blame}{found.another}")]
 
 

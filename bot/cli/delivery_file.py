@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 import time
 import uuid
 from dataclasses import dataclass
@@ -60,6 +59,7 @@ def foretold(found: Read, word: str) -> str:
     from bot.errors import CommandError
     from bot.events.ignored import Ignored
     from bot.events.remarks import CommentDeleted, CommentEdited, Labeled, Remark, ReviewWanted
+    from bot.handlers import table
 
     event = events.decode(found.event, found.body, delivery=DeliveryId("file"), now=time.time())
     if isinstance(event, Ignored):
@@ -69,14 +69,13 @@ def foretold(found: Read, word: str) -> str:
     if isinstance(event, Labeled | ReviewWanted):
         return BY_CONFIG
     try:
-        command = commands.parse(event.body, word=word)
+        command = commands.parse(event.body, table.TABLE, word=word)
     except CommandError as error:
         return f"It would be refused: {error}"
     if command is None:
         return f"There is no `{word}` in it that counts as a command."
-    kind = re.sub(r"(?<=.)(?=[A-Z])", " ", type(command).__name__).lower()
     place = f"{event.thread.repo.full_name}#{event.thread.number}"
-    return f"It is the command `{kind}` by {event.author.login} on {place}, if they may write there."
+    return f"It is the command `{command.word}` by {event.author.login} on {place}, if they may write there."
 
 
 def _parts(found: Any, event: str) -> tuple[str, dict[str, Any], DeliveryId | None]:

@@ -94,12 +94,12 @@ async def _fetch(chosen: Settings, session: Session, clone: Repository, ref: str
     from bot.git.access import RemoteAccess
     from bot.git.errors import GitFailed, GitTimedOut
     from bot.github.client import GitHubApp
-    from bot.github.types import Purpose
+    from bot.github.types import TokenPurpose
     from bot.workbench import bringing
 
     github = GitHubApp(chosen.github)
     try:
-        token = await github.installation(session.installation_id).token(Purpose.READ_REPOSITORY, session.repo_id)
+        token = await github.installation(session.installation_id).token(TokenPurpose.READ_REPOSITORY, session.repo_id)
         access = RemoteAccess(f"{chosen.github.url}/{session.owner}/{session.name}.git", token)
         await bringing.branch(clone, access, ref, branch)
     except GitHubRefused as error:

@@ -17,6 +17,7 @@ from bot.cli.asked import AsJson, Config, database
 from bot.cli.shape import App
 from bot.errors import UserError
 from bot.funds import Terms
+from bot.kinds.parts import OnFork
 from bot.models import SessionId
 from bot.words import on_money
 
@@ -197,7 +198,7 @@ def patch(
 
 async def _patch(path: Path, session_id: SessionId, n: int | None) -> bytes:
     turns = await _turns(path, session_id)
-    names = [one.patch for one in turns if one.patch and n in (None, one.n)]
+    names = [name for one in turns if (name := one.part(OnFork).patch) and n in (None, one.n)]
     file = path.parent / "kept" / names[-1] if names else None
     if file is None or not await asyncio.to_thread(file.is_file):
         raise UserError(f"Session {session_id} has no patch{f' of turn {n}' if n else ''}; one is kept for 30 days.")

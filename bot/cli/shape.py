@@ -11,7 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Command(TyperCommand):
+class CliCommand(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         return _plain(super().get_params(ctx))
 
@@ -28,7 +28,7 @@ class App(typer.Typer):
         super().__init__(cls=Group, no_args_is_help=True, **settings)
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[F], F]:
-        return super().command(name, **{"cls": Command, **settings})
+        return super().command(name, **{"cls": CliCommand, **settings})
 
 
 def _plain(params: list[Any]) -> list[Any]:

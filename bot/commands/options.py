@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from bot.commands import spelling
 from bot.errors import CommandError
+from bot.text.likeness import is_near
+from bot.words.quoting import shown
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,6 @@ _DASHES = ("--", "—", "–")
 _FLAGS = {"queue": "queue", "new-branch": "new_branch"}
 """The options that take no value."""
 _IN_BACKTICKS = "(If this belongs to the task itself, put it in backticks.)"
-
-
-def shown(text: str, limit: int = 40) -> str:
-    """Words of others as inline code that they cannot leave."""
-    clean = "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in " ".join(text.split()))
-    return f"`{clean[:limit] or '?'}{'…' if len(clean) > limit else ''}`"
 
 
 def dollars(text: str) -> float | None:
@@ -182,11 +177,11 @@ def _take_trailing(text: str, options: Options) -> tuple[str, Options]:
 
 
 def _refuse_misspelt(line: str) -> None:
-    """At the end of the line: `--bugdet 5` is nothing that an agent should read, and a limit that would not count."""
+    """Refuse `--bugdet 5` at the end of the line: an agent should not read it, and the limit would not count."""
     for at, word in enumerate(reversed(line.split()[-2:])):
         name, _, value = word.partition("=")
         said = _named(name)
-        near = [one for one in USAGE if said != one and spelling.is_near(said, one)] if said else []
+        near = [one for one in USAGE if said != one and is_near(said, one)] if said else []
         if near and (bool(at or value) is (near[0] not in _FLAGS)):
             raise CommandError(
                 f"I don't know the option {shown(name)}. Did you mean `{USAGE[near[0]]}`? {_IN_BACKTICKS}"
@@ -213,6 +208,6 @@ def _known(word: str) -> str:
 
 
 def _named(word: str) -> str:
-    """What it would be the name of, if it begins like an option."""
+    """Return the name of the option that the word looks like."""
     dash = next((one for one in _DASHES if word.startswith(one)), None)
     return word.removeprefix(dash).lower() if dash else ""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from bot.text.likeness import is_near
+
 LONGEST = 40
 """Of what can still be a command that is misspelt; more are words of work."""
 _SYNONYMS = {
@@ -23,7 +25,7 @@ _POINTING = re.compile(r"(approve|deny|retry|stop|undo)\s+(?:it|that|this|the pl
 
 
 def plainly(said: str) -> str:
-    """Without what is only polite, urgent or a mark: `Stop it now!` is `stop`."""
+    """Leave out what is only polite, urgent or a mark: `Stop it now!` is `stop`."""
     return _bare(said) if len(said) <= LONGEST else said
 
 
@@ -33,7 +35,7 @@ def answer(said: str) -> str | None:
 
 
 def meant(said: str, known: Sequence[str]) -> str | None:
-    """Of the known ones the one that is meant, if any; of several words, those alone that differ in no letter."""
+    """Find the known command that is meant; several words must match it letter by letter."""
     if not said or len(said) > LONGEST:
         return None
     words = _bare(said)
@@ -49,13 +51,3 @@ def _bare(said: str) -> str:
     match = _POLITE.match(" ".join(said.lower().split()))
     words = match[1] if match else said
     return found[1] if (found := _POINTING.match(words)) else words
-
-
-def is_near(word: str, known: str) -> bool:
-    """The same, or one letter added, lost, changed or swapped with its neighbour."""
-    if abs(len(word) - len(known)) > 1:
-        return False
-    at = next((i for i, (a, b) in enumerate(zip(word, known, strict=False)) if a != b), min(len(word), len(known)))
-    left, right = word[at:], known[at:]
-    swapped = left[1::-1] + left[2:] if len(left) > 1 else left
-    return right in (left, left[1:], swapped) or left[1:] == right[1:] or left == right[1:]

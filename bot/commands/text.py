@@ -76,7 +76,7 @@ def _within(offset: int, ranges: Sequence[tuple[int, int]]) -> bool:
 
 
 def _mail_tail(body: str, divided: Sequence[Block], starts: Sequence[int]) -> int:
-    """Where mail begins that is copied without marks of quotation; where it has them, they end it."""
+    """Find where copied mail begins; mail with marks of quotation ends by them."""
     for match in _MAIL.finditer(body):
         if _QUOTED_NEXT.match(body, match.end()):
             continue

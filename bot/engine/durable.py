@@ -7,6 +7,7 @@ Only ids travel through it, never a token: its arguments are pickled to disk. Pr
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 import sqlite3
 import time
@@ -32,7 +33,7 @@ _LIVE = {"ENQUEUED": EngineStatus.WAITING, "DELAYED": EngineStatus.WAITING, "PEN
 
 
 class DurableEngine:
-    """One workflow a turn, holding one preemptible step that advances it."""
+    """One workflow a turn, holding one step that advances it."""
 
     def __init__(self, path: Path, advance: Advance) -> None:
         self._path = path
@@ -46,7 +47,7 @@ class DurableEngine:
     async def start(self) -> None:
         """Launch, and take up again what a former process left running."""
         self._loop = asyncio.get_running_loop()
-        dbos = await asyncio.to_thread(_import_dbos)
+        dbos = (await asyncio.to_thread(importlib.import_module, "dbos")).DBOS
         dbos.destroy(destroy_registry=True)
         _adopt_logger()
         await asyncio.to_thread(_set_aside_if_spoilt, self._path)
@@ -82,7 +83,7 @@ class DurableEngine:
         dbos.launch()
 
     def _define(self, dbos: type[DBOS]) -> Any:
-        @dbos.step(name="advance", preemptible=True)
+        @dbos.step(name="advance")
         async def advance(session: str, n: int) -> None:
             # DBOS runs queued coroutines on a loop of its own; the turn's clients and locks live on ours.
             key = TurnKey(SessionId(session), n)
@@ -124,12 +125,6 @@ class DurableEngine:
             dbos.delete_workflow(key.workflow_id)
         with SetWorkflowID(key.workflow_id), SetEnqueueOptions(queue_partition_key=thread):
             dbos.enqueue_workflow(QUEUE, self._workflow, str(key.session), key.n)
-
-    async def cancel(self, key: TurnKey) -> None:
-        task = self._running.get(key)
-        await asyncio.to_thread(self._launched().cancel_workflow, key.workflow_id)
-        if task is not None:
-            task.cancel()
 
     async def status(self, key: TurnKey) -> EngineStatus:
         return await asyncio.to_thread(self._look_up, key)
@@ -173,14 +168,8 @@ def _adopt_logger() -> None:
     logger.propagate = True
 
 
-def _import_dbos() -> type[DBOS]:
-    from dbos import DBOS
-
-    return DBOS
-
-
 def _set_aside_if_spoilt(path: Path) -> None:
-    """What it knows can be lost, and a start that fails over it would lose more."""
+    """Begins with a new file: what it knows can be lost, and a start that fails over it would lose more."""
     if not path.exists():
         return
     try:

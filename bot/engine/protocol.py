@@ -1,4 +1,4 @@
-"""What we ask of a workflow engine: five calls, so that it stays replaceable."""
+"""What we ask of a workflow engine: four calls, so that it stays replaceable."""
 
 from __future__ import annotations
 
@@ -26,10 +26,6 @@ class Engine(Protocol):
 
     async def submit(self, key: TurnKey, thread: str) -> None:
         """Submitting twice is harmless; a turn whose workflow ended without finishing it is run anew."""
-        ...
-
-    async def cancel(self, key: TurnKey) -> None:
-        """Interrupt it now, for good."""
         ...
 
     async def status(self, key: TurnKey) -> EngineStatus: ...

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import mmap
 import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from bot.git import inspection
 from bot.git.bundle import MAX_HEADER, BundleHeader, parse_header
 from bot.git.errors import BundleRefused, GitFailed, GitTimedOut, MirrorLost
-from bot.git.measure import ImportLimits, PackFacts, measure
+from bot.git.measure import ImportLimits, measure
 from bot.git.remote import clean
 from bot.git.run import Io, run_git
+from sandbox.runner.safe_files import NotRegular, open_regular
 
 COMMIT_CAP = 4 << 20
 
@@ -25,7 +25,6 @@ class _Examined:
 
     file: int
     header: BundleHeader
-    facts: PackFacts
 
 
 async def admit(git_dir: Path, bundle: Path, base: str, limits: ImportLimits) -> str:
@@ -67,7 +66,9 @@ async def readmit(git_dir: Path, bundle: Path, commit: str, limits: ImportLimits
 
 def _examine(bundle: Path, limits: ImportLimits) -> _Examined:
     try:
-        file = os.open(bundle, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        file = open_regular(bundle)
+    except NotRegular:
+        raise BundleRefused("The work's bundle is not a regular file.") from None
     except OSError:
         raise BundleRefused("The work's bundle cannot be opened.") from None
     try:
@@ -78,16 +79,13 @@ def _examine(bundle: Path, limits: ImportLimits) -> _Examined:
 
 
 def _examine_open(file: int, limits: ImportLimits) -> _Examined:
-    facts = os.fstat(file)
-    if not stat.S_ISREG(facts.st_mode):
-        raise BundleRefused("The work's bundle is not a regular file.")
-    if facts.st_size > limits.max_bundle_bytes:
+    if os.fstat(file).st_size > limits.max_bundle_bytes:
         raise BundleRefused(f"The work's bundle is larger than {limits.max_bundle_bytes >> 20} MiB.")
     header = parse_header(os.pread(file, MAX_HEADER + 64, 0))
     with mmap.mmap(file, 0, access=mmap.ACCESS_READ) as content:
-        measured = measure(content, header.pack_offset, limits)
+        measure(content, header.pack_offset, limits)
     os.lseek(file, header.pack_offset, os.SEEK_SET)
-    return _Examined(file, header, measured)
+    return _Examined(file, header)
 
 
 async def _require_prerequisites(git_dir: Path, header: BundleHeader, base: str) -> None:

@@ -27,14 +27,8 @@ class ImportLimits:
     timeout_seconds: float = 180.0
 
 
-@dataclass(frozen=True)
-class PackFacts:
-    objects: int
-    unpacked_bytes: int
-
-
-def measure(pack: mmap.mmap, start: int, limits: ImportLimits) -> PackFacts:
-    """Walk all entries of a pack; the sizes that deltas promise count, since git will build them."""
+def measure(pack: mmap.mmap, start: int, limits: ImportLimits) -> None:
+    """Walk all entries of a pack, or raise BundleRefused. Sizes that deltas promise count: git will build them."""
     count = _entries(pack, start, limits)
     position, total = start + 12, 0
     for _ in range(count):
@@ -52,7 +46,6 @@ def measure(pack: mmap.mmap, start: int, limits: ImportLimits) -> PackFacts:
         raise BundleRefused(_too_large(limits))
     if position + _TRAILER != len(pack):
         raise BundleRefused(_CUT_OFF)
-    return PackFacts(count, total)
 
 
 def _too_large(limits: ImportLimits) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from bot.git.errors import BadName
 
 _BAD_IN_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(/|$)")
-_PLAIN = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9/_.#+,@-]*")
+
 _SHA = re.compile(r"[0-9a-f]{40}")
 _SHORT_GIT = re.compile(r"git~[0-9]+")
 _MAX_REF = 240
@@ -25,11 +25,6 @@ def is_branch(name: str) -> bool:
     if not name or name == "@" or name[0] in "-./" or name[-1] in "./" or len(name) > _MAX_REF:
         return False
     return _BAD_IN_REF.search(name) is None and _is_text(name)
-
-
-def is_plain_branch(name: str) -> bool:
-    """The stricter rule for names that we make up."""
-    return is_branch(name) and _PLAIN.fullmatch(name) is not None
 
 
 def branch_ref(name: str) -> str:

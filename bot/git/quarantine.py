@@ -8,7 +8,7 @@ import shutil
 from collections.abc import AsyncIterator, Collection, Sequence
 from pathlib import Path
 
-from bot.git import admission, commits, inspection, merges, pack, push, remote, trees
+from bot.git import admission, commits, inspection, merges, pack, push, trees
 from bot.git.access import RemoteAccess
 from bot.git.changes import Change
 from bot.git.commits import Author, Facts
@@ -119,9 +119,6 @@ class Quarantine:
     async def require_free(self, access: RemoteAccess, branch: str) -> None:
         """PushRefused where a branch of the remote is in the way of that name on some system."""
         await push.require_free(self._dir, access, branch)
-
-    async def remote_sha(self, access: RemoteAccess, branch: str) -> str | None:
-        return await remote.branch_sha(self._dir, access, branch)
 
     async def pack(self, commit: str, target: Path, *, depth: int = 50, had: Had | None = None) -> RepositoryPack:
         """A commit of ours with what came before it, for an environment to start from."""

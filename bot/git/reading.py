@@ -20,7 +20,6 @@ class CommitFacts:
     sha: str
     subject: str
     author: str
-    authored_at: int
     parents: tuple[str, ...]
 
 
@@ -39,7 +38,7 @@ def describe(mirror: Path, sha: str) -> CommitFacts:
     with _commit(mirror, sha) as commit:
         subject = str(commit.summary)
         parents = tuple(parent.hexsha for parent in commit.parents)
-        return CommitFacts(commit.hexsha, subject, str(commit.author.name or ""), commit.authored_date, parents)
+        return CommitFacts(commit.hexsha, subject, str(commit.author.name or ""), parents)
 
 
 @contextlib.contextmanager

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import resource
-import signal
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from bot.git.access import RemoteAccess
 from bot.git.errors import GitFailed, GitTimedOut, HostFull
+from sandbox.runner import family
 
 STDERR_BYTES = 32 * 1024
 PASSED_ON = (
@@ -195,7 +195,7 @@ async def _capture(process: asyncio.subprocess.Process, io: Io) -> tuple[bytes, 
         if io.each is None:
             held += part[: io.cap + 1 - len(held)]
         if len(held) > io.cap or (io.each is not None and not io.each(part)):
-            _kill(process)
+            family.kill_group(process.pid)
             await _drop(process.stdout)
             return bytes(held[: io.cap]), True
     return bytes(held), False
@@ -218,14 +218,9 @@ async def _tail(stream: asyncio.StreamReader | None) -> str:
     return b"".join(parts)[-STDERR_BYTES:].decode("utf-8", "replace")
 
 
-def _kill(process: asyncio.subprocess.Process) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
 async def _end(process: asyncio.subprocess.Process) -> None:
     """Leave nothing behind: on a time-out or a cancelled task the helpers of git go with it."""
     if process.returncode is None:
-        _kill(process)
+        family.kill_group(process.pid)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(process.communicate(), 5.0)

@@ -41,7 +41,7 @@ _UNSENT = ("ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol
 
 
 @dataclass(frozen=True)
-class Call:
+class ApiCall:
     """A request to make. A POST says itself when doing it twice is the same as doing it once."""
 
     method: str
@@ -64,10 +64,10 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ApiAnswer:
     """What GitHub answered, read whole."""
 
-    call: Call
+    call: ApiCall
     status: int
     headers: Mapping[str, str]
     content: bytes
@@ -113,11 +113,11 @@ class Api:
         self._transport: SharedTransport | None = None
         self._github: GitHub[UnauthAuthStrategy] | None = None
 
-    async def send(self, call: Call, authorization: Secret | None) -> Answer:
+    async def send(self, call: ApiCall, authorization: Secret | None) -> ApiAnswer:
         """Any answer below 500 that is no rate limit; GitHubUnavailable otherwise, after the tries that are safe."""
         result = await self._follow(call, authorization)
         for pause in self.repeat_after:
-            if isinstance(result, Answer) or not _may_repeat(call, result):
+            if isinstance(result, ApiAnswer) or not (result.passing and (call.may_repeat or not result.sent)):
                 break
             await asyncio.sleep(pause)
             result = await self._follow(call, authorization)
@@ -133,7 +133,7 @@ class Api:
             await self._transport.shut()
         self._transport = self._github = None
 
-    async def _follow(self, call: Call, authorization: Secret | None) -> Answer | _Fault:
+    async def _follow(self, call: ApiCall, authorization: Secret | None) -> ApiAnswer | _Fault:
         """Follow redirects (a renamed repository) on the API's own host only."""
         url = self._url(call)
         for _ in range(MAX_REDIRECTS + 1):
@@ -147,8 +147,8 @@ class Api:
                 return _Fault("it redirects to another host, which we do not follow", sent=True, passing=False)
         return _Fault("it redirects in circles", sent=True, passing=False)
 
-    def _url(self, call: Call) -> str:
-        """On GitHub Enterprise Server REST lies at `/api/v3` and GraphQL at `/api/graphql`."""
+    def _url(self, call: ApiCall) -> str:
+        """Joins the path: on GitHub Enterprise Server REST lies at `/api/v3` and GraphQL at `/api/graphql`."""
         if call.path == GRAPHQL and self._base.endswith("/api/v3/"):
             return f"{self._base.removesuffix('/v3/')}{GRAPHQL}"
         return self._base + call.path.lstrip("/")
@@ -160,7 +160,7 @@ class Api:
         except ValueError:
             return False
 
-    async def _exchange(self, call: Call, url: str, authorization: Secret | None) -> Answer | _Fault:
+    async def _exchange(self, call: ApiCall, url: str, authorization: Secret | None) -> ApiAnswer | _Fault:
         # Faults are returned and raised elsewhere: an exception raised here would carry githubkit's as its
         # context, and with it the request and its Authorization header.
         from githubkit.exception import GitHubException, RequestFailed
@@ -184,7 +184,7 @@ class Api:
             return _fault(error)
         if response.status_code >= 500:
             return _Fault(f"GitHub answered {response.status_code}", sent=True)
-        return Answer(call, response.status_code, response.headers, response.content)
+        return ApiAnswer(call, response.status_code, response.headers, response.content)
 
     def _client(self) -> GitHub[UnauthAuthStrategy]:
         if self._github is None:
@@ -210,11 +210,7 @@ class Api:
         return self._github
 
 
-def _may_repeat(call: Call, fault: _Fault) -> bool:
-    return fault.passing and (call.may_repeat or not fault.sent)
-
-
-def _headers(call: Call, authorization: Secret | None) -> dict[str, str]:
+def _headers(call: ApiCall, authorization: Secret | None) -> dict[str, str]:
     headers = {"Accept": call.accept, "X-GitHub-Api-Version": API_VERSION}
     if authorization is not None:
         headers["Authorization"] = authorization.reveal()
@@ -227,7 +223,7 @@ def _fault(error: GitHubException) -> _Fault:
     return _Fault(f"GitHub {'could not be reached' if unsent else 'did not answer'} ({cause})", sent=not unsent)
 
 
-def _limit_wait(answer: Answer) -> float | None:
+def _limit_wait(answer: ApiAnswer) -> float | None:
     """Seconds to wait when the answer is a rate limit; None when it is none."""
     if answer.status not in (403, 429):
         return None
@@ -255,7 +251,7 @@ class _Refusal(msgspec.Struct):
     errors: list[Any] = msgspec.field(default_factory=list)
 
 
-def message(answer: Answer) -> str:
+def message(answer: ApiAnswer) -> str:
     """GitHub's words of refusal in one bounded line."""
     try:
         refusal = msgspec.json.decode(answer.content, type=_Refusal)
@@ -268,7 +264,7 @@ def message(answer: Answer) -> str:
     return re.sub(r"[\x00-\x1f\x7f-\x9f]+", " ", line)[:500] or "no reason was given"
 
 
-def require(answer: Answer) -> Answer:
+def require(answer: ApiAnswer) -> ApiAnswer:
     """The answer itself when it is a success, else the error that it means."""
     if 200 <= answer.status < 300 or (answer.call.elsewhere and answer.status in _REDIRECTS):
         return answer

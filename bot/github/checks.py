@@ -1,4 +1,7 @@
-"""What the checks of a commit say, whoever runs them: how they stand, what they noted, and where their logs lie."""
+"""What the checks of a commit say, whoever runs them: how they stand, what they noted, where their logs lie.
+
+Its statuses, the older way in which CI systems report, are told in the words of checks.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,21 @@ from dataclasses import dataclass
 import msgspec
 
 from bot.errors import NotFound
-from bot.github.api import Call
-from bot.github.reads import MAX_PAGES, PAGE, Caller, base, segment
-from bot.github.types import Annotation, Purpose
+from bot.github.api import ApiCall
+from bot.github.reads import MAX_PAGES, PAGE, ApiCaller, base, segment
+from bot.github.types import Annotation, TokenPurpose
 from bot.models import Repo
 
 FAILED = ("failure", "timed_out", "startup_failure")
 """Conclusions that somebody has to mend; who cancelled a check, or has to act upon it, knows."""
+STATUS_APP = "commit status"
+_CONCLUSIONS = {"success": "success", "failure": "failure", "error": "failure"}
 UNDECIDED = ("cancelled", "action_required", "stale")
 """Conclusions that say neither that it passed nor that it failed."""
 
 
 @dataclass(frozen=True)
-class Result:
+class CiResult:
     """The latest run of a check on a commit."""
 
     id: int
@@ -62,7 +67,7 @@ class WorkflowRun:
 
 
 @dataclass(frozen=True)
-class Job:
+class CiJob:
     """Of a workflow's run; its check run shows the same."""
 
     id: int
@@ -96,9 +101,9 @@ class _Run(msgspec.Struct):
     check_suite: _Suite | None = None
     output: _Output = msgspec.field(default_factory=_Output)
 
-    def result(self) -> Result:
+    def result(self) -> CiResult:
         app, suite, output = self.app or _App(0), self.check_suite or _Suite(), self.output
-        return Result(
+        return CiResult(
             id=self.id,
             name=self.name,
             app_id=app.id,
@@ -152,10 +157,10 @@ class _Job(msgspec.Struct):
     check_run_url: str = ""
     steps: list[_Step] | None = None
 
-    def job(self) -> Job:
+    def job(self) -> CiJob:
         last = self.check_run_url.rpartition("/")[2]
         failed = tuple(one.name for one in self.steps or () if one.conclusion in FAILED)
-        return Job(self.id, int(last) if last.isdecimal() else self.id, failed)
+        return CiJob(self.id, int(last) if last.isdecimal() else self.id, failed)
 
 
 class _Jobs(msgspec.Struct):
@@ -170,23 +175,23 @@ class _Comparison(msgspec.Struct):
     merge_base_commit: _Commit
 
 
-async def of_commit(caller: Caller, repo: Repo, sha: str) -> list[Result]:
+async def of_commit(caller: ApiCaller, repo: Repo, sha: str) -> list[CiResult]:
     """The latest run of each check, as far as a bounded number of pages goes."""
-    found: list[Result] = []
+    found: list[CiResult] = []
     for page in range(1, MAX_PAGES + 1):
         params: dict[str, str | int] = {"per_page": PAGE, "page": page, "filter": "latest"}
-        call = Call("GET", f"{base(repo)}/commits/{segment(sha)}/check-runs", params)
-        runs = (await (await caller.call(call, Purpose.CHECKS, repo.id)).decoded(_Runs)).check_runs
+        call = ApiCall("GET", f"{base(repo)}/commits/{segment(sha)}/check-runs", params)
+        runs = (await (await caller.call(call, TokenPurpose.CHECKS, repo.id)).decoded(_Runs)).check_runs
         found += [one.result() for one in runs]
         if len(runs) < PAGE:
             break
     return found
 
 
-async def annotations_of(caller: Caller, repo: Repo, check_id: int) -> list[Annotation]:
+async def annotations_of(caller: ApiCaller, repo: Repo, check_id: int) -> list[Annotation]:
     """The first hundred."""
-    call = Call("GET", f"{base(repo)}/check-runs/{check_id}/annotations", {"per_page": PAGE})
-    listed = await (await caller.call(call, Purpose.CHECKS, repo.id)).decoded(list[_Annotation])
+    call = ApiCall("GET", f"{base(repo)}/check-runs/{check_id}/annotations", {"per_page": PAGE})
+    listed = await (await caller.call(call, TokenPurpose.CHECKS, repo.id)).decoded(list[_Annotation])
     return [
         Annotation(
             one.path, one.start_line, one.end_line, one.annotation_level or "", one.message or "", one.title or ""
@@ -195,43 +200,81 @@ async def annotations_of(caller: Caller, repo: Repo, check_id: int) -> list[Anno
     ]
 
 
-async def merge_base(caller: Caller, repo: Repo, branch: str, sha: str) -> str | None:
+async def merge_base(caller: ApiCaller, repo: Repo, branch: str, sha: str) -> str | None:
     """Where the commit parted from the branch; None where they have nothing in common, or one is gone."""
     where = f"{base(repo)}/compare/{segment(branch)}...{segment(sha)}"
     try:
-        answer = await caller.call(Call("GET", where, {"per_page": 1}), Purpose.READ_REPOSITORY, repo.id)
+        answer = await caller.call(ApiCall("GET", where, {"per_page": 1}), TokenPurpose.READ_REPOSITORY, repo.id)
     except NotFound:
         return None
     return answer.decode(_Comparison).merge_base_commit.sha
 
 
-async def workflow_runs(caller: Caller, repo: Repo, sha: str) -> list[WorkflowRun]:
+async def workflow_runs(caller: ApiCaller, repo: Repo, sha: str) -> list[WorkflowRun]:
     """Of a commit, the newest hundred. GitHubRefused where the App may not read Actions."""
-    call = Call("GET", f"{base(repo)}/actions/runs", {"head_sha": sha, "per_page": PAGE})
-    listed = (await caller.call(call, Purpose.ACTIONS, repo.id)).decode(_WorkflowRuns)
+    call = ApiCall("GET", f"{base(repo)}/actions/runs", {"head_sha": sha, "per_page": PAGE})
+    listed = (await caller.call(call, TokenPurpose.ACTIONS, repo.id)).decode(_WorkflowRuns)
     return [one.run() for one in listed.workflow_runs]
 
 
-async def workflow_run(caller: Caller, repo: Repo, run_id: int) -> WorkflowRun:
-    call = Call("GET", f"{base(repo)}/actions/runs/{run_id}")
-    return (await caller.call(call, Purpose.ACTIONS, repo.id)).decode(_WorkflowRun).run()
+async def workflow_run(caller: ApiCaller, repo: Repo, run_id: int) -> WorkflowRun:
+    call = ApiCall("GET", f"{base(repo)}/actions/runs/{run_id}")
+    return (await caller.call(call, TokenPurpose.ACTIONS, repo.id)).decode(_WorkflowRun).run()
 
 
-async def jobs(caller: Caller, repo: Repo, runs: Sequence[WorkflowRun]) -> list[Job]:
+async def jobs(caller: ApiCaller, repo: Repo, runs: Sequence[WorkflowRun]) -> list[CiJob]:
     """The last attempt at each, of all these runs; a matrix alone may have hundreds."""
-    found: list[Job] = []
+    found: list[CiJob] = []
     for run in runs:
         for page in range(1, MAX_PAGES + 1):
             params: dict[str, str | int] = {"filter": "latest", "per_page": PAGE, "page": page}
-            call = Call("GET", f"{base(repo)}/actions/runs/{run.id}/jobs", params)
-            listed = (await (await caller.call(call, Purpose.ACTIONS, repo.id)).decoded(_Jobs)).jobs
+            call = ApiCall("GET", f"{base(repo)}/actions/runs/{run.id}/jobs", params)
+            listed = (await (await caller.call(call, TokenPurpose.ACTIONS, repo.id)).decoded(_Jobs)).jobs
             found += [one.job() for one in listed]
             if len(listed) < PAGE:
                 break
     return found
 
 
-async def log_address(caller: Caller, repo: Repo, job_id: int) -> str:
+async def log_address(caller: ApiCaller, repo: Repo, job_id: int) -> str:
     """A signed address on another host, good for a minute; GitHubRefused where there is no log, or no more."""
-    call = Call("GET", f"{base(repo)}/actions/jobs/{job_id}/logs", elsewhere=True)
-    return (await caller.call(call, Purpose.ACTIONS, repo.id)).headers.get("location", "")
+    call = ApiCall("GET", f"{base(repo)}/actions/jobs/{job_id}/logs", elsewhere=True)
+    return (await caller.call(call, TokenPurpose.ACTIONS, repo.id)).headers.get("location", "")
+
+
+class _Status(msgspec.Struct):
+    context: str
+    state: str
+    description: str | None = None
+    target_url: str | None = None
+
+    def result(self) -> CiResult:
+        """Belongs to no App and no suite: whoever may push may set one, and it has neither a log nor annotations."""
+        return CiResult(
+            id=0,
+            name=self.context,
+            app_id=0,
+            app=STATUS_APP,
+            suite=0,
+            status="in_progress" if self.state == "pending" else "completed",
+            conclusion=_CONCLUSIONS.get(self.state),
+            url=self.target_url or "",
+            title=self.description or "",
+            summary=self.target_url or "",
+        )
+
+
+class _Combined(msgspec.Struct):
+    statuses: list[_Status]
+
+
+async def statuses(caller: ApiCaller, repo: Repo, sha: str) -> list[CiResult]:
+    """The latest of each context; GitHubRefused where the App may not read them."""
+    found: list[CiResult] = []
+    for page in range(1, MAX_PAGES + 1):
+        call = ApiCall("GET", f"{base(repo)}/commits/{segment(sha)}/status", {"per_page": PAGE, "page": page})
+        listed = (await caller.call(call, TokenPurpose.STATUSES, repo.id)).decode(_Combined).statuses
+        found += [one.result() for one in listed]
+        if len(listed) < PAGE:
+            break
+    return found

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from bot.errors import NotFound, Unrecognised
 from bot.github import wire
-from bot.github.api import REPEAT_AFTER_SECONDS, Answer, Api, Call, message, require, server_time
-from bot.github.attachments import Attachments
-from bot.github.job_logs import JobLogs
+from bot.github.api import REPEAT_AFTER_SECONDS, Api, ApiAnswer, ApiCall, message, require, server_time
+from bot.github.downloads import Attachments, JobLogs
 from bot.github.reads import MAX_PAGES, PAGE, Reads, segment
 from bot.github.tokens import Clock, Signer, Tokens
-from bot.github.types import AppIdentity, DeliveryPage, Hook, InstallationView, Purpose, Registration
-from bot.github.ways import first_answer
+from bot.github.types import AppIdentity, DeliveryPage, Hook, InstallationView, Registration, TokenPurpose
 from bot.models import InstallationId, RepoId
 from bot.settings import GitHubSettings, Secret
+
+Way = Callable[[], Coroutine[Any, Any, ApiAnswer]]
 
 ASKED_FOR_THE_BOT = 3
 PATIENCE_SECONDS = 0.3
@@ -49,7 +50,7 @@ class GitHubApp:
         self.attachments = Attachments(settings.url)
         self.job_logs = JobLogs(settings.api_url)
         self._signer = Signer(settings.app_id, settings.private_key, clock)
-        self._installations: dict[InstallationId, Installation] = {}
+        self._installations: dict[InstallationId, InstallationClient] = {}
         self._identity: AppIdentity | None = None
         self._asking = asyncio.Lock()
 
@@ -61,44 +62,43 @@ class GitHubApp:
                 self._identity = app.identity(await self._bot(app.slug), self._noreply_host)
             return self._identity
 
-    async def _app(self) -> wire.App:
-        return require(await self.call(Call("GET", "/app"))).decode(wire.App)
+    async def _app(self) -> wire.AppJson:
+        return require(await self.call(ApiCall("GET", "/app"))).decode(wire.AppJson)
 
     async def registration(self) -> Registration:
-        """What the App may do and hears of, asked now."""
+        """Asks what the App may do and hears of."""
         return (await self._app()).registration()
 
-    async def _bot(self, slug: str) -> wire.User:
+    async def _bot(self, slug: str) -> wire.UserJson:
         """The bot's account is public, but asking for it takes an installation's token or nobody's: not the App's."""
-        call = Call("GET", f"/users/{quote(slug, safe='')}%5Bbot%5D")
-        listed = require(await self.call(Call("GET", "/app/installations", {"per_page": PAGE})))
+        call = ApiCall("GET", f"/users/{quote(slug, safe='')}%5Bbot%5D")
+        listed = require(await self.call(ApiCall("GET", "/app/installations", {"per_page": PAGE})))
         active = [one.id for one in listed.decode(list[wire.InstallationJson]) if one.suspended_at is None]
-        ways = [partial(self._as_installation, InstallationId(one), call) for one in active[:ASKED_FOR_THE_BOT]]
-        return (await first_answer([*ways, partial(self._as_nobody, call)], PATIENCE_SECONDS)).decode(wire.User)
+        places = [self.installation(InstallationId(one)) for one in active[:ASKED_FOR_THE_BOT]]
+        ways: list[Way] = [partial(place.call, call, TokenPurpose.METADATA, None) for place in places]
+        ways.append(partial(self._as_nobody, call))
+        return (await _first_answer(ways, PATIENCE_SECONDS)).decode(wire.UserJson)
 
-    async def _as_installation(self, installation_id: InstallationId, call: Call) -> Answer:
-        return await self.installation(installation_id).call(call, Purpose.METADATA, None)
-
-    async def _as_nobody(self, call: Call) -> Answer:
+    async def _as_nobody(self, call: ApiCall) -> ApiAnswer:
         return require(await self._api.send(call, None))
 
     async def clock_skew(self) -> float:
         """Seconds by which GitHub's clock is ahead of ours."""
-        answer = await self.call(Call("GET", "/app"))
+        answer = await self.call(ApiCall("GET", "/app"))
         return server_time(answer.headers, self._clock()) - self._clock()
 
     async def hook(self) -> Hook:
         """Where GitHub sends the App's webhooks; its address is empty where there is none."""
         try:
-            return require(await self.call(Call("GET", "/app/hook/config"))).decode(wire.HookJson).hook()
+            return require(await self.call(ApiCall("GET", "/app/hook/config"))).decode(wire.HookJson).hook()
         except NotFound:
             return Hook("", "")
 
     async def installations(self) -> list[InstallationView]:
-        """All of them, in pages of a bounded number."""
+        """Lists all of them, in pages of a bounded number."""
         found: list[InstallationView] = []
         for page in range(1, MAX_PAGES + 1):
-            call = Call("GET", "/app/installations", {"per_page": PAGE, "page": page})
+            call = ApiCall("GET", "/app/installations", {"per_page": PAGE, "page": page})
             listed = require(await self.call(call)).decode(list[wire.InstallationJson])
             found += [one.view() for one in listed]
             if len(listed) < PAGE:
@@ -107,29 +107,29 @@ class GitHubApp:
 
     async def installed(self, installation_id: InstallationId) -> InstallationView:
         """NotFound when it is no more."""
-        answer = require(await self.call(Call("GET", f"/app/installations/{installation_id}")))
+        answer = require(await self.call(ApiCall("GET", f"/app/installations/{installation_id}")))
         return answer.decode(wire.InstallationJson).view()
 
     async def installed_on(self, full_name: str) -> InstallationView | None:
         """The installation that covers a repository; None where there is none, or nothing of the repository is seen."""
         owner, _, name = full_name.partition("/")
-        call = Call("GET", f"/repos/{segment(owner)}/{segment(name)}/installation")
+        call = ApiCall("GET", f"/repos/{segment(owner)}/{segment(name)}/installation")
         try:
             found = require(await self.call(call)).decode(wire.InstallationJson).view()
         except NotFound:
             return None
         return None if found.is_suspended else found
 
-    def installation(self, installation_id: InstallationId) -> Installation:
+    def installation(self, installation_id: InstallationId) -> InstallationClient:
         if installation_id not in self._installations:
             tokens = Tokens(
                 installation_id, self.call, clock=self._clock, on_secret=self._on_secret, on_retired=self._on_retired
             )
-            self._installations[installation_id] = Installation(installation_id, self._api, tokens)
+            self._installations[installation_id] = InstallationClient(installation_id, self._api, tokens)
         return self._installations[installation_id]
 
-    async def call(self, call: Call) -> Answer:
-        """As the App itself; a refusal because our clock is wrong is healed once, by GitHub's clock."""
+    async def call(self, call: ApiCall) -> ApiAnswer:
+        """Calls as the App itself; a refusal because our clock is wrong is healed once, by GitHub's clock."""
         answer = await self._api.send(call, self._signer.authorization())
         if answer.status == 401 and self._signer.learn(answer):
             answer = await self._api.send(call, self._signer.authorization())
@@ -142,13 +142,13 @@ class GitHubApp:
             params["cursor"] = cursor
         if status is not None:
             params["status"] = status
-        answer = require(await self.call(Call("GET", "/app/hook/deliveries", params)))
+        answer = require(await self.call(ApiCall("GET", "/app/hook/deliveries", params)))
         items = tuple(one.delivery() for one in await answer.decoded(list[wire.DeliveryJson]))
         return DeliveryPage(items, answer.next_cursor())
 
     async def delivery_payload(self, delivery_id: int) -> bytes:
         """The JSON that was, or should have been, delivered; trusted for the connection that it came over."""
-        answer = require(await self.call(Call("GET", f"/app/hook/deliveries/{delivery_id}")))
+        answer = require(await self.call(ApiCall("GET", f"/app/hook/deliveries/{delivery_id}")))
         return bytes((await answer.decoded(wire.DeliveryDetail)).request.payload)
 
     async def close(self) -> None:
@@ -157,7 +157,7 @@ class GitHubApp:
         await self._api.close()
 
 
-class Installation(Reads):
+class InstallationClient(Reads):
     """One account's installation: its tokens, and calls made with them."""
 
     def __init__(self, installation_id: InstallationId, api: Api, tokens: Tokens) -> None:
@@ -165,11 +165,11 @@ class Installation(Reads):
         self._api = api
         self._tokens = tokens
 
-    async def token(self, purpose: Purpose, repo: RepoId | None, *, fresh: bool = False) -> Secret:
+    async def token(self, purpose: TokenPurpose, repo: RepoId | None, *, fresh: bool = False) -> Secret:
         """Scoped to the repository and to what the purpose needs; `fresh` lives its full time from now."""
         return await self._tokens.get(purpose, repo, fresh=fresh)
 
-    async def call(self, call: Call, purpose: Purpose, repo: RepoId | None) -> Answer:
+    async def call(self, call: ApiCall, purpose: TokenPurpose, repo: RepoId | None) -> ApiAnswer:
         """A success, or the error that the answer means; a dead token is replaced once."""
         answer, token = await self._send(call, purpose, repo)
         if answer.status == 401:  # it was not acted upon: sending again is safe for every method
@@ -183,12 +183,35 @@ class Installation(Reads):
             answer, _ = await self._send(call, purpose, repo)
         return require(_recognised(answer))
 
-    async def _send(self, call: Call, purpose: Purpose, repo: RepoId | None) -> tuple[Answer, Secret]:
+    async def _send(self, call: ApiCall, purpose: TokenPurpose, repo: RepoId | None) -> tuple[ApiAnswer, Secret]:
         token = await self._tokens.get(purpose, repo)
         return await self._api.send(call, Secret(f"token {token.reveal()}")), token
 
 
-def _recognised(answer: Answer) -> Answer:
+def _recognised(answer: ApiAnswer) -> ApiAnswer:
     if answer.status == 401:
         raise Unrecognised(f"{answer.call}: {message(answer)}")
     return answer
+
+
+async def _first_answer(ways: Sequence[Way], patience: float) -> ApiAnswer:
+    """Asks in the next way when one has failed, or none has answered for so long, so that a silent one keeps nobody
+    waiting. The first answer counts, and without any the last error. There is at least one way."""
+    running: set[asyncio.Task[ApiAnswer]] = set()
+    left = list(ways)
+    error: BaseException | None = None
+    try:
+        while left or running:
+            if left:
+                running.add(asyncio.create_task(left.pop(0)()))
+            wait = asyncio.wait(running, timeout=patience if left else None, return_when=asyncio.FIRST_COMPLETED)
+            done, running = await wait
+            for one in done:
+                if (error := one.exception()) is None:
+                    return one.result()
+    finally:
+        for one in running:
+            one.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+    assert error is not None
+    raise error

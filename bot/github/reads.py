@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from bot.errors import GitHubRefused, GitHubUnavailable, NotFound
 from bot.github import wire
-from bot.github.api import Answer, Call
-from bot.github.types import CheckRun, Comment, Issue, MadeCommit, Pull, Purpose, RepoView
+from bot.github.api import ApiAnswer, ApiCall
+from bot.github.types import Comment, Issue, MadeCommit, OwnCheckRun, Pull, RepoView, TokenPurpose
 from bot.models import Permission, Repo, RepoId
 
 FULL = "application/vnd.github.full+json"
@@ -20,10 +20,10 @@ PAGE = 100
 MAX_PAGES = 10
 
 
-class Caller(Protocol):
+class ApiCaller(Protocol):
     """What reads and writes need of an installation."""
 
-    async def call(self, call: Call, purpose: Purpose, repo: RepoId | None) -> Answer: ...
+    async def call(self, call: ApiCall, purpose: TokenPurpose, repo: RepoId | None) -> ApiAnswer: ...
 
 
 def base(repo: Repo) -> str:
@@ -38,7 +38,7 @@ def segment(text: str) -> str:
 
 
 def carries(body: str, marker: str) -> bool:
-    """Whether the body's first line begins with the marker, and not with a longer word (turn=1, turn=10)."""
+    """Says whether the body's first line begins with the marker, and not with a longer word (turn=1, turn=10)."""
     rest = body.removeprefix("\ufeff").lstrip()
     if not rest.startswith(marker):
         return False
@@ -48,22 +48,22 @@ def carries(body: str, marker: str) -> bool:
 class Reads:
     """Mixed into an installation."""
 
-    async def call(self, call: Call, purpose: Purpose, repo: RepoId | None) -> Answer:
+    async def call(self, call: ApiCall, purpose: TokenPurpose, repo: RepoId | None) -> ApiAnswer:
         raise AssertionError("an installation brings its own")
 
     async def permission(self, repo: Repo, login: str) -> tuple[int, Permission]:
         """The id and the right of the account that has the login now; NotFound when GitHub knows no such user."""
         path = f"{base(repo)}/collaborators/{segment(login)}/permission"
-        answer = await self.call(Call("GET", path), Purpose.METADATA, repo.id)
+        answer = await self.call(ApiCall("GET", path), TokenPurpose.METADATA, repo.id)
         found = await answer.decoded(wire.Collaborator)
         return found.user.id, _permission(found)
 
     async def owns(self, organisation: str, login: str, user_id: int) -> bool:
-        """Whether the person, who may have given the login up by now, is an owner of the organisation. GitHubRefused
+        """Says whether the person, who may have given the login up, is an owner of the organisation. GitHubRefused
         where the App may not read its members."""
-        call = Call("GET", f"/orgs/{segment(organisation)}/memberships/{segment(login)}")
+        call = ApiCall("GET", f"/orgs/{segment(organisation)}/memberships/{segment(login)}")
         try:
-            found = (await self.call(call, Purpose.MEMBERS, None)).decode(wire.Membership)
+            found = (await self.call(call, TokenPurpose.MEMBERS, None)).decode(wire.MembershipJson)
         except NotFound:
             return False
         return found.user.id == user_id and found.state == "active" and found.role == "admin"
@@ -71,16 +71,16 @@ class Reads:
     async def repo(self, full_name: str) -> RepoView:
         owner, _, name = full_name.partition("/")
         path = f"/repos/{segment(owner)}/{segment(name)}"
-        answer = await self.call(Call("GET", path), Purpose.METADATA, None)
-        return answer.decode(wire.Repository).view()
+        answer = await self.call(ApiCall("GET", path), TokenPurpose.METADATA, None)
+        return answer.decode(wire.RepositoryJson).view()
 
     async def issue(self, repo: Repo, number: int) -> Issue:
-        call = Call("GET", f"{base(repo)}/issues/{number}", accept=FULL)
-        return (await (await self.call(call, Purpose.THREAD, repo.id)).decoded(wire.IssueJson)).issue()
+        call = ApiCall("GET", f"{base(repo)}/issues/{number}", accept=FULL)
+        return (await (await self.call(call, TokenPurpose.THREAD, repo.id)).decoded(wire.IssueJson)).issue()
 
     async def comment(self, repo: Repo, comment_id: int) -> Comment:
-        call = Call("GET", f"{base(repo)}/issues/comments/{comment_id}", accept=FULL)
-        return (await self.call(call, Purpose.THREAD, repo.id)).decode(wire.CommentJson).comment()
+        call = ApiCall("GET", f"{base(repo)}/issues/comments/{comment_id}", accept=FULL)
+        return (await self.call(call, TokenPurpose.THREAD, repo.id)).decode(wire.CommentJson).comment()
 
     async def comments(self, repo: Repo, number: int, limit: int) -> list[Comment]:
         """The newest `limit` comments, oldest of them first."""
@@ -115,16 +115,16 @@ class Reads:
             yield await _comments(await self._comment_page(repo, number, page, of))
         yield await _comments(first)
 
-    async def _comment_page(self, repo: Repo, number: int, page: int, of: str) -> Answer:
+    async def _comment_page(self, repo: Repo, number: int, page: int, of: str) -> ApiAnswer:
         path, params = f"{base(repo)}/{of}/{number}/comments", {"per_page": PAGE, "page": page}
-        return await self.call(Call("GET", path, params, accept=FULL), Purpose.THREAD, repo.id)
+        return await self.call(ApiCall("GET", path, params, accept=FULL), TokenPurpose.THREAD, repo.id)
 
     async def file(self, repo: Repo, path: str, ref: str) -> bytes | None:
         """A file's content at a ref; None when no file is there. GitHub gives up to 1 MB this way."""
         try:
             where = "/".join(segment(part) for part in path.split("/"))
-            call = Call("GET", f"{base(repo)}/contents/{where}", {"ref": ref})
-            answer = await self.call(call, Purpose.READ_REPOSITORY, repo.id)
+            call = ApiCall("GET", f"{base(repo)}/contents/{where}", {"ref": ref})
+            answer = await self.call(call, TokenPurpose.READ_REPOSITORY, repo.id)
         except NotFound:
             return None
         if answer.content.lstrip()[:1] == b"[":
@@ -134,8 +134,8 @@ class Reads:
     async def branch_sha(self, repo: Repo, branch: str) -> str | None:
         try:
             where = "/".join(segment(part) for part in branch.split("/"))
-            call = Call("GET", f"{base(repo)}/git/ref/heads/{where}")
-            answer = await self.call(call, Purpose.READ_REPOSITORY, repo.id)
+            call = ApiCall("GET", f"{base(repo)}/git/ref/heads/{where}")
+            answer = await self.call(call, TokenPurpose.READ_REPOSITORY, repo.id)
         except NotFound:
             return None
         except GitHubRefused as refused:
@@ -145,40 +145,44 @@ class Reads:
         return answer.decode(wire.Ref).object.sha
 
     async def is_protected(self, repo: Repo, branch: str) -> bool:
-        """By rules of whatever kind, also those that would let the App through; a branch that is not there is not."""
+        """Counts rules of any kind, also those that would let the App through; a branch that is not there is not."""
         where = "/".join(segment(part) for part in branch.split("/"))
         try:
-            answer = await self.call(Call("GET", f"{base(repo)}/branches/{where}"), Purpose.READ_REPOSITORY, repo.id)
+            answer = await self.call(
+                ApiCall("GET", f"{base(repo)}/branches/{where}"), TokenPurpose.READ_REPOSITORY, repo.id
+            )
         except NotFound:
             return False
         return answer.decode(wire.BranchRules).protected
 
     async def made_commit(self, repo: Repo, sha: str) -> MadeCommit:
         """A commit as GitHub vouches for it, or does not."""
-        call = Call("GET", f"{base(repo)}/git/commits/{segment(sha)}")
-        return (await self.call(call, Purpose.READ_REPOSITORY, repo.id)).decode(wire.MadeCommitJson).made()
+        call = ApiCall("GET", f"{base(repo)}/git/commits/{segment(sha)}")
+        return (await self.call(call, TokenPurpose.READ_REPOSITORY, repo.id)).decode(wire.MadeCommitJson).made()
 
     async def rules(self, repo: Repo, branch: str) -> frozenset[str]:
         """The kinds of rules that rulesets hold for a branch of that name, whether it is there or not."""
         where = "/".join(segment(part) for part in branch.split("/"))
-        call = Call("GET", f"{base(repo)}/rules/branches/{where}", {"per_page": PAGE})
-        answer = await self.call(call, Purpose.METADATA, repo.id)
-        return frozenset(one.type for one in answer.decode(list[wire.Rule]))
+        call = ApiCall("GET", f"{base(repo)}/rules/branches/{where}", {"per_page": PAGE})
+        answer = await self.call(call, TokenPurpose.METADATA, repo.id)
+        return frozenset(one.type for one in answer.decode(list[wire.RuleJson]))
 
     async def repos(self) -> list[RepoView]:
         """The first hundred that the installation has."""
-        answer = await self.call(Call("GET", "/installation/repositories", {"per_page": PAGE}), Purpose.METADATA, None)
+        answer = await self.call(
+            ApiCall("GET", "/installation/repositories", {"per_page": PAGE}), TokenPurpose.METADATA, None
+        )
         return [one.view() for one in (await answer.decoded(wire.Repositories)).repositories]
 
     async def pull(self, repo: Repo, number: int) -> Pull:
-        call = Call("GET", f"{base(repo)}/pulls/{number}")
-        return (await self.call(call, Purpose.THREAD, repo.id)).decode(wire.PullJson).pull()
+        call = ApiCall("GET", f"{base(repo)}/pulls/{number}")
+        return (await self.call(call, TokenPurpose.THREAD, repo.id)).decode(wire.PullJson).pull()
 
     async def pull_by_head(self, repo: Repo, branch: str, *, state: str = "open") -> Pull | None:
         """The newest pull request from a branch of the repository itself."""
         params: dict[str, str | int] = {"head": f"{repo.owner}:{branch}", "state": state, "per_page": PAGE}
-        call = Call("GET", f"{base(repo)}/pulls", params)
-        answer = await self.call(call, Purpose.THREAD, repo.id)
+        call = ApiCall("GET", f"{base(repo)}/pulls", params)
+        answer = await self.call(call, TokenPurpose.THREAD, repo.id)
         pulls = [one.pull() for one in await answer.decoded(list[wire.PullJson])]
         # GitHub ignores a `head` that it cannot read and lists everything.
         ours = [pull for pull in pulls if pull.head_branch == branch and pull.head_repo_id == repo.id]
@@ -186,9 +190,9 @@ class Reads:
 
     async def pull_diff(self, repo: Repo, number: int) -> str | None:
         """The diff as text; None when it is too large for GitHub to show."""
-        call = Call("GET", f"{base(repo)}/pulls/{number}", accept=DIFF)
+        call = ApiCall("GET", f"{base(repo)}/pulls/{number}", accept=DIFF)
         try:
-            answer = await self.call(call, Purpose.THREAD, repo.id)
+            answer = await self.call(call, TokenPurpose.THREAD, repo.id)
         except GitHubRefused as refused:
             if refused.status == 406:
                 return None
@@ -197,25 +201,25 @@ class Reads:
 
     async def has_label(self, repo: Repo, name: str) -> bool:
         try:
-            await self.call(Call("GET", f"{base(repo)}/labels/{segment(name)}"), Purpose.THREAD, repo.id)
+            await self.call(ApiCall("GET", f"{base(repo)}/labels/{segment(name)}"), TokenPurpose.THREAD, repo.id)
         except NotFound:
             return False
         return True
 
-    async def check_run(self, repo: Repo, sha: str, name: str, external_id: str) -> CheckRun | None:
+    async def check_run(self, repo: Repo, sha: str, name: str, external_id: str) -> OwnCheckRun | None:
         """Our check run on a commit, known by the id that we gave it."""
         params: dict[str, str | int] = {"check_name": name, "per_page": PAGE, "filter": "all"}
-        call = Call("GET", f"{base(repo)}/commits/{segment(sha)}/check-runs", params)
-        answer = await self.call(call, Purpose.CHECKS, repo.id)
+        call = ApiCall("GET", f"{base(repo)}/commits/{segment(sha)}/check-runs", params)
+        answer = await self.call(call, TokenPurpose.CHECKS, repo.id)
         runs = [run.check_run() for run in (await answer.decoded(wire.CheckRuns)).check_runs]
         return next((run for run in runs if run.external_id == external_id), None)
 
-    async def check_run_by_id(self, repo: Repo, check_id: int) -> CheckRun:
-        call = Call("GET", f"{base(repo)}/check-runs/{check_id}")
-        return (await self.call(call, Purpose.CHECKS, repo.id)).decode(wire.CheckRunJson).check_run()
+    async def check_run_by_id(self, repo: Repo, check_id: int) -> OwnCheckRun:
+        call = ApiCall("GET", f"{base(repo)}/check-runs/{check_id}")
+        return (await self.call(call, TokenPurpose.CHECKS, repo.id)).decode(wire.CheckRunJson).check_run()
 
 
-async def _comments(answer: Answer) -> list[Comment]:
+async def _comments(answer: ApiAnswer) -> list[Comment]:
     return [one.comment() for one in await answer.decoded(list[wire.CommentJson])]
 
 
@@ -233,7 +237,7 @@ def _known(name: str) -> Permission:
         return Permission.NONE
 
 
-def _content(answer: Answer, path: str) -> bytes | None:
+def _content(answer: ApiAnswer, path: str) -> bytes | None:
     file = answer.decode(wire.File)
     if file.type != "file":
         return None  # a submodule, or a link that leads nowhere

@@ -11,9 +11,9 @@ import msgspec
 from bot.discussions import place
 from bot.errors import GitHubRefused
 from bot.github import wire
-from bot.github.api import GRAPHQL, Answer, Call
-from bot.github.reads import FULL, MAX_PAGES, PAGE, Caller, base, carries
-from bot.github.types import Comment, Purpose
+from bot.github.api import GRAPHQL, ApiAnswer, ApiCall
+from bot.github.reads import FULL, MAX_PAGES, PAGE, ApiCaller, base, carries
+from bot.github.types import Comment, TokenPurpose
 from bot.models import LEFT, Repo, Spot
 
 
@@ -44,21 +44,21 @@ class _Whole(wire.CommentJson):
         return replace(self.comment(), kind="review", created_at=at, updated_at=at)
 
 
-async def on_lines(caller: Caller, repo: Repo, number: int) -> list[Comment]:
+async def on_lines(caller: ApiCaller, repo: Repo, number: int) -> list[Comment]:
     """The newest, oldest of them first."""
     params: dict[str, str | int] = {"per_page": PAGE, "sort": "created", "direction": "desc"}
-    call = Call("GET", f"{base(repo)}/pulls/{number}/comments", params, accept=FULL)
-    answer = await caller.call(call, Purpose.THREAD, repo.id)
+    call = ApiCall("GET", f"{base(repo)}/pulls/{number}/comments", params, accept=FULL)
+    answer = await caller.call(call, TokenPurpose.THREAD, repo.id)
     return [one.placed() for one in await answer.decoded(list[_OnLine])][::-1]
 
 
-async def whole(caller: Caller, repo: Repo, number: int) -> list[Comment]:
+async def whole(caller: ApiCaller, repo: Repo, number: int) -> list[Comment]:
     """The words of reviews that were handed in; GitHub does not tell whether they were edited since."""
     path = f"{base(repo)}/pulls/{number}/reviews"
-    answer = await caller.call(Call("GET", path, {"per_page": PAGE}, accept=FULL), Purpose.THREAD, repo.id)
+    answer = await caller.call(ApiCall("GET", path, {"per_page": PAGE}, accept=FULL), TokenPurpose.THREAD, repo.id)
     if (last := answer.last_page()) > 1:
-        call = Call("GET", path, {"per_page": PAGE, "page": last}, accept=FULL)
-        answer = await caller.call(call, Purpose.THREAD, repo.id)
+        call = ApiCall("GET", path, {"per_page": PAGE, "page": last}, accept=FULL)
+        answer = await caller.call(call, TokenPurpose.THREAD, repo.id)
     return [one.placed() for one in await answer.decoded(list[_Whole]) if one.body and one.submitted_at]
 
 
@@ -67,13 +67,13 @@ class _File(msgspec.Struct):
     patch: str = ""
 
 
-async def patches(caller: Caller, repo: Repo, number: int) -> dict[str, str]:
+async def patches(caller: ApiCaller, repo: Repo, number: int) -> dict[str, str]:
     """The hunks that GitHub shows of the head, by path; of a file whose diff is too large for it there are none."""
     found: dict[str, str] = {}
     for page in range(1, MAX_PAGES + 1):
         params: dict[str, str | int] = {"per_page": PAGE, "page": page}
-        call = Call("GET", f"{base(repo)}/pulls/{number}/files", params)
-        listed = await (await caller.call(call, Purpose.THREAD, repo.id)).decoded(list[_File])
+        call = ApiCall("GET", f"{base(repo)}/pulls/{number}/files", params)
+        listed = await (await caller.call(call, TokenPurpose.THREAD, repo.id)).decoded(list[_File])
         found |= {one.filename: one.patch for one in listed}
         if len(listed) < PAGE:
             break
@@ -146,13 +146,13 @@ class _Data(msgspec.Struct):
     repository: _Repository | None = None
 
 
-async def discussions(caller: Caller, repo: Repo, number: int) -> list[Discussion]:
-    """Of the lines of a pull request; only GraphQL tells which are resolved."""
+async def discussions(caller: ApiCaller, repo: Repo, number: int) -> list[Discussion]:
+    """Lists those at lines of a pull request; only GraphQL tells which are resolved."""
     found: list[Discussion] = []
     after: str | None = None
     for _ in range(MOST_PAGES):
         variables = {"owner": repo.owner, "name": repo.name, "number": number, "after": after}
-        answer = await graphql(caller, _DISCUSSIONS, variables, repo, Purpose.THREAD)
+        answer = await graphql(caller, _DISCUSSIONS, variables, repo, TokenPurpose.THREAD)
         data = (await answer.decoded(wire.GraphQL[_Data])).data
         if data is None or data.repository is None or data.repository.pullRequest is None:
             break
@@ -164,16 +164,18 @@ async def discussions(caller: Caller, repo: Repo, number: int) -> list[Discussio
     return found
 
 
-async def graphql(caller: Caller, query: str, variables: dict[str, Any], repo: Repo, purpose: Purpose) -> Answer:
+async def graphql(
+    caller: ApiCaller, query: str, variables: dict[str, Any], repo: Repo, purpose: TokenPurpose
+) -> ApiAnswer:
     """Queries, and mutations of which twice is once. What GraphQL refuses it says with status 200."""
-    call = Call("POST", GRAPHQL, body={"query": query, "variables": variables}, repeatable=True)
+    call = ApiCall("POST", GRAPHQL, body={"query": query, "variables": variables}, repeatable=True)
     answer = await caller.call(call, purpose, repo.id)
     if errors := (await answer.decoded(wire.GraphQLErrors)).errors:
         raise GitHubRefused(403, f"{call}: {errors[0].message}")
     return answer
 
 
-async def find(caller: Caller, repo: Repo, number: int, marker: str, author_id: int) -> int | None:
+async def find(caller: ApiCaller, repo: Repo, number: int, marker: str, author_id: int) -> int | None:
     """Our review with the marker on its first line, looked for from the newest page backwards."""
     first = await _page(caller, repo, number, 1)
     for page in range(first.last_page(), 0, -1):
@@ -184,7 +186,7 @@ async def find(caller: Caller, repo: Repo, number: int, marker: str, author_id: 
     return None
 
 
-async def holding(caller: Caller, repo: Repo, number: int, author_id: int) -> list[int]:
+async def holding(caller: ApiCaller, repo: Repo, number: int, author_id: int) -> list[int]:
     """Reviews of ours that ask for changes and so hold the merge, as far as the first and the last page go."""
     first = await _page(caller, repo, number, 1)
     pages = [first] if first.last_page() == 1 else [first, await _page(caller, repo, number, first.last_page())]
@@ -192,19 +194,19 @@ async def holding(caller: Caller, repo: Repo, number: int, author_id: int) -> li
     return [one.id for one in listed if one.user and one.user.id == author_id and one.state == "CHANGES_REQUESTED"]
 
 
-async def of_review(caller: Caller, repo: Repo, number: int, review_id: int) -> list[Comment]:
+async def of_review(caller: ApiCaller, repo: Repo, number: int, review_id: int) -> list[Comment]:
     """The comments that were posted with a review, as far as one page goes."""
     path = f"{base(repo)}/pulls/{number}/reviews/{review_id}/comments"
-    answer = await caller.call(Call("GET", path, {"per_page": PAGE}), Purpose.THREAD, repo.id)
+    answer = await caller.call(ApiCall("GET", path, {"per_page": PAGE}), TokenPurpose.THREAD, repo.id)
     return [one.comment() for one in await answer.decoded(list[wire.CommentJson])]
 
 
 def finding_of(body: str) -> str | None:
-    """Which finding of ours a comment tells, by its marker."""
+    """Names the finding of ours that a comment tells, by its marker."""
     found = _FINDING.match(body)
     return found[1] if found else None
 
 
-async def _page(caller: Caller, repo: Repo, number: int, page: int) -> Answer:
+async def _page(caller: ApiCaller, repo: Repo, number: int, page: int) -> ApiAnswer:
     path, params = f"{base(repo)}/pulls/{number}/reviews", {"per_page": PAGE, "page": page}
-    return await caller.call(Call("GET", path, params), Purpose.THREAD, repo.id)
+    return await caller.call(ApiCall("GET", path, params), TokenPurpose.THREAD, repo.id)

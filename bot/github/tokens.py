@@ -1,8 +1,10 @@
-"""The App's own credentials: its signed JWT, and installation tokens per purpose and repository, minted late."""
+"""Credentials: the App's signed JWT, installation tokens per purpose and repository, minted late, and what GitHub gives
+for the one-time code of a redirect."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -11,34 +13,36 @@ from datetime import datetime
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
-from bot.errors import GitHubUnavailable, SettingsError
-from bot.github.api import Answer, Call, require, server_time
-from bot.github.types import Purpose
-from bot.models import InstallationId, RepoId
-from bot.settings import Secret, app_key
+from bot.errors import GitHubRefused, GitHubUnavailable, SettingsError
+from bot.github import wire
+from bot.github.api import Api, ApiAnswer, ApiCall, require, server_time
+from bot.github.types import Converted, TokenPurpose
+from bot.models import InstallationId, Person, RepoId
+from bot.settings import GitHubSettings, Secret, app_key
 
 Clock = Callable[[], float]
 
-PERMISSIONS: Mapping[Purpose, Mapping[str, str]] = {
-    Purpose.METADATA: {"metadata": "read"},
-    Purpose.READ_REPOSITORY: {"contents": "read", "metadata": "read"},
-    Purpose.PUSH: {"contents": "write", "metadata": "read"},
+PERMISSIONS: Mapping[TokenPurpose, Mapping[str, str]] = {
+    TokenPurpose.METADATA: {"metadata": "read"},
+    TokenPurpose.READ_REPOSITORY: {"contents": "read", "metadata": "read"},
+    TokenPurpose.PUSH: {"contents": "write", "metadata": "read"},
     # Only for a push that somebody has approved: the App may well not have it.
-    Purpose.PUSH_WORKFLOWS: {"contents": "write", "workflows": "write", "metadata": "read"},
-    Purpose.THREAD: {"issues": "write", "pull_requests": "write", "contents": "read", "metadata": "read"},
-    Purpose.CHECKS: {"checks": "write", "metadata": "read"},
-    Purpose.STATUSES: {"statuses": "read", "metadata": "read"},
+    TokenPurpose.PUSH_WORKFLOWS: {"contents": "write", "workflows": "write", "metadata": "read"},
+    TokenPurpose.THREAD: {"issues": "write", "pull_requests": "write", "contents": "read", "metadata": "read"},
+    TokenPurpose.CHECKS: {"checks": "write", "metadata": "read"},
+    TokenPurpose.STATUSES: {"statuses": "read", "metadata": "read"},
     # GitHub resolves discussions only for who may write both; the documentation does not say so.
-    Purpose.RESOLVE: {"pull_requests": "write", "contents": "write", "metadata": "read"},
-    Purpose.MEMBERS: {"members": "read", "metadata": "read"},
-    Purpose.ACTIONS: {"actions": "read", "metadata": "read"},
-    Purpose.RERUN: {"actions": "write", "metadata": "read"},
+    TokenPurpose.RESOLVE: {"pull_requests": "write", "contents": "write", "metadata": "read"},
+    TokenPurpose.MEMBERS: {"members": "read", "metadata": "read"},
+    TokenPurpose.ACTIONS: {"actions": "read", "metadata": "read"},
+    TokenPurpose.RERUN: {"actions": "write", "metadata": "read"},
 }
 
 _BACKDATED_SECONDS = 60  # GitHub refuses a JWT from the future
 _JWT_SECONDS = 480  # at most 600 ahead of GitHub's clock, which may be behind ours
 _SKEW_SECONDS = 30
 _SPARE_SECONDS = 300
+_CODE = re.compile(r"[A-Za-z0-9_-]{10,100}")
 _SPARE_SHARE = 0.2  # of a token that lives shorter than usual
 
 
@@ -69,7 +73,7 @@ class Signer:
             )
         return key
 
-    def learn(self, answer: Answer) -> bool:
+    def learn(self, answer: ApiAnswer) -> bool:
         """Take GitHub's time from its refusal; False when the clocks agree, so that time was not the reason."""
         offset = server_time(answer.headers, self.now()) - self._clock()
         if abs(offset - self._offset) < _SKEW_SECONDS:
@@ -90,7 +94,7 @@ class _Held:
     dead_at: float
 
 
-Scope = tuple[Purpose, RepoId | None]
+Scope = tuple[TokenPurpose, RepoId | None]
 
 
 class Tokens:
@@ -99,7 +103,7 @@ class Tokens:
     def __init__(
         self,
         installation: InstallationId,
-        send: Callable[[Call], Awaitable[Answer]],
+        send: Callable[[ApiCall], Awaitable[ApiAnswer]],
         *,
         clock: Clock,
         on_secret: Callable[[str], None],
@@ -114,7 +118,7 @@ class Tokens:
         self._locks: dict[Scope, asyncio.Lock] = {}
         self._replaced: list[_Held] = []
 
-    async def get(self, purpose: Purpose, repo: RepoId | None, *, fresh: bool = False) -> Secret:
+    async def get(self, purpose: TokenPurpose, repo: RepoId | None, *, fresh: bool = False) -> Secret:
         """A token that is good for minutes; one mint at a time for each scope, whoever asks."""
         scope = (purpose, repo)
         before = self._held.get(scope)
@@ -131,18 +135,18 @@ class Tokens:
         self._retire()
         return held.token
 
-    def discard(self, purpose: Purpose, repo: RepoId | None, token: Secret) -> None:
+    def discard(self, purpose: TokenPurpose, repo: RepoId | None, token: Secret) -> None:
         """Forget a token that GitHub no longer takes, unless another caller has replaced it already."""
         held = self._held.get((purpose, repo))
         if held is not None and held.token is token:
             self._replaced.append(self._held.pop((purpose, repo)))
 
-    async def _mint(self, purpose: Purpose, repo: RepoId | None) -> _Held:
+    async def _mint(self, purpose: TokenPurpose, repo: RepoId | None) -> _Held:
         body: dict[str, object] = {"permissions": dict(PERMISSIONS[purpose])}
         if repo is not None:
             body["repository_ids"] = [repo]
         # A second token does no harm, so a mint whose answer was lost may be sent again.
-        call = Call("POST", f"/app/installations/{self._installation}/access_tokens", body=body, repeatable=True)
+        call = ApiCall("POST", f"/app/installations/{self._installation}/access_tokens", body=body, repeatable=True)
         asked_at = self._clock()
         answer = require(await self._send(call))
         minted = answer.decode(_Minted)
@@ -167,3 +171,69 @@ def _lifetime(expires_at: str, server_now: float) -> float:
         return max(0.0, datetime.fromisoformat(expires_at).timestamp() - server_now)
     except ValueError:
         return 0.0
+
+
+class _MadeApp(msgspec.Struct):
+    id: int
+    slug: str
+    pem: str
+    webhook_secret: str | None = None
+    client_id: str = ""
+    client_secret: str = ""
+    html_url: str = ""
+
+
+async def app_for(api_url: str, code: str) -> Converted:
+    """The second half of GitHub's manifest flow: returns the App that the redirect's code stands for. The code is good
+    once, for an hour; a lost answer costs an App, which is then deleted by hand."""
+    if not _CODE.fullmatch(code):
+        raise GitHubRefused(404, "that is no code of GitHub's")
+    api = Api(api_url)
+    try:
+        answer = require(await api.send(ApiCall("POST", f"/app-manifests/{code}/conversions"), None))
+    finally:
+        await api.close()
+    made = answer.decode(_MadeApp)
+    hook, client = Secret(made.webhook_secret or ""), Secret(made.client_secret)
+    return Converted(made.id, made.slug, Secret(made.pem), hook, made.client_id, client, made.html_url)
+
+
+class _Exchanged(msgspec.Struct):
+    """GitHub answers 200 also when it says no."""
+
+    access_token: str = ""
+    error: str = ""
+
+
+async def person_for(settings: GitHubSettings, code: str, redirect_uri: str, verifier: str) -> Person:
+    """The second half of signing in: returns who has just confirmed GitHub's page, and keeps no token. Raises
+    GitHubRefused or GitHubUnavailable."""
+    if settings.client_secret is None or not _CODE.fullmatch(code):
+        raise GitHubRefused(400, "that is no code of GitHub's")
+    token = await _exchange(settings, settings.client_secret, code, redirect_uri, verifier)
+    api = Api(settings.api_url)
+    try:
+        answer = require(await api.send(ApiCall("GET", "/user"), Secret(f"Bearer {token.reveal()}")))
+    finally:
+        await api.close()
+    return answer.decode(wire.UserJson).person()
+
+
+async def _exchange(settings: GitHubSettings, client_secret: Secret, code: str, uri: str, verifier: str) -> Secret:
+    body = {
+        "client_id": settings.client_id,
+        "client_secret": client_secret.reveal(),
+        "code": code,
+        "redirect_uri": uri,
+        "code_verifier": verifier,  # an older GitHub Enterprise knows nothing of it, and skips it
+    }
+    api = Api(settings.url)
+    try:
+        call = ApiCall("POST", "/login/oauth/access_token", body=body, accept="application/json")
+        found = require(await api.send(call, None)).decode(_Exchanged)
+    finally:
+        await api.close()
+    if not found.access_token or any(not "!" <= letter <= "~" for letter in found.access_token):
+        reason = re.sub(r"[^a-z_]", "", found.error)[:60]
+        raise GitHubRefused(400, f"the code was not taken ({reason or 'no reason was given'})")
+    return Secret(found.access_token)

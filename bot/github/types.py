@@ -11,7 +11,7 @@ from bot.models import InstallationId, Person, Repo, Spot
 from bot.settings import Secret
 
 
-class Purpose(StrEnum):
+class TokenPurpose(StrEnum):
     """What a token is for: it decides which of the App's permissions the token carries."""
 
     METADATA = "metadata"
@@ -93,7 +93,6 @@ class RepoView(Repo):
 
     archived: bool = False
     disabled: bool = False
-    is_fork: bool = False
 
 
 @dataclass(frozen=True)
@@ -205,7 +204,7 @@ class ReviewDraft:
 
 
 @dataclass(frozen=True)
-class CheckRun:
+class OwnCheckRun:
     """A check run of ours on a commit."""
 
     id: int
@@ -217,7 +216,7 @@ class CheckRun:
 
 
 @dataclass(frozen=True)
-class Delivery:
+class LoggedDelivery:
     """A line of the App's own delivery log."""
 
     id: int
@@ -237,7 +236,7 @@ class Delivery:
 
     @property
     def at(self) -> float:
-        """When it was delivered, or should have been; 0 for a time that cannot be read."""
+        """The time when it was delivered, or should have been; 0 for one that cannot be read."""
         try:
             return datetime.fromisoformat(self.delivered_at).timestamp()
         except ValueError:
@@ -248,7 +247,7 @@ class Delivery:
 class DeliveryPage:
     """Newest first; `next_cursor` is None on the last page."""
 
-    items: tuple[Delivery, ...]
+    items: tuple[LoggedDelivery, ...]
     next_cursor: str | None
 
 

@@ -1,4 +1,8 @@
-"""The shapes of GitHub's JSON, as far as we read them; unknown members are skipped."""
+"""The shapes of GitHub's JSON, as far as we read them; unknown members are skipped.
+
+githubkit's models of the same would take 0.11 s and 8 MB more at the first call and twice the time for a page, and
+refuse an answer that lacks one of up to 75 required members, as an older GitHub Enterprise Server's may.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,13 @@ import msgspec
 
 from bot.github.types import (
     AppIdentity,
-    CheckRun,
     Comment,
-    Delivery,
     Hook,
     InstallationView,
     Issue,
+    LoggedDelivery,
     MadeCommit,
+    OwnCheckRun,
     Pull,
     Registration,
     RepoView,
@@ -24,7 +28,7 @@ from bot.models import InstallationId, Person, RepoId
 GHOST = Person(10137, "ghost")
 
 
-class User(msgspec.Struct):
+class UserJson(msgspec.Struct):
     id: int
     login: str
     type: str = "User"
@@ -33,21 +37,21 @@ class User(msgspec.Struct):
         return Person(self.id, self.login, self.type)
 
 
-def _person(user: User | None) -> Person:
+def _person(user: UserJson | None) -> Person:
     """GitHub leaves the user out when the account is gone."""
     return user.person() if user else GHOST
 
 
-class Owner(msgspec.Struct):
+class OwnerJson(msgspec.Struct):
     login: str = ""
     slug: str = ""
 
 
-class App(msgspec.Struct):
+class AppJson(msgspec.Struct):
     id: int
     slug: str
     name: str
-    owner: Owner | None = None
+    owner: OwnerJson | None = None
     permissions: dict[str, str] = msgspec.field(default_factory=dict)
     events: list[str] = msgspec.field(default_factory=list)
     html_url: str = ""
@@ -55,8 +59,8 @@ class App(msgspec.Struct):
     def registration(self) -> Registration:
         return Registration(self.slug, self.html_url, self.permissions, frozenset(self.events))
 
-    def identity(self, bot: User, noreply_host: str) -> AppIdentity:
-        owner = self.owner or Owner()
+    def identity(self, bot: UserJson, noreply_host: str) -> AppIdentity:
+        owner = self.owner or OwnerJson()
         return AppIdentity(self.id, self.slug, self.name, owner.login or owner.slug, bot.login, bot.id, noreply_host)
 
 
@@ -71,19 +75,19 @@ class HookJson(msgspec.Struct):
 class InstallationJson(msgspec.Struct):
     id: int
     suspended_at: str | None = None
-    account: User | None = None
+    account: UserJson | None = None
 
     def view(self) -> InstallationView:
         return InstallationView(InstallationId(self.id), _person(self.account), self.suspended_at is not None)
 
 
-class Membership(msgspec.Struct):
-    user: User
+class MembershipJson(msgspec.Struct):
+    user: UserJson
     state: str = ""
     role: str = ""
 
 
-class Repository(msgspec.Struct):
+class RepositoryJson(msgspec.Struct):
     id: int
     name: str
     full_name: str
@@ -91,7 +95,6 @@ class Repository(msgspec.Struct):
     default_branch: str
     archived: bool = False
     disabled: bool = False
-    fork: bool = False
 
     def view(self) -> RepoView:
         return RepoView(
@@ -102,25 +105,24 @@ class Repository(msgspec.Struct):
             self.default_branch,
             archived=self.archived,
             disabled=self.disabled,
-            is_fork=self.fork,
         )
 
 
 class Repositories(msgspec.Struct):
-    repositories: list[Repository]
+    repositories: list[RepositoryJson]
 
 
-class Rule(msgspec.Struct):
+class RuleJson(msgspec.Struct):
     type: str
 
 
 class Collaborator(msgspec.Struct):
-    user: User
+    user: UserJson
     permission: str = "none"
     role_name: str = ""
 
 
-class Label(msgspec.Struct):
+class LabelJson(msgspec.Struct):
     name: str = ""
 
 
@@ -128,12 +130,12 @@ class IssueJson(msgspec.Struct):
     number: int
     title: str
     state: str
-    user: User | None = None
+    user: UserJson | None = None
     body: str | None = None
     body_text: str | None = None
     body_html: str | None = None
     locked: bool = False
-    labels: list[Label | str] = msgspec.field(default_factory=list)
+    labels: list[LabelJson | str] = msgspec.field(default_factory=list)
     pull_request: Any = None
     performed_via_github_app: Any = None
     created_at: str = ""
@@ -159,7 +161,7 @@ class IssueJson(msgspec.Struct):
 
 class CommentJson(msgspec.Struct):
     id: int
-    user: User | None = None
+    user: UserJson | None = None
     body: str | None = None
     body_text: str | None = None
     body_html: str | None = None
@@ -198,7 +200,7 @@ class PullJson(msgspec.Struct):
     state: str
     head: Branch
     base: Branch
-    user: User | None = None
+    user: UserJson | None = None
     body: str | None = None
     draft: bool = False
     merged_at: str | None = None
@@ -274,8 +276,8 @@ class CheckRunJson(msgspec.Struct):
     conclusion: str | None = None
     output: CheckOutputJson = msgspec.field(default_factory=CheckOutputJson)
 
-    def check_run(self) -> CheckRun:
-        return CheckRun(self.id, self.external_id or "", self.status, self.conclusion, self.output.annotations_count)
+    def check_run(self) -> OwnCheckRun:
+        return OwnCheckRun(self.id, self.external_id or "", self.status, self.conclusion, self.output.annotations_count)
 
 
 class CheckRuns(msgspec.Struct):
@@ -311,8 +313,8 @@ class DeliveryJson(msgspec.Struct):
     installation_id: int | None = None
     repository_id: int | None = None
 
-    def delivery(self) -> Delivery:
-        return Delivery(
+    def delivery(self) -> LoggedDelivery:
+        return LoggedDelivery(
             id=self.id,
             guid=self.guid,
             event=self.event,

@@ -1,25 +1,36 @@
-"""`stop` and `retry` as buttons of a session's page, and the operator's `retry`: what comments of those words do."""
+"""What is pressed in the place of a comment: a box in a comment of ours, a button of a check run or of a page."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
-from bot.commands.kinds import Retry
-from bot.errors import NotAllowed
-from bot.events.remarks import Remark
-from bot.handlers import again, permission, stop
-from bot.handlers.desk import Desk
-from bot.models import DeliveryId, Origin, Person, Thread, TurnState
-from bot.store import audit, sessions
+from bot.commands import Command
+from bot.errors import NotAllowed, StoreError
+from bot.events.checks import CheckAsked
+from bot.events.remarks import BoxTicked, ButtonPressed, CommentDeleted, CommentEdited, Remark
+from bot.handlers import remarks, turns
+from bot.handlers.commands import retry
+from bot.handlers.desk import Desk, Handled, acted, ignored, refused
+from bot.live import boxes
+from bot.live import questions as live_questions
+from bot.live.boxes import Box
+from bot.models import DeliveryId, Origin, Person, SessionId, Thread, TurnKey, TurnState
+from bot.store import approvals, audit, comments, questions, sessions
+from bot.store.comments import LiveComment
 from bot.store.deliveries import DeliveryState
+from bot.store.questions import QuestionComment
 from bot.store.sessions import Session, Turn
-from bot.words import replies
+from bot.words import on_approvals, replies
+
+_OurComment = LiveComment | QuestionComment
+_TURN = re.compile(r"([a-z0-9]{8})-(\d{1,5})\Z")
+MOST_RESTORED = 5
+"""After so many changes by bots the comment is left as the last of them wrote it: two machines must not take turns."""
 
 
 @dataclass(frozen=True)
 class PressedOnPage(Remark):
-    """In the place of a comment."""
-
     pressed: str = ""
     """What it was pressed on: pressed there twice it is one."""
 
@@ -28,10 +39,73 @@ class PressedOnPage(Remark):
         return f"page:{self.thread.repo.id}:{self.pressed}"
 
 
+async def edited(remark: CommentEdited, desk: Desk) -> Handled:
+    """Run the command of a box that was ticked in a comment of ours, and write the comment again."""
+    comment = await _ours(remark, desk)
+    if comment is None:
+        return await _of_others(remark, replies.edit_with_command(desk.settings.command), desk)
+    sender = remark.origin.sender
+    if sender.id == (await desk.github.identity()).bot_id:
+        return ignored(replies.OWN_EDIT)
+    if not sender.is_human and comment.restored >= MOST_RESTORED:
+        return ignored("bots have changed our comment again and again, so it is left as it is")
+    if isinstance(comment, QuestionComment):
+        await questions.spoilt(desk.store, comment, by_bot=not sender.is_human)
+    else:
+        await comments.spoilt(desk.store, comment.key, by_bot=not sender.is_human)
+    try:
+        if remark.before is None or not boxes.newly(remark.before, remark.body):
+            return ignored("our comment was edited; it is written anew")
+        if isinstance(comment, QuestionComment):
+            approval = await approvals.get(desk.store, comment.approval_id)
+            offered = live_questions.offered(approval) if approval else []
+        else:
+            offered = await desk.board.boxes(comment.key)
+        found = boxes.ticked(remark.before, remark.body, offered, desk.settings.command)
+        return await _carry_out(found, remark, desk) if found else ignored("what was ticked is no longer on offer")
+    finally:
+        await _rewrite(comment.key, desk)
+
+
+async def deleted(remark: CommentDeleted, desk: Desk) -> Handled:
+    comment = await _ours(remark, desk)
+    if comment is None:
+        return await _of_others(remark, "a deleted comment ends nothing that it had started", desk)
+    if isinstance(comment, QuestionComment):
+        await questions.gone(desk.store, comment)
+        return ignored("the comment with a question was deleted; the live comment has the question too")
+    if comment.final:
+        return ignored("the comment of a turn that has ended was deleted, and it is left at that")
+    await comments.spoilt(desk.store, comment.key, by_bot=False)
+    await _rewrite(comment.key, desk)
+    return acted(comment.session_id, "our comment was deleted; it is made again once")
+
+
+async def of_check_run(event: CheckAsked, desk: Desk) -> Handled:
+    """`stop` and `retry` by the person who pressed one, if they may write here."""
+    if event.app_id != (await desk.github.identity()).app_id:
+        return ignored("it is the check run of another App")
+    remark = await _pressed_on_check(event, desk)
+    if remark is None:
+        return ignored("no turn of ours is known for this check run")
+    if not (decision := await desk.judge(remark)).allowed:
+        return refused(decision.reason)
+    if event.wish == "retry":
+        if await sessions.by_source(desk.store, remark.source):
+            return ignored("this check run was begun again before")
+        return await _retry(remark, desk)
+    if event.wish != "stop":
+        return ignored("there is no such button")
+    latest = await sessions.latest(desk.store, remark.thread)
+    if latest is None or not await turns.stop_all(latest.key.session, remark.author.login, desk):
+        return ignored("nothing was running any more")
+    return acted(latest.key.session)
+
+
 async def press_stop(session: Session, person: Person, desk: Desk) -> str:
-    """What came of it, in words; NotAllowed for who may not."""
-    await _require(await _remark("stop", session, person, desk), desk)
-    if not await stop.stop_all(session.id, person.login, desk):
+    """Stop the session and say so; NotAllowed for people who may not."""
+    await _require(await _pressed_on_page("stop", session, person, desk), desk)
+    if not await turns.stop_all(session.id, person.login, desk):
         return replies.nothing_runs()
     await audit.add(desk.store, person.login, "stop on the page", session.id)
     return "It is being stopped; the work so far is kept."
@@ -45,7 +119,7 @@ async def press_retry(session: Session, person: Person, desk: Desk) -> str:
 
 
 async def retry_as_operator(session: Session, desk: Desk) -> tuple[bool, str]:
-    """In the name of who asked for the last turn, who must still have write access: the operator has none here."""
+    """Retry for the person who asked for the last turn and must still have write access: the operator has none."""
     last = await _last(session, desk)
     person = Person(last.requester_id, last.requester)
     begun, words = await _again(session, person, desk)
@@ -54,32 +128,72 @@ async def retry_as_operator(session: Session, desk: Desk) -> tuple[bool, str]:
     return begun, words
 
 
-async def _again(session: Session, person: Person, desk: Desk) -> tuple[bool, str]:
-    """Whether another turn was asked for, in words."""
-    remark = await _remark("retry", session, person, desk)
-    await _require(remark, desk)
-    if (await _last(session, desk)).state is not TurnState.DONE:
-        return False, "It is still under way."
-    remark = replace(remark, thread_sha256=await desk.standing(remark.thread))
-    noted = await again.retry(Retry(), remark, desk)
-    if noted.state is DeliveryState.REFUSED:
-        raise NotAllowed(noted.reason or "That cannot be done now.")
-    return True, "Another turn has been asked for."
+async def _of_others(remark: CommentEdited | CommentDeleted, reason: str, desk: Desk) -> Handled:
+    return ignored(reason if await desk.names_us(remark) else replies.NO_COMMAND)
 
 
-async def _require(remark: PressedOnPage, desk: Desk) -> None:
-    decision = await permission.judge(remark, desk)
-    if not decision.allowed:
-        raise NotAllowed(f"Nothing was done: {decision.reason}.")
+async def _ours(remark: CommentEdited | CommentDeleted, desk: Desk) -> _OurComment | None:
+    if remark.comment_id is None:
+        return None
+    live = await comments.by_comment(desk.store, remark.comment_id)
+    return live or await questions.by_comment(desk.store, remark.comment_id)
 
 
-async def _remark(word: str, session: Session, person: Person, desk: Desk) -> PressedOnPage:
-    """As if it had been said where the last turn was."""
+async def _rewrite(key: TurnKey, desk: Desk) -> None:
+    turn = await sessions.turn(desk.store, key)
+    desk.board.touch(key, final=turn.state is TurnState.DONE, pressing=True)
+
+
+async def _carry_out(found: list[Box], remark: CommentEdited, desk: Desk) -> Handled:
+    """Run the command beside the box; if it is unclear which one is meant, say so to people who may ask."""
+    if (box := boxes.meant(found)) is not None:
+        return await remarks.handle(await _tick(box, remark, desk), desk)
+    unclear = await _tick(Box("", " ".join(one.command for one in found)), remark, desk)
+    if not (decision := await desk.judge(unclear)).allowed:
+        return refused(decision.reason)
+    return await desk.refuse(unclear, on_approvals.several_ticked([one.label for one in found]))
+
+
+async def _tick(box: Box, remark: CommentEdited, desk: Desk) -> BoxTicked:
+    """The App that is named is ours, which wrote the comment, or another by which it was edited in a person's name."""
+    word, own_app = desk.settings.command, (await desk.github.identity()).app_id
+    return BoxTicked(
+        origin=remark.origin,
+        thread=remark.thread,
+        author=remark.origin.sender,
+        body=f"{word} {box.command}",
+        created_at=remark.changed_at,
+        comment_id=remark.comment_id,
+        via_app=None if remark.via_app == own_app else remark.via_app,
+        thread_sha256=remark.thread_sha256,
+        closed_to_us=remark.closed_to_us,
+        approval=box.approval,
+    )
+
+
+async def _pressed_on_check(event: CheckAsked, desk: Desk) -> ButtonPressed | None:
+    """Return the press as a remark on the turn's thread: a check run names no thread, a fork's not even its pull."""
+    named = _TURN.match(event.external_id)
+    if named is None:
+        return None
+    try:
+        turn = await sessions.turn(desk.store, TurnKey(SessionId(named[1]), int(named[2])))
+        session = await sessions.session(desk.store, turn.key.session)
+    except StoreError:
+        return None
+    if session.repo_id != event.repo.id:
+        return None
+    thread = replace(session.thread, repo=event.repo, installation=event.installation, number=turn.number)
+    now = desk.clock()
+    return ButtonPressed(event.origin, thread, event.origin.sender, "", now, None, None, pressed=event.external_id)
+
+
+async def _pressed_on_page(word: str, session: Session, person: Person, desk: Desk) -> PressedOnPage:
+    """Return the press as a remark where the last turn was."""
     last, home = await _last(session, desk), session.thread
-    thread = Thread(home.repo, home.installation, last.number, home.is_pull)
     return PressedOnPage(
         origin=Origin(DeliveryId(""), "page", word, person),
-        thread=thread,
+        thread=Thread(home.repo, home.installation, last.number, home.is_pull),
         author=person,
         body=f"{desk.settings.command} {word}",
         created_at=desk.clock(),
@@ -87,6 +201,29 @@ async def _remark(word: str, session: Session, person: Person, desk: Desk) -> Pr
         via_app=None,
         pressed=f"{session.id}:{last.n}",
     )
+
+
+async def _retry(remark: Remark, desk: Desk) -> Handled:
+    remark = replace(remark, thread_sha256=await desk.standing(remark.thread))
+    return await retry.handle(Command("retry"), remark, desk)
+
+
+async def _again(session: Session, person: Person, desk: Desk) -> tuple[bool, str]:
+    """Ask for another turn; the flag says whether that was done."""
+    remark = await _pressed_on_page("retry", session, person, desk)
+    await _require(remark, desk)
+    if (await _last(session, desk)).state is not TurnState.DONE:
+        return False, "It is still under way."
+    noted = await _retry(remark, desk)
+    if noted.state is DeliveryState.REFUSED:
+        raise NotAllowed(noted.reason or "Not possible now.")
+    return True, "Another turn has been asked for."
+
+
+async def _require(remark: PressedOnPage, desk: Desk) -> None:
+    decision = await desk.judge(remark)
+    if not decision.allowed:
+        raise NotAllowed(f"Nothing was done: {decision.reason}.")
 
 
 async def _last(session: Session, desk: Desk) -> Turn:

@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 
 from bot.commands.options import NO_OPTIONS
 from bot.errors import BotError, GitHubRefused, TransientError
+from bot.events.checks import CheckEnded
 from bot.events.remarks import Remark, standing
 from bot.github import checks
 from bot.github.types import Pull
-from bot.handlers import permission, start
-from bot.handlers.desk import Desk
-from bot.handlers.start import Wish
-from bot.handlers.triggers import config_of
+from bot.handlers import turns
+from bot.handlers.desk import Desk, Handled, ignored
+from bot.handlers.turns import Wish
+from bot.kinds import TRAITS
+from bot.loops import Loop
 from bot.models import DeliveryId, Origin, Person, TurnState
 from bot.sessions.reading import failing
 from bot.sessions.reading.failing import Standing
@@ -45,33 +47,36 @@ class ChecksFailed(Remark):
         return self.key
 
 
+async def ended(event: CheckEnded, desk: Desk) -> Handled:
+    """Note that a check has ended, without asking GitHub: a commit may have hundreds, and they end in bursts."""
+    if event.app_id == (await desk.github.identity()).app_id:
+        return ignored("it is a check run of our own")
+    if await ci.heard_again(desk.store, event.repo.id, event.sha):
+        return ignored("noted: the checks of this commit are looked at once they have settled")
+    ours = await ci.ours(desk.store, event.repo.id, event.sha)
+    kind = TRAITS[ours.kind] if ours else None
+    if ours is None or kind is None or not kind.checks_followed or ours.newest != event.sha:
+        return ignored("it is the check of a commit that we did not push, or not last")
+    if not await ci.heard(desk.store, event.repo.id, ours.pull_number, event.sha, fresh=not kind.mends_checks):
+        return ignored("somebody has switched CI fixes off on this pull request (`stop ci`)")
+    return ignored("noted: the checks of this commit are looked at once they have settled")
+
+
 class Rounds:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._room = asyncio.Semaphore(AT_ONCE)
-        self._under_way: dict[tuple[int, int], asyncio.Task[None]] = {}
-
-    async def run(self) -> None:
-        """Until cancelled; what waits is in the store, so that a restart changes nothing."""
-        try:
-            while True:
-                try:
-                    await self._look()
-                except Exception:  # the loop must outlive a failure of the store
-                    log.exception("checks cannot be looked after")
-                await asyncio.sleep(LOOK_SECONDS)
-        finally:
-            tasks = list(self._under_way.values())
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        self._under_way: set[tuple[int, int]] = set()
+        self.loop = Loop("ci_rounds", self._look, LOOK_SECONDS)
+        """What waits is in the store, so that a restart changes nothing."""
 
     async def _look(self) -> None:
         """Side by side: one that GitHub keeps waiting holds up no other."""
         for watch in await ci.due(self._desk.store):
             key = (watch.repo_id, watch.number)
             if key not in self._under_way:
-                self._under_way[key] = asyncio.create_task(self._one(key, watch))
+                self._under_way.add(key)
+                self.loop.begin(self._one(key, watch))
 
     async def _one(self, key: tuple[int, int], watch: Watch) -> None:
         try:
@@ -81,7 +86,7 @@ class Rounds:
         except BotError as error:  # of the store: it is due still
             log.warning("checks wait for the store", extra={"error": str(error)})
         finally:
-            self._under_way.pop(key, None)
+            self._under_way.discard(key)
 
     async def _seen_to(self, watch: Watch) -> float:
         """0, or the seconds until the next try."""
@@ -143,11 +148,11 @@ class _Round:
         return await self._attempt(pull, standing)
 
     async def _is_on(self) -> bool:
-        config, _ = await config_of(self.watch.thread, self.desk)
+        config, _ = await self.desk.config_of(self.watch.thread)
         return config is not None and config.triggers.ci_fix
 
     async def _is_meant(self, pull: Pull) -> bool:
-        """What nobody has asked for is done at commits of ours on pull requests of ours, and nowhere else."""
+        """Tell whether it is still wanted; without a request, only our commits on our pull requests count."""
         watch, store = self.watch, self.desk.store
         gone = pull.state != "open" or pull.head_repo_id != watch.repo_id
         own = pull.author.id == (await self.desk.github.identity()).bot_id
@@ -162,7 +167,7 @@ class _Round:
         return True
 
     async def _rerun(self, reruns: Reruns) -> bool | None:
-        """Whether anything runs again, begun now where it was not; None: GitHub refused, and it is looked at anew."""
+        """Run failed workflows again and tell whether any runs; None if GitHub refused, which means another look."""
         at, thread = self.desk.github.installation(self.watch.installation_id), self.watch.thread
         under_way = False
         for number, attempt in reruns.runs.items():
@@ -228,7 +233,7 @@ class _Round:
     async def _begin(self, pull: Pull, standing: Standing) -> None:
         watch, wish = self.watch, self.watch.wish
         remark = await self._remark(pull)
-        if remark is None or not (decision := await permission.judge(remark, self.desk)).allowed:
+        if remark is None or not (decision := await self.desk.judge(remark)).allowed:
             log.info("nobody who may write here wants these checks mended", extra={"pull": watch.number})
             return
         log.info("checks are mended", extra={"pull": watch.number, "why": decision.reason})
@@ -236,14 +241,14 @@ class _Round:
         notes = [again.note] if again and again.note else []
         await ci.put_attempt(self.desk.store, watch, [one.name for one in standing.red], notes)
         words = f"{on_ci.REQUEST}\n\n{wish.words if wish else ''}".strip()
-        await start.begin(Wish(ci.KIND, words, wish.options if wish else NO_OPTIONS), remark, self.desk)
+        await turns.begin(Wish("fix_ci", words, wish.options if wish else NO_OPTIONS), remark, self.desk)
 
     async def _remark(self, pull: Pull) -> ChecksFailed | None:
-        """In the name of whoever asked for it, or for the work whose checks are red."""
+        """Speak for the person who asked for it, or who asked for the work whose checks fail."""
         watch, wish = self.watch, self.watch.wish
         if wish is None:
             ours = await ci.ours(self.desk.store, watch.repo_id, watch.sha)
-            if ours is None or ours.kind == "undo":
+            if ours is None or not TRAITS[ours.kind].checks_followed:
                 return None
             person, at = Person(ours.requester_id, ours.requester, "User"), self.desk.clock()
         else:

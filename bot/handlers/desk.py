@@ -4,23 +4,48 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from bot import commands
-from bot.errors import GitHubRefused
+from bot import commands, policy
+from bot.commands import C, CommandForm
+from bot.errors import BadRepoConfig, GitHubRefused
 from bot.events import remarks
 from bot.events.remarks import Remark
 from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
-from bot.handlers.verdicts import Noted, ignored, refused
 from bot.live.board import LiveBoard
-from bot.models import Thread, TurnKey, TurnState
+from bot.models import SessionId, Thread, TurnKey, TurnState
 from bot.outbound import Outbound
+from bot.policy import Decision
+from bot.repo_config import RepoConfig
+from bot.sessions import configuring
 from bot.settings import Settings
 from bot.store import comments, sessions
 from bot.store.base import Store
+from bot.store.deliveries import DeliveryState
 from bot.words import replies
+
+
+@dataclass(frozen=True)
+class Handled:
+    """How a delivery was handled, as the ledger has it; `why` tells people the reason."""
+
+    state: DeliveryState
+    reason: str | None = None
+    session: SessionId | None = None
+
+
+def acted(session: SessionId | None = None, reason: str | None = None) -> Handled:
+    return Handled(DeliveryState.ACTED, reason, session)
+
+
+def ignored(reason: str) -> Handled:
+    return Handled(DeliveryState.IGNORED, reason)
+
+
+def refused(reason: str) -> Handled:
+    return Handled(DeliveryState.REFUSED, reason)
 
 
 @dataclass(frozen=True)
@@ -41,21 +66,52 @@ class Desk:
     """Pages no longer believe what GitHub has said a person may see (None: anybody)."""
     clock: Callable[[], float] = time.time
 
+    async def judge(self, remark: Remark) -> Decision:
+        """Decide whether the author may ask for anything; GitHub is asked only about people who could be allowed."""
+        identity = await self.github.identity()
+        service = policy.Service(identity.bot_id, identity.owner, self.settings.github.accounts)
+        decision = policy.screen(
+            remark.author, repo_owner=remark.thread.repo.owner, service=service, via_app=remark.via_app
+        )
+        if not decision.allowed:
+            return decision
+        reads = self.github.installation(remark.thread.installation)
+        try:
+            answered_id, permission = await reads.permission(remark.thread.repo, remark.author.login)
+        except GitHubRefused:
+            return policy.unverified(remark.author)
+        return policy.authorise(remark.author, answered_id=answered_id, permission=permission)
+
+    async def config_of(self, thread: Thread) -> tuple[RepoConfig | None, str]:
+        """Read the config of the default branch, or the account's settings if it has none; else say what is wrong."""
+        reads = self.github.installation(thread.installation)
+        try:
+            return await configuring.of(reads, thread.repo, self.store), ""
+        except BadRepoConfig as error:
+            return None, str(error)
+
+    async def pull_number(self, remark: Remark) -> int | None:
+        """Return the pull request itself, or the one that the issue's session has opened."""
+        if remark.thread.is_pull:
+            return remark.thread.number
+        latest = await sessions.latest(self.store, remark.thread)
+        return (await sessions.session(self.store, latest.key.session)).pull_number if latest else None
+
     async def reply(self, remark: Remark, text: str) -> None:
-        """One answer to one remark, however often it is given; in the diff, to what was said there."""
+        """Post one answer to one remark, however often this runs; in a diff, below what was said there."""
         marker = f"<!-- forgehand:reply={remark.source} -->"
         if remark.place is not None:
             await self.outbound.reply(remark.thread, remark.place.comment_id, f"{marker}\n{text}", marker)
         else:
             await self.outbound.comment(remark.thread, f"{marker}\n{text}", marker)
 
-    async def refuse(self, remark: Remark, sentence: str) -> Noted:
-        """What is answered is also what `why` will say."""
+    async def refuse(self, remark: Remark, sentence: str) -> Handled:
+        """Answer with the sentence; `why` says it again later."""
         await self.reply(remark, sentence)
         return refused(sentence)
 
-    async def without_command(self, remark: Remark, plain: str = replies.NO_COMMAND) -> Noted:
-        """`plain` where nobody has meant one: what people say to each other, and all that bots say."""
+    async def without_command(self, remark: Remark, plain: str = replies.NO_COMMAND) -> Handled:
+        """Ignore it; the reason is `plain` unless a person seems to have meant a command."""
         meant = not remark.is_bot and await self.names_us(remark)
         return ignored(replies.no_command_but_named(self.settings.command) if meant else plain)
 
@@ -64,7 +120,7 @@ class Desk:
         return commands.named(remark.body, word=self.settings.command, app_slug=slug)
 
     async def react(self, remark: Remark, reaction: str) -> None:
-        """To the comment, or to the thread whose own text it is; a review as a whole takes none."""
+        """React to the comment, or to the thread if the text is its own; a whole review takes no reaction."""
         if remark.comment_id is not None and remark.react_to is None:
             return
         on_diff = remark.place is not None
@@ -72,13 +128,20 @@ class Desk:
             await self.outbound.react(remark.thread, remark.react_to, reaction, on_review_comment=on_diff)
 
     async def standing(self, thread: Thread) -> str:
-        """Of what the thread says now: that is what somebody means who presses a button, which brings no text along."""
+        """Digest what the thread says now: a button brings no text, so its person means the present one."""
         issue = await self.github.installation(thread.installation).issue(thread.repo, thread.number)
         return remarks.standing(issue.title, issue.body)
 
-    async def show_anew(self, key: TurnKey) -> None:
-        """The live comment of a turn, also where its last form was written: what it offers has changed."""
+    async def redraw(self, key: TurnKey) -> None:
+        """Write the live comment of a turn again, even a final one: what it offers has changed."""
         done = (await sessions.turn(self.store, key)).state is TurnState.DONE
         if done:
             await comments.spoilt(self.store, key, by_bot=False)
         self.board.touch(key, final=done, pressing=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feature(CommandForm[C]):
+    """A line of the table of commands: the form of one, and what carries it out."""
+
+    handle: Callable[[C, Remark, Desk], Awaitable[Handled]]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -16,14 +17,13 @@ from bot.events.checks import CheckAsked, CheckEnded
 from bot.events.ignored import Ignored
 from bot.events.remarks import CommentDeleted, CommentEdited
 from bot.events.threads import ThreadChanged
-from bot.handlers import check_buttons, ci, departures, installations, own_comments, remarks, thread_changes
-from bot.handlers.desk import Desk
-from bot.handlers.rota import Rota
-from bot.handlers.verdicts import Noted, ignored, refused
+from bot.handlers import buttons, changes, ci_rounds, remarks
+from bot.handlers.desk import Desk, Handled, ignored, refused
+from bot.loops import Loop
 from bot.portions import LARGE_BODY, beside
 from bot.store import deliveries, waiting
 from bot.store.deliveries import Delivery, DeliveryState
-from bot.store.waiting import ThreadId
+from bot.store.waiting import ThreadId, WaitingThread
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +39,57 @@ REST = 4
 SHORTEST_REST_SECONDS, LONGEST_REST_SECONDS = 0.01, 0.5
 BODIES_AT_ONCE = 4
 """Of up to 25 MB each, between the store and the event that comes of one."""
+AT_ONCE = 64
+"""Fewer than the connections to GitHub: of those that it keeps waiting, none is left over for the others."""
+OF_AN_ACCOUNT = 8
+OF_A_REPOSITORY = 4
+
+
+class Rota:
+    """`offer` what waits, in the order in which it should go; `take` what may go now; say when it is `done`."""
+
+    def __init__(self) -> None:
+        self._offered: dict[ThreadId, WaitingThread] = {}
+        self._busy: dict[ThreadId, WaitingThread] = {}
+        self._accounts: Counter[int | None] = Counter()
+        self._repositories: Counter[int | None] = Counter()
+        self._not_before: dict[ThreadId, float] = {}
+
+    @property
+    def paused(self) -> int:
+        """Count the threads that wait before they try again."""
+        return len(self._not_before)
+
+    def offer(self, threads: Iterable[WaitingThread]) -> None:
+        """Replace what was offered before."""
+        self._offered = {one.id: one for one in threads if one.id not in self._busy}
+
+    def take(self, now: float) -> list[ThreadId]:
+        self._not_before = {thread: at for thread, at in self._not_before.items() if at > now}
+        taken: list[ThreadId] = []
+        for thread, one in self._offered.items():
+            if len(self._busy) >= AT_ONCE:
+                break
+            room = one.repo_id is None or self._repositories[one.repo_id] < OF_A_REPOSITORY
+            if thread not in self._not_before and room and self._accounts[one.installation_id] < OF_AN_ACCOUNT:
+                self._busy[thread] = one
+                self._accounts[one.installation_id] += 1
+                self._repositories[one.repo_id] += 1
+                taken.append(thread)
+        for thread in taken:
+            del self._offered[thread]
+        return taken
+
+    def done(self, thread: ThreadId, not_before: float) -> None:
+        """Free its place; it is not taken up again before that time."""
+        one = self._busy.pop(thread)
+        self._accounts[one.installation_id] -= 1
+        self._repositories[one.repo_id] -= 1
+        self._not_before[thread] = not_before
+
+    def next_due(self, now: float) -> float | None:
+        """Return the time when the first waiting thread may go."""
+        return min((at for at in self._not_before.values() if at > now), default=None)
 
 
 class Intake:
@@ -47,52 +98,27 @@ class Intake:
 
     def __init__(self, desk: Desk, wakes: asyncio.Event) -> None:
         self._desk = desk
-        self._wakes = wakes
         self._rota = Rota()
-        self._under_way: set[asyncio.Task[None]] = set()
         self._bodies = asyncio.Semaphore(BODIES_AT_ONCE)
-        self._ended = False
-
-    async def run(self) -> None:
-        """Until cancelled; what could not be done stays in the ledger and is tried again."""
-        clock = asyncio.get_running_loop().time
-        try:
-            while True:
-                self._wakes.clear()
-                began = clock()
-                pause = await self._look()
-                await asyncio.sleep(min(max(SHORTEST_REST_SECONDS, REST * (clock() - began)), LONGEST_REST_SECONDS))
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(pause):
-                        await self._wakes.wait()
-        finally:
-            self._ended = True
-            tasks = list(self._under_way)
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        self.loop = Loop("intake", self._look, LOOK_SECONDS, wakes=wakes)
+        """What could not be done stays in the ledger and is tried again."""
 
     async def _look(self) -> float:
         """Take up what waits; how long until something is due that nobody will tell us of."""
-        try:
-            found = await waiting.threads(self._desk.store, MOST_OFFERED + self._rota.paused)
-        except Exception:  # the loop must outlive a failure of the store
-            log.exception("intake cannot look")
-            return LOOK_SECONDS
-        self._rota.offer(found)
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        self._rota.offer(await waiting.threads(self._desk.store, MOST_OFFERED + self._rota.paused))
         self._begin()
-        now = asyncio.get_running_loop().time()
-        due = self._rota.next_due(now)
-        return LOOK_SECONDS if due is None else max(0.05, min(LOOK_SECONDS, due - now))
+        due = self._rota.next_due(clock())
+        await asyncio.sleep(min(max(SHORTEST_REST_SECONDS, REST * (clock() - began)), LONGEST_REST_SECONDS))
+        return LOOK_SECONDS if due is None else max(0.05, min(LOOK_SECONDS, due - clock()))
 
     def _begin(self) -> None:
         """As many as may go now."""
-        if self._ended:
+        if self.loop.has_ended:
             return
         for thread in self._rota.take(asyncio.get_running_loop().time()):
-            task = asyncio.create_task(self._chain(thread))
-            self._under_way.add(task)
-            task.add_done_callback(self._under_way.discard)
+            self.loop.begin(self._chain(thread))
 
     async def _chain(self, thread: ThreadId) -> None:
         """One thread's deliveries in order: one that must wait holds up the later ones."""
@@ -113,7 +139,7 @@ class Intake:
         finally:
             self._rota.done(thread, asyncio.get_running_loop().time() + pause)
             self._begin()
-            self._wakes.set()
+            self.loop.wake()
 
     async def _next(self, thread: ThreadId) -> tuple[Delivery, Event | Exception] | None:
         """The oldest of a thread, its body decoded and let go of."""
@@ -140,43 +166,37 @@ class Intake:
             log.warning("delivery waits", extra={"error": str(error), "attempt": attempt})
             if attempt < MOST_ATTEMPTS:
                 return error.retry_after or min(0.5 * 2**attempt, LONGEST_PAUSE_SECONDS)
-            noted = Noted(DeliveryState.FAILED, f"given up after {attempt} tries: {error}")
+            noted = Handled(DeliveryState.FAILED, f"given up after {attempt} tries: {error}")
         except UserError as error:
             noted = refused(str(error))
         except GitHubRefused as error:  # a thread that is locked or gone meanwhile
             log.warning("GitHub did not take it", extra={"delivery": delivery.guid, "error": str(error)})
-            noted = Noted(DeliveryState.FAILED, f"GitHub did not let us answer ({error.status})")
+            noted = Handled(DeliveryState.FAILED, f"GitHub did not let us answer ({error.status})")
         except Exception as error:  # a bug: this delivery must not hold up the others
             log.exception("delivery failed")
-            noted = Noted(DeliveryState.FAILED, f"something broke on our side ({type(error).__name__})")
+            noted = Handled(DeliveryState.FAILED, f"something broke on our side ({type(error).__name__})")
         await deliveries.settle(self._desk.store, delivery.guid, noted.state, noted.reason, noted.session)
         if noted.session is not None:
             log.info("delivery acted upon", extra={"session": noted.session})
         return 0.0
 
-    async def _dispatch(self, event: Event | Exception) -> Noted:
+    async def _dispatch(self, event: Event | Exception) -> Handled:
         match event:
             case Exception():
                 raise event
             case Ignored():
                 return ignored(event.reason)
             case CommentEdited():
-                return await own_comments.edited(event, self._desk)
+                return await buttons.edited(event, self._desk)
             case CommentDeleted():
-                return await own_comments.deleted(event, self._desk)
+                return await buttons.deleted(event, self._desk)
             case CheckAsked():
-                return await check_buttons.handle(event, self._desk)
+                return await buttons.of_check_run(event, self._desk)
             case CheckEnded():
-                return await ci.ended(event, self._desk)
+                return await ci_rounds.ended(event, self._desk)
             case ThreadChanged():
-                return await thread_changes.handle(event, self._desk)
+                return await changes.of_thread(event, self._desk)
             case AccessChanged() | InstallationChanged():
-                return await self._of_an_account(event)
+                return await changes.of_account(event, self._desk)
             case _:
                 return await remarks.handle(event, self._desk)
-
-    async def _of_an_account(self, event: AccessChanged | InstallationChanged) -> Noted:
-        """What becomes of no thread."""
-        if isinstance(event, AccessChanged):
-            return await departures.handle(event, self._desk)
-        return await installations.handle(event, self._desk)

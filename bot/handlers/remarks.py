@@ -1,168 +1,149 @@
-"""A text on a thread: is there a command in it, may its author give it, and who carries it out."""
+"""What somebody says or does on a thread: whether it asks for something, whether they may, and who carries it out."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import assert_never
 
 from bot import commands
-from bot.commands.kinds import (
-    Approve,
-    Ask,
-    Command,
-    Continue,
-    Cost,
-    Deny,
-    FixCi,
-    Help,
-    Init,
-    Plan,
-    Resolve,
-    Retry,
-    Review,
-    Run,
-    Status,
-    Stop,
-    StopCi,
-    Undo,
-    Why,
-)
+from bot.commands.options import NO_OPTIONS
 from bot.errors import CommandError
 from bot.events.remarks import IssueOpened, Labeled, PullOpened, Remark, ReviewWanted
-from bot.handlers import (
-    again,
-    answers,
-    ci,
-    forks,
-    init,
-    permission,
-    resolve,
-    review_triggers,
-    reviews,
-    start,
-    stop,
-    triggers,
-    undo,
-    why,
-    words,
-)
-from bot.handlers.desk import Desk
-from bot.handlers.verdicts import Noted, ignored, refused
-from bot.policy import Answer, Decision
+from bot.github.types import Pull
+from bot.handlers import answers, table, turns
+from bot.handlers.desk import Desk, Handled, ignored, refused
+from bot.handlers.turns import Wish
+from bot.models import Outcome, TurnState
+from bot.policy import Answer
 from bot.portions import made_of
-from bot.store import threads
+from bot.repo_config import Triggers
+from bot.store import sessions, threads
+from bot.store.sessions import Turn
+from bot.words import replies
 
 LOOKED_AT = 4_000
 """Characters of what somebody wrote who may not command us: enough to see whether they meant to."""
+WORK = Wish(commands.FREE_TEXT, "", NO_OPTIONS)
+"""The thread itself says what is to be done."""
 
 
-async def handle(remark: Remark, desk: Desk) -> Noted:
-    """Who may not command us is told so, but has nothing long read; who says nothing to us costs no question to
-    GitHub."""
+async def handle(remark: Remark, desk: Desk) -> Handled:
+    """Carry out the command of somebody who may give one. Of others only the beginning is parsed, and a text that
+    does not name us costs no request to GitHub."""
     if isinstance(remark, Labeled | ReviewWanted):
         return await _without_words(remark, desk)
     ours = {"word": desk.settings.command, "app_slug": (await desk.github.identity()).slug}
     if not await made_of(remark.body, partial(commands.begins, **ours)):
         return await _without_words(remark, desk)
-    decision = await permission.judge(remark, desk)
+    decision = await desk.judge(remark)
     try:
         read = remark.body if decision.allowed else remark.body[:LOOKED_AT]
-        command, error = await made_of(read, partial(commands.parse, **ours)), None
+        command, error = await made_of(read, partial(commands.parse, forms=table.TABLE, **ours)), None
     except CommandError as problem:
         command, error = None, str(problem)
     if command is None and error is None:
         return await _without_words(remark, desk)
     if not decision.allowed:
-        return await _turn_away(remark, decision, desk)
+        if decision.answer is Answer.IGNORED:
+            return ignored(decision.reason)
+        if decision.sentence and await threads.tell_refused(desk.store, remark.thread):
+            await desk.reply(remark, decision.sentence)
+        return refused(decision.reason)
     if error is not None:
         return await desk.refuse(remark, error)
     assert command is not None
-    return await _dispatch(command, remark, desk)
+    return await table.carry_out(command, remark, desk)
 
 
-async def _without_words(remark: Remark, desk: Desk) -> Noted:
-    """What starts something in repositories that say so."""
+async def _without_words(remark: Remark, desk: Desk) -> Handled:
+    """Start what the repository's config says. A trigger is silent towards people who may not use it."""
+    if not isinstance(remark, Labeled | IssueOpened | PullOpened | ReviewWanted):
+        return await desk.without_command(remark)
+    if isinstance(remark, ReviewWanted):
+        await answers.pushed(remark, desk)
+        if remark.is_push and (why_not := _not_after_push(await _reviews(remark, desk))):
+            return ignored(why_not)
+    config, problem = await desk.config_of(remark.thread)
+    if config is None:
+        return refused(problem)
+    wish = await _wish(remark, config.triggers, desk)
+    if isinstance(wish, Handled):
+        return wish
+    if not (decision := await desk.judge(remark)).allowed:
+        return refused(decision.reason)
+    if (why_not := await _under_way(remark, wish, desk)) is not None:
+        return ignored(why_not)
+    return await turns.begin(wish, remark, desk)
+
+
+async def _wish(
+    remark: Labeled | IssueOpened | PullOpened | ReviewWanted, triggers: Triggers, desk: Desk
+) -> Wish | Handled:
     match remark:
-        case Labeled() if remark.thread.is_pull:
-            return await review_triggers.labeled(remark, desk) or await triggers.labeled(remark, desk)
         case Labeled():
-            return await triggers.labeled(remark, desk)
-        case IssueOpened():
-            return await triggers.opened(remark, desk)
-        case PullOpened():
-            return await review_triggers.opened(remark, desk)
+            label, review = remark.label.casefold(), triggers.review_label  # as GitHub compares labels
+            if remark.thread.is_pull and review is not None and review.casefold() == label:
+                return _review((await _pull(remark, desk)).head_sha)
+            if triggers.label is None or triggers.label.casefold() != label:
+                return ignored("this label starts nothing here (`triggers.label` in `.github/forgehand.yml`)")
+            return WORK
+        case IssueOpened() if triggers.issue_opened:
+            return WORK
+        case PullOpened() if triggers.review_opened:
+            pull = await _pull(remark, desk)
+            return ignored("it is a draft: it is reviewed once it is ready") if pull.draft else _review(pull.head_sha)
         case ReviewWanted():
-            await forks.pushed(remark, desk)
-            return await review_triggers.wanted(remark, desk)
-        case _:
-            return await desk.without_command(remark)
+            why_not = await _not_wanted(remark, triggers, desk)
+            return ignored(why_not) if why_not else _review(remark.head_sha)
+    return await desk.without_command(remark, replies.opening_starts_nothing())
 
 
-async def _turn_away(remark: Remark, decision: Decision, desk: Desk) -> Noted:
-    if decision.answer is Answer.IGNORED:
-        return ignored(decision.reason)
-    if decision.sentence and await threads.tell_refused(desk.store, remark.thread):
-        await desk.reply(remark, decision.sentence)
-    return refused(decision.reason)
+def _review(head_sha: str) -> Wish:
+    return Wish("review", "", NO_OPTIONS, head_sha=head_sha)
 
 
-async def _dispatch(command: Command, remark: Remark, desk: Desk) -> Noted:
-    match command:
-        case Run() | Ask() | Plan() | Retry() | Continue():
-            return await _work(command, remark, desk)
-        case Approve() | Deny():
-            return await answers.handle(command, remark, desk)
-        case Undo():
-            return await undo.handle(remark, desk)
-        case Stop():
-            return await stop.handle(remark, desk)
-        case Init():
-            return await init.handle(remark, desk)
-        case Status() | Help() | Cost() | Why():
-            return await _answer(command, remark, desk)
-        case Review() | FixCi() | StopCi():
-            return await _on_pull(command, remark, desk)
-        case Resolve():
-            return await resolve.handle(command, remark, desk)
-        case _:
-            assert_never(command)
+async def _pull(remark: Remark, desk: Desk) -> Pull:
+    return await desk.github.installation(remark.thread.installation).pull(remark.thread.repo, remark.thread.number)
 
 
-async def _work(command: Run | Ask | Plan | Retry | Continue, remark: Remark, desk: Desk) -> Noted:
-    match command:
-        case Run():
-            return await answers.in_other_words(command, remark, desk) or await start.handle(command, remark, desk)
-        case Ask() | Plan():
-            return await start.handle(command, remark, desk)
-        case Retry():
-            return await again.retry(command, remark, desk)
-        case Continue():
-            return await again.go_on(command, remark, desk)
-        case _:
-            assert_never(command)
+async def _under_way(remark: Remark, wish: Wish, desk: Desk) -> str | None:
+    """Say why nothing begins if the same is being done. A push is read by a further review, an issue is new."""
+    if isinstance(remark, IssueOpened) or (isinstance(remark, ReviewWanted) and remark.is_push):
+        return None
+    if wish is not WORK:
+        waits = any(one.state is not TurnState.DONE for one in await _reviews(remark, desk))
+        return "a review of it is under way already" if waits else None
+    latest = await sessions.latest(desk.store, remark.thread)
+    waits = latest is not None and latest.state is not TurnState.DONE
+    return "the thread is being worked on already" if waits else None
 
 
-async def _on_pull(command: Review | FixCi | StopCi, remark: Remark, desk: Desk) -> Noted:
-    match command:
-        case Review():
-            return await reviews.asked(command, remark, desk)
-        case FixCi():
-            return await ci.asked(command, remark, desk)
-        case StopCi():
-            return await ci.stopped(remark, desk)
-        case _:
-            assert_never(command)
+async def _reviews(event: Remark, desk: Desk) -> list[Turn]:
+    latest = await sessions.latest(desk.store, event.thread)
+    found = await sessions.turns_of(desk.store, latest.key.session) if latest else []
+    return [one for one in found if one.traits.judges and one.number == event.thread.number]
 
 
-async def _answer(command: Status | Help | Cost | Why, remark: Remark, desk: Desk) -> Noted:
-    match command:
-        case Status():
-            return await words.status(remark, desk)
-        case Help():
-            return await words.help_(remark, desk)
-        case Cost():
-            return await words.cost(remark, desk)
-        case Why():
-            return await why.handle(remark, desk)
-        case _:
-            assert_never(command)
+def _not_after_push(reviews: list[Turn]) -> str | None:
+    """However many commits are pushed, one review waits, and it reads what is there when its turn comes."""
+    if not reviews:
+        return "no review of this pull request was asked for"
+    last = reviews[-1]
+    if last.state is TurnState.QUEUED:
+        return "the review that waits already will read these commits too"
+    if last.outcome is Outcome.STOPPED and last.stop_requested:
+        return "its last review was stopped"
+    return None
+
+
+async def _not_wanted(event: ReviewWanted, triggers: Triggers, desk: Desk) -> str | None:
+    if event.is_push:
+        return None if triggers.review_pushed else "pushes start no review here (`triggers.review_pushed`)"
+    if event.why == "ready_for_review":
+        return None if triggers.review_opened else "a pull request that becomes ready starts nothing here"
+    if event.reviewer is not None and event.reviewer.id == (await desk.github.identity()).bot_id:
+        return None  # GitHub does not offer Apps as reviewers yet
+    asked = event.reviewer.login if event.reviewer else event.team
+    name = triggers.review_user if event.reviewer else triggers.review_team
+    if name is None or asked is None or name.rpartition("/")[2].casefold() != asked.casefold():
+        return "the review of somebody else was asked for (`triggers.review_team`, `triggers.review_user`)"
+    return None

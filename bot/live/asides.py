@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bot.commands.options import shown
 from bot.outbound import neutralise
 from bot.words import quoting
+from bot.words.quoting import shown
 
 MOST_PATHS = 10
 MOST_HOSTS = 10

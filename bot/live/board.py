@@ -16,6 +16,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from bot.errors import BotError, GitHubRefused, NotFound, TransientError
+from bot.kinds.parts import Places
 from bot.live import render
 from bot.live.boxes import Box
 from bot.live.due import Due, DueList, Weight
@@ -129,7 +130,7 @@ class LiveBoard:
         comment = await comments.get(self._store, key)
         if comment is None or not comment.reacted:
             turn = await sessions.turn(self._store, key)
-            thread, on_diff = await self._thread(key), turn.spot is not None
+            thread, on_diff = await self._thread(key), turn.part(Places).spot is not None
             try:
                 await self._outbound.react(thread, turn.source_comment, "eyes", on_review_comment=on_diff)
             except GitHubRefused as refused:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bot import findings, verification
 from bot.findings import Finding, Verdict
 from bot.github.types import Annotation, Button, CheckOutput
+from bot.kinds.review import HandedOver
 from bot.models import Outcome, TurnState
 from bot.outbound import neutralise
 from bot.store.checks import MOVED
@@ -39,20 +40,20 @@ def output(turn: Turn, wanted: str) -> CheckOutput:
 
 def _final(turn: Turn) -> CheckOutput:
     outcome = turn.outcome or Outcome.FAILED
-    found = _findings(turn)
+    review = _review(turn)
     return CheckOutput(
         title=_title(turn, outcome),
         summary=_summary(turn, outcome),
         conclusion=_conclusion(turn, outcome),
-        annotations=tuple(_annotation(one) for one in found[:MOST_ANNOTATIONS]),
+        annotations=tuple(_annotation(one) for one in review.comments[:MOST_ANNOTATIONS]) if review else (),
         buttons=(RETRY,),
     )
 
 
 def _title(turn: Turn, outcome: Outcome) -> str:
     """Of a review what it has come to; of work, also that it is known to be broken."""
-    if outcome is Outcome.REVIEWED and turn.review is not None:
-        return on_reviews.headline(findings.load(turn.review).verdict)
+    if (review := _review(turn)) is not None:
+        return on_reviews.headline(review.verdict)
     words = outcomes.headline(outcome)
     return outcomes.with_failing_checks(words) if _checked(turn, outcome) == "failure" else words
 
@@ -67,8 +68,8 @@ def _summary(turn: Turn, outcome: Outcome) -> str:
 
 def _conclusion(turn: Turn, outcome: Outcome) -> str:
     """Changes that a review asks for are no success; nor are they a failure of the commit, as long as people decide."""
-    wants = turn.review is not None and findings.load(turn.review).verdict is Verdict.REQUEST_CHANGES
-    if outcome is Outcome.REVIEWED and wants:
+    review = _review(turn)
+    if review is not None and review.verdict is Verdict.REQUEST_CHANGES:
         return "neutral"
     if outcome in _PUSHED:
         return _checked(turn, outcome)
@@ -82,10 +83,9 @@ def _checked(turn: Turn, outcome: Outcome) -> str:
     return "failure" if verification.work_fails(turn.verified) else "neutral"
 
 
-def _findings(turn: Turn) -> tuple[Finding, ...]:
-    if turn.outcome is not Outcome.REVIEWED or turn.review is None:
-        return ()
-    return findings.load(turn.review).comments
+def _review(turn: Turn) -> findings.Review | None:
+    said = turn.part(HandedOver).review
+    return findings.load(said) if said is not None and turn.outcome is Outcome.REVIEWED else None
 
 
 def _annotation(one: Finding) -> Annotation:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from bot.errors import BotError, TransientError
 from bot.live import check_words
+from bot.loops import Loop
 from bot.models import InstallationId
 from bot.outbound import Outbound
 from bot.store import checks, sessions
@@ -29,31 +30,15 @@ class CheckBoard:
         self._store = store
         self._outbound = outbound
         self._writers: dict[InstallationId, asyncio.Task[None]] = {}
+        self.loop = Loop("check_runs", self._look, LOOK_SECONDS, rest_seconds=PAUSE_SECONDS)
 
-    async def run(self) -> None:
-        """Until cancelled."""
-        try:
-            while True:
-                pause = await self._look()
-                await asyncio.sleep(pause)
-        finally:
-            for writer in self._writers.values():
-                writer.cancel()
-            await asyncio.gather(*self._writers.values(), return_exceptions=True)
-
-    async def _look(self) -> float:
-        """How long to leave the store alone afterwards."""
+    async def _look(self) -> None:
         self._writers = {one: writer for one, writer in self._writers.items() if not writer.done()}
         due: defaultdict[InstallationId, list[Check]] = defaultdict(list)
-        try:
-            for check in await checks.due(self._store):
-                due[check.installation_id].append(check)
-        except Exception:  # of the store
-            log.exception("check runs cannot be looked at")
-            return PAUSE_SECONDS
+        for check in await checks.due(self._store):
+            due[check.installation_id].append(check)
         for installation in due.keys() - self._writers.keys():
-            self._writers[installation] = asyncio.create_task(self._write(due[installation]))
-        return LOOK_SECONDS
+            self._writers[installation] = self.loop.begin(self._write(due[installation]))
 
     async def _write(self, due: Sequence[Check]) -> None:
         """One that cannot be told must not silence the others."""

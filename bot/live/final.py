@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bot import verification
+from bot.kinds.parts import BroughtHome, OnFork
+from bot.kinds.review import HandedOver
 from bot.live import asides, asked, boxes, money, saving, sections
 from bot.live.figures import duration, tokens
 from bot.models import Outcome, TurnState, Usage
@@ -22,7 +24,7 @@ SHORTENED = "*(shortened)*"
 
 def parts(view: View) -> list[tuple[str, int]]:
     """Each with its rank: the higher, the sooner it is left out."""
-    turn = view.turn
+    turn, collected = view.turn, view.turn.part(BroughtHome)
     outcome = turn.outcome or Outcome.FAILED
     return [
         (_headline(view, outcome), 0),
@@ -33,9 +35,9 @@ def parts(view: View) -> list[tuple[str, int]]:
         (_answer(view), 5),
         (sections.files([_changed(file) for file in view.files], "changed"), 4),
         (_verified(view, outcome), 3),
-        (endings.left_out(view.turn.left_out or ()), 2),
+        (endings.left_out(collected.left_out), 2),
         (_saved(view), 0),
-        (asides.blocked(view.turn.blocked or ()), 2),
+        (asides.blocked(collected.blocked), 2),
         (sections.subagents(view), 2),
         (sections.withheld(view), 2),
         (_next(view, outcome), 0),
@@ -47,7 +49,7 @@ def parts(view: View) -> list[tuple[str, int]]:
 def _headline(view: View, outcome: Outcome) -> str:
     if outcome is Outcome.PLANNED and (plan := asked.settled(view)):
         return f"### {outcomes.plan_headline(plan.state)}"
-    if view.turn.fork is not None and view.turn.kind == "run" and (words := on_forks.headline(outcome)):
+    if _is_on_fork(view) and (words := on_forks.headline(outcome)):
         return f"### {words}"
     pull = view.turn.pull_number or view.session.pull_number
     if outcome not in (Outcome.PULL_REQUEST, Outcome.PUSHED):
@@ -72,7 +74,7 @@ def _asked_too_late(view: View) -> str:
 
 
 def _answer(view: View) -> str:
-    if view.turn.kind == "review" and view.turn.outcome is Outcome.REVIEWED:  # it stands in the review
+    if view.turn.traits.judges and view.turn.outcome is Outcome.REVIEWED:  # it stands in the review
         return ""
     text = truncate.truncate((view.turn.agent_result or "").strip(), MOST_RESULT, SHORTENED)
     return sections.agents_words(text, MOST_QUOTED, SHORTENED)
@@ -83,7 +85,7 @@ def _changed(file: dict[str, Any]) -> sections.Changed:
 
 
 def _verified(view: View, outcome: Outcome) -> str:
-    if outcome not in (Outcome.PULL_REQUEST, Outcome.PUSHED) or view.turn.kind == "undo":
+    if outcome not in (Outcome.PULL_REQUEST, Outcome.PUSHED) or not view.turn.traits.checks_followed:
         return ""
     return sections.verified(view)
 
@@ -93,7 +95,7 @@ def _saved(view: View) -> str:
         return saving.words(view.turn)
     if view.turn.rescue_ref:
         return endings.rescued(view.turn.rescue_ref, view.turn.rescue_until)
-    if view.turn.patch:  # which the turn's own words name
+    if view.turn.part(OnFork).patch:  # which the turn's own words name
         return ""
     return endings.kept_on_host(view.turn.kept) if view.turn.kept else ""
 
@@ -104,14 +106,20 @@ def _next(view: View, outcome: Outcome) -> str:
     if (held := asked.held(view)) is not None:
         return f"**Next:** {outcomes.next_for_held(held.id, view.command)}"
     instead = outcomes.checks_failed(view.command) if _checks_failed(view, outcome) else ""
-    if view.turn.fork is not None and view.turn.kind == "run":
+    if _is_on_fork(view):
         instead = on_forks.what_next(outcome, view.command) or instead
-    if outcome is Outcome.REVIEWED and view.turn.review is not None and not view.turn.review["comments"]:
+    review = view.turn.part(HandedOver).review
+    if outcome is Outcome.REVIEWED and review is not None and not review["comments"]:
         instead = outcomes.after_a_clean_review(view.command)
     if outcome is Outcome.NEEDS_INPUT and view.boxes:
         instead = outcomes.tick_or_say(view.command)
     looked = f" {on_reviews.open_still(view.findings, view.command)}" if view.findings else ""
     return f"**Next:** {instead or outcomes.what_next(outcome, view.command, view.means)}{looked}"
+
+
+def _is_on_fork(view: View) -> bool:
+    """Work that is offered to the author of a fork."""
+    return view.turn.traits.changes and view.turn.part(OnFork).fork is not None
 
 
 def _checks_failed(view: View, outcome: Outcome) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from bot import funds, repo_config
 from bot.funds import Funds, Means, Terms
+from bot.kinds.parts import OnFork
 from bot.live import asked as asked_of
 from bot.live import boxes, line, render, saving
 from bot.live.boxes import Box
@@ -177,7 +178,7 @@ class Page:
         return chosen.within(self._limits.subagents, self._limits.subagents_at_once)
 
     async def _findings(self, turn: Turn, session: Session) -> int:
-        if turn.outcome is not Outcome.PUSHED or turn.fork is not None or session.pull_number is None:
+        if turn.outcome is not Outcome.PUSHED or turn.part(OnFork).fork is not None or session.pull_number is None:
             return 0
         return len(await findings.still_open(self._store, session.repo_id, session.pull_number))
 

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bot import prompt, repo_config, verification
-from bot.commands.options import shown
+from bot.kinds import TRAITS
+from bot.kinds.parts import AgentReading
+from bot.kinds.resolve import Merge
 from bot.live import asides
 from bot.live.figures import clock, line, size
 from bot.models import Step, TurnState
 from bot.outbound import neutralise, truncate
 from bot.words import endings
+from bot.words.quoting import shown
 
 if TYPE_CHECKING:
     from bot.live.page import View
@@ -21,7 +24,6 @@ if TYPE_CHECKING:
 MOST_FILES = 25
 MOST_HEARD = 5
 MOST_LOG_LINES = 20
-_VERBS = ("ask", "plan", "review", "resolve")
 Changed = tuple[str, int | None, int | None]
 """Path, lines added and removed; None for what is no text."""
 
@@ -29,7 +31,7 @@ Changed = tuple[str, int | None, int | None]
 def request(view: View) -> str:
     """The request in one line, with the command where it is no plain work."""
     turn = view.turn
-    verb = f"`{turn.asked_as}` " if turn.asked_as in _VERBS else ""
+    verb = f"`{turn.asked_as}` " if TRAITS[turn.asked_as].named else ""
     words = f"{verb}{line(prompt.in_brief(turn.prompt), 200)}".strip()
     return f"> **{neutralise.line(turn.requester)}**: {words or '(no further words)'}"
 
@@ -105,8 +107,8 @@ def folded(summary: str, body: str) -> str:
 
 def withheld(view: View) -> str:
     """What of the thread and the repository the agent was not given, or was told to leave aside."""
-    turn = view.turn
-    parts = (asides.ignored(turn.ignored or (), turn.base), asides.withheld(turn.notes or ()))
+    turn, read = view.turn, view.turn.part(AgentReading)
+    parts = (asides.ignored(read.ignored, turn.base), asides.withheld(read.notes))
     return "\n\n".join(filter(None, parts))
 
 
@@ -143,8 +145,8 @@ def verified(view: View) -> str:
 
 def pinned(view: View) -> str:
     """The commit that the work starts from, for the line of figures; of a merge the two that are brought together."""
-    turn = view.turn
-    shas = (turn.tip_sha, turn.merged_sha) if turn.merged_sha else (turn.base_sha,)
+    turn, merged = view.turn, view.turn.part(Merge).sha
+    shas = (turn.tip_sha, merged) if merged else (turn.base_sha,)
     known = [f"`{sha[:12]}`" for sha in shas if sha]
     return f" · from {' and '.join(known)}" if known else ""
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from bot.errors import GitHubRefused, GitHubUnavailable
 from bot.github import checks, reviews, writes
-from bot.github.client import GitHubApp, Installation
+from bot.github.client import GitHubApp, InstallationClient
 from bot.github.reads import carries
 from bot.github.types import CheckOutput, Pull, ReviewDraft
 from bot.models import InstallationId, Thread
@@ -258,7 +258,7 @@ class Outbound:
         return text
 
     @asynccontextmanager
-    async def _changing(self, thread: Thread) -> AsyncIterator[Installation]:
+    async def _changing(self, thread: Thread) -> AsyncIterator[InstallationClient]:
         """In its turn: the one way to a change at GitHub."""
         async with self._pace.turn(thread):
             yield self._app.installation(thread.installation)

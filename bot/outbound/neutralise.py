@@ -8,6 +8,7 @@ from collections.abc import Callable
 from bot.outbound import prose, scrub
 from bot.text import characters
 from bot.text.scanner import Form, Leaf
+from bot.words import quoting
 
 MARKER = re.compile(r"<!-- forgehand:[A-Za-z0-9_=. :#/-]{0,300} -->[ \t]*\Z")
 _FORGED = re.compile(r"<!--(?=\s*forgehand:)", re.IGNORECASE)
@@ -21,7 +22,6 @@ _RICH = ("mermaid", "geojson", "topojson", "stl", "math")
 _INFO = re.compile(r"[A-Za-z0-9_+#.-]{1,30}\Z")
 _OPENING = re.compile(r"((?:[ \t>*+.)\d-]|\[\^[^\]\s]++\]:)*+)(`{3,}|~{3,})[^\n]*\Z")
 _FENCES_AND_QUOTES = re.compile(r"`{3,}|~{3,}|^(?:[ \t]*+[/>])++", re.MULTILINE)
-_TRAILER = re.compile(r"(?m)^(?=[A-Za-z][A-Za-z0-9-]*(?:-by|-id|-checks|-link)?:[ \t])", re.IGNORECASE)
 _BEFORE = "x "
 Change = Callable[[str], str]
 
@@ -45,15 +45,8 @@ def line(text: str) -> str:
 
 def block(text: str, language: str = "") -> str:
     """Text as a code block that it cannot leave."""
-    shown = _forged(characters.shown(text))
-    longest = max((len(run) for run in re.findall(r"`{3,}", shown)), default=2)
-    fence = "`" * (longest + 1)
-    return f"{fence}{language if _is_plain(language) else ''}\n{_COMMAND_IN_CODE.sub(' ', shown)}\n{fence}"
-
-
-def plain(text: str) -> str:
-    """Words of others for a title or a commit message: no references, and no line that reads as a trailer."""
-    return _TRAILER.sub("- ", scrub.plain(_forged(characters.shown(text))))
+    body = _COMMAND_IN_CODE.sub(" ", _forged(characters.shown(text)))
+    return quoting.code(body, language if _is_plain(language) else "")
 
 
 def whole(text: str, closes: int | None = None) -> str:

@@ -75,14 +75,8 @@ def _shown_box(match: re.Match[str]) -> str:
     return match[1] + ("☑" if match[3] in "xX" else "☐")
 
 
-def plain(text: str) -> str:
-    """For titles and commit messages, where Markdown does not apply: a space splits what would act."""
-    text = _URL.sub(lambda match: _THREAD_URL.sub(_percent, _url(match[0])), text)
-    text = re.sub(r"#(?=\d)|(?<=GH-)(?=\d)", lambda match: match[0] + " ", text, flags=re.IGNORECASE)
-    return plain_whole(text)
-
-
 def plain_whole(text: str, closes: int | None = None) -> str:
+    """For titles and commit messages, where Markdown does not apply: a space splits what would act."""
     text = _CLOSING.sub(lambda match: _unless(match, closes, " "), _closing_urls(text))
     return skip_ci(_MENTION.sub("@ ", text))
 

@@ -8,7 +8,7 @@ from bot.errors import GitHubRefused, NotFound
 from bot.git.changes import Change
 from bot.github import writes
 from bot.github.client import GitHubApp
-from bot.github.types import FileChanges, MadeCommit, Purpose
+from bot.github.types import FileChanges, MadeCommit, TokenPurpose
 from bot.models import Thread
 from bot.outbound.pace import Pace
 
@@ -25,7 +25,7 @@ class SignedCommits:
         self._clean = clean
 
     async def make(
-        self, thread: Thread, purpose: Purpose, *, message: str, tree: str, parents: Sequence[str]
+        self, thread: Thread, purpose: TokenPurpose, *, message: str, tree: str, parents: Sequence[str]
     ) -> MadeCommit:
         """GitHubRefused with 404 or 422 where it does not know the tree."""
         at = self._app.installation(thread.installation)
@@ -33,7 +33,7 @@ class SignedCommits:
             fields = {"message": self._clean(message), "tree": tree, "parents": list(parents)}
             return await writes.create_commit(at, thread.repo, fields, purpose)
 
-    async def make_tree(self, thread: Thread, purpose: Purpose, base: str, changes: Sequence[Change]) -> str:
+    async def make_tree(self, thread: Thread, purpose: TokenPurpose, base: str, changes: Sequence[Change]) -> str:
         """From blobs that are at GitHub already."""
         at, tree = self._app.installation(thread.installation), base
         for start in range(0, len(changes), CHUNK):
@@ -43,7 +43,7 @@ class SignedCommits:
         return tree
 
     async def commit_on_branch(
-        self, thread: Thread, purpose: Purpose, branch: str, expected: str, *, message: str, files: FileChanges
+        self, thread: Thread, purpose: TokenPurpose, branch: str, expected: str, *, message: str, files: FileChanges
     ) -> None:
         """GitHubRefused where the branch does not stand at `expected`."""
         at, text = self._app.installation(thread.installation), self._clean(message)
@@ -52,7 +52,7 @@ class SignedCommits:
                 at, thread.repo, branch, expected=expected, message=text, files=files, purpose=purpose
             )
 
-    async def set_branch(self, thread: Thread, purpose: Purpose, branch: str, sha: str, *, new: bool) -> None:
+    async def set_branch(self, thread: Thread, purpose: TokenPurpose, branch: str, sha: str, *, new: bool) -> None:
         """Made, or moved forward."""
         at = self._app.installation(thread.installation)
         async with self._pace.turn(thread):

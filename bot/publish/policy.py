@@ -8,9 +8,9 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from bot.commands.options import shown
 from bot.git import names
 from bot.git.changes import GITLINK, SYMLINK, Change
+from bot.words.quoting import shown
 
 _FILE_MODES = ("100644", "100755", SYMLINK, GITLINK)
 WORKFLOWS = ".github/workflows"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from bot.commands.options import shown
 from bot.git.changes import GITLINK, SYMLINK, Change
 from bot.publish.policy import is_workflow, matches
 from bot.words import quoting
+from bot.words.quoting import shown
 
 MOST_NAMED = 5
 MANY_FILES = 100

@@ -215,56 +215,64 @@ KEYS: dict[str, Key] = {
     "budget": Key(
         _dollars,
         {"type": "number", "exclusiveMinimum": 0},
-        "dollars that a session begins with; people add to it with `continue +3`",
+        "dollars a session starts with; people can add more with `continue +3`",
     ),
     "timeout": Key(_timeout, {"type": ["string", "integer"]}, "how long a turn may work, such as 30m"),
     "permission": Key(
         _choice("auto", "ask", "plan"),
         _one_of("auto", "ask", "plan"),
-        "auto: whatever stays in the sandbox is allowed; ask: calls of tools that are not in `tools.allowed` are asked "
-        "about in the thread; plan: work begins with a plan that somebody approves",
+        "auto: the agent may do anything in its sandbox; ask: it asks in the thread before it uses tools not in "
+        "`tools.allowed`; plan: work starts with a plan that someone approves",
     ),
-    "tools.allowed": Key(_tools, _LIST, "tools that need no question where `permission` is ask"),
-    "tools.denied": Key(_tools, _LIST, "tools that the agent never has"),
-    "subagents.most": Key(_whole(0), _COUNT, "sub-agents that a turn may start, at most the operator's"),
-    "subagents.at_once": Key(_whole(1), _COUNT | {"minimum": 1}, "how many of them at the same time, likewise"),
-    "triggers.label": Key(_label("claude"), _LABEL, "a label that starts work; true: `claude`"),
-    "triggers.issue_opened": Key(_yes_no, _BOOLEAN, "a new issue by somebody with write access starts work"),
-    "triggers.review_team": Key(_name, _STRING, "a team whose requested review we write"),
-    "triggers.review_user": Key(_name, _STRING, "a user whose requested review we write"),
-    "triggers.review_label": Key(_label("claude-review"), _LABEL, "a label that asks for a review"),
-    "triggers.review_opened": Key(_yes_no, _BOOLEAN, "a pull request is reviewed when it is opened or made ready"),
+    "tools.allowed": Key(_tools, _LIST, "tools the agent may use without asking when `permission` is ask"),
+    "tools.denied": Key(_tools, _LIST, "tools the agent never gets"),
+    "subagents.most": Key(_whole(0), _COUNT, "how many sub-agents a turn may start, up to the operator's limit"),
+    "subagents.at_once": Key(
+        _whole(1), _COUNT | {"minimum": 1}, "how many sub-agents may work at once, up to the operator's limit"
+    ),
+    "triggers.label": Key(_label("claude"), _LABEL, "the label that starts work; true: `claude`"),
+    "triggers.issue_opened": Key(_yes_no, _BOOLEAN, "a new issue by someone with write access starts work"),
+    "triggers.review_team": Key(_name, _STRING, "Forgehand reviews when someone requests a review from this team"),
+    "triggers.review_user": Key(_name, _STRING, "Forgehand reviews when someone requests a review from this user"),
+    "triggers.review_label": Key(
+        _label("claude-review"), _LABEL, "the label that asks for a review; true: `claude-review`"
+    ),
+    "triggers.review_opened": Key(
+        _yes_no, _BOOLEAN, "Forgehand reviews a pull request when it is opened or marked ready"
+    ),
     "triggers.review_pushed": Key(
-        _yes_no, _BOOLEAN, "what was reviewed once is reviewed again when somebody with write access pushes to it"
+        _yes_no, _BOOLEAN, "Forgehand reviews a reviewed pull request again when someone with write access pushes to it"
     ),
-    "triggers.ci_fix": Key(
-        _yes_no, _BOOLEAN, "checks of our own pull requests that fail by what they change are mended"
-    ),
+    "triggers.ci_fix": Key(_yes_no, _BOOLEAN, "Forgehand fixes checks that fail because of its own pull requests"),
     "review.approve": Key(_yes_no, _BOOLEAN, "a review may approve"),
     "review.request_changes": Key(
-        _yes_no, _BOOLEAN, "a review may ask for changes, which holds the merge where reviews are required"
+        _yes_no, _BOOLEAN, "a review may request changes, which blocks the merge if reviews are required"
     ),
     "base": Key(_base, _STRING, "the branch that work starts from and goes to"),
-    "branch": Key(_branch, _STRING, "the name of our branches; holds `{session}`, may hold `{thread}`"),
+    "branch": Key(_branch, _STRING, "the name of our branches; must contain `{session}` and may contain `{thread}`"),
     "draft": Key(
         _draft,
         {"enum": [True, False, UNTIL_VERIFIED]},
-        "pull requests are opened as drafts; until_verified: only where `checks` did not all succeed",
+        "open pull requests as drafts; until_verified: only if not all `checks` passed",
     ),
-    "pull.closes": Key(_yes_no, _BOOLEAN, "merging a pull request closes the issue that it is for"),
-    "pull.labels": Key(_labels, _LIST, "labels that our pull requests get, as far as the repository has them"),
-    "pull.request_review": Key(_yes_no, _BOOLEAN, "who asked for the work is asked to review it"),
-    "pull.template": Key(_yes_no, _BOOLEAN, "the repository's template for pull requests is filled in"),
+    "pull.closes": Key(_yes_no, _BOOLEAN, "merging a pull request closes its issue"),
+    "pull.labels": Key(_labels, _LIST, "labels for our pull requests, if the repository has them"),
+    "pull.request_review": Key(_yes_no, _BOOLEAN, "request a review from the person who asked for the work"),
+    "pull.template": Key(_yes_no, _BOOLEAN, "fill in the repository's pull request template"),
     "setup": Key(_texts, _LIST, "commands that prepare the environment before the agent starts"),
     "checks": Key(_texts, _LIST, "commands that verify the work"),
-    "egress": Key(_hosts, _LIST, "hosts that a session may reach"),
+    "egress": Key(_hosts, _LIST, "hosts a session may reach"),
     "paths.blocked": Key(_texts, _LIST, "paths that no push may change"),
-    "paths.sensitive": Key(_texts, _LIST, "paths whose change the pull request points out"),
-    "read_outsiders": Key(_yes_no, _BOOLEAN, "comments by people without write access are read, as data"),
-    "commits": Key(_choice("git", "verified"), _one_of("git", "verified"), "how commits are made"),
-    "template": Key(_name, _STRING, "the template of the environment"),
+    "paths.sensitive": Key(_texts, _LIST, "paths whose changes the pull request points out"),
+    "read_outsiders": Key(_yes_no, _BOOLEAN, "the agent also reads comments by people without write access, as data"),
+    "commits": Key(
+        _choice("git", "verified"),
+        _one_of("git", "verified"),
+        "git: the host makes commits; verified: GitHub makes and signs them",
+    ),
+    "template": Key(_name, _STRING, "the template for E2B's sandboxes"),
     "instructions": Key(
-        _instructions, {"type": "string", "maxLength": MAX_INSTRUCTIONS}, "what the agent is told in every turn"
+        _instructions, {"type": "string", "maxLength": MAX_INSTRUCTIONS}, "instructions the agent gets in every turn"
     ),
 }
 """By the key's full name; the one description from which reading, explaining and the published schema come."""

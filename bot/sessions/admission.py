@@ -10,6 +10,7 @@ from bot.engine.protocol import Engine
 from bot.live import line
 from bot.live.board import LiveBoard
 from bot.live.line import Caps
+from bot.loops import Loop
 from bot.settings import Limits
 from bot.store import choices, sessions, switches
 from bot.store.base import Store
@@ -42,37 +43,15 @@ class Admission:
         self._engine = engine
         self._board = board
         self._limits = limits
-        self._wake = asyncio.Event()
-        self._looked_at = asyncio.get_running_loop().time()
+        self._next_reconcile = 0.0
+        self.loop = Loop("admission", self._look, LOOK_SECONDS)
 
-    @property
-    def silent_seconds(self) -> float:
-        """How long no round has come to its end: while it works that is a few seconds."""
-        return asyncio.get_running_loop().time() - self._looked_at
-
-    def wake(self) -> None:
-        self._wake.set()
-
-    async def run(self) -> None:
-        """Until cancelled. A failing round is logged and the next one tries again."""
-        next_reconcile = 0.0
+    async def _look(self) -> float:
         clock = asyncio.get_running_loop().time
-        while True:
-            self._wake.clear()
-            pause = LOOK_SECONDS
-            try:
-                if clock() >= next_reconcile:
-                    await self.reconcile()
-                    next_reconcile = clock() + RECONCILE_SECONDS
-                pause = LOOK_SOON_SECONDS if await self.round() else LOOK_SECONDS
-                self._looked_at = clock()
-            except Exception:  # the loop must outlive any one failure of store or engine
-                log.exception("admission round failed")
-            try:
-                async with asyncio.timeout(pause):
-                    await self._wake.wait()
-            except TimeoutError:
-                continue
+        if clock() >= self._next_reconcile:
+            await self.reconcile()
+            self._next_reconcile = clock() + RECONCILE_SECONDS
+        return LOOK_SOON_SECONDS if await self.round() else LOOK_SECONDS
 
     async def round(self) -> bool:
         """Whether something waits for time to pass."""

@@ -9,7 +9,6 @@ from pathlib import Path
 from bot.errors import BotError
 from bot.git.errors import BundleRefused
 from bot.sessions.memory import transcripts
-from bot.sessions.rights import READ_ONLY
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Turn
@@ -54,7 +53,7 @@ async def _brought_home(
     session = await sessions.session(services.store, turn.key.session)
     assert turn.base_sha is not None and session.agent_session_id is not None
     await transcripts.keep(services, session.agent_session_id, environment)
-    if turn.kind in READ_ONLY:
+    if turn.traits.reads:
         return None
     collected = await environment.collect(turn.key.n, turn.base_sha, beside=True)
     if not collected.changed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from bot import account_settings, repo_config
-from bot.github.client import Installation
+from bot.github.client import InstallationClient
 from bot.models import Repo
 from bot.repo_config import RepoConfig
 from bot.sessions.services import Services
@@ -18,7 +18,7 @@ async def read(services: Services, session: Session) -> RepoConfig:
     return await of(services.github.installation(session.installation_id), session.thread.repo, services.store)
 
 
-async def of(reads: Installation, repo: Repo, store: Store) -> RepoConfig:
+async def of(reads: InstallationClient, repo: Repo, store: Store) -> RepoConfig:
     """Where the repository has no file of its own, what its account has chosen."""
     if (raw := await reads.file(repo, repo_config.PATH, repo.default_branch)) is not None:
         return await asyncio.to_thread(repo_config.parse, raw)

@@ -174,7 +174,7 @@ class Flow:
     async def _apply(self, turn: Turn, move: Move) -> None:
         store, move = self._services.store, moves.said_with(move, self._services.redactor.redact)
         if isinstance(move, To):
-            if move.step is not turn.step or move.columns or move.ending:
+            if move.step is not turn.step or move.columns or move.parts or move.ending:
                 await sessions.advance(store, turn.key, move.step, move.found, **move.columns)
         elif turn.step is Step.SETTLE:
             # Settling itself is what failed; the turn must end all the same.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from bot.kinds.parts import OnFork
 from bot.models import Outcome
-from bot.sessions.rights import READ_ONLY, WORK
 from bot.sessions.services import Services
 from bot.store import approvals, sessions
 from bot.store.approvals import Kind
@@ -33,11 +33,11 @@ def patch(services: Services, turn: Turn) -> Path:
 async def left_before(services: Services, turn: Turn) -> Path | None:
     """What the last turn on the same commit has left: it could not be pushed, so this one goes on from there. Not what
     waits for a yes of its own, or was turned down."""
-    if turn.kind in READ_ONLY:
+    if turn.traits.reads:
         return None
     turns = await sessions.turns_of(services.store, turn.key.session)
     last = next((one for one in reversed(turns) if one.n < turn.n and _has_work(one)), None)
-    if last is None or last.kept is None or last.fork != turn.fork:
+    if last is None or last.kept is None or last.part(OnFork).fork != turn.part(OnFork).fork:
         return None
     if (last.base_sha, last.number) != (turn.base_sha, turn.number):
         return None
@@ -48,9 +48,9 @@ async def left_before(services: Services, turn: Turn) -> Path | None:
 
 def _has_work(turn: Turn) -> bool:
     """Or has seen to it that there is none any more. What made a branch of a fork's work leaves the fork as it was."""
-    if turn.kind == "adopt":
+    if not turn.traits.leaves_work:
         return False
-    if turn.outcome is Outcome.NO_CHANGE and turn.kind in WORK:
+    if turn.outcome is Outcome.NO_CHANGE and turn.traits.changes:
         return True
     return turn.kept is not None or turn.rescue_ref is not None or turn.commit_sha is not None
 

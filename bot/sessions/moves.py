@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bot.kinds.parts import TurnPart
 from bot.models import Outcome, Step
 from bot.store.sessions import Found
 
@@ -20,10 +21,12 @@ class To:
     """How the turn will have ended, when that is clear while there is still something to bring home."""
     note: str | None = None
     """A word of ours among the agent's lines."""
+    parts: tuple[TurnPart, ...] = ()
+    """What it found out that only some turns have."""
 
     @property
     def found(self) -> Found:
-        return Found(self.ending, note=self.note)
+        return Found(self.ending, parts=self.parts, note=self.note)
 
 
 @dataclass(frozen=True)
@@ -35,10 +38,11 @@ class End:
     columns: dict[str, Any] = field(default_factory=dict)
     session: dict[str, Any] = field(default_factory=dict)
     """What the session knows from now on; in the same transaction, so that a repetition never half-knows it."""
+    parts: tuple[TurnPart, ...] = ()
 
     @property
     def found(self) -> Found:
-        return Found((self.outcome, self.detail), self.session)
+        return Found((self.outcome, self.detail), self.session, self.parts)
 
 
 Move = To | End

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bot.errors import NotFound, UserError
 from bot.git.access import RemoteAccess
 from bot.git.errors import RefMissing, RepositoryEmpty
-from bot.github.types import Pull, Purpose
+from bot.github.types import Pull, TokenPurpose
 from bot.models import Fork, Outcome, RepoId
 from bot.sessions.remote import remote_access
 from bot.sessions.services import Services
@@ -35,7 +35,7 @@ class Start:
 
 async def pin(services: Services, turn: Turn, base: str) -> Start:
     session = await sessions.session(services.store, turn.key.session)
-    access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
+    access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
     earlier = await sessions.turns_of(services.store, turn.key.session)
     branch = await _branch_to_go_on_with(services, turn, session, earlier)
     tip = await _fetched(services, session, access, branch) if branch else None
@@ -74,7 +74,7 @@ async def pin_pull(services: Services, turn: Turn) -> tuple[str, Start]:
     pull = await reads.pull(session.thread.repo, turn.number)
     if pull.state != "open":
         raise UserError(endings.pull_closed(pull.number))
-    access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
+    access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
     ref = f"refs/pull/{pull.number}/head"
     base_tip = await _fetched(services, session, access, pull.base_branch)
     if base_tip is None:

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from bot.errors import BotError
+from bot.loops import Loop
 from bot.sessions import rescues
 from bot.sessions.checks import outputs
 from bot.sessions.services import Services
@@ -27,22 +27,16 @@ KEPT_DAYS = 30.0
 class Purging:
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._looks = 0
+        self.loop = Loop("purging", self._look, LOOK_SECONDS)
 
-    async def run(self) -> None:
-        """Until cancelled; nothing is tidied in the first hour, which belongs to what waits."""
-        looks = 0
-        while True:
-            looks += 1
-            try:
-                await self.forget_removed()
-                await rescues.expire(self._services)
-                if looks % int(TIDY_SECONDS / LOOK_SECONDS) == 0:
-                    await self.tidy()
-            except (BotError, OSError) as error:
-                log.warning("not all could be tidied; it will be tried again", extra={"error": str(error)})
-            except Exception:  # a bug here must not end the loop
-                log.exception("tidying failed")
-            await asyncio.sleep(LOOK_SECONDS)
+    async def _look(self) -> None:
+        """Nothing is tidied in the first hour, which belongs to what waits."""
+        self._looks += 1
+        await self.forget_removed()
+        await rescues.expire(self._services)
+        if self._looks % int(TIDY_SECONDS / LOOK_SECONDS) == 0:
+            await self.tidy()
 
     async def forget_removed(self) -> None:
         """Once nothing of a repository runs any more: its last turn still needs the commit that it began with."""
@@ -68,21 +62,17 @@ class Purging:
         bundles = [data_dir / "kept" / one.kept for one in turns if one.kept and one.is_old]
         patches = [data_dir / "kept" / one.patch for one in turns if one.patch]
         await services.cache.remove(gone.id)
-        await asyncio.to_thread(_remove, [*bundles, *patches, *held, *printed])
-        await asyncio.to_thread(_remove_folders, [services.turn_folder(one.key.workflow_id) for one in turns])
+        gathered = [services.turn_folder(one.key.workflow_id) for one in turns]
+        await asyncio.to_thread(_remove, [*bundles, *patches, *held, *printed], gathered)
         await repos.purged(services.store, gone.id)
         said = f"{len(held)} transcripts, {len(bundles)} bundles, {len(patches)} patches"
         await audit.add(services.store, "github", "repository forgotten", name, said)
         log.info("a repository was taken away; what was held of it is gone", extra={"repo": name})
 
 
-def _remove(files: Iterable[Path]) -> None:
+def _remove(files: Iterable[Path], folders: Iterable[Path] = ()) -> None:
     for file in files:
         file.unlink(missing_ok=True)
-
-
-def _remove_folders(folders: Iterable[Path]) -> None:
-    """Of turns that have ended: what was gathered for them, images too."""
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -9,7 +9,8 @@ from bot.git.access import RemoteAccess
 from bot.git.comparison import Comparison
 from bot.git.errors import RepositoryUnsupported
 from bot.github.client import GitHubApp
-from bot.github.types import Purpose
+from bot.github.types import TokenPurpose
+from bot.kinds.resolve import Merge
 from bot.models import Repo, Thread
 from bot.sessions.services import Services
 from bot.settings import Settings
@@ -30,7 +31,7 @@ class Reach(Protocol):
     def github(self) -> GitHubApp: ...
 
 
-async def remote_access(services: Reach, thread: Thread, purpose: Purpose) -> RemoteAccess:
+async def remote_access(services: Reach, thread: Thread, purpose: TokenPurpose) -> RemoteAccess:
     token = await services.github.installation(thread.installation).token(purpose, thread.repo.id, fresh=True)
     return RemoteAccess(f"{services.settings.github.url}/{thread.repo.full_name}.git", token)
 
@@ -42,7 +43,7 @@ async def compared(
     repo, cache = thread.repo.id, services.cache
     found = await cache.compare(repo, base[0], head[0], max_bytes=max_bytes)
     if found is None:
-        access = await remote_access(services, thread, Purpose.READ_REPOSITORY)
+        access = await remote_access(services, thread, TokenPurpose.READ_REPOSITORY)
         try:
             for _, ref in (base, head):
                 await cache.fetch(repo, access, ref, depth=JOINED_DEPTH)
@@ -69,10 +70,11 @@ async def restore_mirror(services: Services, turn: Turn) -> None:
     if turn.base_sha is None:
         return
     thread = (await sessions.session(services.store, turn.key.session)).thread
-    access = await remote_access(services, thread, Purpose.READ_REPOSITORY)
-    if turn.merged_sha is None or turn.tip_sha is None:
+    access = await remote_access(services, thread, TokenPurpose.READ_REPOSITORY)
+    merged = turn.part(Merge).sha
+    if merged is None or turn.tip_sha is None:
         await services.cache.fetch(thread.repo.id, access, turn.base_sha)
         return
-    for sha in (turn.tip_sha, turn.merged_sha):  # what the host has joined is at no remote
+    for sha in (turn.tip_sha, merged):  # what the host has joined is at no remote
         await services.cache.fetch(thread.repo.id, access, sha, depth=JOINED_DEPTH)
-    await services.cache.join(thread.repo.id, turn.tip_sha, turn.merged_sha)
+    await services.cache.join(thread.repo.id, turn.tip_sha, merged)

@@ -6,7 +6,7 @@ import logging
 
 from bot.errors import BotError, GitHubRefused
 from bot.git.removal import Removed
-from bot.github.types import Purpose
+from bot.github.types import TokenPurpose
 from bot.sessions.remote import remote_access
 from bot.sessions.services import Services
 from bot.store import audit, rescues, sessions
@@ -37,5 +37,5 @@ async def expire(services: Services) -> None:
 
 async def _remove(services: Services, one: Rescue) -> Removed:
     session = await sessions.session(services.store, one.session_id)
-    access = await remote_access(services, session.thread, Purpose.PUSH)
+    access = await remote_access(services, session.thread, TokenPurpose.PUSH)
     return await services.cache.remove_ref(access, one.rescue_ref, one.commit_sha)

@@ -10,10 +10,6 @@ from bot.store.sessions import Turn
 from sandbox.agents.base import Subagents
 
 WRITING_TOOLS = ("Edit", "Write", "NotebookEdit")
-WORK = ("run", "fix_ci", "resolve")
-"""Kinds of turns that change something, and where a repository says so are asked about, or begin with a plan."""
-READ_ONLY = ("ask", "plan", "review")
-"""Kinds of turns whose tree is not looked at, whatever was done to it."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +29,8 @@ def subagents(turn: Turn, limits: Limits) -> Subagents:
 def of(turn: Turn) -> Rights:
     """Where people are asked, edits of the work tree go without asking: nothing leaves it but through our policy."""
     config = repo_config.load(turn.config)
-    if turn.kind in READ_ONLY:
-        mode = "plan" if turn.kind == "plan" else "auto"
+    if turn.traits.reads:
+        mode = "plan" if turn.traits.plans else "auto"
         return Rights(mode, (), (*WRITING_TOOLS, *config.tools.denied))
     if config.permission == "ask":
         return Rights("ask", (*WRITING_TOOLS, *config.tools.allowed), config.tools.denied)

@@ -1,9 +1,10 @@
-"""The names of all settings of ours: what begins like one and is none has been mistyped, and counts for nothing."""
+"""The names of all our settings: a name that begins like one and is none is a typo, and is ignored."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
+
+from bot.text.likeness import is_near
 
 PREFIX = "FORGEHAND_"
 _WITHOUT_PREFIX = """
@@ -22,11 +23,11 @@ NAMES = frozenset(f"{PREFIX}{name}" for name in _WITHOUT_PREFIX.split())
 def mistyped(values: Mapping[str, str]) -> dict[str, str]:
     """Names that no setting has, with the one that was probably meant (or nothing)."""
     odd = [name for name, value in values.items() if name.startswith(PREFIX) and value.strip() and not _is_known(name)]
-    return {name: next(iter(difflib.get_close_matches(name, NAMES, 1, 0.8)), "") for name in sorted(odd)}
+    return {name: next((one for one in sorted(NAMES) if is_near(name, one)), "") for name in sorted(odd)}
 
 
 def sentence(name: str, meant: str) -> str:
-    return f"{name} is no setting{f': {meant} was probably meant' if meant else ''}. It counts for nothing."
+    return f"Unknown setting {name}{f' (did you mean {meant}?)' if meant else ''}; ignored."
 
 
 def _is_known(name: str) -> bool:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from bot import checkup, registration, settings
 from bot.checkup import NOWHERE, Finding
 from bot.errors import SettingsError, UserError
-from bot.github import manifest
+from bot.github import tokens
 from bot.github.client import GitHubApp
 from bot.github.types import Registration
 from bot.models import InstallationId
@@ -56,7 +56,7 @@ class Bench:
 
     async def create(self, state: str, code: str) -> Registered:
         """GitHub has made it: fetch what belongs to it, and store it before anything else."""
-        made = await manifest.convert(self.github_api_url, code)
+        made = await tokens.app_for(self.github_api_url, code)
         self._vault.hide(made.private_key, made.webhook_secret, made.client_secret)
         app = Registered(
             made.app_id,
@@ -76,13 +76,13 @@ class Bench:
         """An App that exists: GitHub must know the id by the key."""
         number = fields.get("app_id", "")
         if not number.isascii() or not number.isdecimal() or len(number) > LONGEST_ID:
-            raise UserError("The App ID is a number; it stands at the top of the App's settings page.")
+            raise UserError("The App ID is a number; you find it at the top of the App's settings page.")
         key, hook = registration.pem(fields.get("pem", "")), _hook_secret(fields.get("webhook_secret", ""))
         client = fields.get("client_id", ""), Secret(fields.get("client_secret", ""))
         self._vault.hide(key, hook, client[1])
         public_url = self.address(fields.get("public_url", ""))
         if public_url and not hook.reveal():
-            raise UserError("The webhook secret is missing: set one on the App's settings page, and here.")
+            raise UserError("The webhook secret is missing: set one on the App's settings page, and enter it here.")
         known = await self._known(int(number), key)
         app = Registered(int(number), known.slug, key, hook, *client, self.github_url, public_url, known.url)
         await self._save(app, "named")
@@ -98,7 +98,7 @@ class Bench:
     async def key(self) -> str:
         """Where the model's key is, in words; empty where there is none."""
         found = await credentials.find(self._vault, settings.read_model(self._values), InstallationId(OPERATOR))
-        return f"{found.name} from {found.source} is used." if found else ""
+        return f"Forgehand uses {found.name} from {found.source}." if found else ""
 
     async def check(self) -> list[Finding]:
         app = await self.app()
@@ -119,7 +119,9 @@ class Bench:
 def _hook_secret(given: str) -> Secret:
     """A comma would make two of it wherever settings are read: every genuine delivery would be refused."""
     if "," in given:
-        raise UserError("The webhook secret holds a comma: set one without on the App's settings page, and here.")
+        raise UserError(
+            "The webhook secret contains a comma: set one without it on the App's settings page, and enter it here."
+        )
     return Secret(given)
 
 

@@ -63,10 +63,10 @@ class SetUpDesk:
         except UserError as error:
             return self._door_page(request, str(error), 400)
         if not self._door.is_ours(request, fields.get("csrf", "")):
-            return self._door_page(request, "This form had expired. Please give the token again.", 403)
+            return self._door_page(request, "This form has expired. Please enter the token again.", 403)
         visit = self._door.open(fields.get("token", ""))
         if visit is None:
-            wrong = "That is not the token, or it was used. A new start of `forgehand setup` shows a new one."
+            wrong = "This token is wrong or was already used. Start `forgehand setup` again to get a new one."
             return self._door_page(request, wrong, 403)
         response = RedirectResponse("/setup", 303)
         self._door.mark(request, response, visit)
@@ -82,7 +82,7 @@ class SetUpDesk:
             try:
                 fields = await forms.read(request)
                 if not self._door.is_ours(request, fields.pop("csrf", "")):
-                    return await self._page(request, wrong="This form had expired. Please try again.", status=403)
+                    return await self._page(request, wrong="This form has expired. Please try again.", status=403)
                 return await act(request, fields)
             except BotError as error:
                 pasting = request.url.path.endswith("/existing")
@@ -106,7 +106,7 @@ class SetUpDesk:
         return self._pages.render(
             "setup_github.html",
             forms_go_to=(github,),
-            title="Confirm it at GitHub",
+            title="Confirm it on GitHub",
             action=f"{github}/{path}/apps/new?{urlencode({'state': state})}",
             manifest=json.dumps(filled),
             host=host(github),
@@ -116,14 +116,16 @@ class SetUpDesk:
         """Back from GitHub. A page with a link, not a redirect: the cookie does not come along from another site."""
         state = request.query_params.get("state", "")
         if not self._door.came_back(state):
-            return self._said("That way back from GitHub was not ours, or is used up. Begin again.", bad=True)
+            return self._said("This link from GitHub is not ours, or was already used. Please start again.", bad=True)
         try:
             app = await self._bench.create(state, request.query_params.get("code", ""))
         except BotError as error:
-            words = f"GitHub did not give the App away: {error} If it was made, delete it there and begin again."
+            words = (
+                f"GitHub did not return the App's credentials: {error} If the App exists, delete it and start again."
+            )
             return self._said(words, bad=True)
         self._on_app(app)
-        return self._said(f"GitHub has made {app.slug}, and what belongs to it is stored.", install=_install(app))
+        return self._said(f"GitHub created {app.slug}, and its keys are stored.", install=_install(app))
 
     async def _existing(self, request: Request, fields: Fields) -> Response:
         app = await self._bench.adopt(fields)
@@ -140,12 +142,12 @@ class SetUpDesk:
             found = await self._looked()
         except BotError as error:
             return await self._page(request, wrong=str(error), status=422)
-        return self._pages.render("setup_check.html", title="Does it all work?", **found)
+        return self._pages.render("setup_check.html", title="Does everything work?", **found)
 
     async def _findings(self, request: Request) -> Response:
         """For the page's own script, which looks without being asked."""
         if not self._door.is_open_to(request):
-            return PlainTextResponse("This page is open no longer.\n", 403, COMMON)
+            return PlainTextResponse("This page is no longer open.\n", 403, COMMON)
         try:
             found = await self._looked()
         except BotError as error:
@@ -162,7 +164,7 @@ class SetUpDesk:
         if await self._bench.app() is None:
             raise UserError("There is no App yet.")
         self.finished.set()
-        return self._said("Set-up is done. The terminal says how it goes on.", going_on=False)
+        return self._said("Set-up is done. The terminal shows the next step.", going_on=False)
 
     def _door_page(self, request: Request, wrong: str = "", status: int = 200) -> Response:
         visit = self._door.visit(request)

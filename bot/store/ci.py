@@ -18,8 +18,6 @@ from bot.store.base import Store
 from bot.store.records import OfRepo, Record
 from bot.store.rows import Database, many, one, run
 
-KIND = "fix_ci"
-"""Of the turns that are attempts."""
 QUIET_SECONDS = 15.0
 """After a check has ended others of the same commit may just begin."""
 

@@ -120,13 +120,6 @@ async def latest_at(store: Store) -> float:
     return float(row["at"] or 0.0) if row else 0.0
 
 
-async def recent(store: Store, limit: int = 100) -> list[Delivery]:
-    """The newest first, for people; bodies left out."""
-    sql = "SELECT * FROM deliveries ORDER BY received_at DESC, guid LIMIT :limit"
-    rows = await store.read(lambda db: many(db, sql, limit=limit))
-    return [Delivery.of({**row, "body": None}) for row in rows]
-
-
 async def unheeded(
     store: Store, repo_id: int, number: int, *, ours: str, plain: str, limit: int = 10
 ) -> list[Delivery]:

@@ -140,12 +140,6 @@ async def revoke_all_dead(store: Store) -> int:
     return await store.write(lambda db: run(db, sql, now=now))
 
 
-async def sweep(store: Store, ended_before: float) -> int:
-    """Forget tokens that ended long ago; what was spent through them stays."""
-    sql = "DELETE FROM gateway_tokens WHERE COALESCE(revoked_at, expires_at) < :before"
-    return await store.write(lambda db: run(db, sql, before=ended_before))
-
-
 async def extend(store: Store, key: TurnKey, until: float) -> None:
     """Move the deadline of the turn's tokens; revoked ones stay revoked."""
     sql = f"UPDATE gateway_tokens SET expires_at = :until WHERE {_TURN} AND revoked_at IS NULL"  # noqa: S608 - constant

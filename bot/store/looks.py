@@ -10,7 +10,7 @@ from bot.store import budgets, machines
 from bot.store.base import Store
 from bot.store.records import Record, Turn
 from bot.store.rows import Database, many, one
-from bot.store.turns import of_session
+from bot.store.sessions import of_session
 
 MOST_POINTS = 2000
 """Of a drawing; the newest."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bot.models import SessionId, TurnKey
+from bot.models import TurnKey
 from bot.store.base import Database, Store
 from bot.store.rows import Row, many, one, run
 
@@ -105,10 +105,6 @@ async def environment_cost(store: Store, environment_id: str) -> MachineCost:
 
 async def turn_cost(store: Store, key: TurnKey) -> MachineCost:
     return await _cost(store, "session_id = :session AND turn = :n", session=key.session, n=key.n)
-
-
-async def session_cost(store: Store, session: SessionId) -> MachineCost:
-    return await _cost(store, "session_id = :session", session=session)
 
 
 async def thread_cost(store: Store, thread_id: str) -> MachineCost:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, ClassVar, NewType, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from bot.commands.options import NO_OPTIONS, Options
 from bot.funds import Raise
+from bot.kinds import TRAITS, Traits, parts
+from bot.kinds.parts import P, TurnPart
 from bot.models import (
     ON_PUSH,
     DeliveryId,
-    Fork,
     InstallationId,
     Outcome,
     Repo,
@@ -24,29 +28,22 @@ from bot.models import (
     TurnKey,
     TurnState,
 )
-from bot.store.rows import Row
+from bot.store.rows import Row, clean
 
 R = TypeVar("R", bound="Record")
 
-_JSON = {
-    *("files_changed", "verified", "step_times", "notes", "ignored", "blocked", "spot", "matter", "request", "review"),
-    "moved_to",
-    *("conflicts", "discussions", "left_out", "asked", "reruns", "failing", "fork", "options", "home"),
-}
-_FLAGS = {
-    *("resumed", "untrusted", "prepared", "private", "is_pull", "final", "remade", "reacted", "told_refused", "late"),
-    *("new_branch", "rescue_gone"),
-}
-
 
 class Record:
-    """Made from a row by the names of its fields; enums and JSON are turned into what they mean."""
+    """Made from a row by the names of its fields; their types say what is JSON and what is a flag."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @classmethod
     def of(cls: type[R], row: Row) -> R:
-        return msgspec.convert({name: _meant(name, row[name]) for name in cls.__dataclass_fields__}, cls)
+        found = {
+            name: read(row[name]) if row[name] is not None else None for name, read in _readers(cast(Hashable, cls))
+        }
+        return msgspec.convert(found, cls)
 
 
 @dataclass(frozen=True)
@@ -89,8 +86,8 @@ class Session(OfRepo):
 
 
 @dataclass(frozen=True)
-class Turn(Record):
-    """One run of the agent, with where it belongs."""
+class Queued(Record):
+    """What was asked, and how far it is: columns that no step sets."""
 
     session_id: SessionId
     n: int
@@ -101,7 +98,6 @@ class Turn(Record):
     step: Step
     outcome: Outcome | None
     detail: str | None
-    kind: str
     asked_as: str
     """Its kind when it was asked for: where the repository wants a plan first, it begins as one."""
     prompt: str
@@ -114,6 +110,28 @@ class Turn(Record):
     """By GitHub's clock."""
     thread_sha256: str | None
     """Of the thread's own title and text at that moment."""
+    approval: str | None
+    """What it was begun with a yes to."""
+    options: Options | None
+    """What was set for it, where anything was."""
+    stop_requested: str | None
+    stop_at: float | None
+    push_began: float | None
+    """From then on a wish to stop comes too late."""
+    stream_skipped: int
+    rescue_gone: bool
+    """When that is taken away; None: nobody was told."""
+    created_at: float
+    started_at: float | None
+    finished_at: float | None
+    step_times: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Turn(Queued):
+    """One run of the agent, with where it belongs. The fields that stand here are what a step may set."""
+
+    kind: str
     model: str
     budget_usd: float
     """Of this turn alone; 0: none, what the session may spend is the limit."""
@@ -122,16 +140,7 @@ class Turn(Record):
     base_sha: str | None
     tip_sha: str | None
     furnish_seconds: float | None
-    max_turns: int | None
     config: str | None
-    context: str | None
-    notes: tuple[str, ...] | None
-    instructions: str | None
-    """What the agent is told beside its prompt: our rules and those of the base branch."""
-    ignored: tuple[str, ...] | None
-    """What would steer an agent and was not used, as paths."""
-    blocked: tuple[dict[str, Any], ...] | None
-    """Hosts that the environment asked for and was refused."""
     resumed: bool
     untrusted: bool
     """The agent has read words of people without write access."""
@@ -141,60 +150,40 @@ class Turn(Record):
     """The attempt with which it was given what the checks had found, if it was."""
     checkpoint_at: float | None
     """When what it has done was last brought home, while it works."""
-    stop_requested: str | None
-    stop_at: float | None
-    push_began: float | None
-    """From then on a wish to stop comes too late."""
     agent_result: str | None
     agent_error: str | None
     exit_code: int | None
     stream_offset: int
-    stream_skipped: int
     tree_sha: str | None
     commit_sha: str | None
     files_changed: tuple[dict[str, Any], ...] | None
-    left_out: tuple[tuple[str, str], ...] | None
-    """What git did not take of its work tree: the path, and why."""
     verified: tuple[dict[str, Any], ...] | None
     rescue_ref: str | None
     rescue_until: float | None
-    rescue_gone: bool
-    """When that is taken away; None: nobody was told."""
     kept: str | None
     attempts: int
-    created_at: float
-    started_at: float | None
     work_started_at: float | None
-    finished_at: float | None
     pulse_at: float | None
-    step_times: dict[str, float]
-    approval: str | None
-    """What it was begun with a yes to."""
-    undoes: int | None
-    """The turn whose push it takes back."""
-    spot: Spot | None
-    review: dict[str, Any] | None
-    """What the agent of a review handed over."""
-    review_id: int | None
-    """What was posted of it."""
-    fork: Fork | None
-    """Where the head of its pull request lives, if in another repository: nothing of that is trusted."""
-    patch: str | None
-    """The file on the host that holds its work as a patch."""
     new_branch: bool
     """Asked for: a branch and a pull request beside those that it works on."""
     branch: str | None
     """To which its work went; None: the session's."""
     pull_number: int | None
     """What it opened for such a branch."""
-    merged_sha: str | None
-    """The base branch's commit that it brings in."""
-    conflicts: tuple[str, ...] | None
-    """Paths that git could not merge."""
-    discussions: tuple[Spot, ...] | None
-    """Where in the diff it is to answer, in the order in which the agent knows them."""
-    options: Options | None
-    """What was set for it, where anything was."""
+
+    payload: dict[str, dict[str, Any]]
+    """Its parts (`bot.kinds`), by their names."""
+
+    @property
+    def traits(self) -> Traits:
+        return TRAITS[self.kind]
+
+    def part(self, of: type[P]) -> P:
+        """An empty one where the turn has none."""
+        return parts.part(self.payload, of)
+
+    def having(self, *more: TurnPart, **columns: Any) -> Turn:
+        return replace(self, payload=parts.with_parts(self.payload, more), **columns)
 
     @property
     def key(self) -> TurnKey:
@@ -232,7 +221,6 @@ class NewTurn:
     asked_at: float | None = None
     thread_sha256: str | None = None
     base: str | None = None
-    max_turns: int | None = None
     approval: str | None = None
     spot: Spot | None = None
     head_sha: str | None = None
@@ -262,9 +250,38 @@ class Listed(Record):
     finished_at: float | None
 
 
-def _meant(name: str, value: Any) -> Any:
-    if value is None:
-        return None
-    if name in _JSON:
-        return msgspec.json.decode(value)
-    return bool(value) if name in _FLAGS else value
+def stored(value: Any) -> Any:
+    """As a column holds it, read back by `Record.of`."""
+    if value is None or isinstance(value, str | int | float):
+        return int(value) if isinstance(value, bool) else value
+    return msgspec.json.encode(_cleaned(msgspec.to_builtins(value))).decode()
+
+
+def _cleaned(value: Any) -> Any:
+    """JSON has no place for a lone surrogate, which a text of others may hold."""
+    if isinstance(value, dict):
+        return {_cleaned(key): _cleaned(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cleaned(one) for one in value]
+    return clean(value) if isinstance(value, str) else value
+
+
+@cache
+def _readers(cls: Hashable) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+    hints = get_type_hints(cls).items()
+    return tuple((name, _reader(hint)) for name, hint in hints if get_origin(hint) is not ClassVar)
+
+
+def _reader(hint: Any) -> Callable[[Any], Any]:
+    """By the type of a field; a second type beside None is not foreseen."""
+    if get_origin(hint) in (Union, UnionType):
+        [hint] = [one for one in get_args(hint) if one is not NoneType]
+    while isinstance(hint, NewType):
+        hint = hint.__supertype__
+    if hint is bool:
+        return bool
+    return _as_is if isinstance(hint, type) and issubclass(hint, str | int | float) else msgspec.json.decode
+
+
+def _as_is(value: Any) -> Any:
+    return value

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import msgspec
+
+from bot.kinds import parts
+from bot.kinds.parts import OnFork
 from bot.models import InstallationId, RepoId, SessionId, TurnKey
 from bot.store.base import Store
-from bot.store.records import Record
+from bot.store.records import Record, stored
 from bot.store.rows import Database, many, one, run
 
 
@@ -27,13 +32,17 @@ class Held(Record):
     session_id: SessionId
     n: int
     kept: str | None
-    patch: str | None
+    payload: dict[str, Any]
     finished_at: float | None
     removed_at: float | None
 
     @property
     def key(self) -> TurnKey:
         return TurnKey(self.session_id, self.n)
+
+    @property
+    def patch(self) -> str | None:
+        return parts.part(self.payload, OnFork).patch
 
     @property
     def is_old(self) -> bool:
@@ -60,9 +69,7 @@ WHERE session_id IN (
 # What can be told of what was read, said or done there. A bundle that was kept since the App was taken away stays for
 # its time: somebody has paid for that work and was told where it is.
 _WORDS = """
-UPDATE turns SET context = NULL, instructions = NULL, agent_result = NULL, detail = NULL, prompt = '', notes = NULL,
-    files_changed = NULL, verified = NULL, review = NULL, spot = NULL, config = NULL, ignored = NULL, blocked = NULL,
-    conflicts = NULL, discussions = NULL, left_out = NULL, patch = NULL,
+UPDATE turns SET agent_result = NULL, detail = NULL, prompt = '', files_changed = NULL, verified = NULL, config = NULL,
     kept = CASE WHEN finished_at < :removed_at THEN NULL ELSE kept END
 """
 _FORGOTTEN = (
@@ -78,10 +85,11 @@ _FORGOTTEN = (
     "UPDATE deliveries SET body = NULL WHERE repo_id = :repo_id AND state <> 'received'",
 )
 _HELD = """
-SELECT turns.session_id, turns.n, turns.kept, turns.patch, turns.finished_at, repos.removed_at
+SELECT turns.session_id, turns.n, turns.kept, turns.payload, turns.finished_at, repos.removed_at
 FROM turns JOIN sessions ON sessions.id = turns.session_id JOIN threads ON threads.id = sessions.thread_id
 JOIN repos ON repos.id = threads.repo_id WHERE threads.repo_id = :repo_id
 """
+_PAYLOAD = "UPDATE turns SET payload = :payload WHERE session_id = :session AND n = :n"
 
 
 async def removed(store: Store, repos: Sequence[RepoId]) -> None:
@@ -146,6 +154,9 @@ async def purged(store: Store, repo: RepoId) -> None:
         removed = one(db, "SELECT removed_at FROM repos WHERE id = :repo_id", repo_id=repo)
         for forgotten in _FORGOTTEN:
             run(db, forgotten, repo_id=repo, removed_at=removed["removed_at"] if removed else at)
+        for one_of in many(db, _HELD, repo_id=repo):
+            payload = stored(parts.without_words(msgspec.json.decode(one_of["payload"])))
+            run(db, _PAYLOAD, session=one_of["session_id"], n=one_of["n"], payload=payload)
         run(db, sql, repo_id=repo, at=at)
 
     await store.write(work)

@@ -1,66 +1,247 @@
-"""Conversations: how a request becomes a session's next turn, in one transaction, and what lists show of them."""
+"""Conversations and their turns: how a request becomes one, how it moves on, and that an outcome once said stays."""
 
 from __future__ import annotations
 
 import secrets
 import string
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import msgspec
 
 from bot.commands.options import NO_OPTIONS
 from bot.errors import StoreError
-from bot.models import RepoId, SessionId, Thread, TurnKey
-from bot.store import budgets, checks, ci, deliveries, threads
+from bot.kinds.parts import Places, TurnPart, with_parts
+from bot.models import Outcome, SessionId, Step, Thread, TurnKey, TurnState
+from bot.store import budgets, checks, ci, deliveries, events, threads
 from bot.store.base import Store
-from bot.store.records import Listed, NewTurn, Session, Turn
-from bot.store.rows import Database, many, one, run
-from bot.store.turns import (
-    Found,
-    advance,
-    begin_push,
-    cancel_queued,
-    decide,
-    decide_stopped,
-    finish,
-    queued,
-    request_stop,
-    running,
-    set_session,
-    start,
-    turn,
-    turns_of,
-    update_turn,
-)
+from bot.store.records import Listed, NewTurn, Session, Turn, stored
+from bot.store.rows import Database, Row, many, one, run
 
-__all__ = [
-    "Found",
-    "Listed",
-    "NewTurn",
-    "Session",
-    "Turn",
-    "advance",
-    "begin_push",
-    "begin_turn",
-    "by_branch",
-    "by_source",
-    "cancel_queued",
-    "decide",
-    "decide_stopped",
-    "finish",
-    "latest",
-    "listing",
-    "put_turn",
-    "queued",
-    "request_stop",
-    "running",
-    "session",
-    "start",
-    "turn",
-    "turns_of",
-    "update_session",
-    "update_turn",
-]
+__all__ = ["Listed", "NewTurn", "Session", "Turn"]
+
+SETTABLE = frozenset(Turn.__annotations__) - {"payload"}
+
+SESSION_SETTABLE = {"agent_session_id", "budget_usd", "branch", "pull_number", "pull_url", "environment_id"}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a step found out beyond its own turn's columns; stored in the transaction that leaves the step."""
+
+    ending: tuple[Outcome, str | None] | None = None
+    """How the turn will have ended, unless that was said before."""
+    session: Mapping[str, Any] = field(default_factory=dict)
+    """Columns of SESSION_SETTABLE."""
+    parts: tuple[TurnPart, ...] = ()
+    """In the place of those of the same type."""
+    note: str | None = None
+    """Stored among the turn's events."""
+
+
+NOTHING_FOUND = Found()
+
+_SELECT_TURN = """
+SELECT turns.*, sessions.thread_id, threads.repo_id, repos.installation_id
+FROM turns JOIN sessions ON sessions.id = turns.session_id JOIN threads ON threads.id = sessions.thread_id
+JOIN repos ON repos.id = threads.repo_id
+"""
+_ONE = "WHERE turns.session_id = :session AND turns.n = :n"
+_OUTCOME = "SELECT outcome FROM turns WHERE session_id = :session AND n = :n"
+
+
+async def turn(store: Store, key: TurnKey) -> Turn:
+    row = await store.read(lambda db: one(db, _SELECT_TURN + _ONE, session=key.session, n=key.n))
+    if row is None:
+        raise StoreError(f"There is no turn {key.n} of session {key.session}.")
+    return Turn.of(row)
+
+
+async def turns_of(store: Store, session: SessionId) -> list[Turn]:
+    """In their order."""
+    return await store.read(lambda db: of_session(db, session))
+
+
+def of_session(db: Database, session: SessionId) -> list[Turn]:
+    """`turns_of` as a part of a larger look."""
+    sql = _SELECT_TURN + "WHERE turns.session_id = :session ORDER BY turns.n"
+    return [Turn.of(row) for row in many(db, sql, session=session)]
+
+
+async def queued(store: Store) -> list[Turn]:
+    """In the order in which they were asked for."""
+    return await _in_state(store, TurnState.QUEUED)
+
+
+async def running(store: Store) -> list[Turn]:
+    return await _in_state(store, TurnState.RUNNING)
+
+
+async def start(store: Store, key: TurnKey) -> bool:
+    """It is in our hands, for the first time or again after a crash; False when it is done."""
+    sql = """
+    UPDATE turns SET state = 'running', started_at = COALESCE(started_at, :at), attempts = attempts + 1
+    WHERE session_id = :session AND n = :n AND state <> 'done'
+    """
+    at = store.now()
+    return await store.write(lambda db: run(db, sql, session=key.session, n=key.n, at=at)) == 1
+
+
+async def advance(store: Store, key: TurnKey, step: Step, found: Found = NOTHING_FOUND, **columns: Any) -> bool:
+    """Enter a step, with what the one before it found out; False (and nothing changed) when the turn is done."""
+    at = store.now()
+
+    def work(db: Database) -> bool:
+        row = one(db, _SELECT_TURN + _ONE, session=key.session, n=key.n)
+        if row is None or row["state"] == TurnState.DONE:
+            return False
+        times = {step.value: at, **msgspec.json.decode(row["step_times"])}  # the first time counts
+        _put(db, key, row, found.parts)
+        _update(db, key, {**_checked(columns), "step": step, "step_times": stored(times)})
+        if found.ending is not None:
+            _decide(db, key, *found.ending)
+        if found.session:
+            set_session(db, key.session, found.session)
+        if found.note:
+            line = msgspec.json.encode({"type": "forgehand", "note": found.note}).decode()
+            events.note(db, key, "note", line, at)
+        return True
+
+    return await store.write(work)
+
+
+async def update_turn(store: Store, key: TurnKey, *parts: TurnPart, **columns: Any) -> None:
+    """Set columns of SETTABLE; lists and dictionaries are stored as JSON."""
+    checked = _checked(columns)
+
+    def work(db: Database) -> None:
+        if parts:
+            _put(db, key, one(db, _SELECT_TURN + _ONE, session=key.session, n=key.n), parts)
+        _update(db, key, checked)
+
+    await store.write(work)
+
+
+async def request_stop(store: Store, key: TurnKey, login: str) -> bool:
+    """True for the first who asks while there is something to stop."""
+    sql = """
+    UPDATE turns SET stop_requested = :login, stop_at = :at
+    WHERE session_id = :session AND n = :n AND stop_requested IS NULL AND state <> 'done'
+    """
+    at = store.now()
+    return await store.write(lambda db: run(db, sql, session=key.session, n=key.n, login=login, at=at)) == 1
+
+
+async def begin_push(store: Store, key: TurnKey) -> bool:
+    """Whether it may be published; from here on nobody says that it was stopped. True again after a crash."""
+    sql = """
+    UPDATE turns SET push_began = COALESCE(push_began, :at)
+    WHERE session_id = :session AND n = :n AND outcome IS NULL AND (push_began IS NOT NULL OR stop_requested IS NULL)
+    """
+    at = store.now()
+    return await store.write(lambda db: run(db, sql, session=key.session, n=key.n, at=at)) == 1
+
+
+async def decide_stopped(store: Store, key: TurnKey, detail: str) -> Outcome | None:
+    """Say that it was stopped, unless its end was said before or a push has begun; how it ends, where that is known."""
+    sql = """
+    UPDATE turns SET outcome = 'stopped', detail = :detail
+    WHERE session_id = :session AND n = :n AND outcome IS NULL AND push_began IS NULL
+    """
+
+    def work(db: Database) -> Outcome | None:
+        run(db, sql, session=key.session, n=key.n, detail=detail)
+        row = one(db, _OUTCOME, session=key.session, n=key.n)
+        return Outcome(row["outcome"]) if row and row["outcome"] else None
+
+    return await store.write(work)
+
+
+async def cancel_queued(store: Store, key: TurnKey, detail: str) -> bool:
+    """End a turn that nobody has taken up, with the words that waited for it; False when it is no longer waiting."""
+    sql = """
+    UPDATE turns SET state = 'done', outcome = 'stopped', detail = :detail, finished_at = :at
+    WHERE session_id = :session AND n = :n AND state = 'queued'
+    """
+    words = "UPDATE messages SET state = 'dropped' WHERE session_id = :session AND turn = :n AND state = 'waiting'"
+    at = store.now()
+
+    def work(db: Database) -> bool:
+        if not run(db, sql, session=key.session, n=key.n, detail=detail, at=at):
+            return False
+        run(db, words, session=key.session, n=key.n)
+        return True
+
+    return await store.write(work)
+
+
+async def decide(store: Store, key: TurnKey, outcome: Outcome, detail: str | None = None) -> Outcome:
+    """Say how it ended, unless that was said before; the outcome that counts. The turn has yet to be settled."""
+    return await store.write(lambda db: _decide(db, key, outcome, detail))
+
+
+async def finish(store: Store, key: TurnKey, outcome: Outcome, detail: str | None = None) -> Outcome:
+    """Nothing is left to do for it; an outcome that was said before stays. The outcome that counts."""
+    at = store.now()
+
+    def work(db: Database) -> Outcome:
+        counts = _decide(db, key, outcome, detail)
+        sql = """
+        UPDATE turns SET state = 'done', finished_at = COALESCE(finished_at, :at)
+        WHERE session_id = :session AND n = :n
+        """
+        run(db, sql, session=key.session, n=key.n, at=at)
+        return counts
+
+    return await store.write(work)
+
+
+def _decide(db: Database, key: TurnKey, outcome: Outcome, detail: str | None) -> Outcome:
+    sql = """
+    UPDATE turns SET outcome = :outcome, detail = :detail
+    WHERE session_id = :session AND n = :n AND outcome IS NULL
+    """
+    run(db, sql, session=key.session, n=key.n, outcome=outcome, detail=detail)
+    row = one(db, _OUTCOME, session=key.session, n=key.n)
+    if row is None:
+        raise StoreError(f"There is no turn {key.n} of session {key.session}.")
+    return Outcome(row["outcome"])
+
+
+def set_session(db: Database, session: SessionId, columns: Mapping[str, Any]) -> None:
+    """As a part of a larger transaction."""
+    if unknown := set(columns) - SESSION_SETTABLE:
+        raise ValueError(f"not a column that may be set: {', '.join(sorted(unknown))}")
+    settings = ", ".join(f"{name} = :{name}" for name in columns)
+    sql = f"UPDATE sessions SET {settings} WHERE id = :id"  # noqa: S608 - names from the list above only
+    run(db, sql, id=session, **columns)
+
+
+async def _in_state(store: Store, state: TurnState) -> list[Turn]:
+    sql = _SELECT_TURN + "WHERE turns.state = :state ORDER BY turns.created_at, turns.session_id, turns.n"
+    rows: list[Row] = await store.read(lambda db: many(db, sql, state=state))
+    return [Turn.of(row) for row in rows]
+
+
+def _checked(columns: dict[str, Any]) -> dict[str, Any]:
+    if unknown := set(columns) - SETTABLE:
+        raise ValueError(f"not a column that may be set: {', '.join(sorted(unknown))}")
+    return {name: stored(value) for name, value in columns.items()}
+
+
+def _put(db: Database, key: TurnKey, row: Row | None, parts: Iterable[TurnPart]) -> None:
+    if row is not None and parts:
+        _update(db, key, {"payload": stored(with_parts(msgspec.json.decode(row["payload"]), parts))})
+
+
+def _update(db: Database, key: TurnKey, columns: dict[str, Any]) -> int:
+    if not columns:
+        return 0
+    settings = ", ".join(f"{name} = :{name}" for name in columns)
+    sql = f"UPDATE turns SET {settings} WHERE session_id = :session AND n = :key_n"  # noqa: S608 - names from SETTABLE
+    return run(db, sql, session=key.session, key_n=key.n, **columns)
+
 
 _ALPHABET = string.ascii_lowercase + string.digits
 
@@ -75,32 +256,7 @@ SELECT turns.session_id, turns.n FROM turns JOIN sessions ON sessions.id = turns
 WHERE sessions.thread_id = :thread_id ORDER BY sessions.created_at DESC, sessions.id, turns.n DESC LIMIT 1
 """
 
-_INSERT_TURN = """
-INSERT INTO turns (session_id, n, state, step, kind, asked_as, prompt, requester, requester_id, number, source,
-                   source_comment, asked_at, thread_sha256, model, budget_usd, timeout_seconds, base, max_turns,
-                   approval, spot, new_branch, discussions, created_at, in_repo, options)
-VALUES (:session_id, :n, 'queued', 'prepare', :kind, :kind, :prompt, :requester, :requester_id, :number, :source,
-        :source_comment, :asked_at, :thread_sha256,
-        :model, :budget_usd, :timeout_seconds, :base, :max_turns, :approval, :spot, :new_branch,
-        :discussions, :created_at, :in_repo, :options)
-"""
-
-_TURN_COLUMNS = (
-    "kind",
-    "prompt",
-    "requester",
-    "requester_id",
-    "source",
-    "source_comment",
-    "asked_at",
-    "thread_sha256",
-    "model",
-    "budget_usd",
-    "timeout_seconds",
-    "base",
-    "max_turns",
-    "approval",
-)
+_ASKED = [one.name for one in fields(NewTurn) if one.name in Turn.__dataclass_fields__ and one.name != "options"]
 
 _LISTING = """
 SELECT sessions.id, repos.owner || '/' || repos.name AS repo, threads.number, last.state, last.outcome, last.n AS turns,
@@ -126,13 +282,6 @@ async def session(store: Store, session_id: SessionId) -> Session:
     if row is None:
         raise StoreError(f"There is no session {session_id}.")
     return Session.of(row)
-
-
-async def by_branch(store: Store, repo_id: RepoId, branch: str) -> Session | None:
-    """Whose branch that is, for checks and pushes that name only a branch."""
-    sql = _SELECT + " WHERE threads.repo_id = :repo_id AND sessions.branch = :branch"
-    row = await store.read(lambda db: one(db, sql, repo_id=repo_id, branch=branch))
-    return Session.of(row) if row else None
 
 
 async def by_source(store: Store, source: str) -> TurnKey | None:
@@ -169,13 +318,20 @@ def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
     thread_id = threads.put_thread(db, new.thread, at)
     last = one(db, _LATEST, thread_id=thread_id)
     key = TurnKey(last["session_id"], last["n"] + 1) if last else TurnKey(_new_session(db, thread_id, at), 1)
-    values = {name: getattr(new, name) for name in _TURN_COLUMNS}
-    values["new_branch"] = int(new.new_branch)
-    values["discussions"] = msgspec.json.encode(new.discussions).decode() if new.discussions else None
-    values["in_repo"] = new.thread.repo.id
-    values["options"] = msgspec.json.encode(new.options).decode() if new.options != NO_OPTIONS else None
-    values["spot"] = msgspec.json.encode(new.spot).decode() if new.spot else None
-    run(db, _INSERT_TURN, session_id=key.session, n=key.n, number=new.thread.number, created_at=at, **values)
+    _insert(
+        db,
+        **{name: stored(getattr(new, name)) for name in _ASKED},
+        options=stored(new.options) if new.options != NO_OPTIONS else None,
+        payload=stored(with_parts({}, [Places(new.spot, new.discussions)])),
+        session_id=key.session,
+        n=key.n,
+        state=TurnState.QUEUED,
+        step=Step.PREPARE,
+        asked_as=new.kind,
+        number=new.thread.number,
+        in_repo=new.thread.repo.id,
+        created_at=at,
+    )
     intent = "INSERT INTO comments (session_id, turn, updated_at) VALUES (:session_id, :turn, :at)"
     run(db, intent, session_id=key.session, turn=key.n, at=at)
     if new.more is not None:
@@ -185,6 +341,11 @@ def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
     if new.delivery is not None:
         deliveries.settled(db, new.delivery, deliveries.DeliveryState.ACTED, None, key.session)
     return key
+
+
+def _insert(db: Database, **columns: Any) -> None:
+    names, values = ", ".join(columns), ", ".join(f":{name}" for name in columns)
+    run(db, f"INSERT INTO turns ({names}) VALUES ({values})", **columns)  # noqa: S608 - names of our own
 
 
 def _new_session(db: Database, thread_id: str, at: float) -> SessionId:

@@ -122,10 +122,6 @@ async def turn_cost(store: Store, key: TurnKey) -> Cost:
     return await store.read(lambda db: of_turn(db, key))
 
 
-async def session_cost(store: Store, session: SessionId) -> Cost:
-    return await store.read(lambda db: _sum(db, "session_id = :session", session=session))
-
-
 async def thread_costs(store: Store, thread_id: str) -> list[tuple[TurnKey, Cost]]:
     """Of each turn on the thread that has spent something, in their order."""
     sql = f"""

@@ -27,7 +27,6 @@ _GROUPS: Mapping[str, tuple[str, str]] = {
         "session_id",
     ),
 }
-GROUPS = tuple(_GROUPS)
 _SPENT = f"""(
 SELECT session_id, turn, repo_id, user_id, installation_id, at, cost_usd, 1 AS requests, 0 AS sandbox_usd,
     CASE WHEN state = 'reserved' THEN reserved_usd ELSE 0 END AS under_way_usd,

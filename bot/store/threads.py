@@ -96,12 +96,6 @@ async def upsert_repo(store: Store, repo: Repo, installation: InstallationId) ->
     await store.write(lambda db: put_repo(db, repo, installation, at))
 
 
-async def upsert_thread(store: Store, thread: Thread) -> str:
-    """The id of the thread it belongs to; a pull request of ours is led back to its issue."""
-    at = store.now()
-    return await store.write(lambda db: put_thread(db, thread, at))
-
-
 async def home(store: Store, repo_id: RepoId, number: int) -> str:
     """The id of the thread that an issue or pull request belongs to, whether there is a row yet or not."""
     return await store.read(lambda db: home_of(db, repo_id, number))
@@ -133,7 +127,7 @@ def put_repo(db: Database, repo: Repo, installation: InstallationId, at: float) 
 
 
 def put_thread(db: Database, thread: Thread, at: float) -> str:
-    """`upsert_thread` as a part of a larger transaction; its repository is stored too."""
+    """Store it with its repository; the id of its home, which for a pull request of ours is the thread of its issue."""
     put_repo(db, thread.repo, thread.installation, at)
     home = home_of(db, thread.repo.id, thread.number)
     if home == thread_id(thread.repo.id, thread.number):

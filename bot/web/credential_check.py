@@ -10,11 +10,10 @@ from bot.errors import UserError
 from bot.settings import ModelSettings, Secret
 from bot.vault import OAUTH_TOKEN, require_storable
 from bot.web.credentials import Found
-from bot.web.gateway import hop_headers
-from bot.web.gateway.connection import Broken
-from bot.web.gateway.dialect import Dialect
+from bot.web.gateway import dialect
+from bot.web.gateway.connection import ConnectionBroken
+from bot.web.gateway.dialect import Credential, Dialect
 from bot.web.gateway.exchange import scrub
-from bot.web.gateway.hop_headers import Credential
 from bot.web.gateway.upstream import Unreachable, Upstream
 
 PATH = "/v1/messages/count_tokens"
@@ -49,12 +48,12 @@ async def proven(name: str, given: Secret, model: ModelSettings) -> Secret:
 
 async def try_out(found: Found, upstream_url: str, model: str) -> Trial:
     upstream = Upstream(upstream_url, READ_SECONDS)
-    headers, _ = hop_headers.forwarded([(b"anthropic-version", b"2023-06-01")], found.credential, Dialect())
+    headers, _ = dialect.forwarded([(b"anthropic-version", b"2023-06-01")], found.credential, Dialect())
     body = {"model": model, "messages": [{"role": "user", "content": "Does this key work?"}]}
     try:
         async with upstream.ask(PATH, headers, json.dumps(body).encode()) as answer:
             status, said = answer.status, await answer.whole(MOST_BYTES) or b""
-    except (Unreachable, Broken) as error:
+    except (Unreachable, ConnectionBroken) as error:
         return Trial(False, f"{_host(upstream_url)} could not be reached ({error}).")
     finally:
         await upstream.close()

@@ -10,7 +10,7 @@ from bot.models import InstallationId
 from bot.settings import ModelSettings
 from bot.store.credentials import OPERATOR
 from bot.vault import NAMES, OAUTH_TOKEN, Vault
-from bot.web.gateway.hop_headers import Credential
+from bot.web.gateway.dialect import Credential
 
 NONE = (
     "There is no credential for the model: set ANTHROPIC_API_KEY (or CLAUDE_CODE_OAUTH_TOKEN), or store one with "

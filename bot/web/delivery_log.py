@@ -7,11 +7,12 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bot.errors import BotError, GitHubRefused, TransientError
+from bot.errors import GitHubRefused, TransientError
 from bot.events import HANDLED_EVENTS
 from bot.events.threads import MAX_AGE_SECONDS
 from bot.github.client import GitHubApp
-from bot.github.types import Delivery
+from bot.github.types import LoggedDelivery
+from bot.loops import Loop
 from bot.models import DeliveryId
 from bot.store import deliveries, delivery_marks, sessions
 from bot.store.base import Store
@@ -54,8 +55,8 @@ class Reading:
 class _Listed:
     """What the log shows of one GUID: its first and its last attempt, and whether any was accepted."""
 
-    first: Delivery
-    last: Delivery
+    first: LoggedDelivery
+    last: LoggedDelivery
     accepted: bool
 
 
@@ -67,45 +68,24 @@ class DeliveryLog:
         self._began_at = store.now() if reading.since is None else reading.since
         self._last_at = 0.0
         self._tries: dict[str, int] = {}
-        self._swept_at: float | None = None
+        every = reading.poll_seconds or SWEEP_SECONDS
+        self.loop = Loop("delivery_log", self._sweep, every, rest_seconds=SWEEP_SECONDS)
 
-    @property
-    def silent_seconds(self) -> float | None:
-        """How long the log was not read to its end; None before the first time."""
-        return None if self._swept_at is None else asyncio.get_running_loop().time() - self._swept_at
-
-    async def run(self) -> None:
-        """Until cancelled."""
-        while True:
-            try:
-                pause = 0.0 if await self.sweep() else await self._pause()
-                self._swept_at = asyncio.get_running_loop().time()
-            except TransientError as error:
-                pause = max(error.retry_after or 0.0, await self._pause())
-                log.warning("the delivery log cannot be read now", extra={"error": str(error), "again_in": pause})
-            except BotError as error:
-                pause = SWEEP_SECONDS
-                log.error("the delivery log cannot be read", extra={"error": str(error), "again_in": pause})
-            except Exception:  # this loop must outlive any one failure
-                pause = SWEEP_SECONDS
-                log.exception("the delivery log could not be swept")
-            await asyncio.sleep(pause)
-
-    async def sweep(self) -> bool:
-        """Take up what is new; True when there is more."""
+    async def _sweep(self) -> float:
+        """Take up what is new; the seconds until the next sweep."""
         mark = await delivery_marks.of(self._store, self._reading.app_id)
         if mark is None:
             await self._begin()
-            return False
+            return await self._pause()
         listed = await self._list(mark)
         missed = await self._missed(listed, mark)
         for each in missed[:MOST_PAYLOADS]:
             await self._take(each)
         if len(missed) > MOST_PAYLOADS:
-            return True
+            return 0.0
         if listed:
             await delivery_marks.move(self._store, mark.app_id, max(each.last.at for each in listed.values()))
-        return False
+        return await self._pause()
 
     async def _begin(self) -> None:
         """At the first start ever: what was said before nobody meant for us."""
@@ -139,7 +119,7 @@ class DeliveryLog:
         if newest - (mark.read_at or newest) > KEPT_SECONDS:
             log.warning("nothing was read for longer than GitHub keeps its log: what came first may be lost")
 
-    async def _missed(self, listed: dict[str, _Listed], mark: Mark) -> list[Delivery]:
+    async def _missed(self, listed: dict[str, _Listed], mark: Mark) -> list[LoggedDelivery]:
         """In the order in which they were first made."""
         wanted = [each for each in listed.values() if self._is_wanted(each, mark)]
         known = await deliveries.known(self._store, [each.last.guid for each in wanted])
@@ -154,7 +134,7 @@ class DeliveryLog:
         in_time = not mark.is_history(last.at, last.id) and last.at > self._store.now() - MAX_AGE_SECONDS
         return handled and in_time and (self._reading.poll_seconds > 0 or not each.accepted)
 
-    async def _take(self, listed: Delivery) -> None:
+    async def _take(self, listed: LoggedDelivery) -> None:
         new = await self._read(listed)
         self._last_at = max(self._store.now(), self._last_at + TICK)
         await deliveries.add(self._store, new, self._last_at)
@@ -162,7 +142,7 @@ class DeliveryLog:
         log.info("a delivery was found in GitHub's log", extra={"delivery": listed.guid, "event": listed.event})
         self._reading.on_stored()
 
-    async def _read(self, listed: Delivery) -> NewDelivery:
+    async def _read(self, listed: LoggedDelivery) -> NewDelivery:
         tries = self._tries[listed.guid] = self._tries.get(listed.guid, 0) + 1
         try:
             body = await self._github.delivery_payload(listed.id)
@@ -184,7 +164,7 @@ class DeliveryLog:
         return self._reading.poll_seconds * (1 if busy else QUIET_FACTOR)
 
 
-def _lost(listed: Delivery, why: str) -> NewDelivery:
+def _lost(listed: LoggedDelivery, why: str) -> NewDelivery:
     log.error("a delivery cannot be read from GitHub's log", extra={"delivery": listed.guid, "error": why})
     return NewDelivery(
         guid=DeliveryId(listed.guid),

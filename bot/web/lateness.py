@@ -6,6 +6,8 @@ import asyncio
 
 from prometheus_client import CollectorRegistry, Histogram
 
+from bot.loops import Loop
+
 LOOK_SECONDS = 0.25
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
@@ -20,11 +22,10 @@ class Lateness:
             buckets=SECONDS,
             registry=registry,
         )
+        self.loop = Loop("lateness", self._look, 0.0)
 
-    async def watch(self) -> None:
-        """Until cancelled."""
+    async def _look(self) -> None:
         clock = asyncio.get_running_loop().time
-        while True:
-            due = clock() + LOOK_SECONDS
-            await asyncio.sleep(LOOK_SECONDS)
-            self._late.observe(max(0.0, clock() - due))
+        due = clock() + LOOK_SECONDS
+        await asyncio.sleep(LOOK_SECONDS)
+        self._late.observe(max(0.0, clock() - due))

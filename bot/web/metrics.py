@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from bot.loops import Loop
 from bot.settings import LOOPBACK, Secret
 from bot.store import figures, switches
 from bot.store.base import Store
@@ -70,6 +71,7 @@ class Metrics:
         for level in LEVELS:
             self._records.labels(level)
         self.lateness = Lateness(self._registry)
+        self.loops = [self.lateness.loop]
         self._webhooks = Counter(
             "forgehand_webhooks", "Requests at the webhook by their answer.", ["status"], registry=self._registry
         )
@@ -94,14 +96,12 @@ class Metrics:
             for step, seconds in ended.step_seconds.items():
                 self._steps.labels(step).observe(seconds)
         now = CollectorRegistry()
-        now.register(await self._moment())
-        return generate_latest(self._registry) + generate_latest(now)
-
-    async def _moment(self) -> Collector:
         alive = await self.sandboxes() if self.sandboxes else None
         paused = await switches.paused_at(self._store) is not None
         counts = dict(self.refused), dict(self.left_out)
-        return _Moment(await figures.read(self._store), self._store.now(), alive, paused, *counts)
+        found = await figures.read(self._store)
+        now.register(_Moment(found, self._store.now(), alive, paused, *counts, self.loops))
+        return generate_latest(self._registry) + generate_latest(now)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +112,7 @@ class _Moment(Collector):
     paused: bool
     refused: Mapping[str, int]
     left_out: Mapping[str, int]
+    loops: Sequence[Loop]
 
     def collect(self) -> Iterable[Metric]:
         found = self.found
@@ -123,6 +124,11 @@ class _Moment(Collector):
         yield _by("forgehand_gateway_refusals", "Requests not forwarded.", "reason", self.refused, total=True)
         yield _by("forgehand_gateway_left_out", "What requests went on without.", "kind", self.left_out, total=True)
         yield _by("forgehand_tokens", "As the gateway counted them.", "kind", found.tokens, total=True)
+        failures: dict[str, int] = {loop.name: loop.failures for loop in self.loops}
+        yield _by("forgehand_loop_failures", "Failed rounds of a background loop.", "loop", failures, total=True)
+        succeeded: dict[str, int] = {loop.name: int(loop.succeeded_at or 0) for loop in self.loops}
+        help_ = "When a background loop last did its round without an error; 0: not yet."
+        yield _by("forgehand_loop_last_success_timestamp_seconds", help_, "loop", succeeded)
         yield CounterMetricFamily("forgehand_spend_usd", "Dollars spent at the model.", found.usd)
         yield CounterMetricFamily("forgehand_comment_edits", "Edits of live comments.", found.edits)
         yield from self._gauges()

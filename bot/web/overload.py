@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bot.web.gateway import errors
+from bot.web.gateway import refusals
 
 RESERVE = 256
 """Descriptors that connections leave to the work itself: files, pipes, the store, the provider."""
@@ -38,7 +38,7 @@ class Answer:
 def answer(path: str, what: str) -> Answer:
     """An agent's client tries again by itself; a delivery is found in GitHub's log."""
     if path.startswith(_GATEWAYS):
-        response = errors.error_response(529, f"Overloaded: {what}")
+        response = refusals.error_response(529, f"Overloaded: {what}")
         return Answer(2, bytes(response.body))
     return Answer(30, b'{"status":"overloaded","why":"%s"}' % what.encode())
 

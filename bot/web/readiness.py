@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,14 +12,13 @@ from starlette.routing import BaseRoute
 
 from bot.errors import BotError
 from bot.github.client import GitHubApp
-from bot.sessions.admission import Admission
+from bot.loops import Loop, LoopName
 from bot.sessions.environments.strays import LABEL
 from bot.settings import Secret
 from bot.store import switches
 from bot.store.base import Database, Store
 from bot.store.rows import one
 from bot.web import overload
-from bot.web.delivery_log import DeliveryLog
 from bot.web.health import Check, health_routes
 from bot.web.metrics import Metrics, metrics_routes
 from sandbox.errors import SandboxError
@@ -56,6 +56,7 @@ class Health:
     def ready(self, parts: Parts, environments: EnvironmentProvider) -> None:
         self._checks.update(checks(parts))
         self._checks.pop("start", None)
+        self.metrics.loops += parts.loops.values()
         self.metrics.sandboxes = _Alive(environments).count
 
 
@@ -70,8 +71,7 @@ class Parts:
     store: Store
     data_dir: Path
     github: GitHubApp
-    admission: Admission
-    delivery_log: DeliveryLog
+    loops: Mapping[LoopName, Loop]
     poll_seconds: float
 
 
@@ -100,21 +100,22 @@ def _read(db: Database) -> None:
 
 
 async def _engine(parts: Parts) -> str | None:
-    silent = parts.admission.silent_seconds
+    silent = parts.loops["admission"].silent_seconds
     return f"No turn could be taken up for {silent:.0f} s; the log says why." if silent > LONGEST_SILENCE else None
 
 
 async def _switch(parts: Parts) -> str | None:
     if await switches.paused_at(parts.store) is None:
         return None
-    return "The operator has paused it: `forgehand resume` takes up what waits."
+    return "The operator has paused it: `forgehand resume` starts what is waiting."
 
 
 async def _delivery_log(parts: Parts) -> str | None:
     if not parts.poll_seconds:
         return None
-    silent, most = parts.delivery_log.silent_seconds, max(60.0, parts.poll_seconds * SILENT_SWEEPS)
-    if silent is None:
+    loop = parts.loops["delivery_log"]
+    silent, most = loop.silent_seconds, max(60.0, parts.poll_seconds * SILENT_SWEEPS)
+    if loop.succeeded_at is None:
         return "GitHub's log of deliveries was not read yet."
     return f"GitHub's log of deliveries was not read for {silent:.0f} s." if silent > most else None
 

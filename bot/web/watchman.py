@@ -1,4 +1,8 @@
-"""A loop that hangs cannot say so: a thread beside it answers who comes meanwhile, until the loop turns again."""
+"""A loop that hangs cannot say so: a thread beside it answers who comes meanwhile, until the loop turns again.
+
+A health check from outside (Docker's, a monitor's) finds the hang as well, by a time-out; it does not answer webhooks
+and agents, who are promised a 503 with `Retry-After` at once.
+"""
 
 from __future__ import annotations
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from bot.commands.options import shown
 from bot.models import Step
 from bot.words import on_money
-from bot.words.quoting import fenced, named
+from bot.words.quoting import fenced, named, shown
 from sandbox.agents.events import NO_MORE_SUBAGENTS
 
 STEP_WORDS = {

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.commands.options import shown
-from bot.words.quoting import person
+from bot.words.quoting import person, shown
 
 
 def question(asked: str) -> str:

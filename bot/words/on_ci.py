@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.commands.options import shown
 from bot.models import Outcome
-from bot.words.quoting import named
+from bot.words.quoting import named, shown
 
 MOST_NAMED = 20
 MOST_ATTEMPTS = 3
@@ -20,7 +19,7 @@ RERUN_NOT_ALLOWED = (
 RERUN_REFUSED = "a second run of the failed jobs, which would tell a flake from a failure: GitHub did not begin one"
 NO_RERUN = "a second run of the failed checks, which would tell a flake: no job of GitHub Actions is among them"
 HEAD_MOVED = "Somebody pushed before this began, so the checks that it was about are of another commit."
-NOTHING_RED = "No check of this pull request is red by what it changes."
+NOTHING_RED = "No check fails because of this pull request."
 
 
 def listed(names: Sequence[str]) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.commands.options import shown
 from bot.models import Fork, Outcome
+from bot.words.quoting import shown
 
 SHORT = 12
 """As many letters of a commit's name as an approval must give at least."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.commands.options import shown
-from bot.words.quoting import named
+from bot.words.quoting import named, shown
 
 MOST_NAMED = 20
 
@@ -67,8 +66,9 @@ def another_base(number: int, asked: str, base: str, *, beside: bool) -> str:
 
 
 def stands_beside(n: int, branch: str, number: int | None) -> str:
-    where = f"the pull request #{number}" if number else f"the branch {shown(branch, 200)}"
-    return f"What turn {n} pushed is all there is in {where}: to undo it, close that."
+    if number:
+        return f"#{number} contains only turn {n}'s push; close it to undo."
+    return f"The branch {shown(branch, 200)} contains only turn {n}'s push; delete it to undo."
 
 
 def resolve_needs_a_branch() -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from bot.commands.options import shown
 from bot.words import endings, quoting
+from bot.words.quoting import shown
 
 MOST_NAMED = 10
 _SIGNED = re.compile(r"verified signatures|signed commits|must be signed", re.IGNORECASE)

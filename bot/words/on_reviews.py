@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from bot.commands.options import shown
 from bot.findings import MOST, Finding, Verdict
-from bot.words.quoting import code
+from bot.words.quoting import code, shown
 
 MOST_BELOW = 60
 BELOW_CHARS = 36_000

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from bot.commands.options import shown
-
 _UNSEEN = re.compile(r"[^\n!-~]+")
 """More than is ever taken out: what matters is that no run of backticks becomes longer than it was counted."""
+
+
+def shown(text: str, limit: int = 40) -> str:
+    """Words of others as inline code that they cannot leave."""
+    clean = "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in " ".join(text.split()))
+    return f"`{clean[:limit] or '?'}{'…' if len(clean) > limit else ''}`"
 
 
 def fenced(text: str) -> str:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from bot.commands.forms import FORMS
-from bot.commands.options import USAGE, shown
 from bot.funds import Funds
 from bot.models import Outcome, TurnState
 from bot.words import on_money
 from bot.words.outcomes import headline
+from bot.words.quoting import shown
 
 
-def help_text(command: str) -> str:
-    rows = [f"| `{command} {form.usage}` | {form.what} |" for form in FORMS]
-    options = ", ".join(f"`{usage}`" for usage in USAGE.values())
+def help_text(command: str, forms: Iterable[tuple[str, str]], options: Iterable[str]) -> str:
+    """`forms`: what is written after the word, and what it does."""
+    rows = [f"| `{command} {usage}` | {what} |" for usage, what in forms]
+    named = ", ".join(f"`{usage}`" for usage in options)
     return "\n".join(
         [
             "| comment | what happens |",
@@ -23,7 +23,7 @@ def help_text(command: str) -> str:
             *rows,
             "",
             f"A command starts a line, outside quotes and code; one per comment. "
-            f"Options go right after `{command}` or at the end of its line: {options}. "
+            f"Options go right after `{command}` or at the end of its line: {named}. "
             f"Only people with write access can use it. Editing a comment starts nothing.",
         ]
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bot.errors import UserError
 from bot.workbench import words
+from sandbox.runner.safe_files import open_regular
 
 MOST_BYTES = 1 << 20
 _DATA_FOLDER = re.compile(r"[0-9a-f]{2}|pack")
@@ -25,14 +26,12 @@ def text(path: Path) -> str | None:
 def content(path: Path, most_bytes: int = MOST_BYTES) -> bytes | None:
     """Its first bytes."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        file = open_regular(path)
     except FileNotFoundError:
         return None
     except OSError:
         raise UserError(words.not_plain(path)) from None
     with os.fdopen(file, "rb") as opened:
-        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-            raise UserError(words.not_plain(path))
         return opened.read(most_bytes)
 
 

@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from bot.commands.options import shown
 from bot.git import names
 from bot.words import endings
+from bot.words.quoting import shown
 
 
 def missing_folder(path: Path) -> str:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import re
-import signal
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from pathlib import Path
 
 from sandbox.agents.claude_binary import FLOOR
 from sandbox.agents.text import clean
+from sandbox.runner import family
 
 UPDATE_SECONDS = 120.0
 VERSION_SECONDS = 30.0
@@ -78,8 +77,7 @@ async def _run(program: Path, word: str, *, home: Path, seconds: float) -> tuple
         async with asyncio.timeout(seconds):
             out, _ = await process.communicate()
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        family.kill_group(process.pid)
         await process.wait()
     lines = [line.strip() for line in clean(out.decode("utf-8", "replace")).splitlines() if line.strip()]
     return process.returncode or 0, " ".join(lines[-LAST_LINES:])[:MOST_SAID]

@@ -6,7 +6,7 @@ import base64
 import zlib
 from typing import Any
 
-from sandbox.primitives import FileStat
+from sandbox.runner.safe_files import FileStat
 
 MOST_BYTES = 64 << 20
 
@@ -17,4 +17,4 @@ def data(found: dict[str, Any]) -> bytes:
 
 
 def entry(found: dict[str, Any]) -> FileStat:
-    return FileStat(str(found["name"]), int(found["size"]), found["folder"] is True, float(found["modified"]))
+    return FileStat(str(found["name"]), int(found["size"]), found["folder"] is True)

@@ -25,7 +25,8 @@ from sandbox.e2b.operations import PYTHON
 from sandbox.e2b.settings import E2BSettings
 from sandbox.e2b.watching import FRESH_SECONDS, Watch
 from sandbox.errors import EnvironmentGone, NotThere, SandboxError, TooLarge
-from sandbox.primitives import ExecResult, FileStat, Layout, Lease, Liveness, Metrics
+from sandbox.primitives import ExecResult, Layout, Lease, Liveness, Metrics
+from sandbox.runner.safe_files import FileStat
 
 READ_BYTES = 1 << 20
 BLOCK = 1 << 18
@@ -34,7 +35,7 @@ SPARE_SECONDS = 15.0
 KILL_SECONDS = 30.0
 TRIES = 3
 DENIED_LOG = f"{places.OUT}/{blocked.LOG}"
-FORWARD = f'import sys; sys.path.insert(0, "{places.CODE}"); from runner.forwarder import main; main()'
+FORWARD = f'import sys; sys.path.insert(0, "{places.CODE}"); from sandbox.runner.forwarder import main; main()'
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 

@@ -17,7 +17,7 @@ ENVIRONMENT = {
 }
 """In the place of a template's own variables: root's login shell looks up programs before it has set its own PATH, and
 a template may name folders of the agent's first."""
-BOOT = f'import sys; sys.path.insert(0, "{places.CODE}"); from hands.hands import main; main()'
+BOOT = f'import sys; sys.path.insert(0, "{places.CODE}"); from sandbox.e2b.inside.hands import main; main()'
 
 
 def command(operation: str, request: dict[str, Any]) -> str:

@@ -11,7 +11,6 @@ from sandbox.agents.claude_binary import FLOOR
 from sandbox.e2b.secret import Unmetered
 
 AGENT = "/usr/local/bin/claude"
-LOCAL = ("127.0.0.1", "localhost", "::1")
 WEB_PORTS = (None, 80, 443)
 """Where E2B's firewall knows names; None: the scheme's own."""
 

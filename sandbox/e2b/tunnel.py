@@ -12,7 +12,7 @@ import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 
-from sandbox.e2b.call import Call
+from sandbox.e2b.call import HostCall
 from sandbox.e2b.inside import places
 from sandbox.e2b.inside.frames import Broken
 from sandbox.e2b.line import Line
@@ -69,7 +69,7 @@ class Tunnel:
         await self._line.close()
 
     async def _run(self) -> None:
-        """Until it is closed or the sandbox is gone: ask where we are awaited, connect, and again when that fails."""
+        """Asks where we are awaited and connects, again when that fails, until it is closed or the sandbox is gone."""
         failures = 0
         clock = asyncio.get_running_loop().time
         while True:
@@ -104,7 +104,7 @@ class Tunnel:
         failures = 0
         while True:
             await self._room.acquire()
-            call = Call(way.target, way.key, self._gateway())
+            call = HostCall(way.target, way.key, self._gateway())
             try:
                 await call.connect(places.GATE_PATH)
                 failures = 0
@@ -121,7 +121,7 @@ class Tunnel:
             else:
                 self._serve(call)
 
-    def _serve(self, call: Call) -> None:
+    def _serve(self, call: HostCall) -> None:
         async def work() -> None:
             try:
                 with suppress(OSError, TimeoutError, Broken):
@@ -133,7 +133,7 @@ class Tunnel:
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
 
-    def _let_go(self, call: Call) -> None:
+    def _let_go(self, call: HostCall) -> None:
         call.abort()
         self._room.release()
 

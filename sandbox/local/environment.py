@@ -13,18 +13,19 @@ from typing import TypeVar
 
 from sandbox import disk
 from sandbox.disk import Usage
-from sandbox.errors import EnvironmentBusy, EnvironmentGone, NotThere, SandboxError
+from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
+from sandbox.files import Files
 from sandbox.local import box as boxes
 from sandbox.local import folders as at
 from sandbox.local import members
 from sandbox.local.box import Box
 from sandbox.local.exposure import Exposures
-from sandbox.local.files import Files
 from sandbox.local.folders import Folders
 from sandbox.local.launched import Launched
 from sandbox.local.launcher import Launcher
 from sandbox.local.tools import Furniture
-from sandbox.primitives import ExecResult, FileStat, Layout, Lease, Liveness, Metrics
+from sandbox.primitives import ExecResult, Layout, Lease, Liveness, Metrics
+from sandbox.runner.safe_files import FileStat
 
 TERMINATE_SECONDS = 20.0
 DISK_AGE_SECONDS = 10.0
@@ -57,7 +58,7 @@ class LocalEnvironment:
         self._launcher = launcher
         self._furniture = furniture
         self._sockets = sockets
-        self._files = Files(folders, launcher.uid)
+        self._files = Files(folders.behind, launcher.uid)
         self._exposures = Exposures(folders.out, self._running)
         self._cpu: tuple[float, float] | None = None
         self._disk: tuple[float, Usage] | None = None
@@ -116,14 +117,14 @@ class LocalEnvironment:
         return await self._in_thread(lambda: self._files.read(path, offset, limit))
 
     async def write(self, path: str, data: bytes, *, executable: bool = False) -> None:
-        await self._in_thread(lambda: self._files.write(path, lambda to: _put(to, data), executable=executable))
+        await self._in_thread(lambda: self._files.write(path, data, executable=executable))
 
     async def write_many(self, files: Mapping[str, bytes]) -> None:
         for path, data in files.items():
             await self.write(path, data)
 
     async def upload(self, source: Path, path: str) -> None:
-        await self._in_thread(lambda: self._files.write(path, lambda to: _put_file(to, source)))
+        await self._in_thread(lambda: self._files.upload(source, path))
 
     async def download(self, path: str, target: Path, *, max_bytes: int) -> int:
         return await self._in_thread(lambda: self._files.download(path, target, max_bytes))
@@ -137,7 +138,7 @@ class LocalEnvironment:
         changed = told = time.monotonic()
         while True:
             now = time.monotonic()
-            seen = self._files.size(path) or 0
+            seen = self._files.size(path)
             if seen != known:
                 known, changed, told = seen, now, now
                 yield known
@@ -246,18 +247,3 @@ def write_json(path: Path, value: object) -> None:
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     partial.write_text(json.dumps(value), encoding="utf-8")
     partial.replace(path)
-
-
-def _put(descriptor: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(descriptor, left) :]
-
-
-def _put_file(descriptor: int, source: Path) -> None:
-    try:
-        with source.open("rb") as file:
-            while block := file.read(1 << 20):
-                _put(descriptor, block)
-    except FileNotFoundError:
-        raise NotThere(f"{source.name} is not there on the host") from None

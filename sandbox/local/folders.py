@@ -8,9 +8,10 @@ import os
 import stat
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from sandbox.errors import EnvironmentBusy, IsolationMissing, NotThere
+from sandbox.runner.safe_files import SafePath
 
 HOME = "/home/agent"
 WORK = "/work"
@@ -71,23 +72,13 @@ class Folders:
     def spec(self) -> Path:
         return self.state / "spec.json"
 
-    def behind(self, path: str) -> tuple[Path, tuple[str, ...]]:
+    def behind(self, path: str) -> SafePath:
         """The host folder that is bound at or above a path inside, and the steps from there; NotThere elsewhere."""
-        inside = PurePosixPath(path)
-        if inside.is_absolute() and ".." not in inside.parts and "\0" not in path:
-            for shown, folder in self._bound():
-                if inside.is_relative_to(shown):
-                    return folder, inside.relative_to(shown).parts
-        raise NotThere(f"{path[:200]!r} is not in a folder that the host may open")
-
-    def _bound(self) -> tuple[tuple[str, Path], ...]:
-        return (
-            (WORK, self.work),
-            (OUT, self.out),
-            (HOME, self.home),
-            (TEMPORARY, self.temporary),
-            (RUNNER, self.runner),
-        )
+        bound = {WORK: self.work, OUT: self.out, HOME: self.home, TEMPORARY: self.temporary, RUNNER: self.runner}
+        found = SafePath.below(path, bound)
+        if found is None:
+            raise NotThere(f"{path[:200]!r} is not in a folder that the host may open")
+        return found._replace(base=str(bound[found.base]))
 
 
 class Base:

@@ -16,9 +16,9 @@ from pathlib import Path
 from sandbox.errors import EnvironmentBusy, EnvironmentGone
 from sandbox.local.box import Box
 from sandbox.local.launcher import Launcher, Status
-from sandbox.local.members import namespace_of, stat_fields
+from sandbox.local.members import namespace_of
 from sandbox.primitives import Liveness
-from sandbox.signals import wait_dead
+from sandbox.runner.family import stat_fields, wait_dead
 
 KILL_SECONDS = 10.0
 LAUNCH_SECONDS = 40.0

@@ -20,7 +20,7 @@ from sandbox.local import box as boxes
 from sandbox.local.box import Box, Limits
 from sandbox.local.members import namespace_of
 from sandbox.primitives import ExecResult
-from sandbox.signals import wait_dead
+from sandbox.runner.family import wait_dead
 
 OUTPUT_CAP = 1 << 20
 READY_SECONDS = 30.0

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox import signals
 from sandbox.local import folders as at
+from sandbox.runner import family
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -43,18 +43,11 @@ def _members(identity: tuple[int, int]) -> Iterator[Member]:
             # `root` is a box's own view; where we may not look, the process is not ours.
             seen = os.lstat(f"/proc/{entry}/root{at.HOME}")
             if (seen.st_dev, seen.st_ino) == identity:
-                yield _describe(int(entry))
-
-
-def _describe(pid: int) -> Member:
-    fields = stat_fields(pid)
-    cpu = (int(fields[11]) + int(fields[12])) / _TICKS
-    return Member(pid, _namespace_pid(pid) == 1, cpu, int(fields[21]) * _PAGE)
-
-
-def stat_fields(pid: int) -> list[str]:
-    """/proc/PID/stat from its third field on: the name before it may hold spaces and brackets."""
-    return Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+                fields = family.stat_fields(int(entry))
+                cpu = (int(fields[11]) + int(fields[12])) / _TICKS
+                status = Path(f"/proc/{entry}/status").read_text(encoding="utf-8", errors="replace")
+                is_init = re.search(r"^NSpid:.*\t1$", status, re.MULTILINE) is not None
+                yield Member(int(entry), is_init, cpu, int(fields[21]) * _PAGE)
 
 
 def namespace_of(pid: int) -> int:
@@ -62,25 +55,16 @@ def namespace_of(pid: int) -> int:
     return Path(f"/proc/{pid}/ns/pid").stat().st_ino
 
 
-def _namespace_pid(pid: int) -> int:
-    for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines():
-        if line.startswith("NSpid:"):
-            return int(line.split()[-1])
-    return 0
-
-
 def freeze(home: Path) -> None:
-    signals.freeze(lambda: _commands(home))
+    family.freeze(lambda: _commands(home))
 
 
 def thaw(home: Path) -> None:
-    signals.send(_commands(home), signal.SIGCONT)
+    family.send(_commands(home), signal.SIGCONT)
 
 
 def are_frozen(home: Path) -> bool:
-    """There are some, and they are stopped."""
-    found = _commands(home)
-    return bool(found) and all(signals.is_still(pid) for pid in found)
+    return family.are_still(_commands(home))
 
 
 def _commands(home: Path) -> list[int]:
@@ -88,10 +72,9 @@ def _commands(home: Path) -> list[int]:
 
 
 def kill_all(home: Path, seconds: float) -> bool:
-    """SIGKILL until none is left; True when that came about in time."""
-    deadline = time.monotonic() + seconds
-    while found := members(home):
-        if time.monotonic() > deadline:
-            return False
-        signals.kill([member.pid for member in sorted(found, key=lambda one: not one.is_init)], deadline)
-    return True
+    """The first processes of boxes first: with them the others end. False when some stay."""
+
+    def find() -> list[int]:
+        return [member.pid for member in sorted(members(home), key=lambda one: not one.is_init)]
+
+    return family.end(find, seconds)

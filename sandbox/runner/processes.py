@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import selectors
-import signal
 import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, NamedTuple
+
+from . import family
 
 READ_SIZE = 65536
 
@@ -76,7 +76,7 @@ def run(
         try:
             timed_out = not _drain(process, tails, started + limits.seconds)
         finally:
-            kill_group(process.pid)
+            family.kill_group(process.pid)
         exit_code = process.wait()
         output, errors = (tails[pipe].text() if pipe else b"" for pipe in (process.stdout, process.stderr))
     return Finished(exit_code, output, errors, timed_out, time.monotonic() - started)
@@ -110,8 +110,3 @@ def _wait(process: subprocess.Popen[bytes], seconds: float) -> bool:
     except subprocess.TimeoutExpired:
         return False
     return True
-
-
-def kill_group(group: int, sign: int = signal.SIGKILL) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, sign)

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import family, processes
+from . import family
 from .inbox import Inbox, Message
 from .outputs import CappedLog, FinalLines
 
@@ -53,9 +53,9 @@ class Supervisor:
             while self._process.poll() is None:
                 self._step()
         finally:
-            processes.kill_group(self._process.pid)
+            family.kill_group(self._process.pid)
             code = self._process.wait()
-            family.end_all(FAMILY_SECONDS)
+            family.end_descendants(os.getpid(), FAMILY_SECONDS)
         self._close_stdin()
         self._log.close()
         self._lines.close()
@@ -145,7 +145,7 @@ class Supervisor:
         now = time.monotonic()
         if self._kill_at is not None:
             if now >= self._kill_at:
-                processes.kill_group(self._process.pid)
+                family.kill_group(self._process.pid)
             return
         grace = self._stop_grace()
         if grace is None and now >= self._deadline:
@@ -153,7 +153,7 @@ class Supervisor:
             grace = float(self._spec["grace_seconds"])
         if grace is not None:
             self._kill_at = now + grace
-            processes.kill_group(self._process.pid, signal.SIGTERM)
+            family.kill_group(self._process.pid, signal.SIGTERM)
 
     def _stop_grace(self) -> float | None:
         try:

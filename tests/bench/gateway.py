@@ -12,8 +12,10 @@ they idle, and where each process has one to itself.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
+import ssl
 import statistics
 import sys
 import tempfile
@@ -89,11 +91,16 @@ class Line:
         return head.encode() + body
 
 
-# The provider: the number of pieces and the pause between them stand in the request's last word.
+# The provider: the number of pieces, the pause between them and how often each is repeated stand in the request's last
+# word.
 
 
-async def provide() -> None:
-    server = await asyncio.start_server(_answer, "127.0.0.1", 0, limit=64 << 20)
+async def provide(certificate: str = "") -> None:
+    context = None
+    if certificate:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(certificate)
+    server = await asyncio.start_server(_answer, "127.0.0.1", 0, limit=64 << 20, ssl=context)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
@@ -106,13 +113,14 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
             return
         size = int(head.partition(b"content-length:")[2].split(b"\r\n")[0])
         said = json.loads(await reader.readexactly(size))["messages"][0]["content"]
-        pieces, pause = said.split()[-1].split("/")
+        pieces, pause, times = (*said.split()[-1].split("/"), "1")[:3]
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
-        for piece in (START, *[DELTA] * int(pieces), STOP):
-            writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
-            await writer.drain()
-            await asyncio.sleep(float(pause))
-        writer.write(END)
+        with contextlib.suppress(ConnectionError):
+            for piece in (START, *[DELTA * int(times)] * int(pieces), STOP):
+                writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+                await writer.drain()
+                await asyncio.sleep(float(pause))
+            writer.write(END)
 
 
 async def keep_gate(upstream: str, folder: str) -> None:
@@ -138,8 +146,8 @@ async def keep_gate(upstream: str, folder: str) -> None:
 
 
 @asynccontextmanager
-async def process(*arguments: str) -> AsyncIterator[tuple[int, list[str]]]:
-    command = [sys.executable, "-m", "tests.bench.gateway", *arguments]
+async def process(*arguments: str, module: str = "tests.bench.gateway") -> AsyncIterator[tuple[int, list[str]]]:
+    command = [sys.executable, "-m", module, *arguments]
     child = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     assert child.stdout is not None
     try:

@@ -143,7 +143,7 @@ async def set_up(browser: Browser, root: Path, out: Path) -> None:
                 await page.keyboard.press("Enter")
                 await page.get_by_label("App ID").wait_for(state="attached")
                 await shot(page, out, theme, "setup")
-                await page.get_by_text("Use an App that exists already").click()
+                await page.get_by_text("Use an existing App").click()
                 await page.get_by_label("App ID").fill(str(world.app.id))
                 await page.get_by_label("Private key").fill("not a key")
                 store = page.locator("form", has=page.get_by_label("App ID")).get_by_role("button", name="Store it")

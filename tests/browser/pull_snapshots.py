@@ -8,6 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from bot.findings import Finding, Review, Verdict, dump
+from bot.kinds.parts import OnFork
+from bot.kinds.review import HandedOver
 from bot.live import boxes, check_words
 from bot.live.page import View
 from bot.models import Fork, Outcome, SessionId, Step, TurnState
@@ -83,8 +85,7 @@ def views() -> dict[str, View]:
     on_a_fork: dict[str, Any] = {
         "state": TurnState.DONE,
         "step": Step.SETTLE,
-        "fork": FORK,
-        "patch": "x",
+        "parts": [OnFork(FORK, "x")],
         "finished_at": 1240.0,
     }
     done = view(fold(), outcome=Outcome.REVIEWED, detail=on_forks.suggested(2, 3, url), **on_a_fork)
@@ -117,7 +118,7 @@ def _review() -> Any:
 def _turn(outcome: Outcome) -> Any:
     found = replace(FOUND, comments=(EMPTY, replace(SPAN, path="basket.py")))
     words = on_reviews.in_short(ACCOUNT, "https://github.com/octo-org/shop/pull/2#pullrequestreview-1")
-    return view(fold(), outcome=outcome, kind="review", review=dump(found), detail=words).turn
+    return view(fold(), outcome=outcome, kind="review", parts=[HandedOver(dump(found))], detail=words).turn
 
 
 def _check(module: Any, turn: Any) -> str:

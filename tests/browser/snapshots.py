@@ -12,6 +12,7 @@ from playwright.async_api import Browser, async_playwright
 
 from bot import publications
 from bot.git.changes import Change
+from bot.kinds.parts import AgentReading, BroughtHome
 from bot.live import boxes, render
 from bot.live import questions as live_questions
 from bot.live.line import Place
@@ -129,18 +130,20 @@ def _among_people() -> dict[str, View]:
         "queued-paused": replace(waiting, paused=True, boxes=stop),
         "end-unanswered": replace(needs, turn=replace(needs.turn, detail=no_answer), boxes=late, asked=(over,)),
         "end-blocked-asked": replace(
-            pull, turn=replace(pull.turn, blocked=BLOCKED), boxes=late, asked=(replace(over, matter=out),)
+            pull, turn=pull.turn.having(BroughtHome(BLOCKED)), boxes=late, asked=(replace(over, matter=out),)
         ),
         "end-plan-approved": replace(planned, asked=(yes,)),
         "end-plan-denied": replace(planned, asked=(replace(yes, state=Standing.DENIED),)),
         "end-plan-over": replace(planned, asked=(replace(yes, state=Standing.EXPIRED, answered_by=None),)),
-        "end-blocked": replace(pull, turn=replace(pull.turn, blocked=BLOCKED)),
+        "end-blocked": replace(pull, turn=pull.turn.having(BroughtHome(BLOCKED))),
         "end-stopped-saving": view(
             fold(*WORK), step=Step.COLLECT, outcome=Outcome.STOPPED, detail="alice asked to stop.", stop_at=0.0
         ),
         "end-asked-too-late": replace(pull, turn=replace(pull.turn, stop_requested="alice")),
         "end-held": held(),
-        "end-withheld": replace(pull, turn=replace(pull.turn, notes=NOTES, ignored=("CLAUDE.md",), base="main")),
+        "end-withheld": replace(
+            pull, turn=pull.turn.having(AgentReading(notes=NOTES, ignored=("CLAUDE.md",)), base="main")
+        ),
     }
 
 

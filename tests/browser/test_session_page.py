@@ -87,7 +87,7 @@ async def test_a_session_is_watched_from_its_start_to_its_end_over_a_lost_connec
         await context.set_offline(True)
         port = urlsplit(service.url).port
         await cut(port)
-        await expect(page.locator("#link")).to_contain_text("connection is lost", timeout=SESSION_MS)
+        await expect(page.locator("#link")).to_contain_text("Connection lost", timeout=SESSION_MS)
         for n in (2, 3):
             world.model.release(f"after-{n}")
             await world.model.reached(f"after-{n + 1}", timeout=30)
@@ -149,7 +149,7 @@ async def test_the_front_page_shows_what_begins_and_ends_by_itself(
         page = await context.new_page()
         await sign_in(page, service.url, "alice")
         await page.evaluate("window.sameDocument = true")
-        await expect(page.get_by_text("Nothing runs.")).to_be_visible()
+        await expect(page.get_by_text("Nothing is running.")).to_be_visible()
         world.say("/claude look around")
         await expect(page.get_by_text("look around")).to_be_visible(timeout=SESSION_MS)
         link = page.get_by_role("link", name="octo-org/shop#")
@@ -158,7 +158,7 @@ async def test_the_front_page_shows_what_begins_and_ends_by_itself(
         world.model.release("stuck")
         await expect(page.get_by_text("Nothing was changed")).to_be_visible(timeout=SESSION_MS)
         await expect(link).to_be_focused()
-        await expect(page.get_by_text("Nothing runs.")).to_be_visible()
+        await expect(page.get_by_text("Nothing is running.")).to_be_visible()
         assert await page.evaluate("window.sameDocument"), "the page was never loaded anew"
         assert serious(complaints, status="401") == []
 
@@ -171,7 +171,7 @@ async def test_what_a_stranger_sees(world: World) -> None:
         session = str(world.states()[0]["session"])
         page = await context.new_page()
         await sign_in(page, service.url, "mallory")
-        await expect(page.get_by_text("There is no session")).to_be_visible()
+        await expect(page.get_by_text("No sessions yet")).to_be_visible()
         await page.goto(f"{service.url}/sessions/{session}")
         await expect(page.get_by_role("alert")).to_contain_text("or you may not see it")
         assert "octo-org" not in await page.content()

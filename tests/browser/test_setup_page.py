@@ -46,11 +46,11 @@ async def test_from_the_token_to_a_check_up(world: World, page: Page) -> None:
         )
         await page.get_by_label("Organisation").fill("octo-org")
         await page.get_by_label("Name of the App").fill("Smithy")
-        await page.get_by_role("button", name="Go on to GitHub").click()
+        await page.get_by_role("button", name="Continue to GitHub").click()
         await page.get_by_role("button", name="Create it on").click()
         await page.get_by_role("button", name="Create GitHub App for octo-org").click()
         await expect(page.get_by_role("status")).to_contain_text("GitHub has made smithy")
-        await page.get_by_role("link", name="Go on").click()
+        await page.get_by_role("link", name="Continue").click()
         await expect(page.get_by_text("smithy (id")).to_be_visible()
         async with page.expect_popup() as opened:
             await page.get_by_role("link", name="Install it").click()
@@ -58,7 +58,7 @@ async def test_from_the_token_to_a_check_up(world: World, page: Page) -> None:
         await at_github.get_by_role("button", name="Install").click()
         await expect(at_github.get_by_role("heading")).to_contain_text("was installed")
         await page.get_by_role("link", name="Check everything").click(timeout=CHECK_MS)
-        await expect(page.get_by_role("status")).to_contain_text("All is as it should be", timeout=CHECK_MS)
+        await expect(page.get_by_role("status")).to_contain_text("All checks passed", timeout=CHECK_MS)
         await page.get_by_role("link", name="Back").click()
         await page.get_by_role("button", name="Finish").click()
         await expect(page.get_by_role("status")).to_contain_text("Set-up is done")
@@ -70,7 +70,7 @@ async def test_an_app_that_exists_is_polled_without_a_webhook_secret(world: Worl
         await page.goto(f"{setup.url}/setup")
         await page.get_by_label("Token").fill(setup.token)
         await page.keyboard.press("Enter")
-        await page.get_by_text("Use an App that exists already").click()
+        await page.get_by_text("Use an existing App").click()
         await page.get_by_label("App ID").fill(str(world.app.id))
         await page.get_by_label("Private key").fill(world.app.private_key_pem)
         await page.locator("form", has=page.get_by_label("App ID")).get_by_role("button", name="Store it").click()
@@ -81,7 +81,7 @@ async def test_an_app_that_exists_is_polled_without_a_webhook_secret(world: Worl
         await expect(unwell).to_contain_text(NOWHERE)
         world.app.webhook_url = NOWHERE
         await page.get_by_role("link", name="Check again").click(timeout=CHECK_MS)
-        await expect(page.get_by_role("status")).to_contain_text("All is as it should be", timeout=CHECK_MS)
+        await expect(page.get_by_role("status")).to_contain_text("All checks passed", timeout=CHECK_MS)
 
 
 async def test_every_field_has_a_name_and_the_keyboard_reaches_all(world: World, page: Page) -> None:
@@ -100,7 +100,7 @@ async def test_every_field_has_a_name_and_the_keyboard_reaches_all(world: World,
         for _ in range(20):
             await page.keyboard.press("Tab")
             reached.add(await page.evaluate("document.activeElement.id || document.activeElement.textContent.trim()"))
-        assert {"name", "organisation", "public_url", "Go on to GitHub", "api_key"} <= reached
+        assert {"name", "organisation", "public_url", "Continue to GitHub", "api_key"} <= reached
 
 
 async def test_the_page_looks_by_itself_whether_all_works_and_again_when_somebody_comes_back(world: World) -> None:
@@ -110,7 +110,7 @@ async def test_the_page_looks_by_itself_whether_all_works_and_again_when_somebod
         await page.goto(f"{setup.url}/setup")
         await page.get_by_label("Token").fill(setup.token)
         await page.keyboard.press("Enter")
-        await page.get_by_text("Use an App that exists already").click()
+        await page.get_by_text("Use an existing App").click()
         await page.get_by_label("App ID").fill(str(world.app.id))
         await page.get_by_label("Private key").fill("no key")
         store = page.locator("form", has=page.get_by_label("App ID")).get_by_role("button", name="Store it")
@@ -124,5 +124,5 @@ async def test_the_page_looks_by_itself_whether_all_works_and_again_when_somebod
         await expect(found.locator("li.bad")).to_contain_text("keeps no log of deliveries", timeout=CHECK_MS)
         world.app.webhook_url = NOWHERE
         await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-        await expect(found.get_by_role("status")).to_contain_text("All is as it should be", timeout=CHECK_MS)
+        await expect(found.get_by_role("status")).to_contain_text("All checks passed", timeout=CHECK_MS)
         await browser.close()

@@ -159,7 +159,7 @@ async def test_an_installation_whose_github_is_slow_holds_up_no_other(tmp_path: 
         held = github.faults.add(Fault("POST /repos/octo/calc/check-runs", "hold"))
         client = GitHubApp(GitHubSettings(github.url, github.api_url, app.id, Secret(app.private_key_pem), (), ()))
         stack.push_async_callback(client.close)
-        board = asyncio.create_task(CheckBoard(store, Outbound(client, Redactor())).run())
+        board = asyncio.create_task(CheckBoard(store, Outbound(client, Redactor())).loop.run())
         await asyncio.wait_for(held.reached.wait(), 10)
         await github.changed(lambda: bool(other.checks), 4)
         assert not slow.checks, "it waits still"

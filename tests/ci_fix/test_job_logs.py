@@ -12,8 +12,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from bot.errors import GitHubRefused, GitHubUnavailable
-from bot.github import job_logs
-from bot.github.job_logs import KEPT_BYTES, JobLogs
+from bot.github import downloads
+from bot.github.downloads import KEPT_BYTES, JobLogs
 from bot.simulation.loopback import LoopbackServer
 
 FAR = "https://results.example.com/log?sig=SECRET"
@@ -55,7 +55,7 @@ async def test_the_end_is_kept_of_what_is_long(monkeypatch: pytest.MonkeyPatch) 
         tail = await logs.tail(url)
         assert tail.text.endswith("xTHE END") and len(tail.text) == KEPT_BYTES
         assert tail.whole and tail.cut and tail.read == len(body)
-        monkeypatch.setattr(job_logs, "MOST_BYTES", KEPT_BYTES)
+        monkeypatch.setattr(downloads, "MOST_LOG_BYTES", KEPT_BYTES)
         tail = await logs.tail(url)
         assert not tail.whole and "THE END" not in tail.text
         await logs.close()
@@ -70,7 +70,7 @@ async def test_what_comes_too_slowly_is_kept_as_far_as_it_came(monkeypatch: pyte
         yield b"the beginning"
         await ended.wait()
 
-    monkeypatch.setattr(job_logs, "FETCH_SECONDS", 0.3)
+    monkeypatch.setattr(downloads, "LOG_SECONDS", 0.3)
     async with host(lambda _: StreamingResponse(drip())) as url:
         logs = JobLogs("http://127.0.0.1/api/v3")
         tail = await logs.tail(url)

@@ -119,11 +119,11 @@ async def test_a_setting_that_was_mistyped_is_named_by_who_reads_it(tmp_path: Pa
     )
     told = [one for one in doctor.json if one["level"] == "warning"]
     assert [one["words"] for one in told] == [
-        "FORGEHAND_DAY_BUDGTE is no setting: FORGEHAND_DAY_BUDGET was probably meant. It counts for nothing.",
-        "FORGEHAND_WEATHER is no setting. It counts for nothing.",
+        "Unknown setting FORGEHAND_DAY_BUDGTE (did you mean FORGEHAND_DAY_BUDGET?); ignored.",
+        "Unknown setting FORGEHAND_WEATHER; ignored.",
     ]
     assert all(one["fix"] for one in told)
-    assert serve.code == 1 and "FORGEHAND_DAY_BUDGET was probably meant" in serve.text
+    assert serve.code == 1 and "did you mean FORGEHAND_DAY_BUDGET?" in serve.text
     assert "FORGEHAND_PRIVATE_KEY_FILE is no" not in serve.text and "FORGEHAND_APP_ID is no" not in serve.text
 
 

@@ -48,7 +48,7 @@ async def test_each_thing_that_is_wrong_comes_with_what_to_click(world: World) -
     assert bad == {"permissions", "events", "ping", "model key", "installed"}
     assert "checks: write" in found["permissions"]["words"] and "contents: write" in found["permissions"]["words"]
     assert f"{world.github.url}/settings/apps/forgehand/permissions" in found["permissions"]["fix"]
-    assert "another webhook secret" in found["ping"]["words"]
+    assert "a different webhook secret" in found["ping"]["words"]
     assert "/installations/new" in found["installed"]["fix"]
     assert f"suspended on {world.repo.owner.login}" in found["installed"]["words"]
     assert f"/settings/installations/{world.installation.id}" in found["installed"]["fix"]
@@ -143,4 +143,4 @@ async def test_a_repository_that_wants_signed_commits_and_does_not_have_them_mad
         _, mended = await doctor(world, service.url)
     assert world.repo.full_name in found["signatures"]["words"] and "commits: verified" in found["signatures"]["fix"]
     assert mended["signatures"]["level"] == "good"
-    assert "Branch protection without a ruleset cannot be seen" in mended["signatures"]["words"]
+    assert "cannot see branch protection without a ruleset" in mended["signatures"]["words"]

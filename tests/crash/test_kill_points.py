@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bot.simulation.anthropic import Call, Say, Script
-from bot.store import environments, events, machines, sessions
+from bot.store import environments, events, sessions
 from bot.store.base import Store
 from bot.store.environments import EnvironmentState
 from sandbox.local import members
@@ -20,7 +20,7 @@ from sandbox.local.folders import Base
 from tests.crash import points
 from tests.e2b_stand_in import E2BStandIn
 from tests.slices import MATRIX_SECONDS
-from tests.world import World
+from tests.world import World, stored
 from tests.world.e2b import e2b_spine
 
 MOST_POINTS = 400
@@ -142,7 +142,7 @@ async def nothing_left_running(world: World, e2b: E2BStandIn) -> None:
     store = await Store.open_reader(world.root / "data" / "state.db")
     try:
         [row] = await sessions.listing(store)
-        counted = (await machines.session_cost(store, row.id)).seconds
+        counted = (await stored.session_machines(store, row.id)).seconds
     finally:
         await store.close()
     assert ran - 1.0 <= counted <= ran + UNSEEN_SECONDS, (ran, counted)

@@ -12,14 +12,14 @@ import pytest
 from bot.models import SessionId, TurnKey
 from bot.sessions.environments.metering import MachineWitness
 from bot.simulation.anthropic import Call, Say, Script, Wait
-from bot.store import machines, samples
+from bot.store import samples
 from bot.store.base import Store
 from sandbox.e2b.provider import INSTANCE, KEY
 from sandbox.errors import EnvironmentGone
 from sandbox.primitives import EnvironmentSpec
 from tests.e2b_stand_in import E2BStandIn, Fault
 from tests.e2b_stand_in.usage import CPUS, MEMORY_MB
-from tests.world import World
+from tests.world import World, stored
 from tests.world.command_line import forgehand
 from tests.world.e2b import E2BWorld, e2b_spine, e2b_world
 from tests.world.environments import short_folder, small_agent
@@ -48,7 +48,7 @@ def key_of(world: World) -> TurnKey:
 async def seconds(world: World, e2b: E2BStandIn) -> float:
     store = await Store.open_reader(world.root / "data" / "state.db", clock=e2b.clock.now)
     try:
-        found = await machines.session_cost(store, key_of(world).session)
+        found = await stored.session_machines(store, key_of(world).session)
     finally:
         await store.close()
     assert found.usd == pytest.approx(found.seconds * SECOND_USD)
@@ -262,7 +262,7 @@ async def bare_cloud(root: Path) -> AsyncIterator[tuple[E2BWorld, Store]]:
 
 
 async def machine_seconds(store: Store) -> float:
-    return (await machines.session_cost(store, SessionId("abcd1234"))).seconds
+    return (await stored.session_machines(store, SessionId("abcd1234"))).seconds
 
 
 async def test_a_twin_that_the_provider_ends_is_counted_until_then(tmp_path: Path) -> None:

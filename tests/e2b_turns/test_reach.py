@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,10 +12,12 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
 
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.web.server import Server, tcp_socket
-from sandbox.e2b.call import Call as HostCall
+from sandbox.e2b.call import HostCall
 from sandbox.e2b.inside.frames import Broken
 from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec
 from sandbox.runner import web
@@ -22,6 +25,7 @@ from tests.e2b_stand_in import users
 from tests.pulls.test_forks import forked
 from tests.world.e2b import E2BWorld, e2b_spine, e2b_world
 from tests.world.environments import short_folder, small_agent, until
+from tests.world.gateway import odd_upstream
 
 EDIT = Call("Bash", {"command": "echo '# more' >> shop.py", "description": "Add"})
 SPEC = EnvironmentSpec(labels={}, public_repository=True)
@@ -148,6 +152,36 @@ async def test_the_proxy_refuses_whoever_has_no_traffic_token() -> None:
         with pytest.raises(Broken, match="let us through"):
             await call.connect("/forgehand/gate")
         call.abort()
+
+
+async def test_no_log_shows_what_the_proxy_is_given(caplog: pytest.LogCaptureFixture) -> None:
+    headers = {"E2b-Traffic-Access-Token": "canary-of-the-traffic"}
+    with caplog.at_level(logging.DEBUG):
+        async with odd_upstream(lambda _: Response(status_code=404)) as url:
+            call = HostCall(web.Target.of(url, headers), b"any", ("127.0.0.1", 9))
+            with pytest.raises(Broken, match="let us through"):
+                await call.connect("/forgehand/gate")
+            call.abort()
+    assert "canary-of-the-traffic" not in caplog.text
+
+
+async def test_the_traffic_token_follows_no_redirect_to_another_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # nor does a proxy of the operator's get it
+    heard: list[object] = []
+
+    def note(request: Request) -> Response:
+        heard.append(request.headers)
+        return Response(status_code=404)
+
+    async with (
+        odd_upstream(note) as elsewhere,
+        odd_upstream(lambda _: RedirectResponse(f"{elsewhere.replace('http', 'ws')}/forgehand/gate")) as url,
+    ):
+        call = HostCall(web.Target.of(url, {"E2b-Traffic-Access-Token": "canary"}), b"any", ("127.0.0.1", 9))
+        with pytest.raises(Broken, match="let us through"):
+            await call.connect("/forgehand/gate")
+        call.abort()
+    assert heard == []
 
 
 async def test_a_process_inside_cannot_pose_as_the_host() -> None:

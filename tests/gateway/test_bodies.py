@@ -12,8 +12,8 @@ import pytest
 
 from bot.simulation.anthropic import Say, Script, Wait
 from bot.web.gateway import Tuning
-from bot.web.gateway import body as bodies
-from bot.web.gateway.watch import MOST_MISUSES
+from bot.web.gateway import clients as bodies
+from bot.web.gateway.refusals import MOST_MISUSES
 from tests.world.gateway import COUNT, MESSAGES, Rig, body, headers, kind, rigged
 
 LISTS = b'{"messages":[' + b'{"a":1},' * (11 << 17) + b"1]}"

@@ -8,7 +8,7 @@ import contextlib
 import pytest
 
 from bot.web.gateway import connection
-from bot.web.gateway.connection import MOST_BYTES, Broken
+from bot.web.gateway.connection import MOST_BYTES, ConnectionBroken
 from bot.web.gateway.upstream import Unreachable, Upstream
 from tests.world.provider import END, STREAM, everything, piece, provided, saying
 
@@ -62,7 +62,7 @@ async def test_what_broke_the_stream_is_raised_after_its_pieces() -> None:
     async with provided(say) as (_, upstream), upstream.ask("/v1", [], b"") as answer:
         assert await answer.next() == b"a"
         for _ in range(2):
-            with pytest.raises(Broken):
+            with pytest.raises(ConnectionBroken):
                 await answer.next()
 
 
@@ -72,7 +72,7 @@ async def test_what_broke_the_stream_is_raised_after_its_pieces() -> None:
 )
 async def test_what_is_no_answer_or_none_in_time_is_broken(said: bytes) -> None:
     async with provided(saying(said), 0.3) as (_, upstream):
-        with pytest.raises(Broken):
+        with pytest.raises(ConnectionBroken):
             async with upstream.ask("/v1", [], b"") as answer:
                 await everything(answer)
 

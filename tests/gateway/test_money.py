@@ -14,8 +14,10 @@ import pytest
 from bot.models import Usage
 from bot.simulation.anthropic import Cut, Say, Script, Wait
 from bot.store import gateway as rows
-from bot.store import spend
+from bot.store import spend, upkeep
+from bot.store.upkeep import DAY
 from bot.web.gateway import Ceilings, Tuning
+from tests.world import stored
 from tests.world.gateway import (
     COUNT,
     MESSAGES,
@@ -302,7 +304,7 @@ async def test_what_was_under_way_when_the_service_died_is_not_confirmed_and_cou
     asking.cancel()
     await rig.model.until(lambda model: model.gone == 1)
     await rig.settled(key)
-    assert (await spend.session_cost(rig.store, key.session)).counted_usd == reserved, "it is counted once"
+    assert (await stored.session_spend(rig.store, key.session)).counted_usd == reserved, "it is counted once"
 
 
 async def test_who_dies_once_the_input_is_paid_leaves_no_more_open_than_the_answer(rig: Rig) -> None:
@@ -332,7 +334,8 @@ async def test_deadlines_move_and_dead_tokens_are_swept(rig: Rig) -> None:
     assert await rows.revoke_all_dead(rig.store) == 1
     await rows.extend(rig.store, key, rig.time.now + 5_000)
     assert (await rig.ask(token)).status_code == 401
-    assert await rows.sweep(rig.store, rig.time.now + 1) == 1
+    rig.time.now += 9 * DAY
+    assert (await upkeep.prune(rig.store, 8))["gateway_tokens"] == 1
     assert await rows.grant(rig.store, rows.digest(token)) is None
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bot.web.gateway import Tuning
-from bot.web.gateway.connection import Broken
-from bot.web.gateway.upstream import Answer
+from bot.web.gateway.connection import ConnectionBroken
+from bot.web.gateway.upstream import ProviderAnswer
 from tests.world.gateway import kind, rigged
 from tests.world.provider import END, STREAM, everything, piece, provided, saying
 
@@ -18,7 +18,7 @@ TWO = OK + b"Content-Length: 2\r\n\r\n{}"
 FLOOD = 1 << 20
 
 
-async def taken(answer: Answer) -> bytes:
+async def taken(answer: ProviderAnswer) -> bytes:
     return b"".join(await everything(answer))
 
 
@@ -83,7 +83,7 @@ async def test_after_what_may_be_followed_by_more_comes_another_connection(said:
 )
 async def test_what_can_be_read_in_two_ways_is_broken(said: bytes) -> None:
     async with provided(saying(said), 2.0) as (_, upstream):
-        with pytest.raises(Broken, match="what came is no answer"):
+        with pytest.raises(ConnectionBroken, match="what came is no answer"):
             async with upstream.ask("/v1", [], b"") as answer:
                 await taken(answer)
 
@@ -101,7 +101,7 @@ async def test_what_can_be_read_in_two_ways_is_broken(said: bytes) -> None:
 )
 async def test_a_flood_of_what_is_no_body_is_cut_off(said: bytes) -> None:
     async with provided(saying(said)) as (_, upstream):
-        with pytest.raises(Broken, match="too much of the answer"):
+        with pytest.raises(ConnectionBroken, match="too much of the answer"):
             async with upstream.ask("/v1", [], b"") as answer:
                 await taken(answer)
 
@@ -115,7 +115,7 @@ async def test_what_drips_without_end_has_no_more_time_than_silence(head: bytes)
             await asyncio.sleep(0.05)  # the pace of it
 
     async with provided(say, 0.4) as (_, upstream):
-        with pytest.raises(Broken, match="too long"):
+        with pytest.raises(ConnectionBroken, match="too long"):
             async with asyncio.timeout(3), upstream.ask("/v1", [], b"") as answer:
                 await taken(answer)
 

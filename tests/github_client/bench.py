@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bot.github.client import GitHubApp, Installation
+from bot.github.client import GitHubApp, InstallationClient
 from bot.models import Repo, Thread
 from bot.outbound import Outbound, Redactor
 from bot.settings import GitHubSettings
@@ -46,7 +46,7 @@ class Bench:
         return self.thread.repo
 
     @property
-    def at(self) -> Installation:
+    def at(self) -> InstallationClient:
         return self.app.installation(self.thread.installation)
 
     def sent(self, match: str) -> int:

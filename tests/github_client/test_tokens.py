@@ -9,7 +9,7 @@ import pytest
 
 from bot.errors import GitHubRefused, GitHubUnavailable, Unrecognised
 from bot.github.client import GitHubApp
-from bot.github.types import Purpose
+from bot.github.types import TokenPurpose
 from bot.outbound import Redactor
 from bot.settings import GitHubSettings, Secret
 from bot.simulation.github.faults import Fault
@@ -17,37 +17,37 @@ from tests.github_client.bench import BODY, MARKER, Bench, Clock
 
 
 async def test_a_token_is_narrow_and_kept(bench: Bench) -> None:
-    first = await bench.at.token(Purpose.PUSH, bench.repo.id)
+    first = await bench.at.token(TokenPurpose.PUSH, bench.repo.id)
     minted = bench.github.tokens.minted[-1]
     assert minted.permissions == {"contents": "write", "metadata": "read"}
     assert minted.repository_ids == frozenset({bench.repo.id})
-    assert await bench.at.token(Purpose.PUSH, bench.repo.id) is first
-    assert await bench.at.token(Purpose.PUSH, bench.repo.id, fresh=True) is not first
+    assert await bench.at.token(TokenPurpose.PUSH, bench.repo.id) is first
+    assert await bench.at.token(TokenPurpose.PUSH, bench.repo.id, fresh=True) is not first
     assert bench.secrets == [token.value for token in bench.github.tokens.minted]
 
 
 async def test_many_callers_mint_once(bench: Bench) -> None:
-    tokens = await asyncio.gather(*(bench.at.token(Purpose.THREAD, bench.repo.id) for _ in range(20)))
+    tokens = await asyncio.gather(*(bench.at.token(TokenPurpose.THREAD, bench.repo.id) for _ in range(20)))
     assert len(set(map(id, tokens))) == len(bench.github.tokens.minted) == 1
 
 
 async def test_a_token_is_replaced_five_minutes_early(bench: Bench) -> None:
-    await bench.at.token(Purpose.THREAD, bench.repo.id)
+    await bench.at.token(TokenPurpose.THREAD, bench.repo.id)
     bench.clock.now += 3290
-    await bench.at.token(Purpose.THREAD, bench.repo.id)
+    await bench.at.token(TokenPurpose.THREAD, bench.repo.id)
     assert len(bench.github.tokens.minted) == 1
     bench.clock.now += 20
-    await bench.at.token(Purpose.THREAD, bench.repo.id)
+    await bench.at.token(TokenPurpose.THREAD, bench.repo.id)
     assert len(bench.github.tokens.minted) == 2
     bench.clock.now += 7200
-    await bench.at.token(Purpose.THREAD, bench.repo.id)
+    await bench.at.token(TokenPurpose.THREAD, bench.repo.id)
     assert bench.retired == [token.value for token in bench.github.tokens.minted[:2]]
 
 
 @pytest.mark.acceptance("C04")
 @pytest.mark.parametrize("how", ["revoked", "expired"])
 async def test_a_dead_token_is_replaced_once(bench: Bench, how: str) -> None:
-    await bench.at.token(Purpose.THREAD, bench.repo.id)
+    await bench.at.token(TokenPurpose.THREAD, bench.repo.id)
     for token in bench.github.tokens.minted:
         if how == "revoked":
             token.revoked = True
@@ -79,7 +79,7 @@ async def test_a_wrong_clock_is_healed_by_githubs(bench: Bench, skew: int) -> No
     dated = {"Date": formatdate(bench.clock.now, usegmt=True)}
     bench.github.faults.add(Fault("POST /app/installations/*", "fail", status=401, headers=dated))
     app = GitHubApp(bench.settings, clock=ours, repeat_after=())
-    token = await app.installation(bench.thread.installation).token(Purpose.THREAD, bench.repo.id)
+    token = await app.installation(bench.thread.installation).token(TokenPurpose.THREAD, bench.repo.id)
     assert token.reveal() == bench.github.tokens.minted[-1].value
     await app.close()
 
@@ -88,7 +88,7 @@ async def test_a_wrong_clock_is_healed_by_githubs(bench: Bench, skew: int) -> No
 async def test_a_revoked_app_key_is_a_clear_error(bench: Bench) -> None:
     bench.github.rotate_key(bench.github.state.apps[bench.settings.app_id], keep_old=False)
     with pytest.raises(Unrecognised, match="GitHub answered 401: POST /app/installations"):
-        await bench.at.token(Purpose.THREAD, bench.repo.id)
+        await bench.at.token(TokenPurpose.THREAD, bench.repo.id)
 
 
 @pytest.mark.acceptance("F13")
@@ -106,7 +106,7 @@ async def test_a_second_app_key_serves_beside_the_first(bench: Bench) -> None:
 @pytest.mark.parametrize("form", ["classic", "stateless"])
 async def test_both_token_formats(bench: Bench, form: str) -> None:
     bench.github.tokens.format = form
-    token = await bench.at.token(Purpose.THREAD, bench.repo.id)
+    token = await bench.at.token(TokenPurpose.THREAD, bench.repo.id)
     assert (len(token.reveal()) == 40) is (form == "classic")
     await bench.outbound.comment(bench.thread, f"{BODY}\nleaked {token.reveal()}", MARKER)
     assert bench.comments == [f"{BODY}\nleaked [redacted]"]
@@ -116,7 +116,7 @@ async def test_both_token_formats(bench: Bench, form: str) -> None:
 @pytest.mark.acceptance("C06")
 @pytest.mark.parametrize("how", ["suspend", "uninstall", "remove", "permission"])
 async def test_an_installation_that_was_taken_away(bench: Bench, how: str) -> None:
-    await bench.at.token(Purpose.THREAD, bench.repo.id)
+    await bench.at.token(TokenPurpose.THREAD, bench.repo.id)
     if how == "suspend":
         bench.github.suspend(bench.installed)
     elif how == "uninstall":

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from bot.errors import BotError, GitHubUnavailable
-from bot.github.api import Api, Call
-from bot.github.types import Purpose
+from bot.github.api import Api, ApiCall
+from bot.github.types import TokenPurpose
 from bot.settings import Secret
 from bot.simulation.github.faults import Fault
 from bot.simulation.github.simulated import SimulatedGitHub
@@ -37,7 +37,7 @@ async def test_a_read_that_keeps_failing(bench: Bench) -> None:
 @pytest.mark.parametrize("kind", ["fail", "reset", "lose"])
 async def test_a_mint_is_repeated(bench: Bench, kind: str) -> None:
     bench.github.faults.add(Fault("POST /app/installations/*", kind))  # type: ignore[arg-type]
-    assert await bench.at.token(Purpose.THREAD, bench.repo.id)
+    assert await bench.at.token(TokenPurpose.THREAD, bench.repo.id)
 
 
 @pytest.mark.acceptance("C01")
@@ -45,7 +45,7 @@ async def test_a_mint_is_repeated(bench: Bench, kind: str) -> None:
 async def test_a_host_that_cannot_be_reached(bench: Bench, url: str) -> None:
     api = Api(url, (0.0,))
     with pytest.raises(GitHubUnavailable, match="could not be reached"):
-        await api.send(Call("POST", "/x"), Secret("token t"))
+        await api.send(ApiCall("POST", "/x"), Secret("token t"))
     await api.close()
 
 
@@ -53,7 +53,7 @@ async def test_a_host_that_cannot_be_reached(bench: Bench, url: str) -> None:
 async def test_no_tls_at_the_other_end(bench: Bench) -> None:
     api = Api(bench.github.api_url.replace("http:", "https:"), ())
     with pytest.raises(GitHubUnavailable, match="ConnectError"):
-        await api.send(Call("GET", "/zen"), None)
+        await api.send(ApiCall("GET", "/zen"), None)
     await api.close()
 
 

@@ -8,6 +8,7 @@ import os
 import pytest
 
 from bot.errors import BotError, GitHubRefused, GitHubUnavailable, Unrecognised
+from bot.git import remote
 from bot.git.errors import (
     BadName,
     PushRaced,
@@ -29,8 +30,8 @@ async def test_a_push_makes_one_branch_and_moves_nothing_else(
     result = await quarantine.push(bench.access, work, "forgehand/1-a", expect=None)
     assert (result.sha, result.adopted) == (work, False)
     assert bench.remote_heads() == {"main": base, "forgehand/1-a": work}
-    assert await quarantine.remote_sha(bench.access, "forgehand/1-a") == work
-    assert await quarantine.remote_sha(bench.access, "forgehand/1") is None
+    assert await remote.branch_sha(quarantine._dir, bench.access, "forgehand/1-a") == work
+    assert await remote.branch_sha(quarantine._dir, bench.access, "forgehand/1") is None
     again = await quarantine.push(bench.access, work, "forgehand/1-a", expect=None)
     assert again.adopted
     assert sum(r.is_push for r in bench.remote.requests) == 1
@@ -43,7 +44,7 @@ async def test_a_rescue_ref_is_no_branch_and_no_other_ref_can_be_pushed(
     ref = "refs/forgehand/rescue/abcd1234-1"
     assert not (await quarantine.push(bench.access, work, ref, expect=None)).adopted
     assert (await quarantine.push(bench.access, work, ref, expect=None)).adopted
-    assert await quarantine.remote_sha(bench.access, ref) == work
+    assert await remote.branch_sha(quarantine._dir, bench.access, ref) == work
     assert bench.remote_heads() == {"main": base}
     assert git(bench.remote.path("calc"), "rev-parse", ref) == work
     for bad in ("refs/heads/main", "refs/tags/v1", "refs/notes/x", "refs/forgehand/../heads/main", "refs/forgehand/"):
@@ -101,7 +102,7 @@ async def test_a_branch_that_is_only_begun_is_known_by_what_is_made_with_it_or_n
         with pytest.raises(PushRaced) as raced:
             await quarantine.beginning(bench.access, name, base, mark=f"refs/forgehand/{name}", commit=work).run()
         assert raced.value.actual == stands
-    assert await quarantine.remote_sha(bench.access, "refs/forgehand/moved") is None
+    assert await remote.branch_sha(quarantine._dir, bench.access, "refs/forgehand/moved") is None
     ours = quarantine.beginning(bench.access, "ours", base, mark="refs/forgehand/ours", commit=work)
     assert not await ours.has_been()
     bench.remote.lose = 1

@@ -12,9 +12,9 @@ import pytest
 
 from sandbox.errors import EnvironmentBusy
 from sandbox.local.environment import LocalEnvironment
-from sandbox.local.members import stat_fields
 from sandbox.local.provider import LocalProvider
 from sandbox.primitives import Liveness
+from sandbox.runner.family import stat_fields
 from tests.local_isolation.inside import REPOSITORY
 from tests.world.environments import until_size
 

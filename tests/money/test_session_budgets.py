@@ -26,7 +26,7 @@ from bot.web.gateway import Ceilings, Tuning
 from tests.money.test_budgets import NOTE
 from tests.reviews.test_reviews import CODE, ZERO, pull_of, verdict
 from tests.reviews.test_triggers import why
-from tests.world import World, visitor
+from tests.world import World, stored, visitor
 from tests.world.command_line import forgehand
 from tests.world.gateway import INSTALLATION, MODEL, Rig, kind, rigged
 
@@ -170,7 +170,7 @@ async def _die_in_the_middle(rig: Rig, key: TurnKey) -> None:
 
 async def _holds(rig: Rig, session: SessionId, limit: float) -> None:
     largest = await rig.store.read(lambda db: many(db, "SELECT MAX(reserved_usd) AS usd FROM spend"))
-    spent = (await spend.session_cost(rig.store, session)).usd
+    spent = (await stored.session_spend(rig.store, session)).usd
     assert spent <= limit + largest[0]["usd"] + 1e-12
 
 
@@ -183,8 +183,8 @@ async def _agree(rig: Rig, session: SessionId) -> None:
     assert len(sums) == 6
     account = await budgets.account(rig.store, session)
     turns = [(await spend.turn_cost(rig.store, TurnKey(session, n))).usd for n in (1, 2)]
-    sums += [account.spent_usd, (await spend.session_cost(rig.store, session)).usd, sum(turns)]
-    for by in spending.GROUPS:
+    sums += [account.spent_usd, (await stored.session_spend(rig.store, session)).usd, sum(turns)]
+    for by in spending._GROUPS:
         sums.append(sum(row["cost_usd"] for row in await spending.summed(rig.store, by, 0.0)))
     assert sums == pytest.approx([ledger] * len(sums), abs=1e-12)
     assert account.reserved_usd == 0

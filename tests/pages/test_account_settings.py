@@ -50,7 +50,7 @@ async def test_an_owner_narrows_the_limits_and_the_trail_says_who_and_what(world
         assert "Now <strong>$20.50</strong>, set here by olga" in text
         assert "Now <strong>2</strong>, set here by olga" in text and "day_budget: not set → 20.5" in text
         status, text = await sent(olga, path, "limits", sessions="2")
-        assert "Now <strong>$50.00</strong>, set by the operator; olga took this account&#39;s own back" in text
+        assert "Now <strong>$50.00</strong>, set by the operator; olga removed this account&#39;s own" in text
     assert ("olga", "setting changed", "day_budget: not set → 20.5") in await trail(world)
     assert ("olga", "setting changed", "day_budget: 20.5 → not set") in await trail(world)
     shown = await forgehand(world.environment, "config", "show", "octo-org", "--json")
@@ -97,7 +97,7 @@ async def test_nobody_else_and_no_other_site_changes_them(world: World, path: st
         assert forged.status_code == 403
         assert (await sent(olga, path, "limits", day_budget="10"))[0] == 200
         status, text = await sent(olga, path, "limits", version="0", day_budget="20")
-        assert status == 422 and "Somebody has changed these settings meanwhile" in text
+        assert status == 422 and "Someone changed these settings in the meantime" in text
         assert "Now <strong>$10.00</strong>" in text
     assert [who for who, action, _ in await trail(world) if action == "setting changed"] == ["olga"]
 

@@ -25,20 +25,20 @@ async def test_what_begins_and_ends_is_told_to_who_may_see_it(world: World, monk
         mallory.client.stream("GET", "/events") as open_to_him,
     ):
         hers, his = hear(open_to_her), hear(open_to_him)
-        assert "Nothing runs." in (await anext(hers)).data and "There is no session" in (await anext(his)).data
+        assert "Nothing is running." in (await anext(hers)).data and "No sessions yet" in (await anext(his)).data
         world.say("/claude look around")
         await world.model.reached("stuck", timeout=30)
         session = str(world.states()[0]["session"])
         begun = (await anext(hers)).data
-        assert session in begun and "Nothing runs." not in begun
+        assert session in begun and "Nothing is running." not in begun
         world.model.release("stuck")
         ended = await _until(hers, "Nothing was changed")
-        assert session in ended.data and "Nothing runs." in ended.data
+        assert session in ended.data and "Nothing is running." in ended.data
         page = await alice.get("/")
         assert ended.data.strip() in page.text, "a reload shows the same"
         await mallory.send("/sign-out")
         last = await _until(his, "")
-        assert (last.name, last.data) == ("gone", "You are not signed in any more."), "and of hers he heard nothing"
+        assert (last.name, last.data) == ("gone", "You are no longer signed in."), "and of hers he heard nothing"
 
 
 async def test_an_open_page_is_told_to_come_back_when_the_service_ends(world: World) -> None:
@@ -56,7 +56,7 @@ async def test_a_stream_is_for_who_is_signed_in_and_of_a_list_that_there_is(worl
         assert (await anybody.get("/events")).status_code == 401
         await anybody.sign_in("alice")
         wrong = await anybody.get("/events?state=nonsense")
-        assert wrong.status_code == 422 and "does not lead to a page of the list" in wrong.text
+        assert wrong.status_code == 422 and "is not a page of the list" in wrong.text
 
 
 async def _until(heard: AsyncIterator[Heard], words: str) -> Heard:

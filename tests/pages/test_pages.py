@@ -208,7 +208,7 @@ async def test_a_long_file_is_handed_out_in_portions_and_ends_when_the_permissio
                 skipped[0] += 61
                 async for portion in portions:
                     taken, last = taken + len(portion), portion
-            assert last.endswith(b"\n[Cut off here. You may not see this session any more.]\n"), name
+            assert last.endswith(b"\n[Cut off here. You no longer have access to this session.]\n"), name
             assert taken < LONG // 2, "what the sockets held was on its way"
 
 

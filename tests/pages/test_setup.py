@@ -93,7 +93,7 @@ async def test_from_nothing_to_a_session_without_any_setting_of_the_app(world: W
         async with httpx.AsyncClient() as github:
             assert (await github.post(install[1])).status_code == 302
         checked = await one.client.get("/setup/check")
-        assert checked.status_code == 200 and "All is as it should be" in checked.text, checked.text
+        assert checked.status_code == 200 and "All checks passed" in checked.text, checked.text
         assert (await one.send("/setup/finish")).status_code == 200
         assert one.setup.finished.is_set()
     app = next(one for one in world.github.state.apps.values() if one.slug == "my-forgehand")
@@ -219,7 +219,7 @@ async def test_an_existing_app_is_taken_however_its_key_was_pasted(world: World,
         ({"app_id": "999999"}, "401"),
         ({"app_id": "9" * 5000}, "is a number"),
         ({"public_url": "http://bot.example"}, "plain http"),
-        ({"public_url": "https://bot.example", "webhook_secret": "one,two"}, "holds a comma"),
+        ({"public_url": "https://bot.example", "webhook_secret": "one,two"}, "contains a comma"),
         ({"public_url": "https://bot.example", "webhook_secret": ""}, "secret is missing"),
     ],
 )
@@ -238,7 +238,7 @@ async def test_a_key_for_the_model_is_tried_before_it_is_stored(world: World) ->
         await one.enter()
         wrong = await one.send("/setup/key", api_key="sk-ant-api03-wrong")
         assert wrong.status_code == 422 and "not accepted" in wrong.text and "sk-ant-api03-wrong" not in wrong.text
-        assert "Without one no session can run" in (await one.client.get("/setup")).text
+        assert "No session can run without a key" in (await one.client.get("/setup")).text
         for odd in ("", "schlüssel-canary", "line-canary\nx: y", "blank canary"):
             answer = await one.send("/setup/key", api_key=odd)
             assert answer.status_code == 422 and "canary" not in answer.text, answer.text

@@ -83,7 +83,7 @@ async def test_a_new_branch_is_asked_for_and_leaves_the_head_alone(world: World)
         assert f"pull request #{beside.number}" in live(world, pull)
         world.say("/claude undo", on=pull)
         assert await world.outcome(2, on=pull) == "refused"
-        assert f"#{beside.number}: to undo it, close that" in live(world, pull)
+        assert f"#{beside.number} contains only turn 1's push; close it to undo" in live(world, pull)
 
 
 async def test_on_an_issue_a_new_branch_begins_anew(world: World) -> None:

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from bot.errors import GitHubRefused, GitHubUnavailable
-from bot.github.attachments import Attachments, images
+from bot.github.downloads import Attachments, images
 from bot.sessions.reading import pictures
 from bot.simulation.github import Fault, SimulatedGitHub
 

@@ -13,7 +13,7 @@ from typing import cast
 import httpx
 import pytest
 
-from bot import commands, repo_config
+from bot import repo_config
 from bot.errors import BadRepoConfig, CommandError
 from bot.git.changes import Change
 from bot.outbound import neutralise
@@ -26,6 +26,7 @@ from sandbox.disk import Usage
 from sandbox.errors import SandboxError
 from sandbox.execution import ExecutionEnvironment
 from sandbox.primitives import EnvironmentPrimitives, ExecResult, Layout
+from tests.unit.parsed import parse
 from tests.world import World
 from tests.world.gateway import MESSAGES, rigged
 
@@ -402,7 +403,7 @@ def test_a_pattern_for_branches_that_is_no_branch_is_refused_before_anything_is_
 
 def test_a_ref_is_no_base() -> None:
     with pytest.raises(CommandError):
-        commands.parse("/claude --base refs/forgehand/rescue/x fix this")
+        parse("/claude --base refs/forgehand/rescue/x fix this")
 
 
 def test_names_of_other_files_in_a_reason_are_shown_as_code() -> None:

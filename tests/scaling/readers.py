@@ -10,7 +10,6 @@ from typing import Any
 from markupsafe import Markup
 
 from bot import commands, diffs, discussions, findings, publications, pull_template, suggestions
-from bot.commands.options import shown
 from bot.errors import BadRepoConfig, CommandError
 from bot.live import boxes
 from bot.outbound import neutralise, truncate
@@ -19,15 +18,17 @@ from bot.repo_config.yaml import read_entries
 from bot.text import characters
 from bot.text.visible import as_written, visible
 from bot.web.gateway import model_request
-from bot.web.gateway.errors import Refusal
+from bot.web.gateway.refusals import GatewayRefusal
 from bot.web.pages import conversation, wording
 from bot.web.pages.prose import prose, rendered
 from bot.words import quoting
+from bot.words.quoting import shown
 from sandbox.agents import text as agent_text
 from sandbox.agents.claude_edits import edit
 from sandbox.agents.claude_stream import ClaudeDecoder
 from sandbox.lines import LineCutter
 from tests.scaling.growth import Reader
+from tests.unit.parsed import parse
 
 SECRETS = ("correct horse battery staple", "eyJhbGciOiJIUzI1NiJ9.c2VjcmV0", "s3cr3t-value-of-a-token")
 REDACTOR = Redactor(SECRETS)
@@ -38,7 +39,7 @@ SHOWN = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,99 +1,99 @@\n a"
 
 def _parsed(body: str) -> object:
     with contextlib.suppress(CommandError):
-        return commands.parse(body, app_slug="forge")
+        return parse(body)
     return None
 
 
@@ -80,7 +81,7 @@ def _asked(text: str) -> object:
         "messages": [{"role": "user", "content": [{"type": "text", "text": text}]}],
     }
     for raw in (json.dumps(body).encode(), text.encode("utf-8", "replace")):
-        with contextlib.suppress(Refusal):
+        with contextlib.suppress(GatewayRefusal):
             model_request.read(raw, allowed_model=MODEL)
     return None
 
@@ -103,7 +104,7 @@ READERS: Mapping[str, Reader] = {
     "neutraliser, within a line": neutralise.line,
     "neutraliser, whole page": neutralise.whole,
     "neutraliser, code": neutralise.block,
-    "neutraliser, title": neutralise.plain,
+    "neutraliser, title": neutralise.whole_plain,
     "cut to GitHub's limit": lambda text: truncate.truncate(text, max(100, len(text) * 3 // 4)),
     "cut of a title": truncate.title,
     "redactor": REDACTOR.redact,

@@ -154,6 +154,37 @@ async def test_readyz_knows_whether_the_log_is_read(world: World) -> None:
         await until(ready)
 
 
+async def test_a_loop_that_fails_goes_on_and_metrics_and_one_line_tell_of_it(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.github.faults.add(Fault("GET /app/hook/deliveries", "fail", status=503, times=None))
+    async with served(world, **POLL) as client:
+
+        async def failures() -> float:
+            return figure((await client.get("/metrics")).text, 'forgehand_loop_failures_total{loop="delivery_log"}')
+
+        async def well_at(name: str) -> float:
+            text = (await client.get("/metrics")).text
+            return figure(text, f'forgehand_loop_last_success_timestamp_seconds{{loop="{name}"}}')
+
+        async def has_failed_twice() -> bool:
+            return await failures() >= 2
+
+        async def works() -> bool:
+            return await well_at("delivery_log") > 0
+
+        await until(has_failed_twice)
+        assert not await works()
+        assert await well_at("admission") > 0, "the others do not mind"
+        world.github.faults.clear()
+        await until(works)
+        assert await failures() >= 2
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+    said = [line for line in lines if line["from"] == "bot.loops"]
+    assert [(line["level"], line["loop"]) for line in said] == [("warning", "delivery_log"), ("info", "delivery_log")]
+    assert "503" in said[0]["error"] and said[1]["failures"] >= 2
+
+
 FOREIGN = """\
 import os, urllib.request
 for path, method in (("/v1/files", "POST"), ("/v1/messages", "GET"), ("/%2e%2e/v1/files", "POST")):

@@ -13,6 +13,7 @@ from bot.store import environments, machines, samples, sessions, spending, upkee
 from bot.store.base import Store
 from bot.store.machines import Run
 from bot.store.sessions import NewTurn
+from tests.world import stored
 
 THREAD = Thread(Repo(RepoId(7), "octo", "calc", True, "main"), InstallationId(1), 5, False)
 RUN = Run("box", run_at=1000.0, ends_by=1660.0, cpus=2, memory_gib=4, cpu_usd=0.001, gib_usd=0.0005)
@@ -103,7 +104,7 @@ async def test_a_run_that_serves_two_turns_is_shared_between_them(store: Store, 
     clock.now = 1350.0
     await machines.seen(store, NEXT, RUN)
     assert (await seconds(store), await seconds(store, NEXT)) == (100, 250), "between them it ran for the second"
-    assert (await machines.session_cost(store, FIRST.session)).seconds == 350
+    assert (await stored.session_machines(store, FIRST.session)).seconds == 350
 
 
 async def test_a_price_that_changes_changes_nothing_of_the_past(store: Store, clock: Clock) -> None:

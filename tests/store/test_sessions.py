@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bot.errors import StoreError
+from bot.kinds.parts import AgentReading
 from bot.models import DeliveryId, InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TurnKey, TurnState
 from bot.store import comments, deliveries, events, line, sessions, threads, waiting
 from bot.store.base import Store
@@ -17,6 +18,7 @@ from bot.store.deliveries import Added, Conflict, DeliveryState, Duplicate, NewD
 from bot.store.rows import run
 from bot.store.sessions import NewTurn
 from bot.store.threads import InstallationRow, InstallationState
+from tests.world import stored
 
 REPO = Repo(RepoId(7), "octo", "calc", True, "main")
 ISSUE = Thread(REPO, InstallationId(1), 5, False)
@@ -116,7 +118,7 @@ async def test_why_finds_the_deliveries_of_a_thread(store: Store) -> None:
         await deliveries.settle(store, DeliveryId(guid), DeliveryState.IGNORED, "an edit")
     found = await deliveries.unheeded(store, 7, 5, ours="us[bot]", plain="talk")
     assert [row.guid for row in found] == ["c", "a"]
-    assert [row.guid for row in await deliveries.recent(store, limit=2)] == ["c", "b"]
+    assert [row.guid for row in await stored.newest_deliveries(store, limit=2)] == ["c", "b"]
 
 
 # Installations, repositories, threads
@@ -204,10 +206,14 @@ async def test_our_pull_request_shares_the_thread_of_its_issue(store: Store) -> 
     assert await threads.home(store, RepoId(7), 8) == "7#5"
     other_repo = replace(PULL, repo=replace(REPO, id=RepoId(70)))
     assert (await begun(store, "comment:3", other_repo)).session != first.session
-    found = await sessions.by_branch(store, RepoId(7), "forgehand/5-x")
-    assert found is not None
-    assert (found.id, found.pull_number) == (first.session, 8)
-    assert await sessions.by_branch(store, RepoId(7), "main") is None
+    found = await sessions.session(store, first.session)
+    assert (found.branch, found.pull_number) == ("forgehand/5-x", 8)
+
+
+async def test_a_text_that_no_database_can_hold_is_stored_without_that(store: Store) -> None:
+    key = await begun(store, "comment:1")
+    await sessions.update_turn(store, key, AgentReading("a\ud800b\x00c", notes=("\udfff",)))
+    assert (await sessions.turn(store, key)).part(AgentReading) == AgentReading("a?bc", notes=("?",))
 
 
 async def test_the_way_of_a_turn(store: Store) -> None:

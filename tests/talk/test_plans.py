@@ -9,7 +9,7 @@ from contextlib import closing
 import httpx
 import pytest
 
-from bot.sessions.talk.plans import DAYS
+from bot.sessions.kinds.plan import DAYS
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script
 from tests.world import World
 

@@ -271,7 +271,7 @@ async def test_an_answer_to_words_of_a_person_is_not_lost_between_two_results(wo
 
     def reply(request: ModelRequest) -> Say:
         seen.append(request.prompt)
-        return Say("Noted.")
+        return Say("Handled.")
 
     world.model.default(Script([reply], after=reply))
     async with world.bot():

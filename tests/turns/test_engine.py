@@ -108,19 +108,6 @@ async def test_a_workflow_that_ended_without_finishing_its_turn_runs_anew(tmp_pa
     await engine.drain()
 
 
-async def test_cancel_interrupts_what_runs(tmp_path: Path) -> None:
-    turns = Recorder()
-    one = key("aaaaaaaa")
-    engine = DurableEngine(tmp_path / "engine.db", turns.advance)
-    await engine.start()
-    await engine.submit(one, "1#1")
-    await turns.until(lambda: turns.began)
-    await engine.cancel(one)
-    assert await engine.status(one) is EngineStatus.ENDED
-    assert not turns.ended
-    await engine.drain()
-
-
 @pytest.mark.parametrize("threads", [20])
 async def test_a_long_thread_does_not_starve_the_others(tmp_path: Path, threads: int) -> None:
     turns = Recorder()

@@ -22,6 +22,7 @@ from tests.world import World
     "bot.git",
     "bot.github",
     "bot.handlers",
+    "bot.handlers.commands",
     "bot.live",
     "bot.outbound",
     "bot.publish",

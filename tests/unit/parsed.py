@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bot import commands
-from bot.commands.kinds import Command
+from bot.commands import Command
+from bot.handlers import table
 
 
-def parse(body: str) -> Command | None:
-    return commands.parse(body, app_slug="forge")
+def parse(body: str, *, word: str = "/claude", app_slug: str = "forge") -> Command | None:
+    return commands.parse(body, table.TABLE, word=word, app_slug=app_slug)

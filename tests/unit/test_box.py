@@ -114,7 +114,7 @@ def test_the_forwarder_stands_before_the_command() -> None:
     ],
 )
 def test_paths_inside_have_a_folder_behind_them(path: str, folder: str, steps: tuple[str, ...]) -> None:
-    assert BOX.folders.behind(path) == (Path("/b") / folder, steps)
+    assert BOX.folders.behind(path) == (f"/b/{folder}", steps, path.rpartition("/")[2])
 
 
 @pytest.mark.parametrize(

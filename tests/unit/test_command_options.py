@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
+import importlib
+from pkgutil import iter_modules
 
 import pytest
 
 from bot import commands
-from bot.commands.forms import FORMS
-from bot.commands.kinds import (
-    Ask,
-    Command,
-    Continue,
-    Retry,
-    Run,
-)
+from bot.commands import Command, CommandForm
 from bot.commands.options import Options
 from bot.errors import CommandError
+from bot.handlers import commands as folder
+from bot.handlers.commands.continuation import Continuation
+from bot.handlers.table import TABLE
 from tests.unit.parsed import parse
 
 
@@ -41,16 +38,16 @@ from tests.unit.parsed import parse
     ],
 )
 def test_options(body: str, options: Options, prompt: str) -> None:
-    assert parse(body) == Run(prompt, options)
+    assert parse(body) == Command("run", prompt, options)
 
 
 def test_options_around_a_verb() -> None:
-    assert parse("/claude --turns 3 ask --budget 2 how? --model opus") == Ask(
-        "how?", Options(model="opus", budget_usd=2, turns=3)
+    assert parse("/claude --turns 3 ask --budget 2 how? --model opus") == Command(
+        "ask", "how?", Options(model="opus", budget_usd=2, turns=3)
     )
-    assert parse("/claude retry --budget 8") == Retry(Options(budget_usd=8))
-    assert parse("/claude continue --turns 4 on") == Continue("on", None, Options(turns=4))
-    assert parse("/claude continue +3 --turns 4 on") == Continue("on", 3.0, Options(turns=4))
+    assert parse("/claude retry --budget 8") == Command("retry", options=Options(budget_usd=8))
+    assert parse("/claude continue --turns 4 on") == Continuation("continue", "on", Options(turns=4))
+    assert parse("/claude continue +3 --turns 4 on") == Continuation("continue", "on", Options(turns=4), extra_usd=3.0)
 
 
 @pytest.mark.parametrize(
@@ -96,9 +93,9 @@ def test_options_around_a_verb() -> None:
         ("/claude fix CI, please", "Did you mean `/claude fix ci`?"),
         ("/claude approve the plan", "Did you mean `/claude approve`?"),
         ("/claude resolve please", "Did you mean `/claude resolve`?"),
-        ("/claude approve ab12cd34", "is not the name of anything"),
-        ("/claude approve https://github.com/o/r/commit/0123456789abcdef", "is not the name of anything"),
-        ("/claude deny ab12cd34-", "is not the name of anything"),
+        ("/claude approve ab12cd34", "is not an approval ID"),
+        ("/claude approve https://github.com/o/r/commit/0123456789abcdef", "is not an approval ID"),
+        ("/claude deny ab12cd34-", "is not an approval ID"),
         ("/claude one\n/claude two", "2 commands"),
         ("/claude one\n\ntext\n@forge two", "2 commands"),
     ],
@@ -111,17 +108,42 @@ def test_mistakes_are_explained(body: str, words: str) -> None:
 
 
 def test_the_word_is_configurable() -> None:
-    assert commands.parse("/bot fix", word="/bot") == Run("fix")
-    assert commands.parse("/claude fix", word="/bot") is None
-    assert commands.parse("@ fix", app_slug="") is None
+    assert parse("/bot fix", word="/bot") == Command("run", "fix")
+    assert parse("/claude fix", word="/bot") is None
+    assert parse("@ fix", app_slug="") is None
     with pytest.raises(CommandError, match=r"`/bot stop`"):
-        commands.parse("/bot stpo", word="/bot")
+        parse("/bot stpo", word="/bot")
 
 
 def test_every_command_has_its_line_in_the_one_list() -> None:
-    words = {form.word or "run" for form in FORMS}
-    kinds = {re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).lower() for kind in Command.__args__}
-    assert words == kinds
+    lines = [importlib.import_module(f"{folder.__name__}.{one.name}").FEATURE for one in iter_modules(folder.__path__)]
+    assert len(lines) > 15
+    assert [one for one in TABLE if one not in lines] == [next(one for one in TABLE if one.word == "help")]
+    assert [one for one in lines if one not in TABLE] == []
+    assert len({one.word for one in TABLE}) == len(TABLE)
+
+
+def test_every_line_of_the_list_is_a_command() -> None:
+    """As `help` shows it, with words where the line has dots."""
+    for line in TABLE:
+        usage = line.usage.replace("…", "the merge conflicts" if line.word == "resolve" else "words")
+        command = parse(f"/claude {usage}")
+        assert command is not None and command.word == line.word, usage
+
+
+def test_a_word_with_a_hyphen_is_a_command_of_its_own() -> None:
+    """It must not run as work that is paid for."""
+    rename = CommandForm[Command]("rename-branch", "rename-branch …", "names the branch anew", text=True)
+    recount = CommandForm[Command]("re-count", "re-count", "counts again", polite=True)
+    forms = (*TABLE, rename, recount)
+    assert commands.parse("/claude rename-branch fix/total", forms) == Command("rename-branch", "fix/total")
+    assert commands.parse("/claude Rename-Branch\nfix/total", forms) == Command("rename-branch", "fix/total")
+    assert commands.parse("/claude re-count, please", forms) == Command("re-count")
+    assert commands.parse("/claude re-count the stars", forms) == Command("run", "re-count the stars")
+    with pytest.raises(CommandError, match="Did you mean `/claude rename-branch`"):
+        commands.parse("/claude rename-brunch", forms)
+    with pytest.raises(CommandError, match="`/claude re-count` has no option `--all`"):
+        commands.parse("/claude re-count --all", forms)
 
 
 def test_an_error_does_not_let_the_comment_break_out() -> None:

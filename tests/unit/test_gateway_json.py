@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.web.gateway import body_json
-from bot.web.gateway.body_json import MOST_PARTS, PIECE_BYTES
-from bot.web.gateway.errors import Refusal
+from bot.web.gateway import model_request
+from bot.web.gateway.model_request import MOST_PARTS, PIECE_BYTES
+from bot.web.gateway.refusals import GatewayRefusal
 
 pytestmark = pytest.mark.review("security-5")
 
@@ -31,9 +31,9 @@ def body(parts: int) -> bytes:
 
 @given(bodies, st.booleans())
 def test_what_is_read_is_what_was_sent(sent: dict[str, Any], is_ascii: bool) -> None:
-    read = body_json.decode(json.dumps(sent, ensure_ascii=is_ascii).encode())
+    read = model_request.decode(json.dumps(sent, ensure_ascii=is_ascii).encode())
     assert read == sent
-    assert json.loads(body_json.encode(read)) == sent
+    assert json.loads(model_request.encode(read)) == sent
 
 
 @given(bodies, st.integers(1, 40), st.integers(2, 9))
@@ -51,38 +51,38 @@ def test_parts_are_counted_outside_of_strings_alone(sent: dict[str, Any], most: 
         else:
             expected += letter in ",[{" and not in_string
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(body_json, "MOST_PARTS", most)
-        patch.setattr(body_json, "STEP_BYTES", step)
+        patch.setattr(model_request, "MOST_PARTS", most)
+        patch.setattr(model_request, "STEP_BYTES", step)
         if expected <= most:
-            assert body_json.decode(raw) == sent
+            assert model_request.decode(raw) == sent
         else:
-            with pytest.raises(Refusal) as refused:
-                body_json.decode(raw)
+            with pytest.raises(GatewayRefusal) as refused:
+                model_request.decode(raw)
             assert (refused.value.status, refused.value.reason) == (413, "too_large")
 
 
 def test_as_many_parts_as_may_be_and_one_more() -> None:
-    assert len(body_json.decode(body(MOST_PARTS))["messages"][0]["a"]) == MOST_PARTS - 3
-    with pytest.raises(Refusal, match="too many parts"):
-        body_json.decode(body(MOST_PARTS + 1))
+    assert len(model_request.decode(body(MOST_PARTS))["messages"][0]["a"]) == MOST_PARTS - 3
+    with pytest.raises(GatewayRefusal, match="too many parts"):
+        model_request.decode(body(MOST_PARTS + 1))
 
 
 def test_text_has_as_many_commas_as_it_likes() -> None:
     code = 'f(a, b, [c, {"d": "\\n"}]);\n' * 60_000
-    assert body_json.decode(json.dumps({"system": code}).encode()) == {"system": code}
+    assert model_request.decode(json.dumps({"system": code}).encode()) == {"system": code}
 
 
 def test_one_message_may_be_as_large_as_one_step_allows_and_many_may_be_larger() -> None:
     fits = "x" * (PIECE_BYTES - 2)
-    assert len(body_json.decode(json.dumps({"messages": [fits, fits]}).encode())["messages"]) == 2
-    with pytest.raises(Refusal, match="one message is larger than 8 MB"):
-        body_json.decode(json.dumps({"messages": [fits + "x"]}).encode())
+    assert len(model_request.decode(json.dumps({"messages": [fits, fits]}).encode())["messages"]) == 2
+    with pytest.raises(GatewayRefusal, match="one message is larger than 8 MB"):
+        model_request.decode(json.dumps({"messages": [fits + "x"]}).encode())
 
 
 @pytest.mark.parametrize(
     "raw", [b"", b"[]", b"1", b"{", b'{"a":NaN}', b'{"messages":[1,]}', b"\xff", b'{"a":"\\ud800"}']
 )
 def test_what_is_no_object_of_json_is_refused(raw: bytes) -> None:
-    with pytest.raises(Refusal) as refused:
-        body_json.decode(raw)
+    with pytest.raises(GatewayRefusal) as refused:
+        model_request.decode(raw)
     assert (refused.value.status, refused.value.reason) == (400, "malformed")

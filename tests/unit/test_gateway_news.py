@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bot.web.gateway.news import News
+from bot.web.gateway.connection import News
 
 
 async def come(news: News, until: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from bot.cli import screens, summary
 from bot.funds import Funds
+from bot.kinds.parts import AgentReading, BroughtHome, TurnPart
 from bot.live import boxes, figures, render
 from bot.live.line import Place
 from bot.live.page import View
@@ -67,9 +69,11 @@ def fold(*events: AgentEvent) -> LiveState:
     return state
 
 
-def view(live: LiveState | None = None, place: Place | None = None, **turn: Any) -> View:
+def view(
+    live: LiveState | None = None, place: Place | None = None, *, parts: Sequence[TurnPart] = (), **turn: Any
+) -> View:
     return View(
-        turn=replace(TURN, **{"started_at": 1000.0, "work_started_at": 1005.0, **turn}),
+        turn=TURN.having(*parts, **{"started_at": 1000.0, "work_started_at": 1005.0, **turn}),
         session=SESSION,
         thread=Thread(REPO, InstallationId(1), 7, False),
         state=live or LiveState(),
@@ -223,7 +227,9 @@ def test_where_the_work_is_kept_is_named() -> None:
 
 
 def test_what_the_agent_was_not_given_is_said() -> None:
-    assert "2 comments" in done(Outcome.NO_CHANGE, notes=("written by people without write access: 2 comments",))
+    assert "2 comments" in done(
+        Outcome.NO_CHANGE, parts=[AgentReading(notes=("written by people without write access: 2 comments",))]
+    )
 
 
 HOSTILE = (
@@ -258,28 +264,29 @@ def test_it_is_always_short_enough_and_carries_one_marker(said: str, result: str
 
 
 def test_what_the_agent_did_not_read_is_one_folded_line() -> None:
-    text = done(Outcome.ANSWERED, notes=("the end of <b>x</b> @org/team", "2 images"))
+    text = done(Outcome.ANSWERED, parts=[AgentReading(notes=("the end of <b>x</b> @org/team", "2 images"))])
     assert "<details><summary>2 things were left out of the agent's prompt</summary>" in text
     assert "- 2 images" in text
     assert "@org" not in text and "<b>" not in text
-    assert "left out" not in done(Outcome.ANSWERED, notes=())
+    assert "left out" not in done(Outcome.ANSWERED, parts=[AgentReading(notes=())])
 
 
 def test_what_a_pull_request_says_to_its_own_run_is_called_ignored() -> None:
     paths = tuple(f"p{n}/CLAUDE.md" for n in range(12))
-    line = next(one for one in done(Outcome.PUSHED, ignored=paths, base="main").splitlines() if "Not used" in one)
+    told = done(Outcome.PUSHED, parts=[AgentReading(ignored=paths)], base="main")
+    line = next(one for one in told.splitlines() if "Not used" in one)
     assert line.startswith("Not used in this run, because this pull request changes it: `p0/CLAUDE.md`, ")
     assert line.endswith("and 2 more. The version on `main` counts.")
 
 
 def test_blocked_hosts_are_named_with_the_way_to_allow_them() -> None:
     hosts = ({"host": "a.example", "port": 443, "count": 3}, {"host": "b.example", "port": 22, "count": 1})
-    text = done(Outcome.NO_CHANGE, blocked=hosts)
+    text = done(Outcome.NO_CHANGE, parts=[BroughtHome(hosts)])
     assert "**Blocked by the network:** `a.example` ×3, `b.example:22` ×1. To allow a host, add it to `egress:`" in text
     assert text.count("Only https (port 443) can be allowed.") == 1
-    assert "Only https" not in done(Outcome.NO_CHANGE, blocked=hosts[:1])
+    assert "Only https" not in done(Outcome.NO_CHANGE, parts=[BroughtHome(hosts[:1])])
     never = ({"host": "github.com", "port": 443, "count": 1},)
-    assert "`egress:`" not in done(Outcome.NO_CHANGE, blocked=never)
+    assert "`egress:`" not in done(Outcome.NO_CHANGE, parts=[BroughtHome(never)])
     assert "Blocked" not in done(Outcome.NO_CHANGE)
 
 

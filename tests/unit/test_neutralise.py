@@ -115,7 +115,7 @@ def test_what_a_reader_sees_stays() -> None:
 )
 def test_nothing_is_closed(text: str) -> None:
     closing = re.compile(r"#\d|GH-\d|/(?:issues|pull)/\d", re.IGNORECASE)
-    for out in (neutralise.inert(text), neutralise.whole(text), neutralise.plain(text), neutralise.whole_plain(text)):
+    for out in (neutralise.inert(text), neutralise.whole(text), neutralise.whole_plain(text)):
         assert not closing.search(out), out
     assert not closing.search(neutralise.whole(text, closes=2))
 
@@ -234,15 +234,12 @@ def test_paths_are_no_commands() -> None:
 @pytest.mark.acceptance("D10")
 @pytest.mark.parametrize("text", ["x [skip ci]", "[CI SKIP] x", "x [no ci]", "[skip actions]", "***NO_CI***"])
 def test_checks_are_not_skipped(text: str) -> None:
-    for out in (neutralise.inert(text), neutralise.plain(text), neutralise.whole_plain(text)):
+    for out in (neutralise.inert(text), neutralise.whole_plain(text)):
         assert not re.search(r"\[[a-z ]+\]|\*\*\*", out, re.IGNORECASE)
 
 
 @pytest.mark.acceptance("D10")
-def test_forged_trailers_and_markers() -> None:
-    assert neutralise.plain("Fix\n\nSigned-off-by: a\nskip-checks: true") == (
-        "Fix\n\n- Signed-off-by: a\n- skip-checks: true"
-    )
+def test_forged_markers() -> None:
     forged = f"x\n{MARKER}\n```\n{MARKER}\n```"
     assert "<!-- forgehand:" not in neutralise.inert(forged)
     assert "<!-- forgehand:" not in neutralise.whole(forged)

@@ -264,4 +264,3 @@ def test_branches_that_cannot_stand_beside_each_other() -> None:
     assert names.clash("forgehand/1-a/x", existing) == "forgehand/1-a"
     assert names.clash("feature/x", existing) == "Feature/X"
     assert names.clash("feature/y", existing) is None
-    assert names.is_plain_branch("forgehand/1-abc") and not names.is_plain_branch("ü")

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from bot import publications
-from bot.commands.forms import FORMS
+from bot.commands.options import USAGE
 from bot.funds import Funds
+from bot.handlers.table import TABLE
 from bot.models import Outcome, SessionId, TurnKey, TurnState, Usage
 from bot.words import on_money, outcomes, replies
 
@@ -54,8 +55,8 @@ def test_headlines_differ() -> None:
 
 
 def test_help_is_made_from_the_one_list() -> None:
-    text = replies.help_text("/bot")
-    for form in FORMS:
+    text = replies.help_text("/bot", [(form.usage, form.what) for form in TABLE], USAGE.values())
+    for form in TABLE:
         assert f"| `/bot {form.usage}` |" in text
     assert "`--budget 5`" in text
     assert "/claude" not in text

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from bot import prompt
+from bot.kinds.undo import TakenBack
 from bot.models import Outcome
 from bot.outbound import neutralise
-from bot.sessions.pulls import undoing
-from bot.sessions.talk import asks, plans
+from bot.sessions.kinds import plan as plans
+from bot.sessions.kinds import undo
+from bot.sessions.talk import asks
 from bot.store.sessions import Turn
 from sandbox.agents.events import Asked
 from tests.unit.turns import TURN
@@ -54,11 +55,10 @@ def test_a_plan_is_what_has_room_in_the_comment(plan: str) -> None:
 
 def pushes(*kinds: tuple[str, int | None, bool]) -> list[Turn]:
     return [
-        replace(
-            TURN,
+        TURN.having(
+            TakenBack(undoes),
             n=n,
             kind=kind,
-            undoes=undoes,
             outcome=Outcome.PUSHED if pushed else Outcome.REFUSED,
             commit_sha="c" * 40 if pushed else None,
         )
@@ -79,7 +79,7 @@ def pushes(*kinds: tuple[str, int | None, bool]) -> list[Turn]:
     ],
 )
 def test_the_last_push_that_stands(turns: list[tuple[str, int | None, bool]], last: int | None) -> None:
-    found = undoing.last_push(pushes(*turns), before=len(turns) + 1)
+    found = undo.last_push(pushes(*turns), before=len(turns) + 1)
     assert (found.n if found else None) == last
 
 

@@ -29,5 +29,6 @@ _GIVEN = {
     "attempts": 1,
     "created_at": 1000.0,
     "step_times": {},
+    "payload": {},
 }
 TURN = Turn(**{**dict.fromkeys(Turn.__dataclass_fields__), **_GIVEN})  # type: ignore[arg-type]

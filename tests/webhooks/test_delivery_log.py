@@ -13,10 +13,10 @@ from bot.models import DeliveryId
 from bot.simulation.anthropic import Say, Script
 from bot.simulation.github import Fault
 from bot.simulation.github.threads import Issue
-from bot.store import deliveries, delivery_marks
+from bot.store import delivery_marks
 from bot.store.base import Store
 from bot.store.deliveries import Delivery, DeliveryState
-from tests.world import World
+from tests.world import World, stored
 
 NOWHERE = "https://forgehand.invalid/webhook"
 LIST = "GET /app/hook/deliveries"
@@ -33,7 +33,7 @@ async def ledger(world: World) -> list[Delivery]:
     """Oldest first."""
     store = await Store.open_reader(world.root / "data" / "state.db")
     try:
-        return (await deliveries.recent(store, 1000))[::-1]
+        return (await stored.newest_deliveries(store, 1000))[::-1]
     finally:
         await store.close()
 

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from bot.store import deliveries, writer
 from bot.store.base import Store
 from bot.store.deliveries import DeliveryState
+from tests.world import stored
 from tests.world.webhooks import BODY, SECRET, Edge, running, signed
 
 # What is stored
@@ -269,6 +270,6 @@ async def test_a_kill_right_after_the_answer_loses_nothing(tmp_path: Path) -> No
     await process.wait()
     assert {answer.status_code for answer in answers} == {202}
     store = await Store.open(path)
-    kept = [row for row in await deliveries.recent(store) if row.state is deliveries.DeliveryState.RECEIVED]
+    kept = [row for row in await stored.newest_deliveries(store) if row.state is deliveries.DeliveryState.RECEIVED]
     assert {row.guid for row in kept} == {str(n) for n in range(20)}
     await store.close()

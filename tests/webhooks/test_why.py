@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot import commands
+from tests.unit.parsed import parse
 from tests.world import World
 
 
@@ -25,7 +26,7 @@ from tests.world import World
 )
 def test_who_means_us_is_known_also_where_it_is_no_command(body: str, *, is_named: bool) -> None:
     assert commands.named(body, app_slug="forgehand") is is_named
-    assert commands.parse(body, app_slug="forgehand") is None
+    assert parse(body, app_slug="forgehand") is None
 
 
 async def test_neither_talk_nor_our_own_edits_hide_what_was_not_acted_upon(world: World) -> None:

@@ -10,11 +10,11 @@ from bot.simulation.anthropic import Call, ModelRequest, Say, Script
 from bot.simulation.anthropic.script import Answer
 from bot.simulation.github.threads import Comment, Pull
 from bot.simulation.github.workflows import WorkflowRun
-from bot.store import deliveries, waiting
+from bot.store import waiting
 from bot.store.base import Store
 from bot.store.rows import many
 from tests.reviews.test_reviews import config
-from tests.world import World
+from tests.world import World, stored
 
 ON = "triggers:\n  ci_fix: true\n"
 LOG = (
@@ -73,7 +73,7 @@ async def taken_up(world: World, words: str = "", event: str = "check_run") -> N
         async with asyncio.timeout(30):
             while await waiting.threads(store, 1):
                 await asyncio.sleep(0.02)
-        rows = await deliveries.recent(store, 200)
+        rows = await stored.newest_deliveries(store, 200)
     finally:
         await store.close()
     assert any(words in (one.reason or "") for one in rows if one.event == event)

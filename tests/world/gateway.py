@@ -21,7 +21,7 @@ from bot.simulation.loopback import serving
 from bot.store import gateway as rows
 from bot.store import spend
 from bot.store.base import Store
-from bot.web.gateway import Credential, Credentials, gateway_app
+from bot.web.gateway import Credential, Credentials, Gateway
 
 REAL_KEY = "sk-ant-api03-canary-of-the-installation"
 OAUTH = "sk-ant-oat01-canary-of-the-subscription"
@@ -104,7 +104,8 @@ async def rigged(
         return credentials[0]
 
     async with SimulatedAnthropic.running(REAL_KEY, oauth_token=OAUTH) as model:
-        app = gateway_app(store, finding(store) if finding else credential, upstream or model.url, clock, **settings)
+        found = finding(store) if finding else credential
+        app = gateway_app(Gateway(store, found, upstream or model.url, clock, **settings))
         async with (
             serving(Starlette(routes=[Mount("/gateway", app=app)])) as port,
             httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20, verify=False) as client,
@@ -114,6 +115,13 @@ async def rigged(
             finally:
                 await app.state.gateway.close()
                 await store.close()
+
+
+def gateway_app(gateway: Gateway) -> Starlette:
+    """To mount; `app.state.gateway` is closed by whoever mounts it: a mounted application's own end is never called."""
+    app = Starlette(routes=[Mount("/", app=gateway)])
+    app.state.gateway = gateway
+    return app
 
 
 @asynccontextmanager

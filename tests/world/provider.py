@@ -7,7 +7,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from bot.web.gateway.upstream import Answer, Upstream
+from bot.web.gateway.upstream import ProviderAnswer, Upstream
 
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 END = b"0\r\n\r\n"
@@ -68,7 +68,7 @@ def saying(*parts: bytes) -> Say:
     return say
 
 
-async def everything(answer: Answer) -> list[bytes]:
+async def everything(answer: ProviderAnswer) -> list[bytes]:
     found = []
     while burst := await answer.next():
         found.append(burst)

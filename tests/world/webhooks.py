@@ -21,6 +21,7 @@ from bot.web.health import health_routes
 from bot.web.protocol import HeadLimits
 from bot.web.server import Server, tcp_socket
 from bot.web.webhooks import webhook_routes
+from tests.world import stored
 
 SECRET = "first secret"
 HANDLED = ("issue_comment", "issues.opened")
@@ -46,7 +47,7 @@ class Edge:
         return await self.client.post("/webhook", content=body, headers=headers)
 
     async def rows(self) -> list[deliveries.Delivery]:
-        return await deliveries.recent(self.store)
+        return await stored.newest_deliveries(self.store)
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         url = httpx.URL(self.server.url)

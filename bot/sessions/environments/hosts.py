@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bot import repo_config
+from bot.kinds.parts import BroughtHome, OnFork
 from bot.repo_config.values import covered, may_be_opened
-from bot.sessions.rights import WORK
 from bot.sessions.services import Services
 from bot.store import approvals, sessions
 from bot.store.approvals import Approval, Kind, Question, Scope, Standing
@@ -20,9 +20,9 @@ REQUEST = "hosts"
 async def ask(services: Services, turn: Turn) -> None:
     """With the turn's end: nobody waits for the answer, and a yes begins the next turn."""
     ours = sorted(services.settings.own_hosts())
-    asked = [str(one["host"]) for one in turn.blocked or () if one["port"] == PORT]
+    asked = [str(one["host"]) for one in turn.part(BroughtHome).blocked if one["port"] == PORT]
     wanted = [host for host in asked if may_be_opened(host) and not covered(host, ours)]
-    if turn.kind not in WORK or not wanted or repo_config.load(turn.config).permission != "ask":
+    if not turn.traits.changes or not wanted or repo_config.load(turn.config).permission != "ask":
         return
     hosts = wanted[:MOST]
     matter = {"tool": "network", "hosts": hosts, "shown": on_approvals.hosts_asked(hosts), "call": REQUEST}
@@ -33,7 +33,7 @@ async def ask(services: Services, turn: Turn) -> None:
 async def open_to(services: Services, turn: Turn) -> frozenset[str] | None:
     """Those of the repository's config, and those that people have allowed: this turn, or the whole session. None:
     nothing at all, where the code comes from a fork."""
-    if turn.fork is not None:
+    if turn.part(OnFork).fork is not None:
         return None
     found = set(repo_config.load(turn.config).egress)
     for one in await approvals.of_session(services.store, turn.key.session):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 
-from bot.errors import BotError
+from bot.loops import Loop
 from bot.models import SessionId
 from bot.sessions import environments
 from bot.sessions.services import Services
@@ -21,32 +20,14 @@ EVERY_SECONDS = 30.0
 """Twice in the minute in which whatever nobody needs has to be gone."""
 
 
-class Sweeper:
-    """`wake` when something was given up: it need not wait for its time."""
+def loop(services: Services) -> Loop:
+    """The sweeps; woken when an environment was given up."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-        self._wake = asyncio.Event()
+    async def look() -> None:
+        if ended := await sweep(services):
+            log.info("stray environments were ended", extra={"count": ended})
 
-    def wake(self) -> None:
-        self._wake.set()
-
-    async def run(self) -> None:
-        """Until cancelled. A failing sweep is logged and the next one tries again."""
-        while True:
-            self._wake.clear()
-            try:
-                if ended := await sweep(self._services):
-                    log.info("stray environments were ended", extra={"count": ended})
-            except (BotError, SandboxError) as error:
-                log.warning("environments could not be swept", extra={"error": str(error)})
-            except Exception:  # a bug in a sweep must not be the last sweep
-                log.exception("bug in a sweep")
-            try:
-                async with asyncio.timeout(EVERY_SECONDS):
-                    await self._wake.wait()
-            except TimeoutError:
-                continue
+    return Loop("strays", look, EVERY_SECONDS)
 
 
 async def sweep(services: Services) -> int:

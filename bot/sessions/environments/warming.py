@@ -7,6 +7,7 @@ import logging
 
 from bot.errors import BotError
 from bot.git.errors import MirrorLost
+from bot.loops import Loop
 from bot.sessions.environments import warmth
 from bot.sessions.services import Services
 from bot.store import snapshots
@@ -34,24 +35,10 @@ class Warming:
     def __init__(self, services: Services, cloud: Snapshots, look_seconds: float = LOOK_SECONDS) -> None:
         self._services = services
         self._cloud = cloud
-        self._look_seconds = look_seconds
         self._later: dict[str, float] = {}
         """When one that could not be removed is tried again."""
         self._sweep_at = 0.0
-
-    async def run(self) -> None:
-        while True:
-            pause = self._look_seconds
-            try:
-                await self._sweep()
-                await self.round()
-            except (BotError, SandboxError) as error:
-                log.warning("snapshots will be looked after later", extra={"error": str(error)})
-                pause = AGAIN_SECONDS
-            except Exception:  # a bug here must not end what others rely on
-                log.exception("bug in the looking after snapshots")
-                pause = AGAIN_SECONDS
-            await asyncio.sleep(pause)
+        self.loop = Loop("snapshots", self._round, look_seconds, rest_seconds=AGAIN_SECONDS)
 
     async def _sweep(self) -> None:
         """What a killed process left half made is begun anew. And what was in no list while it was being snapshotted,
@@ -62,7 +49,8 @@ class Warming:
                 await left.terminate()
             self._sweep_at = now + SWEEP_SECONDS
 
-    async def round(self) -> None:
+    async def _round(self) -> None:
+        await self._sweep()
         store = self._services.store
         await snapshots.condemn_older(store, self._services.clock() - warmth.FRESH_SECONDS)
         for one in await snapshots.making(store):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from bot import publications
 from bot.git.commits import Author
 from bot.git.quarantine import Quarantine
+from bot.kinds.resolve import Merge
 from bot.outbound import TextKind
 from bot.sessions.publishing.work import Work
 from bot.sessions.services import Services
@@ -19,7 +20,7 @@ async def commit(services: Services, turn: Turn, quarantine: Quarantine, tree: s
     if turn.tree_sha is None:  # it is there: as it was saved
         return turn.base_sha
     # What the host joined is never pushed: the merge takes its place, with its two parents.
-    parents = [turn.base_sha] if turn.merged_sha is None else await quarantine.parents(turn.base_sha)
+    parents = [turn.base_sha] if turn.part(Merge).sha is None else await quarantine.parents(turn.base_sha)
     return await made(services, turn, quarantine, tree, parents, await _message(services, turn))
 
 
@@ -42,6 +43,7 @@ async def made(
 
 async def _message(services: Services, turn: Turn) -> str:
     host = (await services.github.identity()).noreply_host
-    if turn.merged_sha is not None and turn.base is not None:
-        return publications.merge_message(turn, turn.base, turn.conflicts or (), noreply_host=host)
+    merge = turn.part(Merge)
+    if merge.sha is not None and turn.base is not None:
+        return publications.merge_message(turn, turn.base, merge.conflicts, noreply_host=host)
     return publications.commit_message(turn, noreply_host=host)

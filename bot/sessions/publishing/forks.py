@@ -7,7 +7,8 @@ from dataclasses import replace
 from bot import repo_config
 from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused
-from bot.github.types import Pull, Purpose
+from bot.github.types import Pull, TokenPurpose
+from bot.kinds.parts import OnFork
 from bot.models import Outcome, Repo, Thread
 from bot.outbound import TextKind
 from bot.policy import Service
@@ -46,16 +47,17 @@ async def _pushed(work: Work, pull: Pull) -> tuple[Move | None, str]:
         return None, on_forks.not_to_the_default_branch(pull.head_branch)
     if repo_config.load(turn.config).commits == "verified":
         return None, on_forks.not_signed()
-    assert turn.fork is not None
+    fork = turn.part(OnFork).fork
+    assert fork is not None
     try:
-        access = await remote_access(services, home, Purpose.PUSH)
+        access = await remote_access(services, home, TokenPurpose.PUSH)
         await work.quarantine.push(access, work.commit, pull.head_branch, expect=turn.base_sha)
     except PushRaced as raced:
         return None, on_forks.moved(turn.base_sha or "", raced.actual) if raced.actual else ""
     except (PushRefused, GitHubRefused) as error:
         words = error.words if isinstance(error, PushRefused) else error.message
         return None, on_forks.push_refused(quoting.fenced(services.outbound.text(TextKind.COMMENT, words)))
-    told = (on_forks.pushed(turn.fork, work.commit), on_pushes.look_closely(work.report))
+    told = (on_forks.pushed(fork, work.commit), on_pushes.look_closely(work.report))
     return End(Outcome.PUSHED, "\n\n".join(filter(None, told)), {"commit_sha": work.commit}), ""
 
 

@@ -7,9 +7,12 @@ import logging
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
+
 from bot import suggestions
 from bot.errors import GitHubRefused
 from bot.github.types import LineComment, Pull, ReviewDraft
+from bot.kinds.parts import OnFork
 from bot.models import Outcome, Thread
 from bot.outbound import TextKind, neutralise
 from bot.sessions import keeping
@@ -49,7 +52,8 @@ async def hand_over(work: Work, pull: Pull, why: str) -> Move:
         outcome, words = Outcome.REVIEWED, f"{why} {on_forks.suggested(made, many, url)}".strip()
     else:
         outcome, words = Outcome.ANSWERED, on_forks.patched(why or on_forks.cannot_push())
-    return End(outcome, words, {"kept": await saving.bundle(work), "patch": file.name})
+    given = msgspec.structs.replace(turn.part(OnFork), patch=file.name)
+    return End(outcome, words, {"kept": await saving.bundle(work)}, parts=(given,))
 
 
 async def _kept(work: Work) -> Path:
@@ -108,12 +112,13 @@ async def _ask(work: Work) -> None:
 
 async def _show(work: Work, pull: Pull, file: Path) -> None:
     services, turn = work.services, work.turn
-    assert turn.fork is not None and turn.base_sha is not None
+    fork = turn.part(OnFork).fork
+    assert fork is not None and turn.base_sha is not None
     public = services.settings.public_url
     size = (await asyncio.to_thread(file.stat)).st_size
     patch = Patch(
         number=pull.number,
-        fork=turn.fork,
+        fork=fork,
         sha=turn.base_sha,
         block=await asyncio.to_thread(_block, services, file, size),
         kilobytes=-(-size // 1024),

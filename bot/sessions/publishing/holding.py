@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bot.kinds.resolve import Merge
 from bot.models import Outcome
 from bot.sessions.moves import End, Move
 from bot.sessions.publishing import saving
@@ -21,7 +22,7 @@ async def workflows(work: Work, judged: Judged) -> Move:
     """Held by our own policy: it shows what a yes lets go."""
     paths = judged.allowable
     # Of a merge that is what the branch gets: over both sides with their conflicts it would show marks.
-    over = judged.over if work.turn.merged_sha is None else work.turn.tip_sha or judged.over
+    over = judged.over if work.turn.part(Merge).sha is None else work.turn.tip_sha or judged.over
     whole = await work.quarantine.patch(over, f"{work.commit}^{{tree}}", MOST_SHOWN + 1, paths=paths)
     text = characters.spelled_out(whole.decode("utf-8", "replace"))
     return await _offered(work, on_pushes.held(paths, work.commit, text, DAYS, cut=len(whole) > MOST_SHOWN))

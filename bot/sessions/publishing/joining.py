@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from bot.git.merges import Joined, Left
 from bot.git.quarantine import Quarantine
+from bot.kinds.resolve import Merge
 from bot.models import RepoId
 from bot.sessions import keeping
 from bot.sessions.publishing.work import Work
@@ -37,14 +38,14 @@ async def unsolved(work: Work, tree: str) -> str | None:
 
 
 async def told(work: Work) -> str:
-    turn = work.turn
-    if turn.merged_sha is None or turn.base is None:
+    turn, merge = work.turn, work.turn.part(Merge)
+    if merge.sha is None or turn.base is None:
         return ""
-    if not turn.conflicts:
-        return on_pulls.merged_in(turn.base, turn.merged_sha)
+    if not merge.conflicts:
+        return on_pulls.merged_in(turn.base, merge.sha)
     joined = await _begun_with(work.services, turn, work.quarantine)
     left = await work.quarantine.left(f"{work.commit}^{{tree}}", joined) if joined else Left((), ())
-    return on_pulls.solved(turn.base, turn.merged_sha, len(turn.conflicts), left.ours, left.theirs)
+    return on_pulls.solved(turn.base, merge.sha, len(merge.conflicts), left.ours, left.theirs)
 
 
 async def _begun_with(services: Services, turn: Turn, quarantine: Quarantine) -> Joined | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot import repo_config
 from bot.git.errors import PushRefused, Refusal
-from bot.github.types import Purpose
+from bot.github.types import TokenPurpose
 from bot.sessions import pinning
 from bot.sessions.publishing import signing
 from bot.sessions.publishing.work import Work
@@ -30,7 +30,7 @@ async def names(work: Work) -> tuple[str, ...]:
 async def land(work: Work, branch: str) -> str:
     """The commit at which the branch then stands; PushRaced or PushRefused where it does not."""
     await _require_unguarded(work, branch)
-    purpose = Purpose.PUSH_WORKFLOWS if work.let_go else Purpose.PUSH
+    purpose = TokenPurpose.PUSH_WORKFLOWS if work.let_go else TokenPurpose.PUSH
     if repo_config.load(work.turn.config).commits == "verified":
         return await signing.land(work, branch, purpose)
     access = await remote_access(work.services, work.session.thread, purpose)

@@ -13,7 +13,7 @@ from bot.git.changes import ABSENT, Change
 from bot.git.commits import Facts
 from bot.git.errors import PushRefused, Refusal
 from bot.git.push import Beginning
-from bot.github.types import FileChanges, MadeCommit, Purpose
+from bot.github.types import FileChanges, MadeCommit, TokenPurpose
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import remote_access
 from bot.words import on_pushes
@@ -23,7 +23,7 @@ MAX_BYTES = 20 << 20
 """Of all contents: GitHub takes about twice as much, in base64 and with all the rest."""
 
 
-async def commit(work: Work, branch: str, purpose: Purpose, facts: Facts) -> str | None:
+async def commit(work: Work, branch: str, purpose: TokenPurpose, facts: Facts) -> str | None:
     """The commit at which the branch then stands; None where the change is not of the kind that this can carry."""
     changes = await _carried(work, facts)
     if changes is None:
@@ -38,7 +38,7 @@ async def commit(work: Work, branch: str, purpose: Purpose, facts: Facts) -> str
     return made.sha
 
 
-async def _committed(work: Work, branch: str, purpose: Purpose, facts: Facts, changes: list[Change]) -> None:
+async def _committed(work: Work, branch: str, purpose: TokenPurpose, facts: Facts, changes: list[Change]) -> None:
     [parent] = facts.parents
     thread, commits = work.session.thread, work.services.outbound.commits
     new = work.turn.tip_sha is None and await stands(work, branch) is None
@@ -61,7 +61,7 @@ def mark(work: Work, branch: str) -> str:
     return f"refs/forgehand/signing/{work.turn.key.session}-{work.turn.key.n}-{name}"
 
 
-async def is_begun(work: Work, branch: str, purpose: Purpose, facts: Facts) -> bool:
+async def is_begun(work: Work, branch: str, purpose: TokenPurpose, facts: Facts) -> bool:
     """Whether it was us who made the branch, where it has nothing on it yet."""
     return await (await _beginning(work, branch, purpose, facts)).has_been()
 
@@ -73,7 +73,7 @@ async def drop(work: Work, ref: str) -> None:
         return
 
 
-async def _beginning(work: Work, branch: str, purpose: Purpose, facts: Facts) -> Beginning:
+async def _beginning(work: Work, branch: str, purpose: TokenPurpose, facts: Facts) -> Beginning:
     access = await remote_access(work.services, work.session.thread, purpose)
     [parent] = facts.parents
     return work.quarantine.beginning(access, branch, parent, mark=mark(work, branch), commit=work.commit)

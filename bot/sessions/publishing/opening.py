@@ -5,7 +5,7 @@ from __future__ import annotations
 from bot import publications, pull_template, repo_config
 from bot.errors import GitHubRefused
 from bot.git.errors import RefMissing
-from bot.github.types import Purpose
+from bot.github.types import TokenPurpose
 from bot.models import Outcome
 from bot.outbound import TextKind, neutralise
 from bot.publications import Extras
@@ -58,7 +58,7 @@ async def _template(work: Work) -> str | None:
     """As it stands on the default branch; one that cannot be read is as good as none."""
     services, repo = work.services, work.session.thread.repo
     try:
-        access = await remote_access(services, work.session.thread, Purpose.READ_REPOSITORY)
+        access = await remote_access(services, work.session.thread, TokenPurpose.READ_REPOSITORY)
         head = await services.cache.fetch(repo.id, access, f"refs/heads/{repo.default_branch}")
     except (RefMissing, GitHubRefused):
         return None

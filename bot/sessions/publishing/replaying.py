@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.git.errors import RefMissing
-from bot.github.types import Pull, Purpose
+from bot.github.types import Pull, TokenPurpose
+from bot.kinds.resolve import Merge
 from bot.sessions.publishing import committing, landing
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import remote_access
@@ -29,7 +30,7 @@ async def arrived(work: Work, pull: Pull) -> str | None:
 
 async def _fetched(work: Work, ref: str) -> str | None:
     services, session = work.services, work.session
-    access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
+    access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
     try:
         found = await services.cache.fetch(session.repo_id, access, ref)
         await work.quarantine.look_again()
@@ -60,7 +61,7 @@ async def landed(work: Work, at: str) -> tuple[Work, str] | None:
 
 async def on_top(work: Work, at: str) -> tuple[Work, str] | None:
     """The same work as one commit on top of `at`, and its tree; None where that rewrote history, or it does not fit."""
-    if work.turn.merged_sha is not None or not await _continues(work, at):
+    if work.turn.part(Merge).sha is not None or not await _continues(work, at):
         return None
     over = await work.quarantine.merge_base(work.commit, at)
     tree = await work.quarantine.merged(over, at, work.commit) if over else None

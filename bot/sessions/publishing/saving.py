@@ -5,7 +5,7 @@ from __future__ import annotations
 from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused
 from bot.git.quarantine import Quarantine
-from bot.github.types import Purpose
+from bot.github.types import TokenPurpose
 from bot.live.saving import rescue_ref
 from bot.models import SessionId
 from bot.sessions import keeping, rescues
@@ -21,7 +21,7 @@ async def rescue(work: Work, end: End) -> Move:
     """Work cut short goes to a ref that is no branch; where even that cannot be pushed, it stays on the host."""
     ref = rescue_ref(work.turn)
     try:
-        access = await remote_access(work.services, work.session.thread, Purpose.PUSH)
+        access = await remote_access(work.services, work.session.thread, TokenPurpose.PUSH)
         await work.quarantine.push(access, work.commit, ref, expect=None)
     except (PushRefused, PushRaced):
         return await keep(work, end)

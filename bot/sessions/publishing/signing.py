@@ -12,7 +12,7 @@ from bot.errors import GitHubRefused
 from bot.git import remote
 from bot.git.commits import Facts
 from bot.git.errors import PushRaced, PushRefused, Refusal
-from bot.github.types import MadeCommit, Purpose
+from bot.github.types import MadeCommit, TokenPurpose
 from bot.sessions.publishing import on_branch, saving
 from bot.sessions.publishing.work import Work
 from bot.sessions.remote import remote_access
@@ -24,7 +24,7 @@ class NotSigned(PushRefused):
     """GitHub has made the commit, and does not vouch for it."""
 
 
-async def land(work: Work, branch: str, purpose: Purpose) -> str:
+async def land(work: Work, branch: str, purpose: TokenPurpose) -> str:
     """The commit at which the branch then stands. PushRefused also where GitHub does not sign: never ours instead."""
     try:
         known = await signed.of(work.services.store, work.session.id, work.commit)
@@ -43,7 +43,7 @@ def _temporary(work: Work) -> str:
     return f"refs/forgehand/signing/{work.turn.key.session}-{work.turn.key.n}"
 
 
-async def _moved(work: Work, branch: str, purpose: Purpose) -> str:
+async def _moved(work: Work, branch: str, purpose: TokenPurpose) -> str:
     expected, facts = work.turn.tip_sha, await work.quarantine.facts(work.commit)
     if (actual := await on_branch.stands(work, branch)) != expected:
         return await _begun(work, branch, purpose, facts, actual)
@@ -62,7 +62,7 @@ async def _moved(work: Work, branch: str, purpose: Purpose) -> str:
     return sha
 
 
-async def _begun(work: Work, branch: str, purpose: Purpose, facts: Facts, actual: str | None) -> str:
+async def _begun(work: Work, branch: str, purpose: TokenPurpose, facts: Facts, actual: str | None) -> str:
     """The branch stands elsewhere: by an earlier try of the way that commits on it directly, or by somebody else."""
     half = work.turn.tip_sha is None and (actual,) == facts.parents
     if half and not await on_branch.is_begun(work, branch, purpose, facts):  # somebody else's, made at the same place
@@ -76,7 +76,7 @@ async def _begun(work: Work, branch: str, purpose: Purpose, facts: Facts, actual
     return made
 
 
-async def _set(work: Work, branch: str, sha: str, purpose: Purpose) -> None:
+async def _set(work: Work, branch: str, sha: str, purpose: TokenPurpose) -> None:
     expected = work.turn.tip_sha
     try:
         await work.services.outbound.commits.set_branch(work.session.thread, purpose, branch, sha, new=expected is None)
@@ -87,7 +87,7 @@ async def _set(work: Work, branch: str, sha: str, purpose: Purpose) -> None:
             raise remote.refusal(refused.message, "") from None
 
 
-async def _signed(work: Work, purpose: Purpose) -> str:
+async def _signed(work: Work, purpose: TokenPurpose) -> str:
     """What GitHub has made of the commit, and of those of ours below it that are on no branch yet."""
     store, session = work.services.store, work.session.id
     saved = await saving.saved(store, session)
@@ -104,7 +104,7 @@ async def _signed(work: Work, purpose: Purpose) -> str:
     return sha
 
 
-async def _made(work: Work, purpose: Purpose, facts: Facts, parents: Sequence[str]) -> MadeCommit:
+async def _made(work: Work, purpose: TokenPurpose, facts: Facts, parents: Sequence[str]) -> MadeCommit:
     """Refused where it has no signature that GitHub holds for good, or another content than ours."""
     thread, commits = work.session.thread, work.services.outbound.commits
     try:

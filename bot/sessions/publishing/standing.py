@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bot.errors import NotFound
 from bot.github.types import Pull
+from bot.kinds.resolve import Merge
 from bot.sessions.publishing.work import Work
 from bot.words import on_pulls
 
@@ -26,7 +27,7 @@ def in_the_way(work: Work, pull: Pull | None) -> str | None:
         return None
     if pull.state != "open":
         return on_pulls.closed_before_push(pull.number, pull.merged)
-    if work.turn.merged_sha is not None and pull.base_branch != work.turn.base:
+    if work.turn.part(Merge).sha is not None and pull.base_branch != work.turn.base:
         return on_pulls.merged_the_wrong_base(pull.number, work.turn.base or "", pull.base_branch)
     return None
 

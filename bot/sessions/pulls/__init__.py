@@ -1,1 +1,1 @@
-"""What is particular to work on a pull request that is open already: forks, conflicts, discussions, undoing."""
+"""What is particular to work on a pull request that is open already: forks and discussions."""

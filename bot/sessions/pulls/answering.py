@@ -10,6 +10,7 @@ from bot import discussions
 from bot.discussions import Answer
 from bot.errors import GitHubRefused
 from bot.github import reviews
+from bot.kinds.parts import OnFork, Places
 from bot.models import Outcome, Spot, Thread
 from bot.outbound import neutralise
 from bot.sessions.services import Services
@@ -61,8 +62,7 @@ async def resolve(services: Services, thread: Thread, comment_ids: Collection[in
 
 async def asked_at(services: Services, turn: Turn) -> list[Spot]:
     """Those it began with, then those at which words were written for the agent while it worked."""
-    begun = turn.discussions or ((turn.spot,) if turn.spot is not None else ())
-    return discussions.distinct([*begun, *await messages.spots(services.store, turn.key)])
+    return discussions.distinct([*turn.part(Places).asked, *await messages.spots(services.store, turn.key)])
 
 
 def _pull(turn: Turn, session: Session) -> Thread:
@@ -94,7 +94,7 @@ def _is_said_everywhere(turn: Turn) -> bool:
 
 def _on_fork(turn: Turn) -> str | None:
     """How the end of work on a fork is headed, which is no review where it says so."""
-    if turn.fork is None or turn.kind != "run" or turn.outcome is None:
+    if turn.part(OnFork).fork is None or not turn.traits.changes or turn.outcome is None:
         return None
     return on_forks.headline(turn.outcome)
 

@@ -12,15 +12,14 @@ from bot import diffs, discussions, prompt, rules
 from bot.events.remarks import standing
 from bot.git.comparison import Comparison
 from bot.github import reviews
-from bot.github.client import Installation
+from bot.github.client import InstallationClient
 from bot.github.types import Comment, Issue
-from bot.material import Diff, Material, Said
+from bot.kinds.parts import AgentReading, OnFork, Places
+from bot.material import Diff, Log, Material, Said
 from bot.models import Spot, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions import environments
 from bot.sessions.pinning import Start
 from bot.sessions.reading import pictures, rereading, rulebook
-from bot.sessions.reading.evidence import Evidence
 from bot.sessions.reading.pictures import Album
 from bot.sessions.reading.trust import Trust
 from bot.sessions.remote import compared
@@ -37,15 +36,21 @@ MAX_DIFF_BYTES = 900_000
 
 
 @dataclass(frozen=True)
-class Reading:
+class Evidence:
+    """What only some kinds of turns read. Nothing in it is anybody's instruction."""
+
+    logs: tuple[Log, ...] = ()
+    said: tuple[tuple[str, str], ...] = ()
+    """Each with its name."""
+    missing: tuple[str, ...] = ()
+    """What could not be had, is cut or left alone, in words."""
+
+
+@dataclass(frozen=True)
+class Gathered:
     """All that the agent is given, ready to be stored."""
 
-    context: str
-    instructions: str
-    notes: tuple[str, ...]
-    """What was cut, withheld or left unused, a sentence each."""
-    ignored: tuple[str, ...]
-    """Paths by which a pull request would steer its own run."""
+    reading: AgentReading
     files: Mapping[str, bytes]
     untrusted: bool
     """Words are in it of somebody who may not write here, or of nobody knows whom."""
@@ -69,8 +74,8 @@ class _Conversation:
 
 
 async def gather(
-    services: Services, turn: Turn, config: RepoConfig, place: tuple[str, Start], beside: Evidence | None = None
-) -> Reading:
+    services: Services, turn: Turn, config: RepoConfig, place: tuple[str, Start], beside: Evidence
+) -> Gathered:
     """`place`: the base branch, and where the work begins."""
     base, start = place
     thread = (await sessions.session(services.store, turn.key.session)).thread
@@ -80,21 +85,18 @@ async def gather(
     album = await pictures.gather(services.github.attachments, _with_pictures(found))
     ignored = rules.ignored(change.paths) if change else ()
     instructions, cut = rules.instructions(
-        environments.instructions(turn.kind, fork=turn.fork is not None), book, config.instructions
+        turn.traits.told(fork=turn.part(OnFork).fork is not None), book, config.instructions
     )
-    beside = beside or Evidence()
     missing = [*album.notes, *cut, *_of_the_pull(ignored, base), *beside.missing]
     extras = [*_hunks(found.asked_at), *found.own_words, *beside.said, *await rereading.own_findings(services, turn)]
-    if turn.kind == "review" and change and diff:
+    if turn.traits.judges and change and diff:
         diff, more = await rereading.given(services, turn, change, diff)
         extras += more
     material = replace(_material(turn, thread, found, config, (diff, album, missing)), extras=extras, logs=beside.logs)
     composed = await asyncio.to_thread(prompt.compose, material, delimiter=secrets.token_hex(8))
-    return Reading(
-        context=composed.text,
-        instructions=instructions,
-        notes=(*composed.notes, *await rulebook.untold(services, turn, book.unused)),
-        ignored=ignored,
+    notes = (*composed.notes, *await rulebook.untold(services, turn, book.unused))
+    return Gathered(
+        AgentReading(composed.text, instructions, notes, tuple(ignored)),
         files={**album.files, **{name: text.encode("utf-8", "replace") for name, text in composed.files.items()}},
         untrusted=composed.untrusted,
         discussions=found.asked_at,
@@ -166,10 +168,8 @@ def _own_words(ours: Sequence[Comment], spots: Sequence[Spot]) -> tuple[tuple[st
 
 def _asked_about(turn: Turn, comments: Sequence[Comment]) -> list[Spot]:
     """The place where the command stands; of one in the words of a review, all places that the review comments on."""
-    if turn.discussions:
-        return list(turn.discussions)
-    if turn.spot is not None:
-        return [turn.spot]
+    if asked := turn.part(Places).asked:
+        return list(asked)
     review = _review_of(turn)
     return discussions.distinct(
         one.spot for one in comments if one.spot and review is not None and one.review_id == review
@@ -177,8 +177,8 @@ def _asked_about(turn: Turn, comments: Sequence[Comment]) -> list[Spot]:
 
 
 def _review_of(turn: Turn) -> int | None:
-    kind, number = turn.source.partition(":")[0], turn.source.rpartition(":")[2]
-    return int(number) if kind == "review" and number.isdigit() else None
+    said, number = turn.source.partition(":")[0], turn.source.rpartition(":")[2]
+    return int(number) if said == "review" and number.isdigit() else None
 
 
 def _until(turn: Turn, comment: Comment, asked_at: float) -> float:
@@ -197,7 +197,7 @@ def _named(said: Said, comment: Comment, spots: Sequence[Spot]) -> Said:
     return replace(said, kind=f"{discussions.name(ids.index(comment.spot.comment_id) + 1)}: {said.kind}")
 
 
-async def _reviews(reads: Installation, trust: Trust, thread: Thread, number: int) -> list[Comment]:
+async def _reviews(reads: InstallationClient, trust: Trust, thread: Thread, number: int) -> list[Comment]:
     """Of reviews as a whole those of trusted people: nobody can tell whether the others were changed since."""
     found = await reviews.on_lines(reads, thread.repo, number)
     return found + [one for one in await reviews.whole(reads, thread.repo, number) if await trust.of(one)]
@@ -251,7 +251,7 @@ async def _change(
         text = found.patch.decode("utf-8", "replace")
         unread = await asyncio.to_thread(_unread, text, found) if found.cut else ()
         return found, Diff(text, between, found.cut, unread)
-    reads: Installation = services.github.installation(thread.installation)
+    reads: InstallationClient = services.github.installation(thread.installation)
     shown = await reads.pull_diff(thread.repo, turn.number)
     return None, None if shown is None else Diff(shown[:MAX_DIFF_BYTES], "", len(shown) > MAX_DIFF_BYTES)
 

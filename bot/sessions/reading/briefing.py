@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bot import verification
+from bot.kinds.parts import AgentReading
 from bot.sessions.memory.forgetting import REFUSED
 from bot.store.sessions import Turn
 from bot.text.characters import plain
@@ -28,8 +29,8 @@ MEND = (
 
 def prompt(turn: Turn) -> str:
     """At a further beginning, with a word on what has happened."""
-    assert turn.context is not None
-    words = turn.context
+    words = turn.part(AgentReading).context
+    assert words is not None
     if turn.mending is not None:
         # What it cannot remember it has to be told again.
         words = mend(turn) if turn.resumed else f"{words}\n\n{mend(turn)}"

@@ -6,21 +6,21 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from bot.errors import GitHubRefused
-from bot.github import checks, statuses
-from bot.github.checks import Result
-from bot.github.client import GitHubApp, Installation
+from bot.github import checks
+from bot.github.checks import CiResult
+from bot.github.client import GitHubApp, InstallationClient
 from bot.github.types import Pull
 from bot.models import Repo, Thread
 
 
 @dataclass(frozen=True)
 class Standing:
-    under_way: tuple[Result, ...]
-    red: tuple[Result, ...]
+    under_way: tuple[CiResult, ...]
+    red: tuple[CiResult, ...]
     """By what the pull request changes."""
-    inherited: tuple[Result, ...]
+    inherited: tuple[CiResult, ...]
     """Red where it comes from, or where it goes to, as well."""
-    undecided: tuple[Result, ...] = ()
+    undecided: tuple[CiResult, ...] = ()
     """Ended, and neither passed nor failed: cancelled, say, or waiting for somebody."""
     has_any: bool = True
     """A check has reported at this commit at all."""
@@ -46,20 +46,20 @@ async def at_head(github: GitHubApp, thread: Thread, pull: Pull, sha: str) -> St
     )
 
 
-async def _statuses(at: Installation, repo: Repo, sha: str) -> list[Result] | None:
+async def _statuses(at: InstallationClient, repo: Repo, sha: str) -> list[CiResult] | None:
     """None where the App may not read them, which is no reason to do without the checks."""
     try:
-        return await statuses.of_commit(at, repo, sha)
+        return await checks.statuses(at, repo, sha)
     except GitHubRefused:
         return None
 
 
 async def _inherited(
-    at: Installation, repo: Repo, pull: Pull, sha: str, failed: Sequence[Result]
-) -> Collection[Result]:
+    at: InstallationClient, repo: Repo, pull: Pull, sha: str, failed: Sequence[CiResult]
+) -> Collection[CiResult]:
     """Those that are red at the head of the base branch too, or at the commit where the pull request parted from it."""
     places = {await at.branch_sha(repo, pull.base_branch), await checks.merge_base(at, repo, pull.base_branch, sha)}
-    below: dict[str, list[Result]] = {}
+    below: dict[str, list[CiResult]] = {}
     for place in places - {None, sha}:
         assert place is not None
         results = await checks.of_commit(at, repo, place) + (await _statuses(at, repo, place) or [])
@@ -73,7 +73,7 @@ async def _inherited(
     return [one for one in alike if (*_key(one), workflows.get(one.suite)) in same]
 
 
-async def _workflows(at: Installation, repo: Repo, places: Iterable[str]) -> dict[int, int]:
+async def _workflows(at: InstallationClient, repo: Repo, places: Iterable[str]) -> dict[int, int]:
     """By suite: jobs of different workflows may have the same name. None where the App may not read Actions."""
     try:
         return {run.suite: run.workflow for place in places for run in await checks.workflow_runs(at, repo, place)}
@@ -81,5 +81,5 @@ async def _workflows(at: Installation, repo: Repo, places: Iterable[str]) -> dic
         return {}
 
 
-def _key(one: Result) -> tuple[int, str]:
+def _key(one: CiResult) -> tuple[int, str]:
     return one.app_id, one.name

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bot.errors import BotError
-from bot.github.attachments import Attachments, images
+from bot.github.downloads import Attachments, images
 from bot.material import Picture
 
 MOST = 10

@@ -37,7 +37,7 @@ async def own_findings(services: Services, turn: Turn) -> list[tuple[str, str]]:
     """For work and questions on a pull request that was reviewed: "fix your findings" means these."""
     session = await sessions.session(services.store, turn.key.session)
     number = turn.number if pinning.is_on_pull(turn, session) else session.pull_number
-    if turn.kind not in ("run", "plan", "ask") or number is None:
+    if not turn.traits.reads_findings or number is None:
         return []
     said = await findings.still_open(services.store, turn.repo_id, number)
     return (
@@ -50,7 +50,7 @@ async def own_findings(services: Services, turn: Turn) -> list[tuple[str, str]]:
 async def last_reviewed(services: Services, turn: Turn) -> str | None:
     """The commit that the latest review of the pull request was about."""
     turns = await sessions.turns_of(services.store, turn.key.session)
-    earlier = [one for one in turns if one.n < turn.n and one.kind == "review" and one.number == turn.number]
+    earlier = [one for one in turns if one.n < turn.n and one.traits.judges and one.number == turn.number]
     return next((one.base_sha for one in reversed(earlier) if one.outcome is Outcome.REVIEWED), None)
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from bot import rules
+from bot.kinds.parts import AgentReading
 from bot.models import RepoId
 from bot.rules import Rulebook
 from bot.sessions.services import Services
@@ -36,7 +37,7 @@ async def untold(services: Services, turn: Turn, unused: Sequence[str]) -> list[
     if not unused:
         return []
     earlier = await sessions.turns_of(services.store, turn.key.session)
-    said = [note for one in earlier if one.n < turn.key.n for note in one.notes or ()]
+    said = [note for one in earlier if one.n < turn.key.n for note in one.part(AgentReading).notes]
     note = f"{' and '.join(unused)} of the repository, {_UNUSED}"
     return [] if any(one.endswith(_UNUSED) for one in said) else [note]
 

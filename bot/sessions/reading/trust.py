@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.errors import GitHubRefused, NotFound
-from bot.github.client import Installation
+from bot.github.client import InstallationClient
 from bot.github.types import Comment, Issue
 from bot.models import Person, Repo
 
@@ -11,7 +11,7 @@ MOST_AUTHORS = 30
 """Beyond these, nobody is asked about any more: their words are data."""
 
 
-async def may_write(reads: Installation, repo: Repo, login: str, user_id: int) -> bool:
+async def may_write(reads: InstallationClient, repo: Repo, login: str, user_id: int) -> bool:
     """Now, by GitHub's word; a person, a repository or an installation that is gone: no, as far as we know."""
     try:
         answered_id, permission = await reads.permission(repo, login)
@@ -23,7 +23,7 @@ async def may_write(reads: Installation, repo: Repo, login: str, user_id: int) -
 class Trust:
     """Who may write in one repository."""
 
-    def __init__(self, reads: Installation, repo: Repo) -> None:
+    def __init__(self, reads: InstallationClient, repo: Repo) -> None:
         self._reads = reads
         self._repo = repo
         self._known: dict[int, bool] = {}

@@ -12,7 +12,7 @@ from bot import diffs
 from bot.diffs import FileDiff
 from bot.findings import Finding, Review
 from bot.git.errors import RefMissing
-from bot.github.types import Pull, Purpose
+from bot.github.types import Pull, TokenPurpose
 from bot.sessions.remote import compared, remote_access
 from bot.sessions.services import Services
 from bot.store import findings, sessions
@@ -110,7 +110,7 @@ async def shown(services: Services, turn: Turn, pull: Pull) -> dict[str, FileDif
 async def _diff(services: Services, turn: Turn, pull: Pull) -> Sequence[FileDiff]:
     """What the pull request shows of the commit that was read, against its base as it is now."""
     session = await sessions.session(services.store, turn.key.session)
-    access = await remote_access(services, session.thread, Purpose.READ_REPOSITORY)
+    access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
     assert turn.base_sha is not None
     base_ref, head_ref = f"refs/heads/{pull.base_branch}", f"refs/pull/{pull.number}/head"
     try:

@@ -7,42 +7,39 @@ from pathlib import Path
 
 from bot.git import names
 from bot.git.errors import BundleRefused
+from bot.kinds.parts import BroughtHome
+from bot.kinds.resolve import Merge
 from bot.models import Outcome, Step
-from bot.sessions import environments, keeping
+from bot.sessions import environments, keeping, kinds
+from bot.sessions.kinds.base import NO_WORK
 from bot.sessions.memory import transcripts
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publishing import saving
-from bot.sessions.rights import READ_ONLY
 from bot.sessions.services import Services
-from bot.sessions.talk import plans
 from bot.store import sessions
 from bot.store.sessions import Turn
 from bot.words import endings
 from sandbox.execution import ExecutionEnvironment
 
 BUNDLE_BYTES = 200 << 20
-NOTHING: dict[str, object] = {"tree_sha": None, "files_changed": None}
 
 
 async def run(services: Services, turn: Turn) -> Move:
     environment = await environments.attach(services, turn)
     blocked = [asdict(one) for one in await environment.blocked(turn.started_at or turn.created_at)]
     move = await _collect(services, turn, environment)
-    return replace(move, columns={**move.columns, "blocked": blocked})
+    left_out = next((one.left_out for one in move.parts if isinstance(one, BroughtHome)), ())
+    return replace(move, parts=(*move.parts, BroughtHome(tuple(blocked), left_out)))
 
 
 async def _collect(services: Services, turn: Turn, environment: ExecutionEnvironment) -> Move:
     session = await sessions.session(services.store, turn.key.session)
     assert turn.base_sha is not None and session.agent_session_id is not None
     await transcripts.keep(services, session.agent_session_id, environment)
-    if turn.kind == "plan":
-        return await plans.offer(services, turn)
-    if turn.kind == "review":
-        return _read(turn)
-    if turn.kind in READ_ONLY:
-        return _nothing_to_push(turn)
+    if turn.traits.reads:
+        return await kinds.of(turn).ended(services, turn)
     collected = await environment.collect(turn.key.n, turn.base_sha)
-    left_out = {"left_out": [(path, names.alias_fault(path) or endings.UNREADABLE) for path in collected.left_out]}
+    left_out = tuple((path, names.alias_fault(path) or endings.UNREADABLE) for path in collected.left_out)
     bundle = keeping.collected(services, turn)
     if collected.changed:
         bundle.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -51,7 +48,7 @@ async def _collect(services: Services, turn: Turn, environment: ExecutionEnviron
     else:
         bundle.unlink(missing_ok=True)  # of an earlier run that this one has undone
         move = await _unchanged(services, turn)
-    return replace(move, columns={**move.columns, **left_out})
+    return replace(move, parts=(BroughtHome(left_out=left_out),))
 
 
 async def admit(services: Services, turn: Turn, bundle: Path) -> Move:
@@ -77,25 +74,12 @@ async def admit(services: Services, turn: Turn, bundle: Path) -> Move:
     return To(Step.VERIFY, {"tree_sha": tree, "files_changed": files})
 
 
-def _read(turn: Turn) -> Move:
-    if turn.outcome is not None:
-        return End(turn.outcome, turn.detail or "")
-    return To(Step.PUBLISH) if turn.review is not None else End(Outcome.FAILED, endings.no_review())
-
-
 async def _unchanged(services: Services, turn: Turn) -> Move:
     """A merge is something to push even where no file of it was touched: it may be right as the host has joined it.
     So is work that was saved: an agent that goes on with it may find it whole."""
-    if turn.outcome is not None:
-        return _nothing_to_push(turn)
-    if turn.merged_sha is not None:
+    if turn.outcome is None and turn.part(Merge).sha is not None:
         return To(Step.VERIFY)
-    begun = await saving.begun_with(services.store, turn)
-    return To(Step.VERIFY, {**NOTHING, "files_changed": begun.files_changed}) if begun else _nothing_to_push(turn)
-
-
-def _nothing_to_push(turn: Turn) -> Move:
-    """The run's own outcome where it has one, else what an answer without a change amounts to."""
-    if turn.outcome is not None:
-        return End(turn.outcome, turn.detail or "", NOTHING)
-    return End(Outcome.ANSWERED if turn.kind == "ask" else Outcome.NO_CHANGE, "", NOTHING)
+    begun = await saving.begun_with(services.store, turn) if turn.outcome is None else None
+    if begun is not None:
+        return To(Step.VERIFY, {**NO_WORK, "files_changed": begun.files_changed})
+    return await kinds.of(turn).ended(services, turn)

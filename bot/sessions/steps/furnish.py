@@ -12,6 +12,7 @@ from pathlib import Path
 from bot import repo_config
 from bot.errors import TransientError, UserError
 from bot.git.pack import Had, RepositoryPack
+from bot.kinds.resolve import Merge
 from bot.models import Step
 from bot.sessions import checkpoints, environments, keeping, losses
 from bot.sessions.beside import DiskFilled, spared
@@ -85,14 +86,14 @@ async def _furnished(services: Services, turn: Turn) -> Move:
     resumed = await transcripts.restore(services, agent_session, environment)
     if warm and snapshot and snapshot.commit_sha == turn.base_sha:  # in which the same commands have run
         await rows.note(services.store, row.id, setup_sha256=_digest(turn))
-    elif turn.kind != "review" and await forks.may_set_up(services, turn):
+    elif not turn.traits.judges and await forks.may_set_up(services, turn):
         # What is to be judged is not run with what setup may hold, nor is what nobody here has approved.
         await _set_up(place, known=known)
     if not row.prepared:  # else an agent may have been here
         await rows.note(services.store, row.id, home=json.dumps(await environment.home()))
     columns = {"timeout_seconds": await _time_there(place), "furnish_seconds": time.monotonic() - began}
-    forgotten = {} if resumed else await recalling.instead(services, turn)
-    return To(Step.WORK, {"resumed": int(resumed), **columns, **forgotten})
+    forgotten = () if resumed else await recalling.instead(services, turn)
+    return To(Step.WORK, {"resumed": int(resumed), **columns}, parts=forgotten)
 
 
 async def _saved(services: Services, turn: Turn) -> Path | None:
@@ -181,7 +182,7 @@ async def _set_up(place: _Place, *, known: bool) -> None:
     except DiskFilled as filled:
         raise UserError(str(filled)) from None
     for result in results:
-        if result.exit_code != 0 and place.turn.merged_sha is not None:
+        if result.exit_code != 0 and place.turn.part(Merge).sha is not None:
             return  # a lock file with marks of a conflict in it, perhaps: that is what the agent is to mend
         if result.exit_code != 0:
             raise UserError(endings.setup_failed(result.command, result.exit_code, result.tail))

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+import msgspec
 
-from bot import prompt, repo_config
+from bot import repo_config
 from bot.errors import UserError
 from bot.github.types import Pull
+from bot.kinds.parts import OnFork, Places
 from bot.models import Outcome, Step, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions import basing, configuring, openness, pinning, reading
+from bot.sessions import basing, configuring, kinds, openness, pinning, reading
+from bot.sessions.kinds.base import Preparation
 from bot.sessions.money import exhaustion
 from bot.sessions.moves import End, Move, To
 from bot.sessions.pinning import Start
-from bot.sessions.publishing import releasing
-from bot.sessions.pulls import adopting, forks, resolving, undoing
-from bot.sessions.reading import evidence, rereading, shelf, trust
-from bot.sessions.reading.evidence import Evidence
-from bot.sessions.rights import WORK
+from bot.sessions.pulls import forks
+from bot.sessions.reading import shelf, trust
 from bot.sessions.services import Services
-from bot.store import checks, sessions
+from bot.store import sessions
 from bot.store.sessions import Session, Turn
 from bot.words import endings
 
-WITHOUT_AGENT = {"undo": undoing.prepare, "release": releasing.prepare, "adopt": adopting.prepare}
 FRESH_SECONDS = 60.0
 """For so long it holds what was found out about a person when they spoke."""
 
 
 async def run(services: Services, turn: Turn) -> Move:
-    if turn.kind in WITHOUT_AGENT:
-        return await WITHOUT_AGENT[turn.kind](services, turn)
+    kind = kinds.of(turn)
+    if kind.traits.is_free:
+        return await kind.prepare(services, turn)
     session = await sessions.session(services.store, turn.key.session)
     await openness.check(services, turn, session)
     if not await _may_begin(services, turn, session):
@@ -40,37 +39,32 @@ async def run(services: Services, turn: Turn) -> Move:
     await sessions.update_session(services.store, turn.key.session, budget_usd=config.budget)
     if spent := await exhaustion.before_the_start(services, turn):
         return End(Outcome.OVER_BUDGET, spent.sentence, {"agent_error": spent.error})
-    base, start = await _start(services, turn, session, config)
-    if turn.kind == "review" and await rereading.is_repetition(services, turn, start.sha):
-        return End(Outcome.NO_CHANGE, endings.reviewed_already(start.sha))
-    if turn.kind == "review":
-        await checks.put(services.store, turn.key, start.sha)
-    if turn.kind == "resolve":
-        return await _resolve(services, turn, config, base, start)
-    if isinstance(red := await evidence.of(services, turn, start.tip), End):
-        return red
-    return await _ready(services, replace(turn, kind=_kind(turn, config)), config, (base, start), red)
+    base, start = await kind.pin(services, turn) or await _start(services, turn, session, config)
+    preparation = await kind.begin(services, turn, Preparation(config, base, start))
+    return await _ready(services, turn, preparation) if isinstance(preparation, Preparation) else preparation
 
 
-async def _ready(
-    services: Services, turn: Turn, config: RepoConfig, place: tuple[str, Start], beside: Evidence | None
-) -> To:
+async def _ready(services: Services, turn: Turn, preparation: Preparation) -> To:
     """All that the agent needs to begin, with what it is to read."""
-    fork = place[1].fork
-    turn = replace(turn, fork=fork, base_sha=place[1].sha)
-    found = await reading.gather(services, turn, config, place, beside)
+    config, start = preparation.config, preparation.start
+    turn = turn.having(
+        msgspec.structs.replace(turn.part(OnFork), fork=start.fork),
+        base_sha=start.sha,
+        kind=_kind(turn, config),
+        prompt=preparation.request or turn.prompt,
+    )
+    found = await reading.gather(services, turn, config, (preparation.base, start), preparation.beside)
     await shelf.put(services, turn, found.files)
-    columns = {
-        "kind": turn.kind,
-        "context": found.context,
-        "instructions": found.instructions,
-        "notes": (*found.notes, *await forks.notes(services, turn, config)),
-        "ignored": found.ignored,
-        "discussions": [asdict(spot) for spot in found.discussions],
-        "fork": asdict(fork) if fork else None,
-        "untrusted": int(found.untrusted or turn.kind == "review" or fork is not None),  # not merged by anybody
-    }
-    return To(Step.FURNISH, {**columns, **_pinned(config, *place), **_limits(turn, config)})
+    notes = (*found.reading.notes, *await forks.notes(services, turn, config))
+    parts = (
+        *preparation.parts,
+        turn.part(OnFork),
+        msgspec.structs.replace(found.reading, notes=notes),
+        msgspec.structs.replace(turn.part(Places), discussions=found.discussions),
+    )
+    nobodys = turn.traits.judges or start.fork is not None  # not merged by anybody
+    columns = {"kind": turn.kind, "untrusted": int(found.untrusted or nobodys)}
+    return To(Step.FURNISH, {**columns, **preparation.pinned, **_limits(turn, config)}, parts=parts)
 
 
 async def _may_begin(services: Services, turn: Turn, session: Session) -> bool:
@@ -81,33 +75,8 @@ async def _may_begin(services: Services, turn: Turn, session: Session) -> bool:
     return await trust.may_write(reads, session.thread.repo, turn.requester, turn.requester_id)
 
 
-def _pinned(config: RepoConfig, base: str, start: Start) -> dict[str, object]:
-    return {"base": base, "base_sha": start.sha, "tip_sha": start.tip, "config": repo_config.dump(config)}
-
-
-async def _resolve(services: Services, turn: Turn, config: RepoConfig, base: str, start: Start) -> Move:
-    """The agent begins at both sides as git merges them; where git can do that alone, there is nothing for it to do."""
-    joined = await resolving.join(services, turn, base, start)
-    if isinstance(joined, End):
-        return joined
-    merge = {
-        "merged_sha": start.base,
-        "tree_sha": joined.tree,
-        "conflicts": [path.encode("utf-8", "replace").decode() for path in joined.conflicts],
-    }
-    at = replace(start, sha=joined.commit)
-    if not joined.conflicts:
-        return To(Step.VERIFY, {**_pinned(config, base, at), **merge})
-    beside = await resolving.both_sides(services, turn, base, start, joined)
-    turn = replace(turn, kind=_kind(turn, config), prompt=turn.prompt or prompt.RESOLVE)
-    ready = await _ready(services, turn, config, (base, at), beside)
-    return replace(ready, columns={**ready.columns, **merge})
-
-
 async def _start(services: Services, turn: Turn, session: Session, config: RepoConfig) -> tuple[str, Start]:
     """What the work is to be merged into, and the commits that it starts from."""
-    if turn.kind == "review":
-        return await pinning.pin_pull(services, turn)
     if pinning.is_on_pull(turn, session):
         reads = services.github.installation(session.installation_id)
         pull = await reads.pull(session.thread.repo, turn.number)
@@ -122,7 +91,7 @@ async def _start(services: Services, turn: Turn, session: Session, config: RepoC
 
 def _kind(turn: Turn, config: RepoConfig) -> str:
     """Where the repository wants plans only, work begins with one unless its plan was approved."""
-    return "plan" if turn.kind in WORK and config.permission == "plan" and turn.approval is None else turn.kind
+    return "plan" if turn.traits.changes and config.permission == "plan" and turn.approval is None else turn.kind
 
 
 def _limits(turn: Turn, config: RepoConfig) -> dict[str, object]:

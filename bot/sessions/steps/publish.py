@@ -7,24 +7,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bot.kinds.parts import OnFork
 from bot.models import Outcome
-from bot.sessions import detours
+from bot.sessions import detours, kinds
 from bot.sessions.moves import End, Move
-from bot.sessions.publishing import (
-    committing,
-    forks,
-    holding,
-    joining,
-    judging,
-    pushing,
-    releasing,
-    saving,
-    taking_back,
-)
+from bot.sessions.publishing import committing, forks, holding, joining, judging, pushing, saving
 from bot.sessions.publishing.judging import Judged
 from bot.sessions.publishing.work import Work
-from bot.sessions.pulls import adopting
-from bot.sessions.reviews import reviewing
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Session, Turn
@@ -32,13 +21,13 @@ from bot.store.sessions import Session, Turn
 
 async def run(services: Services, turn: Turn) -> Move:
     session = await sessions.session(services.store, turn.key.session)
-    if turn.kind in _WITHOUT_WORK:
+    if not turn.traits.changes:
         return await _without_work(services, turn, session)
     assert turn.base_sha is not None
     async with services.cache.quarantine(session.repo_id) as quarantine:
         tree = await joining.tree(services, turn, quarantine)
         commit = await committing.commit(services, turn, quarantine, tree)
-        decide = _decide if turn.fork is None else forks.publish
+        decide = _decide if turn.part(OnFork).fork is None else forks.publish
         return await decide(Work(services, turn, session, quarantine, commit), tree)
 
 
@@ -48,15 +37,7 @@ async def _without_work(services: Services, turn: Turn, session: Session) -> Mov
         return End(turn.outcome, turn.detail or "")
     if not await sessions.begin_push(services.store, turn.key):
         return detours.stopped(await sessions.turn(services.store, turn.key))
-    return await _WITHOUT_WORK[turn.kind](services, turn, session)
-
-
-_WITHOUT_WORK = {
-    "undo": taking_back.take_back,
-    "release": releasing.release,
-    "adopt": adopting.publish,
-    "review": reviewing.publish,
-}
+    return await kinds.of(turn).publish(services, turn, session)
 
 
 async def _decide(work: Work, tree: str) -> Move:

@@ -47,7 +47,7 @@ async def run(services: Services, turn: Turn) -> Move:
 async def _look_after(services: Services, turn: Turn, sha: str) -> None:
     """The checks of what was pushed, without waiting to hear of them: one may end before we know the commit."""
     number = turn.pull_number or (await sessions.session(services.store, turn.key.session)).pull_number
-    if number is None or turn.kind == "undo":
+    if number is None or not turn.traits.checks_followed:
         return
-    wanted, fresh = repo_config.load(turn.config).triggers.ci_fix, turn.kind != ci.KIND
+    wanted, fresh = repo_config.load(turn.config).triggers.ci_fix, not turn.traits.mends_checks
     await ci.heard(services.store, turn.repo_id, number, sha, fresh=fresh, only_asked=not wanted)

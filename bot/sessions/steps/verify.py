@@ -6,6 +6,8 @@ import logging
 
 from bot import repo_config, verification
 from bot.git.quarantine import Quarantine
+from bot.kinds.parts import OnFork
+from bot.kinds.resolve import Merge
 from bot.models import Step
 from bot.sessions import environments
 from bot.sessions.checks import clean_room, mending
@@ -13,7 +15,6 @@ from bot.sessions.checks.checking import Checking
 from bot.sessions.checks.clean_room import NotToBeHad
 from bot.sessions.moves import Move, To
 from bot.sessions.publishing import committing, joining, saving
-from bot.sessions.rights import READ_ONLY
 from bot.sessions.services import Services
 from bot.store.sessions import Turn
 from bot.verification import Check, Where
@@ -26,7 +27,7 @@ MOST_LOST = 2
 
 
 async def run(services: Services, turn: Turn) -> Move:
-    nobodys = turn.fork is not None or turn.kind in READ_ONLY
+    nobodys = turn.part(OnFork).fork is not None or turn.traits.reads
     if turn.outcome is not None or nobodys or not repo_config.load(turn.config).checks:
         return To(Step.PUBLISH)
     checks = await _checked(services, turn)
@@ -72,7 +73,7 @@ async def _where_no_agent_was(services: Services, turn: Turn) -> list[Check]:
 async def _compared(checking: Checking, quarantine: Quarantine, setup: tuple[str, ...]) -> None:
     """With what came before, in an environment of its own: the work could have spoilt whatever runs beside it."""
     services, turn = checking.services, checking.turn
-    before = turn.tip_sha if turn.merged_sha else turn.base_sha  # a merge begins at marks of conflicts
+    before = turn.tip_sha if turn.part(Merge).sha else turn.base_sha  # a merge begins at marks of conflicts
     assert before is not None
     if await saving.begun_with(services.store, turn) is not None:  # that is part of the work
         before = await saving.below(services.store, turn.key.session, quarantine, before) or before

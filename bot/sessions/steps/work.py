@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
-from bot import findings, prompt
+from bot import prompt
 from bot.errors import TransientError
-from bot.live.state import LiveState
+from bot.kinds.parts import AgentReading
 from bot.models import Outcome, Step
-from bot.sessions import checkpoints, environments, losses, refusals, rights
+from bot.sessions import checkpoints, environments, kinds, losses, refusals, rights
 from bot.sessions.beside import keep_up, spare_the_disk
 from bot.sessions.environments import metering
 from bot.sessions.memory import forgetting
@@ -18,7 +17,7 @@ from bot.sessions.money import exhaustion, wrapping_up
 from bot.sessions.moves import Move, To
 from bot.sessions.reading import briefing, shelf
 from bot.sessions.services import Services
-from bot.sessions.talk import asks, mail, plans
+from bot.sessions.talk import asks, mail
 from bot.sessions.verdict import Verdict, has_no_credit, judge
 from bot.store import events, gateway, sessions
 from bot.store.sessions import Turn
@@ -67,38 +66,18 @@ async def run(services: Services, turn: Turn) -> Move:
     if verdict.outcome is Outcome.OVER_BUDGET:
         spent = spent or await exhaustion.by_the_agents_count(services, turn)
         verdict = Verdict(Outcome.OVER_BUDGET, spent.sentence, spent.error)
+    words, parts = kinds.of(turn).result(turn, state)
     return To(
         Step.COLLECT,
-        {
-            "agent_result": _last_words(turn, state),
-            "agent_error": verdict.error,
-            "exit_code": status.exit_code,
-            "review": _review(turn, state),
-        },
+        {"agent_result": words, "agent_error": verdict.error, "exit_code": status.exit_code},
         (verdict.outcome, verdict.detail) if verdict.outcome else None,
+        parts=parts,
     )
 
 
-def _last_words(turn: Turn, state: LiveState) -> str:
-    words = state.last_words
-    if turn.kind == "review" and (review := findings.read(state.ended.structured if state.ended else None)):
-        return review.summary
-    return plans.bounded(words) if turn.kind == "plan" else words
-
-
-def _review(turn: Turn, state: LiveState) -> dict[str, Any] | None:
-    """What it handed over; where that is not in the form asked for, its words alone."""
-    if turn.kind != "review" or state.ended is None or not state.ended.ok:
-        return None
-    review = findings.read(state.ended.structured)
-    if review is None and state.ended.text.strip():
-        review = findings.Review(findings.Verdict.COMMENT, state.ended.text.strip()[: findings.MAX_SUMMARY])
-    return findings.dump(review) if review else None
-
-
 async def _start(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
-    thread = (await sessions.session(services.store, turn.key.session)).thread
     session = await sessions.session(services.store, turn.key.session)
+    thread = session.thread
     now = services.clock()
     used = losses.seconds_used(turn) if turn.attempt else 0.0
     await sessions.update_turn(services.store, turn.key, work_started_at=now - used, pulse_at=now)
@@ -127,15 +106,15 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             token=token.reveal(),
             agent_session_id=session.agent_session_id,
             resume=turn.resumed,
-            max_turns=turn.max_turns,
+            max_turns=turn.options.turns if turn.options else None,
             budget_usd=await exhaustion.for_the_agent(services, turn),
             timeout_seconds=turn.timeout_seconds - used,
-            instructions=turn.instructions or environments.INSTRUCTIONS,
+            instructions=turn.part(AgentReading).instructions or turn.traits.instructions,
             allowed_tools=may.allowed,
             denied_tools=may.denied,
             permission=may.permission,
             subagents=rights.subagents(turn, services.settings.limits),
-            schema=findings.SCHEMA if turn.kind == "review" else None,
+            schema=kinds.of(turn).schema,
             attempt=turn.attempt,
             beside=files,
         )

@@ -8,17 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 from bot import repo_config
-from bot.commands.options import shown
 from bot.errors import GitHubRefused
 from bot.live import questions as live_questions
 from bot.sessions import rights
-from bot.sessions.rights import WORK
 from bot.sessions.services import Services
 from bot.store import approvals, questions, sessions
 from bot.store.approvals import Answer, Approval, Kind, Question, Scope, Standing
 from bot.store.sessions import Turn
 from bot.text import characters
 from bot.words import endings, quoting
+from bot.words.quoting import shown
 from sandbox.agents.events import Asked
 from sandbox.execution import ExecutionEnvironment
 
@@ -55,7 +54,7 @@ class _Asking:
         self._services = services
         self._turn = turn
         self._environment = environment
-        self._people = turn.kind in WORK and repo_config.load(turn.config).permission == "ask"
+        self._people = turn.traits.changes and repo_config.load(turn.config).permission == "ask"
         self._settled: set[str] = set()
         self._shown: set[str] = set()
 
@@ -111,7 +110,7 @@ class _Asking:
 
 
 def _no_one(turn: Turn, asked: Asked) -> str:
-    if turn.kind != "plan":
+    if not turn.traits.plans:
         return NOBODY_TO_ASK
     return PLAN_TAKEN if asked.tool == PLAN_READY else ONLY_READING
 

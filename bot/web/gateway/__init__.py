@@ -11,13 +11,11 @@ import logging
 import re
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect
-from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
 
 from bot.errors import BotError, TransientError
@@ -28,18 +26,15 @@ from bot.sessions.money.prices import Prices, UnknownPrice
 from bot.store import gateway as rows
 from bot.store.base import Store
 from bot.store.gateway import Grant
-from bot.web.gateway import errors, hop_headers, model_request
-from bot.web.gateway.body import Place, Room, read_body
-from bot.web.gateway.dialect import Dialect
-from bot.web.gateway.errors import Refusal
+from bot.web.gateway import dialect, model_request, refusals
+from bot.web.gateway.clients import Presence, RequestPlace, Room, read_body
+from bot.web.gateway.dialect import Credential, Dialect
 from bot.web.gateway.exchange import Exchange, Free, Order
-from bot.web.gateway.hop_headers import Credential
 from bot.web.gateway.money import Money
-from bot.web.gateway.presence import Presence
+from bot.web.gateway.refusals import STORM, GatewayRefusal, RefusalWatch, cut_off
 from bot.web.gateway.upstream import READ_SECONDS, Upstream
-from bot.web.gateway.watch import STORM, Watch, cut_off
 
-__all__ = ["Ceilings", "Credential", "Credentials", "Dialect", "Gateway", "Tuning", "gateway_app"]
+__all__ = ["Ceilings", "Credential", "Credentials", "Dialect", "Gateway", "Tuning"]
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +65,7 @@ class Tuning:
 
 
 @dataclass(frozen=True)
-class Caller:
+class GatewayCaller:
     """Who asks, known before the body is read."""
 
     path: str
@@ -101,7 +96,7 @@ class Gateway:
         self._tuning = tuning or Tuning()
         self._dialect = dialect or Dialect()
         self._room = Room()
-        self._watch = Watch(clock)
+        self._watch = RefusalWatch(clock)
         self._upstream = Upstream(upstream, self._tuning.read_seconds)
         self._money = Money(store, clock, ceilings, self._tuning.patience_seconds)
 
@@ -122,7 +117,7 @@ class Gateway:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
             return
-        caller: Caller | None = None
+        caller: GatewayCaller | None = None
         try:
             with _while_the_store_answers():
                 caller = await self._caller(scope)
@@ -131,46 +126,46 @@ class Gateway:
                 order = await self._order(scope, receive, caller, place)
                 presence = Presence(receive, send, lambda: self._is_live(caller), self._tuning.check_seconds)
                 await presence.during(self._serve(caller, order, scope, receive, presence.send))
-        except Refusal as refusal:
+        except GatewayRefusal as refusal:
             await self._note(caller, refusal)
             await self._refuse(refusal, scope, receive, send)
         except ClientDisconnect:
             return
 
-    async def _caller(self, scope: Scope) -> Caller:
+    async def _caller(self, scope: Scope) -> GatewayCaller:
         path = _path(scope)
-        token = hop_headers.token(scope["headers"])
+        token = dialect.token(scope["headers"])
         sha256 = rows.digest(token)
         granted = await rows.grant(self._store, sha256)
         if granted is None:
-            raise Refusal(401, "unknown", "invalid x-api-key")
-        caller = Caller(path, token, sha256, granted)
+            raise GatewayRefusal(401, "unknown", "invalid x-api-key")
+        caller = GatewayCaller(path, token, sha256, granted)
         if not granted.is_live(self._clock()):
-            await self._note(caller, ended := Refusal(401, "ended", "invalid x-api-key"))
+            await self._note(caller, ended := GatewayRefusal(401, "ended", "invalid x-api-key"))
             raise ended
         if granted.refused == STORM:
             raise cut_off()
         return caller
 
-    async def _is_live(self, caller: Caller) -> bool:
+    async def _is_live(self, caller: GatewayCaller) -> bool:
         try:
             granted = await rows.grant(self._store, caller.sha256)
         except TransientError:
             return True  # asked again in a moment; a turn does not end on a guess
         return granted is not None and granted.is_live(self._clock())
 
-    async def _order(self, scope: Scope, receive: Receive, caller: Caller, place: Place) -> Order:
+    async def _order(self, scope: Scope, receive: Receive, caller: GatewayCaller, place: RequestPlace) -> Order:
         ask = await self._ask(scope, receive, caller, place)
         try:
             price = self._prices.of(ask.model)
         except UnknownPrice as unknown:
-            raise Refusal(403, "price", str(unknown)) from None
+            raise GatewayRefusal(403, "price", str(unknown)) from None
         try:
             credential = await self._credentials(caller.grant.installation)
         except BotError as error:
             self._watch.complain(_whose(caller), "no credential for the model", str(error))
-            raise Refusal(403, "credential", "There is no credential for the model.") from None
-        headers, betas = hop_headers.forwarded(scope["headers"], credential, self._dialect)
+            raise GatewayRefusal(403, "credential", "There is no credential for the model.") from None
+        headers, betas = dialect.forwarded(scope["headers"], credential, self._dialect)
         self._watch.without("beta", betas)
         self._watch.without("field", ask.left_out)
         query, parts = self._dialect.query(scope["query_string"].decode("latin-1"))
@@ -185,31 +180,33 @@ class Gateway:
             on_sent=place.free,
         )
 
-    async def _ask(self, scope: Scope, receive: Receive, caller: Caller, place: Place) -> model_request.Ask:
-        """In a thread: what stands in a body may take long to read, and others must be answered meanwhile."""
+    async def _ask(
+        self, scope: Scope, receive: Receive, caller: GatewayCaller, place: RequestPlace
+    ) -> model_request.CheckedRequest:
+        """Reads the body in a thread: that may take long, and others must be answered meanwhile."""
         raw = await read_body(scope, receive, self._tuning.body_seconds, place.take)
         read = functools.partial(model_request.read, allowed_model=caller.grant.model, dialect=self._dialect)
         async with place.reading():
             return await asyncio.to_thread(read, raw)
 
-    async def _serve(self, caller: Caller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve(self, caller: GatewayCaller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             if caller.path == COUNT_TOKENS:
                 await self._count(caller, order, scope, receive, send)
             else:
                 await self._answer(caller, order, scope, receive, send)
-        except Refusal as refusal:
+        except GatewayRefusal as refusal:
             await self._note(caller, refusal)
             await self._refuse(refusal, scope, receive, send)
 
-    async def _count(self, caller: Caller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _count(self, caller: GatewayCaller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
         with _while_the_store_answers():
             await self._money.count(caller.sha256)
         exchange = Exchange(order, self._upstream, Free())
         await exchange.run(scope, receive, send)
         self._complain_of(caller, exchange)
 
-    async def _answer(self, caller: Caller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer(self, caller: GatewayCaller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
         with _while_the_store_answers():
             allowance = await self._money.reserve(caller.sha256, order.estimate)
         exchange = Exchange(order, self._upstream, allowance)
@@ -219,8 +216,8 @@ class Gateway:
             self._complain_of(caller, exchange)
             await self._money.settle(allowance.claim.id, exchange.settlement())
 
-    async def _note(self, caller: Caller | None, refusal: Refusal) -> None:
-        """What ends a run is told to people, who else would hear of the provider: the client cannot tell us apart."""
+    async def _note(self, caller: GatewayCaller | None, refusal: GatewayRefusal) -> None:
+        """Tells people what ends a run: the client cannot tell us from the provider, which they would blame."""
         if caller is None:
             return
         reason = STORM if self._watch.misused(caller.sha256, refusal) else refusal.reason
@@ -232,43 +229,16 @@ class Gateway:
         except TransientError as error:
             log.warning("a refusal was not noted", extra={"reason": reason, "error": str(error)})
 
-    async def _refuse(self, refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _refuse(self, refusal: GatewayRefusal, scope: Scope, receive: Receive, send: Send) -> None:
         self._watch.refused(refusal)
         await refusal.response()(scope, receive, send)
 
-    def _complain_of(self, caller: Caller, exchange: Exchange) -> None:
+    def _complain_of(self, caller: GatewayCaller, exchange: Exchange) -> None:
         if exchange.complaint:
             self._watch.complain(_whose(caller), *exchange.complaint)
 
 
-def gateway_app(  # noqa: PLR0913 - as Gateway
-    store: Store,
-    credentials: Credentials,
-    upstream: str,
-    clock: Callable[[], float] = time.time,
-    *,
-    table: Prices | None = None,
-    ceilings: Ceilings | None = None,
-    tuning: Tuning | None = None,
-    dialect: Dialect | None = None,
-) -> Starlette:
-    """Serve it on the socket of local boxes as it is, and mount it at /gateway; `app.state.gateway` is to be closed
-    by whoever mounts it, because a mounted application's own end is never called."""
-    gateway = Gateway(
-        store, credentials, upstream, clock, table=table, ceilings=ceilings, tuning=tuning, dialect=dialect
-    )
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        yield
-        await gateway.close()
-
-    app = Starlette(routes=[Mount("/", app=gateway)], lifespan=lifespan)
-    app.state.gateway = gateway
-    return app
-
-
-def _whose(caller: Caller) -> str:
+def _whose(caller: GatewayCaller) -> str:
     return f"installation {caller.grant.installation}"
 
 
@@ -276,12 +246,12 @@ def _path(scope: Scope) -> str:
     """The provider's path, or a Refusal: matched as it was sent, before anything was decoded in it."""
     sent = (scope.get("raw_path") or scope["path"].encode("utf-8", "surrogateescape")).decode("latin-1")
     if any(mark in sent for mark in ("%", "\\", "//", "..", ";")):
-        raise Refusal(400, "path", "The path must be written plainly.")
+        raise GatewayRefusal(400, "path", "The path must be written plainly.")
     path = PATHS.get(sent)
     if path is None or scope["method"] != "POST":
-        raise Refusal(404, "path", "Not found")
+        raise GatewayRefusal(404, "path", "Not found")
     if not QUERY.fullmatch(scope["query_string"]):
-        raise Refusal(400, "path", "The query must be written plainly.")
+        raise GatewayRefusal(400, "path", "The query must be written plainly.")
     return path
 
 
@@ -291,4 +261,4 @@ def _while_the_store_answers() -> Iterator[None]:
         yield
     except TransientError as error:
         log.warning("a request waits for the store", extra={"error": str(error)})
-        raise Refusal(529, "store", errors.BUSY, retry_after=round(error.retry_after or 5)) from None
+        raise GatewayRefusal(529, "store", refusals.BUSY, retry_after=round(error.retry_after or 5)) from None

@@ -9,14 +9,11 @@ import asyncio
 import re
 import select
 import ssl
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
 import httptools
-
-from bot.web.gateway.news import News
 
 MOST_BYTES = 16 << 10
 """In hand of one stream, and given out at a time; then its sender waits. Little, as a burst is paid for as a whole
@@ -27,12 +24,12 @@ SLICE = 256 << 10
 _BREAK = re.compile(r"[\r\n\0]")
 
 
-class Broken(Exception):
+class ConnectionBroken(Exception):
     """The connection or what came over it."""
 
 
 @dataclass(frozen=True)
-class Head:
+class AnswerHead:
     """Of an answer; the headers' names are in lower case."""
 
     status: int
@@ -56,6 +53,50 @@ class Landing:
         return self._view[:size]
 
 
+class News:
+    """All waits share a timer, which is seldom touched: one for each chunk of a stream costs as much as the chunk."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._awaited: asyncio.Future[None] | None = None
+        self._until = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def later(self, seconds: float) -> float:
+        return self._loop.time() + seconds
+
+    async def wait(self, until: float) -> None:
+        """TimeoutError when nothing came."""
+        self._until = until
+        if self._timer is None or self._timer.when() > until:
+            self.close()
+            self._timer = self._loop.call_at(until, self._look)
+        self._awaited = self._loop.create_future()
+        try:
+            await self._awaited
+        finally:
+            self._awaited = None
+
+    def come(self) -> None:
+        if self._awaited is not None and not self._awaited.done():
+            self._awaited.set_result(None)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        """The timer was set for a wait that may be over."""
+        self._timer = None
+        if self._awaited is None or self._awaited.done():
+            return
+        if self._loop.time() < self._until:
+            self._timer = self._loop.call_at(self._until, self._look)
+        else:
+            self._awaited.set_exception(TimeoutError())
+
+
 class Connection(asyncio.BufferedProtocol):
     """For one exchange after the other: `send`, `head`, then `next` until it gives nothing."""
 
@@ -70,7 +111,7 @@ class Connection(asyncio.BufferedProtocol):
     def _begin(self) -> None:
         self._parser = httptools.HttpResponseParser(self)
         self._headers: list[tuple[bytes, bytes]] = []
-        self._head: Head | None = None
+        self._head: AnswerHead | None = None
         self._beside = 0
         self._taken: list[bytes] = []
         self._size = 0
@@ -81,8 +122,8 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_free(self) -> bool:
-        """For another exchange: of this one both ends were reached, and both sides keep the connection. What follows
-        half a request would be read as the rest of it; what nobody takes is held back, and so would be what follows."""
+        """Says whether another exchange may follow: both ends of this one were reached, and both sides keep it. What
+        follows half a request would be read as the rest of it; what nobody takes is held back, with all after it."""
         whole = self._sent and self._complete and self._error is None
         return whole and not self._taken and self._keeps and not self._lost and not self._has_news()
 
@@ -92,20 +133,23 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.write(head)
         for start in range(0, len(body), SLICE):
             self._transport.write(body[start : start + SLICE])
-            async with _within(seconds):
-                await self._writable.wait()
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._writable.wait()
+            except TimeoutError:
+                raise _too_long() from None
             if self._head is not None or self._lost:
                 return
         self._sent = True
 
-    async def head(self, seconds: float) -> Head:
+    async def head(self, seconds: float) -> AnswerHead:
         until = self._news.later(seconds)
         while self._head is None:
             await self._more(until)
         return self._head
 
     async def next(self, seconds: float) -> bytes:
-        """What has come since, at least a byte; nothing at the end. What broke it is raised after all that came."""
+        """Returns what has come since, at least a byte; nothing at the end. A break is raised after all that came."""
         if not self._taken:
             until = self._news.later(seconds)  # for all of the wait: what comes meanwhile may be no body
             while not self._taken and not self._complete:
@@ -131,7 +175,7 @@ class Connection(asyncio.BufferedProtocol):
 
     async def _more(self, until: float) -> None:
         if self._error is not None or self._lost:
-            raise Broken(self._error or "the connection was closed")
+            raise ConnectionBroken(self._error or "the connection was closed")
         try:
             await self._news.wait(until)
         except TimeoutError:
@@ -160,8 +204,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._lost = True
-        if error is None and self._error is None and self._head is not None and _ends_with_the_connection(self._head):
-            self._complete = self._complete or self._was_ended()
+        if error is None and self._error is None and self._head is not None:
+            ends_here = not {"content-length", "transfer-encoding"} & self._head.headers.keys()
+            self._complete = self._complete or (ends_here and self._was_ended())
         self._writable.set()
         self._news.come()
         self._news.close()
@@ -176,7 +221,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_message_begin(self) -> None:
         if self._complete:
-            raise Broken("more came than was asked for")  # httptools reads no further then
+            raise ConnectionBroken("more came than was asked for")  # httptools reads no further then
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._head is None:
@@ -186,7 +231,7 @@ class Connection(asyncio.BufferedProtocol):
         status = self._parser.get_status_code()
         if status >= 200:
             named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._headers}
-            self._head = Head(status, named)
+            self._head = AnswerHead(status, named)
             self._keeps = self._parser.should_keep_alive()
             self._writable.set()  # who answers before the end may not read it
         self._headers = []
@@ -200,7 +245,7 @@ class Connection(asyncio.BufferedProtocol):
         self._complete = self._head is not None  # else it was one of those that announce another
 
     def _was_ended(self) -> bool:
-        """By the other side. Without its word for it, which TLS has, anybody in between may have cut the rest off."""
+        """Asks whether the other side ended it. Without its word, which TLS has, anybody may have cut the rest off."""
         try:
             return self._tls is None or not self._tls.read(1)
         except ssl.SSLError as error:
@@ -219,18 +264,5 @@ def request(host: str, path: str, headers: Sequence[tuple[str, str]], size: int)
     return "\r\n".join([*lines, f"content-length: {size}", "", ""]).encode("latin-1")
 
 
-def _ends_with_the_connection(head: Head) -> bool:
-    return "content-length" not in head.headers and "transfer-encoding" not in head.headers
-
-
-@asynccontextmanager
-async def _within(seconds: float) -> AsyncIterator[None]:
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except TimeoutError:
-        raise _too_long() from None
-
-
-def _too_long() -> Broken:
-    return Broken("it took too long")
+def _too_long() -> ConnectionBroken:
+    return ConnectionBroken("it took too long")

@@ -9,11 +9,13 @@ it is refused, in the words in which the provider refuses unknown fields.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bot.web.gateway.errors import Refusal
+from bot.settings import Secret
+from bot.web.gateway.refusals import GatewayRefusal
 
 FIELDS = frozenset({
     "context_management", "inference_geo", "max_tokens", "messages", "metadata", "model", "output_config", "speed",
@@ -42,6 +44,19 @@ ANTHROPIC = "anthropic-"
 HEADERS = frozenset({"anthropic-beta", "anthropic-dangerous-direct-browser-access", "anthropic-version"})
 """The provider's own headers. Others of its name may ask for what costs."""
 
+RawHeaders = Iterable[tuple[bytes, bytes]]
+
+HOP_BY_HOP = {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "proxy-connection"}
+OURS = {"host", "content-length", "content-type", "content-encoding", "accept-encoding", "expect", "cookie", "via"}
+ASIDE = ("x-forwarded", "forwarded")
+CREDENTIALS = ("api-key", "authorization")
+"""How they end, those that other providers take beside their own included: a key of somebody else's account must not
+lead there."""
+PLAIN = re.compile(r"[a-z0-9-]+")
+"""An underscore is a hyphen to some servers, so that the name would be another one there."""
+ANSWERED = re.compile(r"request-id|retry-after(-ms)?|x-should-retry|anthropic-ratelimit-[a-z0-9-]+")
+BETA, OAUTH_BETA = "anthropic-beta", "oauth-2025-04-20"
+
 
 @dataclass(frozen=True)
 class Dialect:
@@ -53,7 +68,7 @@ class Dialect:
         """Raises Refusal; takes out, and returns, the fields that do not go on."""
         for name in EMPTY:
             if body.get(name) and name not in self.admitted:
-                raise Refusal(403, "feature", f"{name}: not available through this gateway")
+                raise GatewayRefusal(403, "feature", f"{name}: not available through this gateway")
         left_out = (LEFT_OUT - self.admitted) & body.keys()
         for name in left_out:
             del body[name]
@@ -96,12 +111,86 @@ class Dialect:
                 raise unknown(f"context_management.edits.{kind}")
 
 
-def unknown(name: str) -> Refusal:
+def unknown(name: str) -> GatewayRefusal:
     shown = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "_.-") else "?" for letter in name)
     shown = shown[:80]
-    return Refusal(
+    return GatewayRefusal(
         400,
         "field",
         f"{shown}: Extra inputs are not permitted. Forgehand does not know what this costs. The operator can admit it, "
         f"at their own risk, by naming {shown.rpartition('.')[2]} in FORGEHAND_GATEWAY_ALLOW.",
     )
+
+
+@dataclass(frozen=True)
+class Credential:
+    """The installation's own: an API key, or an OAuth token of a subscription."""
+
+    value: Secret
+    is_oauth: bool = False
+
+
+def token(headers: RawHeaders) -> str:
+    """The one token that the client shows, or a Refusal. What it showed is never repeated."""
+    shown = {"x-api-key": list[str](), "authorization": list[str]()}
+    for name, raw in headers:
+        kind = name.decode("latin-1").lower()
+        if kind in shown:
+            shown[kind].append(_clean(raw))
+    if any(len(values) > 1 for values in shown.values()):
+        raise GatewayRefusal(400, "smuggled", "A credential header was sent more than once.")
+    found = {*shown["x-api-key"], *(_bearer(value) for value in shown["authorization"])}
+    if len(found) > 1:
+        raise GatewayRefusal(401, "smuggled", "x-api-key and authorization differ.")
+    if not found or not (value := found.pop()):
+        raise GatewayRefusal(401, "missing", "x-api-key header is required")
+    if value.startswith("sk-"):
+        raise GatewayRefusal(
+            401, "provider_key", "A key of the provider is not accepted here; use the token of the turn."
+        )
+    return value
+
+
+def forwarded(headers: RawHeaders, credential: Credential, dialect: Dialect) -> tuple[list[tuple[str, str]], list[str]]:
+    """(what the provider gets, the betas that it does not get)."""
+    pairs = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers]
+    named = {word.strip().lower() for name, value in pairs if name == "connection" for word in value.split(",")}
+    dropped = HOP_BY_HOP | OURS | named
+    kept = [
+        (name, value)
+        for name, value in pairs
+        if name not in dropped
+        and not name.startswith(ASIDE)
+        and not name.endswith(CREDENTIALS)
+        and PLAIN.fullmatch(name)
+    ]
+    betas, unknown = dialect.betas(value for name, value in kept if name == BETA)
+    kept = [(name, value) for name, value in kept if name != BETA and dialect.may_pass(name)]
+    if credential.is_oauth:
+        betas = [*betas, OAUTH_BETA] if OAUTH_BETA not in betas else betas
+        kept.append(("authorization", f"Bearer {credential.value.reveal()}"))
+    else:
+        kept.append(("x-api-key", credential.value.reveal()))
+    if betas:
+        kept.append((BETA, ",".join(betas)))
+    # identity: what is metered must be readable, and a compressor would hold back the stream
+    return [*kept, ("content-type", "application/json"), ("accept-encoding", "identity")], unknown
+
+
+def returned(headers: Mapping[str, str]) -> dict[str, str]:
+    """Leaves what the client learns of the provider's headers: not which organisation pays."""
+    return {name.lower(): value for name, value in headers.items() if ANSWERED.fullmatch(name.lower())}
+
+
+def _bearer(value: str) -> str:
+    scheme, _, rest = value.partition(" ")
+    if scheme.lower() != "bearer":
+        raise GatewayRefusal(401, "missing", "The authorization header must be of the Bearer kind.")
+    return rest.strip()
+
+
+def _clean(value: bytes) -> str:
+    text = value.decode("latin-1").strip()
+    if any(ord(char) < 0x20 or ord(char) > 0x7E for char in text):
+        raise GatewayRefusal(400, "smuggled", "A credential header has characters that it must not have.")
+    return text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -17,12 +16,10 @@ from bot.sessions.money import prices
 from bot.sessions.money.budget import CacheUse, Estimate
 from bot.sessions.money.prices import Price
 from bot.store.spend import Settlement
-from bot.web.gateway import errors, hop_headers
-from bot.web.gateway.connection import Broken
+from bot.web.gateway import dialect, refusals
+from bot.web.gateway.connection import ConnectionBroken
 from bot.web.gateway.stream import Meter, OversizedEvent
-from bot.web.gateway.upstream import Answer, Unreachable, Upstream
-
-log = logging.getLogger(__name__)
+from bot.web.gateway.upstream import ProviderAnswer, Unreachable, Upstream
 
 MAX_ERROR_BYTES = 64 << 10
 MAX_WHOLE_BYTES = 32 << 20
@@ -31,7 +28,7 @@ BROKEN = "The answer of the model's provider broke off."
 STRANGE = "The model's provider sent something that is not an answer."
 
 
-class Purse(Protocol):
+class MoneySource(Protocol):
     """Where the money for one request comes from."""
 
     def begun(self, most_usd: float) -> None:
@@ -73,7 +70,7 @@ class Order:
 class Exchange:
     """Use once: `run`, then `settlement`, whatever happened in between."""
 
-    def __init__(self, order: Order, upstream: Upstream, purse: Purse) -> None:
+    def __init__(self, order: Order, upstream: Upstream, purse: MoneySource) -> None:
         asked = order.estimate
         self._order = order
         self._upstream = upstream
@@ -102,12 +99,12 @@ class Exchange:
         except Unreachable as error:
             self._sent = False
             self.complaint = "the model's provider cannot be reached", str(error)
-            await errors.error_response(502, UNREACHABLE)(scope, receive, send)
-        except Broken:
-            await errors.error_response(502, BROKEN)(scope, receive, send)
+            await refusals.error_response(502, UNREACHABLE)(scope, receive, send)
+        except ConnectionBroken:
+            await refusals.error_response(502, BROKEN)(scope, receive, send)
 
     def settlement(self) -> Settlement:
-        """What was seen of an answer is confirmed. Where its end was not seen, all that it may have become is counted
+        """Confirms what was seen of an answer. Where its end was not seen, all that it may have become is counted
         beside: who left it does not know when the provider noticed, nor what it had thought by then."""
         if self._meter.finished:
             return Settlement(self._cost(), self._meter.consumption.usage, self.status)
@@ -126,10 +123,10 @@ class Exchange:
             return asked.usd
         return prices.cost(self._order.price, self._meter.at_most(asked.output_tokens))
 
-    async def _answer(self, answer: Answer, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer(self, answer: ProviderAnswer, scope: Scope, receive: Receive, send: Send) -> None:
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         if answer.headers.get("content-encoding", "identity") != "identity":  # which was not asked for
-            await errors.error_response(502, STRANGE)(scope, receive, send)
+            await refusals.error_response(502, STRANGE)(scope, receive, send)
         elif answer.status == 200 and kind == "text/event-stream":
             await self._stream(answer, send)
         elif answer.status == 200 and kind == "application/json":
@@ -137,12 +134,12 @@ class Exchange:
         else:
             await (await self._error(answer))(scope, receive, send)
 
-    async def _stream(self, answer: Answer, send: Send) -> None:
+    async def _stream(self, answer: ProviderAnswer, send: Send) -> None:
         headers = {
             "content-type": "text/event-stream; charset=utf-8",
             "cache-control": "no-cache",
             "x-accel-buffering": "no",
-            **hop_headers.returned(answer.headers),
+            **dialect.returned(answer.headers),
         }
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
         await send({"type": "http.response.start", "status": 200, "headers": raw})
@@ -150,7 +147,7 @@ class Exchange:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
-    async def _chunks(self, answer: Answer) -> AsyncIterator[bytes]:
+    async def _chunks(self, answer: ProviderAnswer) -> AsyncIterator[bytes]:
         """The provider's bytes, and an error event at the end where we or the network had to cut them."""
         try:
             while chunk := await answer.next():
@@ -159,13 +156,13 @@ class Exchange:
                     self._has_begun = True
                     self._purse.begun(self._most())
                 if not self._is_covered() and not await self._cover():
-                    yield errors.error_event("invalid_request_error", errors.NO_CREDIT)
+                    yield refusals.error_event("invalid_request_error", refusals.NO_CREDIT)
                     return
                 yield chunk
-        except (Broken, OversizedEvent):
-            yield errors.error_event("api_error", BROKEN)
+        except (ConnectionBroken, OversizedEvent):
+            yield refusals.error_event("api_error", BROKEN)
         except TransientError:  # of our own store: nothing is passed on that nobody can pay for
-            yield errors.error_event("overloaded_error", errors.BUSY)
+            yield refusals.error_event("overloaded_error", refusals.BUSY)
 
     def _is_covered(self) -> bool:
         """Looked at for every chunk, so that what it costs need not be."""
@@ -180,24 +177,24 @@ class Exchange:
         self._covered = self._meter.told, self._meter.output_tokens + (left / each if each else math.inf)
         return left >= 0
 
-    async def _whole(self, answer: Answer) -> Response:
+    async def _whole(self, answer: ProviderAnswer) -> Response:
         body = await answer.whole(MAX_WHOLE_BYTES)
         if body is None:
-            return errors.error_response(502, STRANGE)
+            return refusals.error_response(502, STRANGE)
         self._meter.whole(body)
-        return Response(body, 200, hop_headers.returned(answer.headers), "application/json")
+        return Response(body, 200, dialect.returned(answer.headers), "application/json")
 
-    async def _error(self, answer: Answer) -> Response:
-        headers = hop_headers.returned(answer.headers)
+    async def _error(self, answer: ProviderAnswer) -> Response:
+        headers = dialect.returned(answer.headers)
         body = await answer.whole(MAX_ERROR_BYTES)
         known = 400 <= answer.status < 600
         if not known or body is None or not body.lstrip().startswith(b"{"):
             self._complete = answer.status >= 300
-            return errors.error_response(answer.status if known else 502, STRANGE, headers)
+            return refusals.error_response(answer.status if known else 502, STRANGE, headers)
         self._complete = True
         if answer.status in (401, 403):
             self.complaint = "the model's provider refuses the credential", f"it answered {answer.status}"
-            headers.update(errors.FINAL)
+            headers.update(refusals.FINAL)
         elif b"credit balance" in body:
             self.complaint = "the credit at the model's provider is used up", f"it answered {answer.status}"
         return Response(scrub(body, self._order.hidden), answer.status, headers, "application/json")

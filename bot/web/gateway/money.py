@@ -20,9 +20,9 @@ from bot.store import spend
 from bot.store.base import Store
 from bot.store.gateway import Claim, Standing
 from bot.store.spend import Settlement
-from bot.web.gateway import errors
-from bot.web.gateway.body import too_many
-from bot.web.gateway.errors import Refusal
+from bot.web.gateway import refusals
+from bot.web.gateway.clients import too_many
+from bot.web.gateway.refusals import GatewayRefusal
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class _Undecided(Exception):
 
 
 @dataclass
-class Allowance:
+class Reservation:
     """Up to where one request may cost without asking again."""
 
     money: Money
@@ -62,7 +62,7 @@ class Money:
         self._closing = asyncio.Event()
         self._kept: set[asyncio.Task[Any]] = set()
 
-    async def reserve(self, token_sha256: str, estimate: Estimate) -> Allowance:
+    async def reserve(self, token_sha256: str, estimate: Estimate) -> Reservation:
         """Raises Refusal. Waits (`patience` seconds at most) where only requests under way stand in the way."""
         give_up = asyncio.get_running_loop().time() + self._patience
         while True:
@@ -78,14 +78,14 @@ class Money:
         if await rows.count_request(self._store, self._claim(token_sha256, 0.0), self._check_for_count) is None:
             raise _unknown()
 
-    def narrow(self, allowance: Allowance, most_usd: float) -> None:
+    def narrow(self, allowance: Reservation, most_usd: float) -> None:
         """Gives back what the request cannot come to any more. The stream does not wait for it."""
         less = allowance.reserved_usd - most_usd
         if less > 0:
             allowance.reserved_usd = most_usd
             self._keep(self._narrow(allowance.claim.id, less))
 
-    async def ceiling(self, allowance: Allowance, cost_usd: float) -> float:
+    async def ceiling(self, allowance: Reservation, cost_usd: float) -> float:
         """Up to where a request that has cost this much may go on; less than that when it may not. It may pass its
         reserve only where the provider does not keep to what was asked of it."""
         if cost_usd <= allowance.ceiling_usd:
@@ -97,12 +97,12 @@ class Money:
             nonlocal left
             left = budget.left(self._ledgers(standing))
             if cost_usd >= left or not standing.grant.is_live(self._clock()):
-                raise errors.exhausted()
+                raise refusals.exhausted()
 
         claim = self._claim(allowance.claim.token_sha256, more, allowance.claim.id)
         try:
             found = await rows.reserve_more(self._store, claim, judge)
-        except Refusal:
+        except GatewayRefusal:
             return -math.inf
         if found is None:
             return -math.inf
@@ -111,16 +111,16 @@ class Money:
         return allowance.ceiling_usd
 
     async def settle(self, claim_id: str, end: Settlement) -> None:
-        """Is completed even when the task that asked for it is cancelled."""
+        """Completes even when the task that asked for it is cancelled."""
         await asyncio.shield(self._keep(self._settle(claim_id, end)))
 
     async def close(self) -> None:
-        """What cannot be settled now is, as a whole, at the next start."""
+        """Ends what waits; the next start settles, as a whole, what cannot be settled now."""
         self._closing.set()
         await asyncio.gather(*self._kept, return_exceptions=True)
 
     async def _settle(self, claim_id: str, end: Settlement) -> None:
-        """Until the store takes it: a reserve that stays would hold back others for as long as the service runs."""
+        """Tries until the store takes it: a reserve that stays would hold back others as long as the service runs."""
         while True:
             try:
                 await spend.settle(self._store, claim_id, end)
@@ -141,11 +141,11 @@ class Money:
         self._wake()
 
     def _wake(self) -> None:
-        """Those that wait for money look again."""
+        """Lets those that wait for money look again."""
         ended, self._ended = self._ended, asyncio.Event()
         ended.set()
 
-    async def _try(self, claim: Claim) -> Allowance:
+    async def _try(self, claim: Claim) -> Reservation:
         left = 0.0
 
         def judge(standing: Standing) -> None:
@@ -161,7 +161,7 @@ class Money:
             raise
         if found is None:
             raise _unknown()
-        return Allowance(self, claim, claim.reserve_usd, min(claim.reserve_usd, left))
+        return Reservation(self, claim, claim.reserve_usd, min(claim.reserve_usd, left))
 
     async def _undo(self, reserving: asyncio.Task[Any], claim: Claim) -> None:
         """The client went away while its reserve was written: nothing will be sent for it."""
@@ -177,7 +177,7 @@ class Money:
         return task
 
     def _check(self, standing: Standing) -> None:
-        """In the transaction that reserves. Money comes first: without it, waiting for a place is in vain."""
+        """Runs in the transaction that reserves. Money comes first: without it, waiting for a place is in vain."""
         self._check_for_count(standing)
         if standing.turn.open >= standing.grant.concurrency:
             raise too_many("turn")
@@ -189,9 +189,9 @@ class Money:
         if not granted.is_live(self._clock()):
             raise _unknown()
         if budget.decide(self._ledgers(standing)) is Decision.EXHAUSTED:
-            raise errors.exhausted()
+            raise refusals.exhausted()
         if granted.requests >= granted.max_requests:
-            raise Refusal(403, "requests", "The number of requests of this turn is used up.")
+            raise GatewayRefusal(403, "requests", "The number of requests of this turn is used up.")
 
     def _ledgers(self, standing: Standing) -> list[Ledger]:
         """The session's, the turn's own, and those of days and months. Without any of the first two: nothing."""
@@ -208,8 +208,8 @@ class Money:
         return Claim(claim_id or rows.new_claim_id(), token_sha256, usd, windows)
 
 
-def _unknown() -> Refusal:
-    return Refusal(401, "ended", "invalid x-api-key")
+def _unknown() -> GatewayRefusal:
+    return GatewayRefusal(401, "ended", "invalid x-api-key")
 
 
 async def _until(ended: asyncio.Event, seconds: float) -> None:
@@ -217,4 +217,4 @@ async def _until(ended: asyncio.Event, seconds: float) -> None:
         async with asyncio.timeout(max(seconds, 0)):
             await ended.wait()
     except TimeoutError:
-        raise Refusal(429, "busy", "Requests under way hold the rest of the budget.", retry_after=5) from None
+        raise GatewayRefusal(429, "busy", "Requests under way hold the rest of the budget.", retry_after=5) from None

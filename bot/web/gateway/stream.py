@@ -79,7 +79,7 @@ class Meter:
     """Feed it every byte of an answer; `consumption` is right at the end, and before what is known so far."""
 
     def __init__(self, *, most_output: int = WINDOW_TOKENS, in_the_us: bool = False, cached_long: bool = False) -> None:
-        """What the request has asked for: it counts where the answer does not say."""
+        """Takes what the request has asked for: it counts where the answer does not say."""
         self._most_output = most_output
         self._in_the_us = in_the_us
         self._cached_long = cached_long
@@ -129,7 +129,7 @@ class Meter:
         return max(told, min(seen, self._most_output))
 
     def at_most(self, output_tokens: int) -> Consumption:
-        """What it comes to where the answer goes on up to so many."""
+        """Returns what it comes to where the answer goes on up to so many."""
         used = self.consumption
         return replace(used, usage=replace(used.usage, output_tokens=max(used.usage.output_tokens, output_tokens)))
 

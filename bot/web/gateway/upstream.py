@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from bot.web.gateway import connection
-from bot.web.gateway.connection import Broken, Connection, Head, Landing
+from bot.web.gateway.connection import AnswerHead, Connection, ConnectionBroken, Landing
 
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 600.0
@@ -24,10 +24,10 @@ class Unreachable(Exception):
     """Nothing was sent."""
 
 
-class Answer:
+class ProviderAnswer:
     """What the provider says: its head, then `next` until it gives nothing. Broken where it breaks off."""
 
-    def __init__(self, head: Head, connection: Connection, read_seconds: float) -> None:
+    def __init__(self, head: AnswerHead, connection: Connection, read_seconds: float) -> None:
         self.status = head.status
         self.headers = head.headers
         self._connection = connection
@@ -46,7 +46,7 @@ class Answer:
                 if size > limit:
                     return None
                 parts.append(burst)
-        except Broken:
+        except ConnectionBroken:
             return None
         return b"".join(parts)
 
@@ -66,13 +66,13 @@ class Upstream:
         """With when each came free, the oldest first."""
 
     @asynccontextmanager
-    async def ask(self, path: str, headers: Sequence[tuple[str, str]], body: bytes) -> AsyncIterator[Answer]:
+    async def ask(self, path: str, headers: Sequence[tuple[str, str]], body: bytes) -> AsyncIterator[ProviderAnswer]:
         """Unreachable, or Broken once it was sent. Who leaves before the end closes the connection."""
         head = connection.request(self._name, self._path + path, headers, len(body))
         async with self._connected() as line:
             await line.send(head, body, WRITE_SECONDS)
             del body
-            yield Answer(await line.head(self._read_seconds), line, self._read_seconds)
+            yield ProviderAnswer(await line.head(self._read_seconds), line, self._read_seconds)
 
     async def close(self) -> None:
         for _, line in self._kept:

@@ -16,7 +16,7 @@ from bot.store.threads import InstallationRow
 from bot.web.pages.gate import Fields
 from bot.web.pages.visitors import Visitor
 
-OUTDATED = "Somebody has changed these settings meanwhile. Please look at how they stand now, and send yours again."
+OUTDATED = "Someone changed these settings in the meantime. Please check the current values and send yours again."
 
 Read = Callable[[Mapping[str, str]], tuple[dict[str, Value | None], dict[str, str]]]
 
@@ -25,7 +25,7 @@ class WrongFields(UserError):
     """With what was typed, so that nothing is lost."""
 
     def __init__(self, problems: Mapping[str, str], typed: Fields) -> None:
-        super().__init__("Nothing was changed: see the fields that are marked.")
+        super().__init__("Nothing was changed; see the marked fields.")
         self.problems = problems
         self.typed = typed
 
@@ -109,12 +109,12 @@ async def change_limits(store: Store, limits: Limits, row: InstallationRow, visi
 
     changed = await _change(store, row, visitor, fields, read)
     titles = {one.name: one.title.lower() for one in LIMITS}
-    return _said([titles[name] for name in changed], "The next request at the model is judged by it.")
+    return _said([titles[name] for name in changed], "It applies from the next request to the model on.")
 
 
 async def change_triggers(store: Store, row: InstallationRow, visitor: Visitor, fields: Fields) -> str:
     changed = await _change(store, row, visitor, fields, account_settings.read_triggers)
-    return _said([name.replace("_", " ") for name in changed], "It counts where a repository has no file of its own.")
+    return _said([name.replace("_", " ") for name in changed], "It applies to repositories without their own file.")
 
 
 async def _change(store: Store, row: InstallationRow, visitor: Visitor, fields: Fields, read: Read) -> list[str]:

@@ -106,13 +106,13 @@ class Conversation:
                 self._returned(event, row)
                 return
             case Retrying():
-                made.text = f"The model's provider does not answer ({event.status or event.error}): another try."
+                made.text = f"The model's provider does not answer ({event.status or event.error}); trying again."
             case Asked():
-                made.text = f"It asks whether it may use {event.tool}: {event.title}"
+                made.text = f"The agent asks to use {event.tool}: {event.title}"
             case Ended() if not event.ok:
                 made.kind, made.text = "ended", "\n".join([event.reason, *event.errors])
             case Unreadable():
-                made.text = "A line of its output could not be read."
+                made.text = "One line of the agent's output could not be read."
             case _:
                 return
         self.entries[made.id] = made

@@ -18,7 +18,7 @@ async def read(request: Request) -> dict[str, str]:
     async for chunk in request.stream():
         body += chunk
         if len(body) > MOST_BYTES:
-            raise UserError("That was too much for one form.")
+            raise UserError("That is too much for one form.")
     try:
         pairs = parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
     except ValueError:

@@ -25,7 +25,7 @@ HEARTBEAT_LOOKS = 8
 MOST_STREAMS = 200
 MOST_STREAMS_EACH = 10
 """Each looks by itself, since each may see something else: fewer than of a session, whose viewers share one look."""
-GONE = "You are not signed in any more."
+GONE = "You are no longer signed in."
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,13 @@ Fields = Mapping[str, str]
 Show = Callable[[Request, Visitor], Awaitable[Response]]
 Act = Callable[[Request, Visitor, Fields], Awaitable[Response]]
 Endpoint = Callable[[Request], Awaitable[Response]]
-TITLES = {403: "Not allowed", 404: "Not found", 422: "That cannot be done", 503: "Not now"}
+TITLES = {403: "Not allowed", 404: "Not found", 422: "Not possible", 503: "Not now"}
 STAY_SECONDS = 60.0
 """How often it is asked again whether who watches, or takes a long file, may."""
 LONGEST_NUMBER = 18
 """The store's numbers have 64 bits."""
-GONE = "You may not see this session any more."
-NO_ANSWER = "GitHub does not answer, so it cannot be told what you may see. Please try again in a minute."
+GONE = "You no longer have access to this session."
+NO_ANSWER = "GitHub isn't responding, so we can't check your access. Please try again in a minute."
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Gate:
         async def answer(request: Request, visitor: Visitor) -> Response:
             fields = await forms.read(request)
             if not visitors.is_theirs(request, visitor, fields.pop("csrf", "")):
-                return self.said(visitor, "This form had expired. Please go back and try again.", 403)
+                return self.said(visitor, "This form has expired. Please go back and try again.", 403)
             return await act(request, visitor, fields)
 
         return self.page(answer)
@@ -70,7 +70,7 @@ class Gate:
             try:
                 return await show(request, visitor)
             except NotAllowed:
-                return PlainTextResponse("There is nothing here for you.\n", 404, COMMON)
+                return PlainTextResponse("Nothing here is for you.\n", 404, COMMON)
             except TransientError:
                 return PlainTextResponse(f"{NO_ANSWER}\n", 503, COMMON)
             except BotError as error:
@@ -87,7 +87,7 @@ class Gate:
         try:
             return await show()
         except Hidden:
-            return self.said(visitor, "There is no such page, or you may not see it.", 404)
+            return self.said(visitor, "This page does not exist, or you may not see it.", 404)
         except NotAllowed as error:
             return self.said(visitor, str(error), 403)
         except TransientError as error:

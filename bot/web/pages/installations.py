@@ -100,16 +100,16 @@ class InstallationPages:
     async def _store_key(self, row: InstallationRow, visitor: Visitor, fields: Fields) -> str:
         name = fields.get("name", "")
         if name not in NAMES:
-            raise UserError("That is no kind of key that there is.")
+            raise UserError("Unknown kind of key.")
         key = await credential_check.proven(name, Secret(fields.get("value", "")), self._settings.model)
         await self._vault.put(name, row.id, key)
         await audit.add(self._gate.store, visitor.login, "key stored", f"{name} of {row.account}")
-        return "The key works and is stored, encrypted. The next request at the model uses it."
+        return "The key works and is stored, encrypted. The next request to the model uses it."
 
     async def _forget_key(self, row: InstallationRow, visitor: Visitor, fields: Fields) -> str:
         name = fields.get("name", "")
         if name not in NAMES or not await credentials.remove(self._gate.store, name, row.id):
-            raise UserError("No such key is stored.")
+            raise UserError("This key is not stored.")
         await audit.add(self._gate.store, visitor.login, "key forgotten", f"{name} of {row.account}")
         return f"{name} is forgotten."
 

@@ -27,7 +27,7 @@ PAGE = 50
 MOST_ROUNDS = 6
 """How often other rows are looked for in the place of those that somebody may not see; the next load goes on there."""
 UNDER_WAY = "running"
-BROKEN = "This address does not lead to a page of the list. Please begin at its first page."
+BROKEN = "This address is not a page of the list. Please start at the first page."
 _MARK = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)~([!-~]{1,200})")
 
 

@@ -48,7 +48,7 @@ class Overview:
     environments: list[str] = field(default_factory=list)
 
 
-def overview(look: Look, state: LiveState | None, terms: Terms, now: float) -> Overview:
+def overview(look: Look, state: LiveState | None, terms: Terms) -> Overview:
     if not look.turns:
         return Overview()
     turn = look.turns[-1]
@@ -102,7 +102,7 @@ def _lines(look: Look) -> list[Line]:
     if money and axis.spans:
         money = [(axis.spans[0][0], 0.0), *money[1:], (axis.spans[-1][1], money[-1][1])]
     drawn = (
-        drawing.line("Dollars at the model", money, "${:.4f}", axis, steps=True),
+        drawing.line("Dollars for the model", money, "${:.4f}", axis, steps=True),
         drawing.line("CPU (100 % is one core)", cpu, "{:.0f} %", axis),
         drawing.line("Memory", memory, "{:.0f} MiB", axis),
     )

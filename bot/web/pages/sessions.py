@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute, Route
 from bot.errors import Hidden, StoreError, TransientError
 from bot.handlers import buttons
 from bot.handlers.desk import Desk
+from bot.kinds.parts import OnFork
 from bot.models import Person, SessionId
 from bot.sessions.checks import outputs
 from bot.store import events, sessions
@@ -117,7 +118,8 @@ class SessionPages:
         session = await self._session(request, visitor)
         n = number(request, "n")
         found = next((one for one in await sessions.turns_of(self._gate.store, session.id) if one.n == n), None)
-        file = self._desk.settings.data_dir / "kept" / found.patch if found and found.patch else None
+        name = found.part(OnFork).patch if found else None
+        file = self._desk.settings.data_dir / "kept" / name if name else None
         if file is None or not await asyncio.to_thread(file.is_file):
             raise Hidden("no such patch")
         return FileResponse(file, media_type="application/octet-stream", filename=file.name, headers={**COMMON})

@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from bot.errors import GitHubRefused, TransientError, UserError
-from bot.github import sign_in
+from bot.github import tokens
 from bot.settings import GitHubSettings
 from bot.web.pages import forms, origin, visitors
 from bot.web.pages.frame import COMMON, Pages
@@ -31,7 +31,7 @@ NOT_SET_UP = (
     "Signing in is not set up: the GitHub App's client id and client secret are missing. Run `forgehand setup`, or set "
     "FORGEHAND_CLIENT_ID and FORGEHAND_CLIENT_SECRET from the App's settings page."
 )
-LOST = "That way back from GitHub is not from this browser, or took too long. Please sign in again."
+LOST = "This sign-in link has expired or belongs to another browser. Please sign in again."
 
 
 class SignIn:
@@ -87,7 +87,7 @@ class SignIn:
         if not state or not hmac.compare_digest(state.encode(), request.query_params.get("state", "").encode()):
             response = self.page("/", wrong=LOST, status=400)
         elif request.query_params.get("error"):
-            response = self.page(next_, wrong="GitHub was not allowed to say who you are.", status=403)
+            response = self.page(next_, wrong="You did not allow GitHub to say who you are.", status=403)
         else:
             response = await self._enter(request, verifier, next_)
         set_cookie(request, response, TRIP, "", 0)
@@ -97,7 +97,7 @@ class SignIn:
         code = request.query_params.get("code", "")
         try:
             async with self._room:
-                person = await sign_in.person(self._github, code, self._redirect_uri(request), verifier)
+                person = await tokens.person_for(self._github, code, self._redirect_uri(request), verifier)
         except GitHubRefused as refused:
             log.warning("nobody was signed in", extra={"error": str(refused)})
             return self.page(next_, wrong=f"GitHub did not sign you in: {refused.message}.", status=403)
@@ -120,7 +120,7 @@ class SignIn:
         except UserError:
             given = ""
         if not visitors.is_theirs(request, visitor, given):
-            return self.page("/", wrong="This form had expired. You are still signed in.", status=403)
+            return self.page("/", wrong="This form has expired. You are still signed in.", status=403)
         await self._people.end(request, response, visitor)
         return response
 

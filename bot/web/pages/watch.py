@@ -165,7 +165,7 @@ class Watched:
 
     def _redraw(self, look: Look) -> None:
         state = self.conversation.states.get(look.turns[-1].n) if look.turns else None
-        self.overview = overview(look, state, self._terms, self._store.now())
+        self.overview = overview(look, state, self._terms)
         self._heads = {turn.n: self._around(look, turn.n) for turn in look.turns}
         self.drawn = self._pages.fragment("overview.html", view=self.overview)
         heads = [{"turn": n, "head": head, "end": end} for n, (head, end) in self._heads.items()]

@@ -10,10 +10,11 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from bot import verification
+from bot.kinds.parts import OnFork
 from bot.live.figures import duration
 from bot.models import Outcome, Step, TurnState
 from bot.web.pages.prose import prose
-from bot.words import endings, outcomes
+from bot.words import endings, on_money, outcomes
 
 _TICKED = re.compile("`([^`]{1,200})`")
 _ADDRESS = re.compile(r"https?://(?!your-host|forgehand\.invalid)[\w.:/~%-]*[\w/]")
@@ -29,10 +30,6 @@ def moment(at: float) -> str:
 
 def iso(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def usd(amount: float) -> str:
-    return f"${amount:.2f}" if amount >= 0.1 or not amount else f"${amount:.4f}"
 
 
 def standing(state: TurnState, outcome: Outcome | None, step: Step | None = None) -> str:
@@ -69,7 +66,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "moment": moment,
     "iso": iso,
     "duration": duration,
-    "usd": usd,
+    "usd": on_money.dollars,
     "short": short,
     "ticked": ticked,
     "linked": linked,
@@ -79,4 +76,5 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "checks": lambda turn: verification.load(turn.verified or ()),
     "ending": verification.ending,
     "verified_where": lambda turn: verified_where(verification.load(turn.verified)),
+    "patch": lambda turn: turn.part(OnFork).patch,
 }

@@ -14,7 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-from . import places, processes
+from sandbox.runner import family
+
+from . import places
 from .files import packed
 from .hands import Refused
 
@@ -32,7 +34,7 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
     except FileExistsError:
         return _result_of_another(folder)
     _forget_old()
-    _write(folder / "who", [os.getpid(), processes.born(os.getpid())])
+    _write(folder / "who", [os.getpid(), family.born(os.getpid())])
     blob = Path(places.INCOMING, request["blob"])
     with blob.open("rb") as data:
         spec, stdin = json.loads(data.readline()), data.read()
@@ -47,8 +49,8 @@ def cancel(request: dict[str, Any]) -> dict[str, Any]:
     folder = Path(places.RUNS, request["id"])
     with contextlib.suppress(OSError, ValueError):
         pid, born = json.loads((folder / "who").read_bytes())
-        if processes.born(pid) == born:
-            processes.end_descendants(pid, KILL_SECONDS)
+        if family.born(pid) == born:
+            family.end_descendants(pid, KILL_SECONDS)
     return {}
 
 
@@ -69,7 +71,7 @@ def _runner_lives(folder: Path) -> bool:
         pid, born = json.loads((folder / "who").read_bytes())
     except (OSError, ValueError):
         return time.time() - folder.stat().st_mtime < 2  # it has only just begun
-    return bool(processes.born(pid) == born)
+    return bool(family.born(pid) == born)
 
 
 def _forget_old() -> None:
@@ -86,8 +88,8 @@ def _write(path: Path, document: Any) -> None:
 
 
 def _bound() -> None:
-    processes.die_with_parent()
-    processes.climb_no_more()
+    family.die_with_parent()
+    family.climb_no_more()
 
 
 class _Run:
@@ -101,7 +103,7 @@ class _Run:
     def result(self) -> dict[str, Any]:
         if not Path(self._spec["cwd"]).is_dir():
             raise Refused("bad", f"the folder {self._spec['cwd']} is not there")
-        processes.adopt_orphans()
+        family.adopt_orphans()
         try:
             process = self._start()
         except OSError as error:
@@ -111,7 +113,7 @@ class _Run:
         streams = (self._listen(process.stdout), self._listen(process.stderr))
         self._feed(process)
         timed_out = self._wait(process)
-        processes.end_descendants(os.getpid(), KILL_SECONDS)
+        family.end_descendants(os.getpid(), KILL_SECONDS)
         self._drain()
         code = process.returncode if process.returncode is not None else -signal.SIGKILL
         out, err = (bytes(self._kept[stream]) for stream in streams)
@@ -172,7 +174,7 @@ class _Run:
         deadline = time.monotonic() + self._spec["timeout"]
         while process.poll() is None:
             if time.monotonic() >= deadline:
-                processes.send(process.pid, signal.SIGKILL)
+                family.send([process.pid], signal.SIGKILL)
                 process.wait()
                 return True
             self._serve(0.02 if len(self._selector.get_map()) < 2 else 0.05)

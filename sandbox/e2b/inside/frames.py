@@ -1,4 +1,4 @@
-"""WebSocket as far as a tunnel needs it, for both ends; standard library only, Python 3.9+.
+"""WebSocket as far as the inner end of a tunnel needs it; standard library only, Python 3.9+.
 
 A WebSocket and not a protocol of our own, because that is what proxies let through in both directions. Binary frames
 carry bytes, text frames carry our words about them.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-import os
 
 GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 MOST_BYTES = 1 << 17
@@ -32,35 +31,29 @@ def masked(data: bytes, mask: bytes) -> bytes:
     return (int.from_bytes(data, "big") ^ int.from_bytes(whole, "big")).to_bytes(len(data), "big")
 
 
-def frame(kind: int, data: bytes, *, client: bool) -> bytes:
-    """Whole, in one piece; clients have to mask what they send."""
-    size, mark = len(data), MASKED if client else 0
+def frame(kind: int, data: bytes) -> bytes:
+    """Whole, in one piece, and not masked: that is for clients."""
+    size = len(data)
     if size < 126:
-        head = bytes((LAST | kind, mark | size))
-    elif size < 1 << 16:
-        head = bytes((LAST | kind, mark | 126)) + size.to_bytes(2, "big")
-    else:
-        head = bytes((LAST | kind, mark | 127)) + size.to_bytes(8, "big")
-    if not client:
-        return head + data
-    mask = os.urandom(4)
-    return head + mask + masked(data, mask)
+        return bytes((LAST | kind, size)) + data
+    if size < 1 << 16:
+        return bytes((LAST | kind, 126)) + size.to_bytes(2, "big") + data
+    return bytes((LAST | kind, 127)) + size.to_bytes(8, "big") + data
 
 
 class Wire:
-    """One connection after its handshake; `client` says which end we are."""
+    """One connection after its handshake."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, client: bool) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
-        self._client = client
         self._sending = asyncio.Lock()
         self._last = BINARY
 
     async def send(self, kind: int, data: bytes = b"") -> None:
         """Returns when there is room for more: who fills a wire waits for who empties it."""
         async with self._sending:
-            self._writer.write(frame(kind, data, client=self._client))
+            self._writer.write(frame(kind, data))
             try:
                 await self._writer.drain()
             except OSError as error:

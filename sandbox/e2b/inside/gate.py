@@ -10,10 +10,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from . import places, processes
+from sandbox.runner import family
+
+from . import places
 from .hands import Refused
 
-BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from hands.switchboard import main; main(int(sys.argv[2]))"
+BOOT = (
+    f"import sys; sys.path.insert(0, sys.argv[1]); from {__package__}.switchboard import main; main(int(sys.argv[2]))"
+)
 
 
 def gate(request: dict[str, Any]) -> dict[str, Any]:
@@ -29,8 +33,8 @@ def shut(request: dict[str, Any]) -> dict[str, Any]:
     """Nothing of it is left: neither the process nor the key."""
     with contextlib.suppress(OSError, ValueError):
         pid, born, _ = json.loads(Path(places.GATE).read_bytes())
-        if processes.born(pid) == born:
-            processes.send(pid, 9)
+        if family.born(pid) == born:
+            family.send([pid], 9)
     for path in (places.GATE, places.GATE_KEY, places.GATE_SOCKET):
         with contextlib.suppress(FileNotFoundError):
             Path(path).unlink()
@@ -41,7 +45,7 @@ def _port() -> int:
     """0 when it does not run."""
     with contextlib.suppress(OSError, ValueError):
         pid, born, port = json.loads(Path(places.GATE).read_bytes())
-        if processes.born(pid) == born:
+        if family.born(pid) == born:
             return int(port)
     return 0
 
@@ -64,7 +68,7 @@ def _started() -> int:
         port = told.readline().strip()
     if not port:
         raise Refused("busy", "the way to the gateway could not be opened")
-    document = json.dumps([process.pid, processes.born(process.pid), int(port)])
+    document = json.dumps([process.pid, family.born(process.pid), int(port)])
     partial = Path(places.GATE + ".part")
     partial.write_text(document, encoding="ascii")
     partial.replace(places.GATE)

@@ -10,15 +10,15 @@ from __future__ import annotations
 import contextlib
 import os
 import posixpath
-import signal
 import stat
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from . import places, processes
+from sandbox.runner import family
+
+from . import places
 from .hands import Refused
 
 CLIMBERS = ("/usr/bin/sudo", "/usr/bin/su", "/bin/su", "/usr/bin/pkexec", "/usr/bin/doas", "/usr/bin/newgrp")
@@ -88,7 +88,7 @@ def check() -> None:
         _close(path)
         if Path(path).is_symlink():
             _close_behind(path)
-    _end_servers()  # one that was just being started when its program was closed
+    family.end(_servers, STOP_SECONDS)  # one that was just being started when its program was closed
     left = [*_open(), *_ways_in()]
     if left:
         named = ", ".join(left[:TOLD])
@@ -172,25 +172,16 @@ def _close_ssh() -> None:
                 asked = [SYSTEMCTL, "--no-ask-password", "--quiet", *command]
                 silent: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
                 subprocess.run(asked, env={}, timeout=STOP_SECONDS, check=False, **silent)
-    _end_servers()
-
-
-def _end_servers() -> None:
-    deadline = time.monotonic() + STOP_SECONDS
-    while (left := list(_servers())) and time.monotonic() < deadline:
-        for pid in left:
-            processes.send(pid, signal.SIGKILL)
-        time.sleep(0.005)
+    family.end(_servers, STOP_SECONDS)
 
 
 def _servers() -> Iterator[int]:
     """Processes that let people in; newer ones have a name for each of their parts."""
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit() and processes.born(int(entry.name)) is not None:
-            with contextlib.suppress(OSError):
-                name = Path("/proc", entry.name, "comm").read_text(encoding="utf-8", errors="replace")
-                if name.startswith(("sshd", "dropbear")):
-                    yield int(entry.name)
+    for pid, _ in family.living():
+        with contextlib.suppress(OSError):
+            name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace")
+            if name.startswith(("sshd", "dropbear")):
+                yield pid
 
 
 def _lock_passwords() -> None:

@@ -14,7 +14,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import places, processes
+from sandbox.runner import family
+
+from . import places
 from .hands import Refused
 
 KILL_SECONDS = 10.0
@@ -54,7 +56,7 @@ def still(_: dict[str, Any]) -> dict[str, Any]:
     """All that was launched, and whatever else runs as the agent."""
     for name in running():
         end(name)
-    if os.geteuid() == 0 and not processes.end_all_of(places.identity()[0], KILL_SECONDS):
+    if os.geteuid() == 0 and not family.end(lambda: family.all_of(places.identity()[0]), KILL_SECONDS):
         raise Refused("busy", "the agent's processes could not be ended")
     return {}
 
@@ -79,9 +81,8 @@ def end(name: str) -> None:
         members = _members(folder)
         for pid in members:
             # The keeper is left to the last: as long as it lives, the whole tree hangs below it.
-            processes.end_descendants(pid, max(0.0, deadline - time.monotonic()))
-        for pid in members[1:]:
-            processes.send(pid, 9)
+            family.end_descendants(pid, max(0.0, deadline - time.monotonic()))
+        family.send(members[1:], 9)
         if time.monotonic() > deadline:
             raise Refused("busy", f"{name} could not be ended")
         time.sleep(0.005)
@@ -93,7 +94,7 @@ def _members(folder: Path) -> list[int]:
         known = json.loads((folder / "who").read_bytes())
     except (OSError, ValueError):
         return []
-    return [pid for pid, born in known if born is not None and processes.born(pid) == born]
+    return [pid for pid, born in known if born is not None and family.born(pid) == born]
 
 
 def _is_new(folder: Path) -> bool:
@@ -106,12 +107,12 @@ def _keep(folder: Path, spec: dict[str, Any], ready: int) -> None:
     try:
         _detach(folder, ready)
         process = _start(spec)
-        who = [[pid, processes.born(pid)] for pid in (os.getpid(), process.pid)]
+        who = [[pid, family.born(pid)] for pid in (os.getpid(), process.pid)]
         _write(folder / "who", json.dumps(who))
         os.write(ready, b"+")
         os.close(ready)
         code = _wait(process.pid)
-        processes.end_descendants(os.getpid(), KILL_SECONDS)
+        family.end_descendants(os.getpid(), KILL_SECONDS)
     finally:
         _write(folder / "exit", str(code))
         os._exit(0)
@@ -126,7 +127,7 @@ def _detach(folder: Path, ready: int) -> None:
         os.dup2(source, number)
     os.closerange(3, ready)
     os.closerange(ready + 1, 1024)
-    processes.adopt_orphans()
+    family.adopt_orphans()
     with contextlib.suppress(OSError):
         # Of all processes the keeper must not be the one that a lack of memory ends.
         Path("/proc/self/oom_score_adj").write_text("-900", encoding="ascii")
@@ -146,7 +147,7 @@ def _start(spec: dict[str, Any]) -> subprocess.Popen[bytes]:
 
 
 def _ordinary() -> None:
-    processes.climb_no_more()
+    family.climb_no_more()
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("300", encoding="ascii")
 
@@ -155,7 +156,7 @@ def _wait(command: int) -> int:
     while True:
         pid, status = os.wait()
         if pid == command:
-            return processes.exit_code(status)
+            return family.exit_code(status)
 
 
 def _write(path: Path, text: str) -> None:

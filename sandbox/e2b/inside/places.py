@@ -13,9 +13,9 @@ TEMPORARY = "/tmp"  # noqa: S108 - the path inside a machine that is the session
 OUT = "/var/forgehand/out"
 
 CODE = "/opt/forgehand"
-"""Root's, read-only for the agent: the packages `runner` and `hands`."""
-RUNNER = CODE + "/runner"
-HANDS = CODE + "/hands"
+"""Root's, read-only for the agent: the packages that come from the host, under the names that they have there."""
+RUNNER = CODE + "/sandbox/runner"
+HANDS = CODE + "/sandbox/e2b/inside"
 
 STATE = "/var/lib/forgehand"
 """Root's alone; the agent cannot look into it."""

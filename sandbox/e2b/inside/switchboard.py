@@ -139,7 +139,7 @@ async def _known(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
         raise Broken("no host of ours")
     lines = ("HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade")
     writer.write("\r\n".join((*lines, f"Sec-WebSocket-Accept: {frames.accepted(key)}", "", "")).encode())
-    wire = Wire(reader, writer, client=False)
+    wire = Wire(reader, writer)
     nonce = secrets.token_hex(16)
     await wire.say(nonce)
     theirs, _, given = (await wire.hear()).partition(" ")

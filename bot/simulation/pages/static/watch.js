@@ -1,8 +1,8 @@
-// Fetches the page anew when the server says that something changed; what is being typed or unfolded stays.
+// Fetches the page again when the server reports a change; typed words and open folds stay.
 (() => {
   const live = document.getElementById("live"), form = document.getElementById("say");
   const foldsOf = (root) => [...root.querySelectorAll("details")].map((fold) => {
-    // By its own words without their counts: others come and go before it, and it counts on.
+    // Finds it by its words without their counts, because others come and go before it and its counts change.
     const entry = fold.closest("article"), words = (one) => one.firstElementChild.textContent.replace(/\d+/g, "");
     const alike = entry ? [...entry.querySelectorAll("details")].filter((one) => words(one) === words(fold)) : [fold];
     return [fold, `${entry ? entry.id : ""}/${words(fold)}/${alike.indexOf(fold)}`];
@@ -26,7 +26,7 @@
       const button = pressed && [...live.querySelectorAll("button")].find((one) => one.value === pressed);
       if (button) button.focus({ preventScroll: true });
     } catch {
-      // the demo has ended, or is just starting again: the stream of events says which
+      // the demo has ended or is restarting; the stream of events says which
     } finally {
       busy = false;
       if (again) { again = false; refresh(); }
@@ -39,12 +39,12 @@
     event.preventDefault();
     const sent = event.target, button = event.submitter, refused = document.getElementById("refused");
     const words = new URLSearchParams(new FormData(sent, button)), name = button.textContent;
-    if (sending.has(name)) return;  // twice clicked is said once
+    if (sending.has(name)) return;  // two clicks send it once
     sending.add(name);
     refused.textContent = "";
     try {
       const answering = fetch(sent.action, { method: "POST", body: words });
-      if (sent !== form) refresh();  // a crash is seen while it lasts
+      if (sent !== form) refresh();  // shows a crash while it lasts
       const answer = await answering;
       if (!answer.ok) refused.textContent = await answer.text();
       else if (sent === form) sent.elements.body.value = "";
@@ -59,7 +59,7 @@
   async function tick(event) {
     const box = event.target.closest("input[data-task]"), entry = box && box.closest("article[data-comment]");
     if (!entry || !form) return;
-    box.disabled = true;  // until the edit comes back as the comment's new text
+    box.disabled = true;  // until the edit returns as the comment's new text
     const words = new URLSearchParams({ comment: entry.dataset.comment, task: box.dataset.task });
     try {
       await fetch(form.action.replace(/say$/, "tick"), { method: "POST", body: words });
@@ -75,5 +75,5 @@
   events.addEventListener("changed", refresh);
   events.onopen = () => { document.body.classList.remove("ended"); refresh(); };
   events.onerror = () => document.body.classList.add("ended");
-  setInterval(() => { if (!document.hidden) refresh(); }, 10000);  // "5 s ago" grows old
+  setInterval(() => { if (!document.hidden) refresh(); }, 10000);  // updates "5 s ago"
 })();

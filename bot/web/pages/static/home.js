@@ -1,4 +1,4 @@
-// Keeps the lists of the front page true while it is open. What comes is HTML that the server has escaped.
+// Keeps the lists of the front page up to date while it is open. It receives HTML that the server has escaped.
 "use strict";
 
 const lists = document.getElementById("lists");
@@ -22,7 +22,7 @@ function follow() {
   source.addEventListener("lists", (event) => put(JSON.parse(event.data)));
   source.addEventListener("gone", (event) => { source.close(); say(JSON.parse(event.data)); });
   source.addEventListener("error", () => {
-    say("The connection is lost; trying again.");
+    say("Connection lost; trying again.");
     if (source.readyState !== EventSource.CLOSED) return;
     setTimeout(follow, AGAIN[Math.min(failures++, AGAIN.length - 1)]);
   });

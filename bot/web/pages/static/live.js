@@ -1,4 +1,4 @@
-// Keeps a session's page true while it is open. What comes is HTML that the server has escaped, as in the page itself.
+// Keeps a session's page up to date while it is open. It receives HTML that the server has escaped, like the page.
 "use strict";
 
 const talk = document.getElementById("talk");
@@ -25,7 +25,7 @@ function chapter(turn) {
   return made;
 }
 
-// By line and place in it: what was changed later may have begun earlier.
+// Sorts by line and place in it, because an entry that changed later may have begun earlier.
 function order(id) {
   const [seq, place] = id.slice(1).split("-").map(Number);
   return seq * 1000 + place;
@@ -92,7 +92,7 @@ function follow() {
   source.addEventListener("overview", onOverview);
   source.addEventListener("gone", (event) => { source.close(); say(link, JSON.parse(event.data)); });
   source.addEventListener("error", () => {
-    say(link, "The connection is lost; trying again.");
+    say(link, "Connection lost; trying again.");
     if (source.readyState !== EventSource.CLOSED) return;
     setTimeout(follow, AGAIN[Math.min(failures++, AGAIN.length - 1)]);
   });

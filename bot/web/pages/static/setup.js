@@ -1,4 +1,4 @@
-// Looks by itself whether all works: when the page opens, and when somebody comes back to it while something is amiss.
+// Runs the checks when the page opens, and again when someone returns to it while a check fails.
 "use strict";
 
 const findings = document.getElementById("findings");
@@ -13,15 +13,15 @@ function say(words) {
 async function look() {
   if (looking || findings.querySelector("p.good")) return;
   looking = true;
-  if (!findings.firstElementChild) say("Looking whether all works; it takes up to a minute …");
+  if (!findings.firstElementChild) say("Checking everything; this takes up to a minute …");
   findings.setAttribute("aria-busy", "true");
   try {
     const answer = await fetch("/setup/findings");
     const text = await answer.text();
-    if (answer.ok) findings.innerHTML = text;  // the server has escaped it, as in the page itself
+    if (answer.ok) findings.innerHTML = text;  // the server has escaped it, like the page
     else say(text);
   } catch {
-    say("Forgehand does not answer. Does `forgehand setup` still run in the terminal?");
+    say("Forgehand does not answer. Is `forgehand setup` still running in the terminal?");
   }
   findings.setAttribute("aria-busy", "false");
   looking = false;

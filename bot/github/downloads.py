@@ -1,0 +1,245 @@
+"""Fetches what GitHub keeps on other hosts, which are shown no credential of ours: images that people attached to their
+texts, from GitHub's own hosts alone, and the logs of jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections import deque
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urljoin, urlsplit
+
+from bot.errors import GitHubRefused, GitHubUnavailable
+from sandbox.egress import Resolve, is_public, resolve_host
+
+if TYPE_CHECKING:
+    import httpx
+
+IMAGE_SECONDS = 20.0
+LOG_SECONDS = 30.0
+RESOLVE_SECONDS = 10.0
+MAX_REDIRECTS = 3
+MOST_LOG_BYTES = 256 << 20
+KEPT_BYTES = 256 << 10
+"""Of a log's end, where it says why it failed; more would not fit into what the agent reads."""
+_REDIRECTS = (301, 302, 303, 307, 308)
+_PUBLIC = "github.com"
+_PUBLIC_API = "api.github.com"
+_STORES = ("private-user-images.githubusercontent.com", "user-images.githubusercontent.com")
+"""Where github.com keeps what people upload; the page links to the first by signatures that last some minutes."""
+_PATHS = ("/user-attachments/assets/", "/storage/user/", "/media/")
+"""On GitHub's own host, what leads to an upload and to nothing else."""
+
+
+class _Storage:
+    """Hosts to which GitHub leads us. Nothing is fetched from an address that is not public, unless the operator has
+    named the host; behind a proxy, names are not ours to resolve."""
+
+    def __init__(self, resolve: Resolve, seconds: float) -> None:
+        self._resolve = resolve
+        self._seconds = seconds
+        self._client: httpx.AsyncClient | None = None
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+        self._client = None
+
+    async def _check_host(self, host: str, of: str) -> None:
+        try:
+            found = await asyncio.wait_for(self._resolve(host), RESOLVE_SECONDS)
+        except OSError:
+            raise GitHubUnavailable(f"the host of {of} could not be resolved") from None
+        if not found or not all(is_public(address) for address in found):
+            raise GitHubRefused(403, f"the host of {of} has an address that is not public")
+
+    def _http(self) -> httpx.AsyncClient:
+        if self._client is None:
+            import httpx
+
+            from bot.github.transport import ssl_context
+
+            self._client = httpx.AsyncClient(
+                verify=ssl_context(), timeout=self._seconds, follow_redirects=False, headers={"User-Agent": "forgehand"}
+            )
+        return self._client
+
+
+class Attachments(_Storage):
+    """The images of one GitHub, as it is configured."""
+
+    def __init__(self, github_url: str, *, resolve: Resolve = resolve_host) -> None:
+        super().__init__(resolve, IMAGE_SECONDS)
+        found = urlsplit(github_url)
+        self._own = (found.scheme, found.hostname, found.port)
+        self._stores = _STORES if found.hostname == _PUBLIC else (f"media.{found.hostname}",)
+
+    def is_own(self, url: str) -> bool:
+        """GitHub itself keeps it; an address with a user, or of another port or scheme, is not GitHub's."""
+        try:
+            parts = urlsplit(url)
+            where = (parts.scheme, parts.hostname, parts.port)
+        except ValueError:
+            return False
+        if parts.username is not None or "\\" in url or ".." in unquote(parts.path):
+            return False
+        if where == self._own:
+            return parts.path.startswith(_PATHS)
+        return parts.scheme == "https" and parts.port in (None, 443) and parts.hostname in self._stores
+
+    async def fetch(self, url: str, max_bytes: int) -> bytes:
+        """The whole of it; GitHubRefused for what may not be fetched or is too large, GitHubUnavailable else."""
+        try:
+            async with asyncio.timeout(IMAGE_SECONDS):
+                for _ in range(MAX_REDIRECTS + 1):
+                    await self._check(url)
+                    found = await self._get(url, max_bytes)
+                    if isinstance(found, bytes):
+                        return found
+                    url = urljoin(url, found)
+        except TimeoutError:
+            raise GitHubUnavailable("an image did not arrive in time") from None
+        raise GitHubRefused(310, "an image's address redirects in circles")
+
+    async def _check(self, url: str) -> None:
+        from bot.github.transport import environment_proxy
+
+        if not self.is_own(url):
+            raise GitHubRefused(403, "an image lies on another host than GitHub's")
+        parts = urlsplit(url)
+        if (parts.scheme, parts.hostname, parts.port) == self._own or environment_proxy(url):
+            return
+        await self._check_host(str(parts.hostname), "an image")
+
+    async def _get(self, url: str, max_bytes: int) -> bytes | str:
+        """Returns the content, or where it lies. No exception of the client leaves: it holds the signed address."""
+        import httpx
+
+        try:
+            async with self._http().stream("GET", url, headers={"Accept": "image/*"}) as response:
+                if response.status_code in _REDIRECTS:
+                    return str(response.headers.get("location", ""))
+                if response.status_code == 200:
+                    return await _bounded(response, max_bytes)
+                status = response.status_code
+        except (httpx.HTTPError, httpx.InvalidURL):
+            status = 599
+        if status >= 500:
+            raise GitHubUnavailable("an image could not be fetched")
+        raise GitHubRefused(status, f"an image could not be fetched (GitHub answered {status})")
+
+
+async def _bounded(response: httpx.Response, max_bytes: int) -> bytes:
+    found = bytearray()
+    async for block in response.aiter_bytes():
+        found += block
+        if len(found) > max_bytes:
+            raise GitHubRefused(413, f"an image is larger than {max_bytes >> 20} MiB")
+    return bytes(found)
+
+
+_TAG = re.compile(r"""<img\b(?:[^<>"']|"[^"]{0,4000}+"|'[^']{0,4000}+'){1,2000}+>""", re.IGNORECASE)
+"""Nothing else is read: marks that never close take the parser of a page the square of their number."""
+
+
+def images(html: str) -> list[str]:
+    """The addresses of the images in a text as GitHub renders it, in their order."""
+    reader = _Images()
+    for tag in _TAG.finditer(html):
+        reader.feed(tag[0])
+    return list(dict.fromkeys(reader.found))
+
+
+class _Images(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "img":
+            self.found += [value for name, value in attrs if name == "src" and value]
+
+
+@dataclass(frozen=True)
+class LogTail:
+    """The end of a log, or of as much of it as could be read."""
+
+    text: str
+    read: int
+    """Bytes that were read in all."""
+    whole: bool
+    """Whether its end was reached."""
+
+    @property
+    def cut(self) -> bool:
+        return self.read > KEPT_BYTES
+
+
+class JobLogs(_Storage):
+    """The logs of one GitHub. What its API redirects to is fetched, from github.com's only at a public address; a
+    server of one's own may keep its logs beside itself."""
+
+    def __init__(self, api_url: str, *, resolve: Resolve = resolve_host) -> None:
+        super().__init__(resolve, LOG_SECONDS)
+        found = urlsplit(api_url)
+        self._scheme, self._host = found.scheme, found.hostname
+
+    async def tail(self, url: str) -> LogTail:
+        """GitHubRefused for what may not be fetched or is not there, GitHubUnavailable else."""
+        await self._check(url)
+        blocks: deque[bytes] = deque()
+        sizes = [0, 0]
+        whole, status = False, 200
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOG_SECONDS):
+                whole, status = await self._read(url, blocks, sizes)
+        if status >= 500 or not (whole or sizes[0]):
+            raise GitHubUnavailable("the log of a job could not be fetched")
+        if status != 200:
+            raise GitHubRefused(status, f"the log of a job could not be fetched ({status})")
+        kept = b"".join(blocks)[-KEPT_BYTES:]
+        if sizes[0] > KEPT_BYTES:  # half a line may be half a secret, which nobody would know
+            kept = kept[kept.find(b"\n") + 1 :]
+        return LogTail(kept.decode("utf-8", "replace"), sizes[0], whole)
+
+    async def _check(self, url: str) -> None:
+        from bot.github.transport import environment_proxy
+
+        try:
+            parts = urlsplit(url)
+            host, user = parts.hostname, parts.username
+        except ValueError:
+            parts, host, user = None, None, None
+        if parts is None or not host or user is not None or parts.scheme not in ("https", self._scheme):
+            raise GitHubRefused(403, "the log of a job lies at an address that is not opened")
+        if self._host != _PUBLIC_API or environment_proxy(url):
+            return
+        await self._check_host(host, "a job's log")
+
+    async def _read(self, url: str, blocks: deque[bytes], sizes: list[int]) -> tuple[bool, int]:
+        """Returns whether the end was reached, and the status. No exception of the client leaves, for its address."""
+        import httpx
+
+        try:
+            async with self._http().stream("GET", url) as response:
+                if response.status_code != 200:
+                    return True, response.status_code
+                async for block in response.aiter_bytes():
+                    _keep(block, blocks, sizes)
+                    if sizes[0] > MOST_LOG_BYTES:
+                        return False, 200
+                return True, 200
+        except (httpx.HTTPError, httpx.InvalidURL):
+            return False, 200 if sizes[0] else 599
+
+
+def _keep(block: bytes, blocks: deque[bytes], sizes: list[int]) -> None:
+    """Keeps the newest, in little more than what is kept in the end."""
+    blocks.append(block)
+    sizes[0] += len(block)
+    sizes[1] += len(block)
+    while sizes[1] - len(blocks[0]) >= KEPT_BYTES:
+        sizes[1] -= len(blocks.popleft())

@@ -1,0 +1,102 @@
+"""`approve`: a yes to what waits, bound to what was shown; it may begin the next turn."""
+
+from __future__ import annotations
+
+import re
+
+from bot.commands import FREE_TEXT, CommandText, trimmed
+from bot.commands.options import NO_OPTIONS
+from bot.commands.text import before_tail
+from bot.errors import CommandError
+from bot.events.remarks import Remark
+from bot.handlers import answers, turns
+from bot.handlers.answers import Word
+from bot.handlers.desk import Desk, Feature, Handled, acted
+from bot.handlers.turns import Wish
+from bot.kinds import TRAITS
+from bot.prompt import carry_out, go_on_with
+from bot.store import sessions
+from bot.store.approvals import Answer, Approval, Kind, Scope, Standing
+from bot.store.sessions import Turn
+from bot.words import on_approvals
+from bot.words.quoting import shown
+
+_SHORT_COMMIT = re.compile(r"`?([0-9a-f]{7}|[0-9a-f]{9,11})`?[ \t]*(?=[\r\n]|\Z)", re.IGNORECASE)
+"""A commit as GitHub shows it; eight letters may be a session's name."""
+
+
+def read(text: CommandText) -> Word | None:
+    if (short := _SHORT_COMMIT.match(text.after)) is not None:
+        raise CommandError(
+            f"{shown(short[1])} is too short a name for a commit to be approved by: write at least twelve of its "
+            "letters."
+        )
+    match = answers.named(text, "approve")
+    if match is None:
+        return None
+    words = trimmed(before_tail(text.after[match.end() :]))
+    lines = words.splitlines()
+    if all(line.startswith(">") or not line.strip() for line in lines):  # a plan that was quoted to be edited
+        words = "\n".join(line.removeprefix(">").removeprefix(" ") for line in lines).strip()
+    return text.without_options(
+        Word("approve", words, approval=answers.name(match), scope=(match[3] or "once").lower())
+    )
+
+
+async def handle(command: Word, remark: Remark, desk: Desk) -> Handled:
+    approval = await answers.meant(command, remark, desk)
+    if isinstance(approval, str):
+        return await desk.refuse(remark, approval)
+    begins = approval.kind is Kind.PLAN or approval.state is Standing.EXPIRED
+    if begins and (noted := await turns.lacking(remark, desk)):
+        return noted  # before it counts as answered: it can be said again when there is money
+    turn = await sessions.turn(desk.store, approval.key)
+    late = turns.new_turn(_going_on(command, approval, turn), remark, desk)
+    over, scope = answers.open_states(approval), Scope(command.scope)
+    given = Answer(Standing.APPROVED, remark.author.login, remark.source, scope, over, begins=late)
+    answered = await answers.give(given, approval, remark, desk)
+    if isinstance(answered, Handled):
+        return answered
+    if wish := _follows(command, answered, turn):
+        noted = await turns.begin(wish, remark, desk)
+        if command.prompt and TRAITS[wish.kind].is_free:
+            await desk.reply(remark, on_approvals.words_below_a_yes(desk.settings.command))
+        return noted
+    if command.prompt:  # where the agent waits no more, a yes begins the next turn with them
+        await turns.steer(Wish(FREE_TEXT, command.prompt, NO_OPTIONS), remark, desk)
+    await desk.react(remark, "+1")
+    return acted(answered.session_id, f"{given.state} {answered.id}")
+
+
+def _follows(command: Word, approval: Approval, turn: Turn) -> Wish | None:
+    """Return what a yes begins; nothing if the agent still waits for it."""
+    if approval.kind is Kind.PUSH:
+        return Wish("release", on_approvals.let_go(approval.id), NO_OPTIONS, approval=approval.id)
+    if approval.sha is not None:
+        return Wish("adopt", f"make the work on {approval.sha} a branch here", NO_OPTIONS, approval=approval.id)
+    if approval.kind is Kind.PLAN:
+        prompt = carry_out(turn.prompt, command.prompt or str(approval.matter.get("plan", "")))
+        return turns.anew(turn, Wish(_kind(turn), prompt, NO_OPTIONS, approval=approval.id))
+    return _going_on(command, approval, turn) if approval.late else None
+
+
+def _going_on(command: Word, approval: Approval, turn: Turn) -> Wish:
+    """Return the turn that a yes begins if the agent has ended, perhaps in that very moment."""
+    prompt = go_on_with(str(approval.matter.get("shown", "")), command.prompt)
+    return turns.anew(turn, Wish(_kind(turn), prompt, NO_OPTIONS, approval=approval.id))
+
+
+def _kind(turn: Turn) -> str:
+    """Keep the kind of a merge, which has two parents, and of an attempt at checks, whose push begins no round."""
+    return turn.asked_as if TRAITS[turn.asked_as].changes else FREE_TEXT
+
+
+FEATURE = Feature(
+    "approve",
+    "approve",
+    "says yes to the plan, question or held commit that is waiting; you can add an id, or `session` to allow the "
+    "same call for the whole session, and put an edited plan on the lines below; with a fork's commit, that code "
+    "becomes a branch here",
+    read=read,
+    handle=handle,
+)

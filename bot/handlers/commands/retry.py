@@ -1,0 +1,28 @@
+"""`retry`: another turn with the words of the last one."""
+
+from __future__ import annotations
+
+from bot.commands import Command, options
+from bot.events.remarks import Remark
+from bot.handlers import turns
+from bot.handlers.desk import Desk, Feature, Handled
+from bot.handlers.turns import Wish
+from bot.models import Outcome, TurnState
+from bot.store import sessions
+from bot.words import replies
+
+
+async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
+    last = await sessions.latest(desk.store, remark.thread)
+    if last is None or last.source == remark.source:
+        return await desk.refuse(remark, replies.nothing_to_repeat(desk.settings.command))
+    if last.state is not TurnState.DONE:
+        return await desk.refuse(remark, replies.still_under_way(desk.settings.command))
+    if not last.traits.repeatable and last.outcome is Outcome.PUSHED:
+        return await desk.refuse(remark, replies.undone_already(desk.settings.command))
+    said = options.over(command.options, turns.set_for(last))
+    wish = Wish(last.asked_as, last.prompt, said, approval=last.approval)
+    return await turns.begin(turns.anew(last, wish), remark, desk)
+
+
+FEATURE = Feature("retry", "retry", "runs the last turn again", options=True, handle=handle)

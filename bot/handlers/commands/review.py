@@ -1,0 +1,35 @@
+"""`review`: a turn that reads a pull request and posts what it found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bot.commands import Command
+from bot.events.remarks import Remark, standing
+from bot.handlers import turns
+from bot.handlers.desk import Desk, Feature, Handled
+from bot.handlers.turns import Wish
+from bot.words import endings, replies
+
+
+async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
+    number = await desk.pull_number(remark)
+    if number is None:
+        return await desk.refuse(remark, replies.needs_a_pull(command.word, desk.settings.command))
+    thread = replace(remark.thread, number=number, is_pull=True)
+    pull = await desk.github.installation(thread.installation).pull(thread.repo, number)
+    if pull.state != "open":
+        return await desk.refuse(remark, endings.pull_closed(pull.number))
+    if number != remark.thread.number:  # what the agent reads is the pull request's own text
+        remark = replace(remark, thread=thread, thread_sha256=standing(pull.title, pull.body))
+    return await turns.begin(Wish("review", command.prompt, command.options, head_sha=pull.head_sha), remark, desk)
+
+
+FEATURE = Feature(
+    "review",
+    "review …",
+    "reviews the pull request: line comments with suggestions, a summary and a verdict; also works on forks",
+    text=True,
+    options=True,
+    handle=handle,
+)

@@ -1,0 +1,39 @@
+"""Free text: words for the agent that is at work, or the next turn of the thread's session."""
+
+from __future__ import annotations
+
+from bot.commands import FREE_TEXT, Command, spelling
+from bot.commands.options import NO_OPTIONS
+from bot.events.remarks import Remark
+from bot.handlers import turns
+from bot.handlers.desk import Desk, Feature, Handled
+from bot.handlers.turns import Wish
+from bot.store import approvals, sessions
+from bot.store.approvals import Standing
+from bot.words import on_approvals
+
+
+async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
+    noted = await _for_an_answer(command, remark, desk)
+    return noted or await turns.work(Wish(command.word, command.prompt, command.options), remark, desk)
+
+
+async def _for_an_answer(command: Command, remark: Remark, desk: Desk) -> Handled | None:
+    """Ask for the exact words if somebody says a mere `yes` while something waits for one: it is no work."""
+    word = spelling.answer(command.prompt) if command.options == NO_OPTIONS else None
+    latest = await sessions.latest(desk.store, remark.thread) if word else None
+    if word is None or latest is None:
+        return None
+    known = await approvals.of_session(desk.store, latest.key.session)
+    names = [one.sha or one.id for one in known if one.state is Standing.OPEN]
+    return await desk.refuse(remark, on_approvals.say_it_by_name(names, word, desk.settings.command)) if names else None
+
+
+FEATURE = Feature(
+    FREE_TEXT,
+    "fix this …",
+    "does the work, pushes a branch and opens a draft pull request; the next such comment on the thread continues it",
+    text=True,
+    options=True,
+    handle=handle,
+)

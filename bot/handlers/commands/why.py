@@ -1,0 +1,26 @@
+"""`why`: what became of the latest deliveries of the thread that were not acted upon, from the ledger."""
+
+from __future__ import annotations
+
+from bot.commands import Command
+from bot.events.remarks import Remark
+from bot.handlers.desk import Desk, Feature, Handled, acted
+from bot.live.figures import duration
+from bot.outbound import neutralise
+from bot.store import deliveries
+from bot.words import replies
+
+SHOWN = 5
+
+
+async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
+    ours = (await desk.github.identity()).bot_login
+    repo, number = remark.thread.repo.id, remark.thread.number
+    found = await deliveries.unheeded(desk.store, repo, number, ours=ours, plain=replies.NO_COMMAND, limit=SHOWN)
+    now = desk.clock()
+    lines = [replies.fate(one, duration(now - one.received_at), neutralise.line) for one in found]
+    await desk.reply(remark, replies.why(lines))
+    return acted()
+
+
+FEATURE = Feature("why", "why", "explains why something was ignored or refused", polite=True, handle=handle)

@@ -1,0 +1,63 @@
+"""The table of commands, a line for each: the parser, `help`, the guess at misspelt words and the dispatch read it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bot.commands import Command
+from bot.commands.options import USAGE
+from bot.events.remarks import Remark
+from bot.handlers.commands import (
+    approve,
+    ask,
+    continuation,
+    cost,
+    deny,
+    fix_ci,
+    init,
+    plan,
+    resolve,
+    retry,
+    review,
+    run,
+    status,
+    stop,
+    stop_ci,
+    undo,
+    why,
+)
+from bot.handlers.desk import Desk, Feature, Handled, acted
+from bot.words import replies
+
+
+async def carry_out(command: Command, remark: Remark, desk: Desk) -> Handled:
+    return await _BY_WORD[command.word].handle(command, remark, desk)
+
+
+async def show_help(_: Command, remark: Remark, desk: Desk) -> Handled:
+    lines = [(one.usage, one.what) for one in TABLE]
+    await desk.reply(remark, replies.help_text(desk.settings.command, lines, USAGE.values()))
+    return acted()
+
+
+TABLE: tuple[Feature[Any], ...] = (
+    run.FEATURE,
+    ask.FEATURE,
+    plan.FEATURE,
+    approve.FEATURE,
+    deny.FEATURE,
+    continuation.FEATURE,
+    retry.FEATURE,
+    review.FEATURE,
+    resolve.FEATURE,
+    fix_ci.FEATURE,
+    stop_ci.FEATURE,
+    undo.FEATURE,
+    stop.FEATURE,
+    status.FEATURE,
+    why.FEATURE,
+    cost.FEATURE,
+    init.FEATURE,
+    Feature("help", "help", "lists the commands", polite=True, handle=show_help),
+)
+_BY_WORD = {one.word: one for one in TABLE}

@@ -1,0 +1,221 @@
+"""The turns of a thread: begun, told something on their way, stopped; and whether there is money for another."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+
+from bot import funds
+from bot.commands import Command
+from bot.commands.options import NO_OPTIONS, Options
+from bot.errors import TransientError
+from bot.events.remarks import Remark, ReviewWanted
+from bot.funds import Funds, Means, Raise, Terms
+from bot.handlers.desk import Desk, Handled, acted, ignored, refused
+from bot.kinds import TRAITS
+from bot.kinds.parts import Places
+from bot.models import SessionId, Spot, Step, Thread, TurnState
+from bot.sessions.money import ceilings
+from bot.store import budgets, environments, messages, sessions
+from bot.store.sessions import NewTurn, Turn
+from bot.store.spend import Payers
+from bot.words import endings, on_access, on_money
+
+log = logging.getLogger(__name__)
+
+SHORTEST_SECONDS = 10.0
+CLOSED = {"locked": on_access.thread_locked(), "archived": on_access.repository_archived()}
+"""Told by `why` later: nothing can be answered there now."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a turn is to do, whoever puts it into these words."""
+
+    kind: str
+    prompt: str
+    options: Options
+    extra_usd: float | None = None
+    """`continue +3`: what is added to what the session may spend."""
+    approval: str | None = None
+    """What it is begun with a yes to."""
+    head_sha: str | None = None
+    """The commit at which a check run shows it."""
+    discussions: tuple[Spot, ...] = ()
+    """Of the diff, that are to be answered; where it is asked anew, those of the turn before."""
+
+
+def anew(turn: Turn, wish: Wish) -> Wish:
+    """Give the wish the model, branch and discussions of the turn that it continues or repeats."""
+    said = of_same_model(turn, wish.options)
+    options = replace(said, new_branch=said.new_branch or turn.new_branch)
+    return replace(wish, options=options, discussions=turn.part(Places).discussions)
+
+
+def set_for(turn: Turn) -> Options:
+    return turn.options or NO_OPTIONS
+
+
+def of_same_model(turn: Turn, options: Options) -> Options:
+    """Keep the model that somebody chose; all other options held for that turn alone."""
+    return replace(options, model=options.model or set_for(turn).model)
+
+
+async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
+    """Begin a turn of the kind that the command's word names."""
+    return await begin(Wish(command.word, command.prompt, command.options), remark, desk)
+
+
+async def work(wish: Wish, remark: Remark, desk: Desk) -> Handled:
+    """Pass the words to the agent at work, else begin a turn; words with options are always a turn."""
+    if wish.prompt and wish.options == NO_OPTIONS and not remark.closed_to_us:
+        noted = await steer(wish, remark, desk)
+        if noted is not None:
+            return noted
+    return await begin(wish, remark, desk)
+
+
+async def steer(wish: Wish, remark: Remark, desk: Desk) -> Handled | None:
+    """Pass the words to the agent at work, or about to be; None if there is none."""
+    key = await messages.keep(desk.store, new_turn(wish, remark, desk))
+    if key is None:
+        return None
+    desk.poke(key)
+    await desk.react(remark, "eyes")
+    return acted(key.session, f"passed on to turn {key.n}, which was under way")
+
+
+async def begin(wish: Wish, remark: Remark, desk: Desk) -> Handled:
+    """Queue the next turn of the thread's session and post its live comment."""
+    if remark.closed_to_us:
+        return refused(CLOSED[remark.closed_to_us])
+    if not TRAITS[wish.kind].is_free and (noted := await lacking(remark, desk, wish.extra_usd or 0.0)):
+        return noted
+    before = await sessions.latest(desk.store, remark.thread)
+    if before is not None and (before.state is not TurnState.DONE or not await desk.board.boxes(before.key)):
+        before = None
+    key = await sessions.begin_turn(desk.store, new_turn(wish, remark, desk))
+    if key is None:
+        known = await sessions.by_source(desk.store, remark.source)
+        if known is None:
+            return ignored("it was taken back before it could begin")
+        await _tell_of_cut(wish.extra_usd, remark, desk)
+        return ignored(f"the same text was acted upon before (session {known.session})")
+    desk.admit()
+    try:
+        await desk.board.post(key)
+    except TransientError as error:  # the board keeps trying; the work need not wait for it
+        log.info("a live comment waits", extra={"turn": key.workflow_id, "error": str(error)})
+    desk.board.touch(key)
+    await _tell_of_cut(wish.extra_usd, remark, desk)
+    if before is not None:  # its boxes count no longer
+        await desk.redraw(before.key)
+    return acted(key.session)
+
+
+def new_turn(wish: Wish, remark: Remark, desk: Desk) -> NewTurn:
+    settings, options = desk.settings, wish.options
+    longest, asked = settings.limits.timeout_minutes * 60, options.timeout_seconds
+    return NewTurn(
+        thread=remark.thread,
+        kind=wish.kind,
+        prompt=wish.prompt,
+        requester=remark.author.login,
+        requester_id=remark.author.id,
+        source=remark.source,
+        source_comment=remark.react_to,
+        asked_at=remark.created_at,
+        thread_sha256=remark.thread_sha256,
+        model=options.model or settings.model.model,
+        budget_usd=options.budget_usd or 0.0,
+        more=_raise(wish.extra_usd, remark, desk) if wish.extra_usd else None,
+        timeout_seconds=longest if asked is None else max(min(asked, longest), min(SHORTEST_SECONDS, longest)),
+        base=options.base,
+        approval=wish.approval,
+        spot=remark.place,
+        discussions=wish.discussions,
+        head_sha=wish.head_sha,
+        new_branch=options.new_branch,
+        options=options,
+        delivery=remark.origin.delivery,
+    )
+
+
+async def stop_all(session: SessionId, login: str, desk: Desk, *, only_fixes: bool = False) -> int:
+    """Stop what runs, waits or is kept, or only attempts at failing checks; returns how many turns."""
+    found = await sessions.turns_of(desk.store, session)
+    under_way = [one for one in found if one.state is not TurnState.DONE]
+    if only_fixes:
+        under_way = [one for one in under_way if TRAITS[one.asked_as].mends_checks]
+    turns = [one for one in under_way if one.step is not Step.SETTLE or one.outcome is None]  # else only cleaning up
+    for turn in reversed(turns):  # what waits first: it must not begin when the running one ends
+        if await sessions.cancel_queued(desk.store, turn.key, endings.stopped_by(login)):
+            desk.board.touch(turn.key, final=True)
+        else:
+            await sessions.request_stop(desk.store, turn.key, login)
+            desk.poke(turn.key)
+            desk.board.touch(turn.key, pressing=True)
+    if not only_fixes and await environments.give_up_kept(desk.store, session):
+        desk.sweep()
+    return len(turns)
+
+
+async def funds_of(thread: Thread, desk: Desk) -> Funds:
+    """Return the session's funds, or those that a first one would begin with."""
+    last = await sessions.latest(desk.store, thread)
+    if last is None:
+        account = await budgets.at_first(desk.store, thread.installation)
+    else:
+        account = await budgets.account(desk.store, last.key.session)
+    return funds.of(account, Terms.of(desk.settings.limits))
+
+
+async def lacking(remark: Remark, desk: Desk, extra_usd: float = 0.0) -> Handled | None:
+    """Refuse if a limit is reached, unless the turn began before; a push asked for nothing and gets no answer."""
+    payers = Payers(remark.thread.installation, remark.thread.repo.id, remark.author.id)
+    limits = await ceilings.of_account(desk.store, desk.settings.limits, remark.thread.installation)
+    ceiling = await ceilings.reached(desk.store, limits, payers, desk.clock())
+    sentence = ceiling.sentence() if ceiling else await _lacking_of_session(remark, desk, extra_usd)
+    if sentence is None or await sessions.by_source(desk.store, remark.source):
+        return None
+    if isinstance(remark, ReviewWanted) and remark.is_push:
+        return refused(sentence)
+    return await desk.refuse(remark, sentence)
+
+
+async def add_money(extra_usd: float, last: Turn, remark: Remark, desk: Desk, *, then: str = "") -> Handled:
+    """Add money to the session without another turn; `then` says what comes of it."""
+    await budgets.add(desk.store, last.key.session, _raise(extra_usd, remark, desk))
+    money = await funds_of(remark.thread, desk)
+    added = await budgets.added(desk.store, remark.source)
+    if added is None:
+        return await desk.refuse(remark, on_money.cannot_be_raised(money, desk.settings.command))
+    if last.state is TurnState.DONE:
+        await desk.redraw(last.key)
+    else:
+        desk.board.touch(last.key)
+    await desk.reply(remark, f"{on_money.raised(money, extra_usd, added)} {then}".rstrip())
+    return acted(last.key.session, "added to what the session may spend")
+
+
+def _raise(extra_usd: float, remark: Remark, desk: Desk) -> Raise:
+    return Raise(remark.source, extra_usd, remark.author.login, Terms.of(desk.settings.limits))
+
+
+async def _tell_of_cut(extra_usd: float | None, remark: Remark, desk: Desk) -> None:
+    """Say so if a turn began with less than was asked for it."""
+    if not extra_usd:
+        return
+    added = await budgets.added(desk.store, remark.source) or 0.0
+    if words := on_money.cut_at_the_most(await funds_of(remark.thread, desk), extra_usd, added):
+        await desk.reply(remark, words)
+
+
+async def _lacking_of_session(remark: Remark, desk: Desk, extra_usd: float) -> str | None:
+    money = await funds_of(remark.thread, desk)
+    granted = money.granted(extra_usd) if extra_usd else 0.0
+    if extra_usd and granted <= 0:
+        return on_money.cannot_be_raised(money, desk.settings.command)
+    if money.after(granted).means is not Means.LEFT:
+        return on_money.session_spent(money, desk.settings.command)
+    return None

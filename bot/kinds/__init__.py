@@ -1,0 +1,10 @@
+"""The kinds of turns, by name. A new one is a module here and a line below (.github/CONTRIBUTING.md)."""
+
+from bot.kinds import adopt, ask, fix_ci, plan, release, resolve, review, run, undo
+from bot.kinds.traits import Traits
+
+__all__ = ["TRAITS", "Traits"]
+
+TRAITS: dict[str, Traits] = {
+    one.TRAITS.name: one.TRAITS for one in (run, ask, plan, review, resolve, fix_ci, undo, release, adopt)
+}

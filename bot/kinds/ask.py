@@ -1,0 +1,14 @@
+"""A question: the agent reads and answers."""
+
+from bot.kinds.traits import Does, Traits
+from bot.models import Outcome
+
+TRAITS = Traits(
+    name="ask",
+    does=Does.READS,
+    task="Answer the request. Change no file: nothing you change will be kept.",
+    unchanged=Outcome.ANSWERED,
+    named=True,
+    goes_on=True,
+    reads_findings=True,
+)

@@ -1,0 +1,143 @@
+"""Work on a fork's commit that somebody approved by its name: it becomes a branch of the repository and a pull request.
+
+Asks no model. What was approved is one commit: the fork's head must still be that, also at the moment of the push.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from bot import repo_config
+from bot.errors import GitHubRefused
+from bot.git.errors import PushRaced, PushRefused, RefMissing
+from bot.github.types import TokenPurpose
+from bot.kinds import adopt
+from bot.kinds.parts import OnFork
+from bot.models import Outcome, Step, TurnKey
+from bot.outbound import TextKind
+from bot.sessions import configuring, keeping
+from bot.sessions.kinds.base import TurnKind
+from bot.sessions.moves import End, Move, To
+from bot.sessions.publishing import committing, judging, landing, opening, refusals, replaying
+from bot.sessions.publishing.work import Work
+from bot.sessions.remote import compared, remote_access
+from bot.sessions.services import Services
+from bot.store import approvals, sessions
+from bot.store.sessions import Session, Turn
+from bot.words import endings, on_forks, on_pushes
+
+
+class AdoptTurn(TurnKind):
+    traits = adopt.TRAITS
+
+    async def prepare(self, services: Services, turn: Turn) -> Move:
+        """Straight to the push: there is nothing for an environment to do."""
+        worked = await _worked(services, turn)
+        if worked is None or not await asyncio.to_thread(keeping.path(services, worked).is_file):
+            return End(Outcome.REFUSED, on_forks.gone(services.settings.command))
+        session = await sessions.session(services.store, turn.key.session)
+        config = repo_config.dump(await configuring.read(services, session))
+        return To(Step.PUBLISH, {"base": worked.base, "base_sha": worked.base_sha, "config": config})
+
+    async def publish(self, services: Services, turn: Turn, session: Session) -> Move:
+        worked = await _worked(services, turn)
+        assert worked is not None and worked.base_sha is not None
+        async with services.cache.quarantine(session.repo_id) as quarantine:
+            tree = await quarantine.admit(keeping.path(services, worked), base=worked.base_sha)
+            commit = await committing.commit(services, worked, quarantine, tree)
+            work = Work(services, turn, session, quarantine, commit)
+            if (there := await _there(work)) is not None:
+                return await _opened(work, worked, *there)
+            if (moved := await _moved(services, worked, session)) is not None:
+                return End(Outcome.REFUSED, moved)
+            if (held := await _held(work, tree) or await judging.not_allowed(work)) is not None:
+                return End(Outcome.REFUSED, held)
+            return await _pushed(work, worked)
+
+
+async def _worked(services: Services, turn: Turn) -> Turn | None:
+    """The turn whose work was approved."""
+    approval = await approvals.get(services.store, turn.approval) if turn.approval else None
+    if approval is None:
+        return None
+    return await sessions.turn(services.store, TurnKey(turn.key.session, approval.turn))
+
+
+async def _moved(services: Services, worked: Turn, session: Session) -> str | None:
+    """Asked of git at the last moment: the sentence where the fork has other commits now than those approved."""
+    access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
+    assert worked.base_sha is not None
+    try:
+        now = await services.cache.fetch(session.repo_id, access, f"refs/pull/{worked.number}/head")
+    except RefMissing:
+        return on_forks.gone(services.settings.command)
+    if now != worked.base_sha:
+        return on_forks.void(worked.base_sha, now, services.settings.command)
+    return None
+
+
+async def _held(work: Work, tree: str) -> str | None:
+    """Judged is all that the branch would bring, the fork's own commits with it: as a branch here it runs here."""
+    services, turn, session = work.services, work.turn, work.session
+    assert turn.base is not None and turn.base_sha is not None
+    access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
+    base_ref, head_ref = f"refs/heads/{turn.base}", f"refs/pull/{turn.number}/head"
+    try:
+        tip = await services.cache.fetch(session.repo_id, access, base_ref)
+        found = await compared(services, session.thread, (tip, base_ref), (turn.base_sha, head_ref), max_bytes=1)
+    except RefMissing:
+        return endings.branch_missing(turn.base)
+    parted = tip if found is None else found.parted
+    return (await judging.judge(replace(work, turn=replace(turn, base_sha=parted)), tree)).held
+
+
+async def _there(work: Work) -> tuple[str, str] | None:
+    """By which branch and commit an earlier try has pushed it: what the fork holds since then takes nothing back."""
+    for name in _names(work):
+        at = await replaying.head(work, name)
+        found = await replaying.landed(work, at) if at is not None else None
+        if found is not None:
+            return name, found[1]
+    return None
+
+
+def _names(work: Work) -> tuple[str, str]:
+    """The second for where the first is taken, by earlier work perhaps."""
+    branch = repo_config.load(work.turn.config).branch_name(work.turn.number, work.turn.key.session)
+    return branch, f"{branch}-{work.turn.n}"
+
+
+async def _pushed(work: Work, worked: Turn) -> Move:
+    try:
+        branch, sha = await _push(work)
+    except PushRaced as raced:
+        return End(Outcome.REFUSED, endings.branch_moved(raced.branch))
+    except PushRefused as error:
+        words = work.services.outbound.text(TextKind.COMMENT, error.words)
+        return End(Outcome.REFUSED, on_pushes.refused(words, error.kind))
+    except GitHubRefused as error:
+        return End(Outcome.REFUSED, await refusals.told(work, error))
+    return await _opened(work, worked, branch, sha)
+
+
+async def _opened(work: Work, worked: Turn, branch: str, sha: str) -> Move:
+    services, key = work.services, work.turn.key
+    await sessions.update_session(services.store, key.session, branch=branch)
+    await sessions.update_turn(services.store, key, commit_sha=sha)
+    assert worked.base_sha is not None
+    words = on_forks.adopted(worked.base_sha, worked.part(OnFork).fork)
+    move = await opening.open_pull(replace(work, turn=worked, landed=sha), branch)
+    return replace(move, detail="\n\n".join(filter(None, (words, move.detail)))) if isinstance(move, End) else move
+
+
+async def _push(work: Work) -> tuple[str, str]:
+    """Where it lies now, under which name and which commit."""
+    branch, another = _names(work)
+    try:
+        return branch, await landing.land(work, branch)
+    except PushRaced:
+        return another, await landing.land(work, another)
+
+
+KIND = AdoptTurn()

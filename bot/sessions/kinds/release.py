@@ -1,0 +1,100 @@
+"""A held commit that somebody has let go: looked at again by the rules of now, and pushed as it is, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import msgspec
+
+from bot import repo_config
+from bot.git.errors import RefMissing
+from bot.kinds import release
+from bot.kinds.parts import Places
+from bot.kinds.resolve import Merge
+from bot.kinds.undo import TakenBack
+from bot.models import Outcome, Step, TurnKey
+from bot.sessions import configuring, keeping, openness
+from bot.sessions.kinds.base import TurnKind
+from bot.sessions.moves import End, Move, To
+from bot.sessions.publishing import judging, pushing, saving
+from bot.sessions.publishing.work import Work
+from bot.sessions.pulls import answering
+from bot.sessions.remote import restore_mirror
+from bot.sessions.services import Services
+from bot.store import approvals, sessions
+from bot.store.approvals import Approval, Standing
+from bot.store.sessions import Session, Turn
+from bot.words import on_pushes
+
+
+class ReleaseTurn(TurnKind):
+    traits = release.TRAITS
+
+    async def prepare(self, services: Services, turn: Turn) -> Move:
+        """Straight to the push, with what the turn that is let go has found out."""
+        session = await sessions.session(services.store, turn.key.session)
+        approval = await _approval(services, turn)
+        until = approval.expires_at + approvals.ARRIVES_WITHIN_SECONDS
+        if approval.state is not Standing.APPROVED or (approval.answered_at or 0.0) > until:
+            return End(Outcome.REFUSED, on_pushes.too_late())
+        if session.branch != approval.matter["branch"] or not await _is_open(services, session):
+            return End(Outcome.REFUSED, on_pushes.outdated())
+        await openness.check(services, turn, session)
+        held = await sessions.turn(services.store, approval.key)
+        done_by = await sessions.turn(services.store, TurnKey(session.id, approval.matter["done_by"]))
+        assert held.base_sha is not None
+        config = await configuring.read(services, session)
+        try:
+            await restore_mirror(services, held)
+        except RefMissing:
+            return End(Outcome.REFUSED, on_pushes.outdated())
+        columns = {
+            "base": held.base,
+            "base_sha": held.base_sha,
+            "tip_sha": held.tip_sha,
+            "config": repo_config.dump(config),
+            "agent_result": held.agent_result,
+            "verified": list(done_by.verified or ()),  # of this very commit
+            "new_branch": int(held.new_branch),
+            "files_changed": list(held.files_changed or ()) or None,
+        }
+        discussions = tuple(await answering.asked_at(services, held))
+        places = msgspec.structs.replace(turn.part(Places), discussions=discussions)
+        return To(Step.PUBLISH, columns, parts=(held.part(Merge), held.part(TakenBack), places))
+
+    async def publish(self, services: Services, turn: Turn, session: Session) -> Move:
+        """Safe to repeat: the same commit at the branch is the same push."""
+        approval = await _approval(services, turn)
+        held = await sessions.turn(services.store, approval.key)
+        done_by = await sessions.turn(services.store, TurnKey(session.id, approval.matter["done_by"]))
+        bundle = keeping.path(services, held)
+        if not await asyncio.to_thread(bundle.exists):
+            return End(Outcome.REFUSED, on_pushes.lost())
+        async with services.cache.quarantine(session.repo_id) as quarantine:
+            tree = await quarantine.readmit(bundle, str(approval.matter["commit"]))
+            work = Work(services, turn, session, quarantine, str(approval.matter["commit"]), done_by=done_by)
+            judged = await judging.judge(work, tree)
+            forbidden = await judging.not_allowed(work)
+            if forbidden is not None and (there := await pushing.arrived(work)) is not None:
+                return there
+            if (held_back := judged.held or forbidden) is not None:
+                return await saving.keep(work, End(Outcome.REFUSED, held_back))
+            return await pushing.publish(replace(work, report=judged.report))
+
+
+async def _is_open(services: Services, session: Session) -> bool:
+    """The pull request that the commit is for, where there is one."""
+    if session.pull_number is None:
+        return True
+    reads = services.github.installation(session.installation_id)
+    return (await reads.pull(session.thread.repo, session.pull_number)).state == "open"
+
+
+async def _approval(services: Services, turn: Turn) -> Approval:
+    approval = await approvals.get(services.store, turn.approval or "")
+    assert approval is not None
+    return approval
+
+
+KIND = ReleaseTurn()

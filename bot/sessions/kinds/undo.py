@@ -1,0 +1,168 @@
+"""Taking the session's last push back: which one it is, and what the branch looks like without it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot import publications, repo_config
+from bot.errors import GitHubRefused
+from bot.git.errors import PushRaced, PushRefused, RefMissing, Refusal
+from bot.git.quarantine import Quarantine
+from bot.github.types import TokenPurpose
+from bot.kinds import undo
+from bot.kinds.parts import OnFork
+from bot.models import WHOLE_SECOND, Outcome, Step, TurnKey
+from bot.outbound import TextKind
+from bot.sessions import configuring
+from bot.sessions.kinds.base import TurnKind
+from bot.sessions.moves import End, Move, To
+from bot.sessions.publishing import (
+    committing,
+    holding,
+    judging,
+    landing,
+    pushing,
+    refusals,
+    replaying,
+    saving,
+    standing,
+)
+from bot.sessions.publishing.work import Work
+from bot.sessions.remote import remote_access
+from bot.sessions.services import Services
+from bot.store import sessions
+from bot.store.sessions import Session, Turn
+from bot.words import endings, on_pulls, on_pushes
+
+PUSHED = (Outcome.PULL_REQUEST, Outcome.PUSHED)
+
+
+class UndoTurn(TurnKind):
+    traits = undo.TRAITS
+
+    async def prepare(self, services: Services, turn: Turn) -> Move:
+        """Straight to the push: there is nothing for an environment to do."""
+        session = await sessions.session(services.store, turn.key.session)
+        undone = last_push(await sessions.turns_of(services.store, session.id), before=turn.n)
+        if undone is None or session.branch is None:
+            return End(Outcome.REFUSED, endings.nothing_to_take_back())
+        if undone.branch is not None:
+            return End(Outcome.REFUSED, on_pulls.stands_beside(undone.n, undone.branch, undone.pull_number))
+        if _is_newer(undone, turn):
+            assert undone.commit_sha is not None
+            return End(Outcome.REFUSED, endings.pushed_since(undone.n, undone.commit_sha, services.settings.command))
+        if (merged := await _merged(services, session)) is not None:
+            return End(Outcome.REFUSED, endings.merged_already(merged))
+        assert undone.commit_sha is not None
+        access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
+        try:
+            tip = await services.cache.fetch(session.repo_id, access, f"refs/heads/{session.branch}")
+        except RefMissing:
+            return End(Outcome.REFUSED, endings.branch_gone(session.branch))
+        try:
+            await services.cache.fetch(session.repo_id, access, undone.commit_sha)
+        except RefMissing:
+            return End(Outcome.REFUSED, endings.no_longer_on(session.branch, undone.n))
+        config = repo_config.dump(await configuring.read(services, session))
+        columns = {"base": session.branch, "base_sha": tip, "tip_sha": tip, "config": config}
+        return To(Step.PUBLISH, columns, parts=(undo.TakenBack(undone.n),))
+
+    async def publish(self, services: Services, turn: Turn, session: Session) -> Move:
+        """Where this push, too, was cut off, its repetition makes the same commit and finds it at the remote."""
+        number = turn.part(undo.TakenBack).turn
+        assert number is not None and turn.tip_sha is not None and session.branch is not None
+        undone = await sessions.turn(services.store, TurnKey(turn.key.session, number))
+        assert undone.commit_sha is not None
+        async with services.cache.quarantine(session.repo_id) as quarantine:
+            if not await _is_there(services, session, quarantine, turn.tip_sha, undone.commit_sha):
+                return End(Outcome.REFUSED, endings.no_longer_on(session.branch, undone.n))
+            before = await saving.below(services.store, session.id, quarantine, undone.commit_sha)
+            tree = await quarantine.reverted(undone.commit_sha, before, turn.tip_sha) if before else None
+            if tree is None:
+                return End(Outcome.REFUSED, endings.does_not_revert(session.branch, undone.n))
+            words = publications.undo_message(turn, undone.key, undone.commit_sha)
+            commit = await committing.made(services, turn, quarantine, tree, [turn.tip_sha], words)
+            work = Work(services, turn, session, quarantine, commit)
+            if (forbidden := await judging.not_allowed(work)) is not None:
+                return await pushing.arrived(work) or End(Outcome.REFUSED, forbidden)
+            if (judged := await judging.judge(work, tree)).allowable:
+                return await holding.workflows(work, judged)
+            return await _push_back(work, session.branch, endings.taken_back(undone.n, undone.commit_sha))
+
+
+def last_push(turns: Sequence[Turn], *, before: int) -> Turn | None:
+    """The latest that no later turn has taken back; one that took something back is itself not taken back."""
+    earlier = [one for one in turns if one.n < before]
+    gone = {_undoes(one) for one in earlier if one.outcome in PUSHED}
+    pushes = [
+        one
+        for one in earlier
+        if one.outcome in PUSHED and _undoes(one) is None and one.commit_sha and one.part(OnFork).fork is None
+    ]
+    return next((one for one in reversed(pushes) if one.n not in gone), None)
+
+
+def _undoes(turn: Turn) -> int | None:
+    return turn.part(undo.TakenBack).turn
+
+
+def _is_newer(undone: Turn, turn: Turn) -> bool:
+    """Whoever asked has not seen it: their words came late, or waited while it was made."""
+    began = undone.push_began or undone.created_at
+    return turn.asked_at is not None and began >= turn.asked_at + WHOLE_SECOND
+
+
+async def _merged(services: Services, session: Session) -> int | None:
+    if session.pull_number is None:
+        return None
+    pull = await services.github.installation(session.installation_id).pull(session.thread.repo, session.pull_number)
+    return pull.number if pull.merged else None
+
+
+async def _is_there(services: Services, session: Session, quarantine: Quarantine, tip: str, commit: str) -> bool:
+    """Still part of the branch, also below what was fetched of it."""
+    if await quarantine.continues(tip, commit):
+        return True
+    access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
+    try:
+        await services.cache.fetch(session.repo_id, access, f"refs/heads/{session.branch}", depth=replaying.DEEPER)
+    except RefMissing:
+        return False
+    await quarantine.look_again()
+    return await quarantine.continues(tip, commit)
+
+
+async def _push_back(work: Work, branch: str, words: str) -> Move:
+    try:
+        sha = await landing.land(work, branch)
+    except PushRaced:
+        at = await replaying.head(work, branch)
+        if at is None:
+            return await _without_branch(work, branch, words)
+        found = await replaying.landed(work, at)
+        if found is None:
+            return End(Outcome.REFUSED, endings.branch_moved(branch))
+        sha = found[1]
+    except GitHubRefused as error:
+        return End(Outcome.REFUSED, await refusals.told(work, error))
+    except landing.Guarded as guarded:
+        return End(Outcome.REFUSED, guarded.why)
+    except PushRefused as error:
+        words = work.services.outbound.text(TextKind.COMMENT, error.words)
+        if error.kind is Refusal.WORKFLOW:
+            return await holding.permission(work, words)
+        return End(Outcome.REFUSED, on_pushes.refused(words, error.kind))
+    return End(Outcome.PUSHED, words, {"commit_sha": sha})
+
+
+async def _without_branch(work: Work, branch: str, words: str) -> Move:
+    """An earlier try of this push may have arrived before the pull request ended and its branch was removed."""
+    pull = await standing.of(work)
+    sha = await replaying.arrived(work, pull) if pull is not None and pull.state != "open" else None
+    if pull is None or sha is None:
+        return End(Outcome.REFUSED, endings.branch_gone(branch))
+    told = f"{words} {on_pulls.ended_since(pull.number, pull.merged)}"
+    return End(Outcome.PUSHED, told, {"commit_sha": sha})
+
+
+KIND = UndoTurn()

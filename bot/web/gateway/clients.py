@@ -1,0 +1,200 @@
+"""The gateway's clients: lets so many requests in, reads bodies under a cap and a deadline, and ends the work on a
+request as soon as its client goes away or its token is revoked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.requests import ClientDisconnect
+from starlette.types import Message, Receive, Scope, Send
+
+from bot.web.gateway import refusals
+from bot.web.gateway.refusals import GatewayRefusal
+
+MAX_BODY_BYTES = 32 << 20
+"""As the provider's own API takes it."""
+MOST_OF_ONE = 64 << 20
+MOST_OF_ALL = 128 << 20
+ALWAYS_OF_ONE = 4 << 20
+"""What each token may send whatever others hold: two that send slowly could take all of the room else."""
+MOST_OF_INSTALLATION = 128
+"""Requests in hand: half of the connections that there are to the provider."""
+READERS = 1
+"""Bodies that are decoded at once: each takes several times its size meanwhile, and the others' time."""
+ENDED = "The token of this turn was ended."
+
+Take = Callable[[int], None]
+
+
+@dataclass
+class _Share:
+    """What one token has in hand."""
+
+    requests: int = 0
+    held: int = 0
+    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class RequestPlace:
+    """Of one request, from before its body is read to its end."""
+
+    def __init__(self, room: Room, share: _Share) -> None:
+        self._room = room
+        self._share = share
+        self._mine = 0
+
+    def take(self, size: int) -> None:
+        """Raises Refusal where too much is held already."""
+        mine = self._share.held + size
+        if mine > MOST_OF_ONE or (mine > ALWAYS_OF_ONE and self._room.held + size > MOST_OF_ALL):
+            raise GatewayRefusal(429, "room", "Too much is being sent at once.", retry_after=1)
+        self._add(size)
+
+    def free(self) -> None:
+        """The body was sent on."""
+        self._add(-self._mine)
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[None]:
+        """One body of a token at a time, so that nobody waits for another's for long."""
+        async with self._share.reading, self._room.readers:
+            yield
+
+    def _add(self, size: int) -> None:
+        self._mine += size
+        self._share.held += size
+        self._room.held += size
+
+
+class Room:
+    """How many requests are in hand, and how much of their bodies, of one token, one installation and all: an agent may
+    open a thousand connections at once."""
+
+    def __init__(self) -> None:
+        self.held = 0
+        self.readers = asyncio.Semaphore(READERS)
+        self._shares: dict[str, _Share] = {}
+        self._of_installation: Counter[int] = Counter()
+
+    @contextmanager
+    def place(self, owner: str, most: int, installation: int) -> Iterator[RequestPlace]:
+        """Raises Refusal before anything is read."""
+        share = self._shares.get(owner) or _Share()
+        if share.requests >= most:
+            raise too_many("turn")
+        if self._of_installation[installation] >= MOST_OF_INSTALLATION:
+            raise too_many("installation")
+        self._shares[owner] = share
+        share.requests += 1
+        self._of_installation[installation] += 1
+        place = RequestPlace(self, share)
+        try:
+            yield place
+        finally:
+            place.free()
+            share.requests -= 1
+            if not share.requests:
+                del self._shares[owner]
+            self._of_installation[installation] -= 1
+            if not self._of_installation[installation]:
+                del self._of_installation[installation]
+
+
+def too_many(whose: str) -> GatewayRefusal:
+    return GatewayRefusal(429, "concurrency", f"Too many requests of this {whose} are under way.", retry_after=1)
+
+
+async def read_body(scope: Scope, receive: Receive, seconds: float, take: Take) -> bytes:
+    """Raises Refusal; ClientDisconnect when the client went away first."""
+    headers = {name.lower(): value for name, value in scope["headers"]}
+    if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
+        raise GatewayRefusal(415, "encoded", "The request body must not be compressed.")
+    announced = headers.get(b"content-length", b"0")
+    if not announced.isdigit() or int(announced) > MAX_BODY_BYTES:
+        raise too_large()
+    try:
+        async with asyncio.timeout(seconds):
+            return await _read(receive, take)
+    except TimeoutError:
+        raise GatewayRefusal(408, "stalled", "The request body did not arrive in time.") from None
+
+
+def too_large() -> GatewayRefusal:
+    return GatewayRefusal(413, "too_large", "Request exceeds the maximum size")
+
+
+async def until_gone(receive: Receive) -> None:
+    """Return when the client closes the connection; only after its body was read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _read(receive: Receive, take: Take) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        take(len(parts[-1]))
+        if size > MAX_BODY_BYTES:
+            raise too_large()
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+class Presence:
+    """Watches a client and its token during the work. Use `send` for the answer, so that it knows how far that got."""
+
+    def __init__(
+        self, receive: Receive, send: Send, is_live: Callable[[], Awaitable[bool]], check_seconds: float
+    ) -> None:
+        self._receive = receive
+        self._send = send
+        self._is_live = is_live
+        self._check_seconds = check_seconds
+        self._started = False
+        self._finished = False
+
+    async def send(self, message: Message) -> None:
+        self._started = True
+        self._finished = message["type"] == "http.response.body" and not message.get("more_body", False)
+        await self._send(message)
+
+    async def during(self, work: Coroutine[Any, Any, None]) -> None:
+        working = asyncio.create_task(work)
+        gone = asyncio.create_task(until_gone(self._receive))
+        ended = asyncio.create_task(self._until_revoked())
+        try:
+            await asyncio.wait({working, gone, ended}, return_when=asyncio.FIRST_COMPLETED)
+            cut = ended.done() and not working.done() and not gone.done()
+        finally:
+            for task in (working, gone, ended):
+                task.cancel()
+            await asyncio.wait({working, gone, ended})
+        if not working.cancelled():
+            working.result()
+        elif cut and not self._finished:
+            await self._say_ended()
+
+    async def _until_revoked(self) -> None:
+        while True:
+            await asyncio.sleep(self._check_seconds)
+            if not await self._is_live():
+                return
+
+    async def _say_ended(self) -> None:
+        kind = refusals.KINDS[401]
+        if self._started:
+            await self._send({"type": "http.response.body", "body": refusals.error_event(kind, ENDED)})
+            return
+        body = refusals.error_response(401, ENDED, refusals.FINAL)
+        await self._send({"type": "http.response.start", "status": 401, "headers": body.raw_headers})
+        await self._send({"type": "http.response.body", "body": bytes(body.body)})

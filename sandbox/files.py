@@ -1,0 +1,86 @@
+"""The host's hands in folders that belong to an agent."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.errors import EnvironmentBusy, EnvironmentGone, NotThere, TooLarge
+from sandbox.runner.safe_files import BLOCK, FULL, BaseLost, FileStat, SafePath, put
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files of one environment on this host; all calls block and belong into a thread."""
+
+    place: Callable[[str], SafePath]
+    """What lies behind a path inside; raises NotThere."""
+    uid: int | None
+    """Whom new files are given to; None: they stay ours."""
+
+    def read(self, path: str, offset: int, limit: int) -> bytes:
+        with _translated(path):
+            return self.place(path).read(offset, limit)
+
+    def size(self, path: str) -> int:
+        """0 when there is no regular file."""
+        found = self.stat(path)
+        return 0 if found is None else found.size
+
+    def download(self, path: str, target: Path, max_bytes: int) -> int:
+        partial = target.with_name(f".{target.name}.{secrets.token_hex(6)}")
+        try:
+            with partial.open("xb") as file, _translated(path):
+                size = self.place(path).copy(file.write, max_bytes)
+            if size is None:
+                raise TooLarge(f"{path} is larger than {max_bytes} bytes")
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+        return size
+
+    def list(self, path: str) -> list[FileStat]:
+        with _translated(path):
+            return self.place(path).entries()
+
+    def stat(self, path: str) -> FileStat | None:
+        try:
+            with _translated(path):
+                return self.place(path).entry()
+        except NotThere:
+            return None
+
+    def write(self, path: str, data: bytes, *, executable: bool = False) -> None:
+        self._write(path, lambda to: put(to, data), executable=executable)
+
+    def upload(self, source: Path, path: str) -> None:
+        def feed(to: int) -> None:
+            while block := file.read(BLOCK):
+                put(to, block)
+
+        try:
+            file = source.open("rb")
+        except FileNotFoundError:
+            raise NotThere(f"{source.name} is not there on the host") from None
+        with file:
+            self._write(path, feed)
+
+    def _write(self, path: str, feed: Callable[[int], None], *, executable: bool = False) -> None:
+        owner = None if self.uid is None else (self.uid, self.uid)
+        with _translated(path):
+            self.place(path).write(feed, owner, executable=executable)
+
+
+@contextlib.contextmanager
+def _translated(path: str) -> Iterator[None]:
+    try:
+        yield
+    except BaseLost:
+        raise EnvironmentGone("the environment is not there any more") from None
+    except OSError as error:
+        if error.errno in FULL:
+            raise EnvironmentBusy(f"{path} could not be written: {error.strerror}") from None
+        raise NotThere(f"{path[:200]}: {error.strerror}") from None

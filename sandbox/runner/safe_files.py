@@ -1,0 +1,192 @@
+"""Opens what lies in folders that an agent writes to: no link is followed, nothing but regular files is opened.
+
+Every step of a path is opened on its own, below the step before it and without following a link, so that nothing
+that is swapped meanwhile leads out. Opening never blocks. For the host and for root inside; all errors are OSErrors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+BLOCK = 1 << 20
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE)
+"""It may work later; any other error means that the thing is not there."""
+_ENTRIES = 10_000
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+class BaseLost(OSError):
+    """The folder of ours, below which the path lies, is not there."""
+
+
+class NotRegular(OSError):
+    """A folder, a pipe, a device."""
+
+
+class FileStat(NamedTuple):
+    name: str
+    size: int
+    is_dir: bool
+
+
+class SafePath(NamedTuple):
+    """A path as a folder of ours and the steps from there."""
+
+    base: str
+    steps: tuple[str, ...]
+    name: str
+    """The last part of the path."""
+
+    @classmethod
+    def below(cls, path: str, bases: Iterable[str]) -> SafePath | None:
+        """None where it lies in none of these."""
+        if path.startswith("/") and ".." not in path.split("/") and "\0" not in path:
+            for base in bases:
+                if path == base or path.startswith(base + "/"):
+                    steps = tuple(part for part in path[len(base) :].split("/") if part not in ("", "."))
+                    return cls(base, steps, (steps or base.split("/"))[-1])
+        return None
+
+    @contextlib.contextmanager
+    def file(self) -> Iterator[int]:
+        self._require_name()
+        with _opened(self.base, self.steps[:-1]) as folder:
+            descriptor = open_regular(self.steps[-1], folder)
+            try:
+                yield descriptor
+            finally:
+                os.close(descriptor)
+
+    def read(self, offset: int, limit: int) -> bytes:
+        found = bytearray()
+        with self.file() as descriptor:
+            while len(found) < limit:
+                block = os.pread(descriptor, min(limit - len(found), BLOCK), offset + len(found))
+                if not block:
+                    break
+                found += block
+        return bytes(found)
+
+    def copy(self, put: Callable[[bytes], object], most: int) -> int | None:
+        """Hand all of it on and count meanwhile, since it may grow under our hands; None when it is larger."""
+        size = 0
+        with self.file() as descriptor:
+            if os.fstat(descriptor).st_size > most:
+                return None
+            while block := os.read(descriptor, BLOCK):
+                size += len(block)
+                if size > most:
+                    return None
+                put(block)
+        return size
+
+    def entries(self) -> list[FileStat]:
+        with _opened(self.base, self.steps) as folder, os.scandir(folder) as found:
+            names = sorted(one.name for one in itertools.islice(found, _ENTRIES))
+            return [one for one in (_describe(name, folder) for name in names) if one is not None]
+
+    def entry(self) -> FileStat | None:
+        """None where there is neither a folder nor a regular file."""
+        try:
+            with _opened(self.base, self.steps[:-1]) as folder:
+                if self.steps:
+                    return _describe(self.steps[-1], folder)
+                return FileStat(self.name, 0, True)
+        except BaseLost:
+            raise
+        except OSError:
+            return None
+
+    def write(self, feed: Callable[[int], None], owner: tuple[int, int] | None, *, executable: bool = False) -> None:
+        """A new file that `feed` fills takes the place of the old one; readers see either, never a half."""
+        self._require_name()
+        with _opened(self.base, self.steps[:-1], _Maker(owner)) as folder:
+            partial = f".{secrets.token_hex(8)}.part"
+            descriptor = os.open(partial, _NEW, 0o600, dir_fd=folder)
+            try:
+                try:
+                    feed(descriptor)
+                    _give(descriptor, 0o755 if executable else 0o644, owner)
+                finally:
+                    os.close(descriptor)
+                os.rename(partial, self.steps[-1], src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(partial, dir_fd=folder)
+                raise
+
+    def _require_name(self) -> None:
+        if not self.steps:
+            raise OSError(errno.EISDIR, "is a folder")
+
+
+class _Maker(NamedTuple):
+    """Makes the folders on the way that are missing."""
+
+    owner: tuple[int, int] | None
+
+    def step(self, here: int, name: str) -> int:
+        try:
+            os.mkdir(name, 0o700, dir_fd=here)
+        except FileExistsError:
+            return os.open(name, _FOLDER, dir_fd=here)
+        below = os.open(name, _FOLDER, dir_fd=here)
+        _give(below, 0o755, self.owner)
+        return below
+
+
+def open_regular(path: str | os.PathLike[str], folder: int | None = None) -> int:
+    """A descriptor to read from; NotRegular for what is neither a file nor a link."""
+    descriptor = os.open(path, _FILE, dir_fd=folder)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise NotRegular(errno.EINVAL, "is not a regular file")
+
+
+def put(descriptor: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]
+
+
+def _give(descriptor: int, mode: int, owner: tuple[int, int] | None) -> None:
+    os.fchmod(descriptor, mode)
+    if owner is not None:
+        os.fchown(descriptor, *owner)
+
+
+@contextlib.contextmanager
+def _opened(base: str, steps: tuple[str, ...], maker: _Maker | None = None) -> Iterator[int]:
+    try:
+        here = os.open(base, _FOLDER)
+    except OSError as error:
+        raise BaseLost(error.errno, error.strerror) from None
+    try:
+        for step in steps:
+            below = maker.step(here, step) if maker else os.open(step, _FOLDER, dir_fd=here)
+            os.close(here)
+            here = below
+        yield here
+    finally:
+        os.close(here)
+
+
+def _describe(name: str, folder: int) -> FileStat | None:
+    try:
+        about = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return None
+    is_folder = stat.S_ISDIR(about.st_mode)
+    if not is_folder and not stat.S_ISREG(about.st_mode):
+        return None
+    return FileStat(name, 0 if is_folder else about.st_size, is_folder)

@@ -1,0 +1,26 @@
+"""Reads the store as only tests ask for it."""
+
+from __future__ import annotations
+
+from bot.models import SessionId
+from bot.store import machines, spend
+from bot.store.base import Store
+from bot.store.deliveries import Delivery
+from bot.store.machines import MachineCost
+from bot.store.rows import many
+from bot.store.spend import Cost
+
+
+async def newest_deliveries(store: Store, limit: int = 100) -> list[Delivery]:
+    """Without their bodies."""
+    sql = "SELECT * FROM deliveries ORDER BY received_at DESC, guid LIMIT :limit"
+    rows = await store.read(lambda db: many(db, sql, limit=limit))
+    return [Delivery.of({**row, "body": None}) for row in rows]
+
+
+async def session_spend(store: Store, session: SessionId) -> Cost:
+    return await store.read(lambda db: spend._sum(db, "session_id = :session", session=session))
+
+
+async def session_machines(store: Store, session: SessionId) -> MachineCost:
+    return await machines._cost(store, "session_id = :session", session=session)
