@@ -199,10 +199,10 @@ async def test_a_sandbox_that_vanishes_before_the_work_is_replaced(tmp_path: Pat
         world.model.default(Script([EDIT, Say("Added a line.")]))
         async with world.bot():
             world.say("/claude add a line")
-            await until(lambda: _sets_up(e2b), 30)
+            await until(lambda: _sets_up(e2b))
             await e2b.kill(e2b.live[0].id)
             assert await world.outcome() == "pull_request", world.replies()[0].body
-            await until(lambda: _one_at_rest(e2b), 30)
+            await until(lambda: _one_at_rest(e2b))
         assert [one.state for one in e2b.sandboxes] == ["killed", "paused"]
         assert len(world.pulls()) == len(world.replies()) == 1
 
@@ -317,10 +317,10 @@ async def test_a_sandbox_that_vanishes_while_its_work_is_checked_elsewhere_is_no
         world.model.default(Script([EDIT, Say("Added a line.")]))
         async with world.bot():
             world.say("/claude add a line")
-            await until(lambda: _is_at(world, Step.VERIFY), 30)
+            await until(lambda: _is_at(world, Step.VERIFY), 60)
             await e2b.kill(agents(e2b)[0].id)
             assert await world.outcome() == "pull_request", world.replies()[0].body
-            await until(lambda: _nothing_lives(e2b), 30)
+            await until(lambda: _nothing_lives(e2b))
 
 
 @pytest.mark.acceptance("C15")
@@ -334,7 +334,7 @@ async def test_a_sandbox_that_vanishes_while_its_work_is_checked_there_takes_not
         world.model.default(Script([EDIT, Say("Added a line.")]))
         async with world.bot():
             world.say("/claude add a line")
-            await until(lambda: _is_checked(e2b), 30)
+            await until(lambda: _is_checked(e2b))
             await e2b.kill(e2b.live[0].id)
             assert await world.outcome() == "pull_request", world.replies()[0].body
         [pull] = world.pulls()
@@ -354,12 +354,12 @@ async def test_a_sandbox_that_vanishes_while_its_work_is_published_is_not_missed
         opening = world.github.faults.add(GitHubFault("POST /repos/*/*/pulls", "hold"))
         async with world.bot():
             world.say("/claude add a line")
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await opening.reached.wait()
             await e2b.kill(e2b.live[0].id)
             opening.release.set()
             assert await world.outcome() == "pull_request", world.replies()[0].body
-            await until(lambda: _nothing_lives(e2b), 30)
+            await until(lambda: _nothing_lives(e2b))
         assert len(world.pulls()) == len(world.replies()) == 1
 
 
