@@ -43,7 +43,7 @@ def _counted(process: subprocess.Popen[bytes], deadline: float) -> Usage:
     total, files, rest = 0.0, 0, b""
     with DefaultSelector() as selector:
         selector.register(process.stdout, EVENT_READ)
-        while selector.select(max(0.0, deadline - time.monotonic())):
+        while (left := deadline - time.monotonic()) > 0 and selector.select(left):
             if not (data := os.read(process.stdout.fileno(), BLOCK)):
                 return Usage(int(total) * _SECTOR, files, whole=files > 0)
             *lines, rest = (rest + data).split(b"\n")

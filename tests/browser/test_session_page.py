@@ -71,7 +71,7 @@ async def test_a_session_is_watched_from_its_start_to_its_end_over_a_lost_connec
     world.model.default(Script([*steps, Say("All said.")]))
     async with world.bot() as service, browser(world) as (context, complaints):
         world.say("/claude go on")
-        await world.model.reached("after-0", timeout=30)
+        await world.model.reached("after-0", timeout=60)
         path = f"/sessions/{world.states()[0]['session']}"
         page = await context.new_page()
         await sign_in(page, service.url, "alice", path)
@@ -90,7 +90,7 @@ async def test_a_session_is_watched_from_its_start_to_its_end_over_a_lost_connec
         await expect(page.locator("#link")).to_contain_text("Connection lost", timeout=SESSION_MS)
         for n in (2, 3):
             world.model.release(f"after-{n}")
-            await world.model.reached(f"after-{n + 1}", timeout=30)
+            await world.model.reached(f"after-{n + 1}", timeout=60)
         await expect(page.get_by_text("Thought 4.")).to_have_count(0)
         await context.set_offline(False)
         await expect(page.get_by_text("Thought 4.")).to_be_visible(timeout=SESSION_MS)
@@ -154,7 +154,7 @@ async def test_the_front_page_shows_what_begins_and_ends_by_itself(
         await expect(page.get_by_text("look around")).to_be_visible(timeout=SESSION_MS)
         link = page.get_by_role("link", name="octo-org/shop#")
         await link.focus()
-        await world.model.reached("stuck", timeout=30)
+        await world.model.reached("stuck", timeout=60)
         world.model.release("stuck")
         await expect(page.get_by_text("Nothing was changed")).to_be_visible(timeout=SESSION_MS)
         await expect(link).to_be_focused()

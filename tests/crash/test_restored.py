@@ -36,7 +36,7 @@ async def test_work_that_has_come_home_since_the_backup_is_not_published_twice(w
     world.environment["FORGEHAND_KEEP_MINUTES"] = "0"
     async with world.bot():
         world.say("/claude add a line")
-        await world.model.reached("saved", timeout=30)
+        await world.model.reached("saved", timeout=60)
         await backup(world, world.root / "backup.db")
         world.model.release("saved")
         assert await world.outcome() == "pull_request"

@@ -30,7 +30,7 @@ async def box(e2b: E2BStandIn) -> AsyncSandbox:
     return await AsyncSandbox.create("claude", timeout=600, retries=0)
 
 
-async def until(check: Callable[[], Awaitable[bool]], seconds: float = 10.0) -> None:
+async def until(check: Callable[[], Awaitable[bool]], seconds: float = 60.0) -> None:
     async with asyncio.timeout(seconds):
         while not await check():
             await asyncio.sleep(0.01)

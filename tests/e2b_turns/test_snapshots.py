@@ -22,7 +22,7 @@ FILES = {".github/forgehand.yml": CONFIG, ".gitignore": ".installed\n"}
 SLOW = {"FORGEHAND_E2B_SNAPSHOT_AFTER": "0.001", "FORGEHAND_KEEP_MINUTES": "0"}
 
 
-async def until(check: Callable[[], bool], seconds: float = 30.0) -> None:
+async def until(check: Callable[[], bool], seconds: float = 60.0) -> None:
     async with asyncio.timeout(seconds):
         while not check():
             await asyncio.sleep(0.02)

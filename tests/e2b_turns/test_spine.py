@@ -85,10 +85,8 @@ async def test_a_restarted_bot_goes_on_where_it_was(tmp_path: Path) -> None:
 async def test_a_bot_that_stays_away_finds_the_agent_frozen_and_the_turn_goes_on(tmp_path: Path) -> None:
     """The sandbox pauses by itself; what was frozen in it is ended on return, and begun anew with its memory."""
     async with e2b_spine(tmp_path) as (world, e2b):
-        world.model.default(Script([EDIT, Wait("go"), Say("unreachable")]))
         async with world.bot():
-            world.say("/claude add a line")
-            await world.model.reached("go", timeout=60)
+            await begun(world, "go")
         await stay_away(e2b)
         world.model.default(Script([MORE, Wait("anew"), Say("Went on."), Say("unreachable")]))
         async with world.bot():
@@ -99,9 +97,7 @@ async def test_a_bot_that_stays_away_finds_the_agent_frozen_and_the_turn_goes_on
         last = world.model.requests[-1]
         assert "begun anew" in str(last.messages)
         assert EDIT.input["command"] in str(last.messages), "it remembers what it did before"
-        [pull] = world.pulls()
-        diff = world.repo.diff("main", pull.head)
-        assert ("+# more" in diff, "+# and more" in diff) == (True, True)
+        assert_both_edits(world)
         assert len(agents(e2b)) == len(world.replies()) == 1
         assert await notes(world) == [endings.goes_on()]
 
@@ -109,10 +105,8 @@ async def test_a_bot_that_stays_away_finds_the_agent_frozen_and_the_turn_goes_on
 @pytest.mark.slow
 async def test_what_is_lost_again_and_again_ends_with_its_work_saved(tmp_path: Path) -> None:
     async with e2b_spine(tmp_path) as (world, e2b):
-        world.model.default(Script([EDIT, Wait("never"), Say("unreachable")]))
         async with world.bot():
-            world.say("/claude add a line")
-            await world.model.reached("never", timeout=60)
+            await begun(world, "never")
         await stay_away(e2b)
         # Also what is thawed for a moment, before it is ended, gets no further.
         world.model.default(Script([Wait("never"), Say("unreachable")] * 2))
@@ -124,6 +118,20 @@ async def test_what_is_lost_again_and_again_ends_with_its_work_saved(tmp_path: P
             assert await world.outcome() == "killed", world.replies()[0].body
         assert "refs/forgehand/rescue/" in world.replies()[0].body
         assert not e2b.live
+
+
+def assert_both_edits(world: World) -> None:
+    """What was done before the loss and what was done after it."""
+    [pull] = world.pulls()
+    diff = world.repo.diff("main", pull.head)
+    assert ("+# more" in diff, "+# and more" in diff) == (True, True)
+
+
+async def begun(world: World, held: str) -> None:
+    """An agent that has edited and is held there."""
+    world.model.default(Script([EDIT, Wait(held), Say("unreachable")]))
+    world.say("/claude add a line")
+    await world.model.reached(held, timeout=60)
 
 
 def agents(e2b: E2BStandIn) -> list[Sandbox]:
@@ -141,10 +149,8 @@ async def test_a_sandbox_that_vanishes_loses_minutes_and_not_the_turn(tmp_path: 
     """On in a new one from the last checkpoint; where that may not be, what it holds is saved."""
     clock = Ahead()
     async with e2b_spine(tmp_path) as (world, e2b):
-        world.model.default(Script([EDIT, Wait("go"), Say("unreachable")]))
         async with world.bot(clock):
-            world.say("/claude add a line")
-            await world.model.reached("go", timeout=60)
+            await begun(world, "go")
             clock.seconds = EVERY_SECONDS + 1
             await until_checkpoint(world)
             world.model.default(Script([MORE, Say("Went on.")]))
@@ -154,9 +160,7 @@ async def test_a_sandbox_that_vanishes_loses_minutes_and_not_the_turn(tmp_path: 
             outcome = await world.outcome()
         if saved:
             assert outcome == "pull_request", world.replies()[0].body
-            [pull] = world.pulls()
-            diff = world.repo.diff("main", pull.head)
-            assert ("+# more" in diff, "+# and more" in diff) == (True, True)
+            assert_both_edits(world)
             assert EDIT.input["command"] in str(world.model.requests[-1].messages)
             assert await notes(world) == [endings.goes_on_elsewhere()]
         else:
@@ -173,10 +177,8 @@ async def test_a_node_that_is_lost_while_e2b_says_it_runs_is_given_up(
     monkeypatch.setattr(flow, "MOST_ATTEMPTS_WITH_WORK", 2)
     clock = Ahead()
     async with e2b_spine(tmp_path) as (world, e2b):
-        world.model.default(Script([EDIT, Wait("go"), Say("unreachable")]))
         async with world.bot(clock):
-            world.say("/claude add a line")
-            await world.model.reached("go", timeout=60)
+            await begun(world, "go")
             if saved:
                 clock.seconds = EVERY_SECONDS + 1
                 await until_checkpoint(world)
@@ -185,9 +187,7 @@ async def test_a_node_that_is_lost_while_e2b_says_it_runs_is_given_up(
             outcome = await world.outcome()
         if saved:
             assert outcome == "pull_request", world.replies()[0].body
-            [pull] = world.pulls()
-            diff = world.repo.diff("main", pull.head)
-            assert ("+# more" in diff, "+# and more" in diff) == (True, True)
+            assert_both_edits(world)
         else:
             assert outcome == "killed", world.replies()[0].body
         assert not [one for one in e2b.live if one.lost], "nobody pays for a ghost"
@@ -199,10 +199,10 @@ async def test_a_sandbox_that_vanishes_before_the_work_is_replaced(tmp_path: Pat
         world.model.default(Script([EDIT, Say("Added a line.")]))
         async with world.bot():
             world.say("/claude add a line")
-            await until(lambda: _sets_up(e2b), 30)
+            await until(lambda: _sets_up(e2b))
             await e2b.kill(e2b.live[0].id)
             assert await world.outcome() == "pull_request", world.replies()[0].body
-            await until(lambda: _one_at_rest(e2b), 30)
+            await until(lambda: _one_at_rest(e2b))
         assert [one.state for one in e2b.sandboxes] == ["killed", "paused"]
         assert len(world.pulls()) == len(world.replies()) == 1
 
@@ -317,10 +317,10 @@ async def test_a_sandbox_that_vanishes_while_its_work_is_checked_elsewhere_is_no
         world.model.default(Script([EDIT, Say("Added a line.")]))
         async with world.bot():
             world.say("/claude add a line")
-            await until(lambda: _is_at(world, Step.VERIFY), 30)
+            await until(lambda: _is_at(world, Step.VERIFY), 60)
             await e2b.kill(agents(e2b)[0].id)
             assert await world.outcome() == "pull_request", world.replies()[0].body
-            await until(lambda: _nothing_lives(e2b), 30)
+            await until(lambda: _nothing_lives(e2b))
 
 
 @pytest.mark.acceptance("C15")
@@ -334,7 +334,7 @@ async def test_a_sandbox_that_vanishes_while_its_work_is_checked_there_takes_not
         world.model.default(Script([EDIT, Say("Added a line.")]))
         async with world.bot():
             world.say("/claude add a line")
-            await until(lambda: _is_checked(e2b), 30)
+            await until(lambda: _is_checked(e2b))
             await e2b.kill(e2b.live[0].id)
             assert await world.outcome() == "pull_request", world.replies()[0].body
         [pull] = world.pulls()
@@ -354,12 +354,12 @@ async def test_a_sandbox_that_vanishes_while_its_work_is_published_is_not_missed
         opening = world.github.faults.add(GitHubFault("POST /repos/*/*/pulls", "hold"))
         async with world.bot():
             world.say("/claude add a line")
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await opening.reached.wait()
             await e2b.kill(e2b.live[0].id)
             opening.release.set()
             assert await world.outcome() == "pull_request", world.replies()[0].body
-            await until(lambda: _nothing_lives(e2b), 30)
+            await until(lambda: _nothing_lives(e2b))
         assert len(world.pulls()) == len(world.replies()) == 1
 
 

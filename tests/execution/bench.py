@@ -121,7 +121,7 @@ def said(lines: list[str]) -> list[str]:
     return [one["message"]["content"][0]["text"] for one in documents if one["type"] == "assistant"]
 
 
-async def until(condition: Callable[[], bool] | Callable[[], Awaitable[bool]], seconds: float = 20.0) -> None:
+async def until(condition: Callable[[], bool] | Callable[[], Awaitable[bool]], seconds: float = 60.0) -> None:
     async with asyncio.timeout(seconds):
         while True:
             found = condition()

@@ -67,7 +67,7 @@ async def test_a_killed_box_ends_the_turn_and_its_work_is_saved(world: World) ->
     world.model.default(Script([WRITE, Wait("on"), Say("unreachable")]))
     async with world.bot():
         world.say("/claude fix this")
-        await world.model.reached("on", timeout=30)
+        await world.model.reached("on", timeout=60)
         kill_box(world)
         assert await world.outcome(timeout=20) == "killed"
     assert rescued(world) == [str(b"half\n")]
@@ -138,7 +138,7 @@ async def test_work_that_cannot_be_published_stays_with_the_operator(world: Worl
     world.model.default(Script([WRITE, Wait("on"), Say("Done.")]))
     async with world.bot():
         world.say("/claude fix this")
-        await world.model.reached("on", timeout=30)
+        await world.model.reached("on", timeout=60)
         if what == "bug":
             spoil_config(world)
         else:
@@ -191,7 +191,7 @@ async def test_a_close_and_a_command_in_one_second_are_told_apart(world: World, 
         [first] = world.pulls()
         world.model.default(Script([MORE, Wait("on"), Say("Done.")]))
         world.say("/claude more", on=world.github.open_issue(world.repo, title="Other", body="Other.", by="alice"))
-        await world.model.reached("on", timeout=30)
+        await world.model.reached("on", timeout=60)
         second = time.time() // 1
         world.github.state.clock = lambda: second
         world.app.hook_active = False
@@ -237,7 +237,7 @@ async def test_a_comment_deleted_while_github_is_down_is_made_again(world: World
     world.model.default(Script([Wait("on"), Say("Done.")]))
     async with world.bot():
         world.say("/claude fix this")
-        await world.model.reached("on", timeout=30)
+        await world.model.reached("on", timeout=60)
         world.github.faults.add(
             Fault("POST /repos/*/issues/*/comments", "fail", status=429, headers={"Retry-After": "1"}, times=1)
         )
@@ -263,7 +263,7 @@ async def test_a_repository_renamed_meanwhile_still_gets_its_pull_request(world:
     world.model.default(Script([WRITE, Wait("on"), Say("Done.")]))
     async with world.bot():
         world.say("/claude fix this")
-        await world.model.reached("on", timeout=30)
+        await world.model.reached("on", timeout=60)
         world.github.rename_repo(world.repo, "renamed")
         world.model.release("on")
         assert await world.outcome() == "pull_request", world.replies()[0].body
@@ -277,7 +277,7 @@ async def test_the_engines_own_database_may_be_lost(world: World, how: str) -> N
     first = await Service.start(world)
     assert first is not None
     world.say("/claude fix this")
-    await world.model.reached("on", timeout=30)
+    await world.model.reached("on", timeout=60)
     await first.kill()
     for file in (world.root / "data").glob("engine.db*"):
         if how == "gone":
@@ -323,7 +323,7 @@ def _waiting(world: World) -> int:
         return int(db.execute("SELECT COUNT(*) FROM deliveries WHERE state = 'received'").fetchone()[0])
 
 
-async def until(check: Callable[[], bool], seconds: float = 20.0) -> None:
+async def until(check: Callable[[], bool], seconds: float = 60.0) -> None:
     """For what happens on the host, which tells nobody."""
     async with asyncio.timeout(seconds):
         while not check():
@@ -341,7 +341,7 @@ async def test_a_jump_of_the_clock_ends_nothing_and_silences_nobody(world: World
 
     async with world.bot(clock):
         world.say("/claude fix this")
-        await world.model.reached("on", timeout=30)
+        await world.model.reached("on", timeout=60)
         before, jump[0] = _expiry(world), hours * 3600.0
         await until(lambda: abs(_expiry(world) - before - jump[0]) < 120)
         world.model.release("on")
@@ -353,7 +353,7 @@ async def test_a_token_that_the_clock_has_ended_is_not_told_as_the_providers_ref
     world.model.default(Script([WRITE, Wait("on"), MORE, Say("Done.")]))
     async with world.bot():
         world.say("/claude fix this")
-        await world.model.reached("on", timeout=30)
+        await world.model.reached("on", timeout=60)
         with closing(sqlite3.connect(world.root / "data" / "state.db", timeout=10)) as db, db:
             db.execute("UPDATE gateway_tokens SET revoked_at = 1")
         world.model.release("on")
@@ -366,7 +366,7 @@ async def test_what_the_gateway_refuses_for_good_is_told_as_what_it_was(world: W
     world.model.default(Script([WRITE, Wait("on"), MORE, Say("Done.")]))
     async with world.bot():
         world.say("/claude fix this")
-        await world.model.reached("on", timeout=30)
+        await world.model.reached("on", timeout=60)
         with closing(sqlite3.connect(world.root / "data" / "state.db", timeout=10)) as db, db:
             db.execute("UPDATE gateway_tokens SET max_requests = requests")
         world.model.release("on")

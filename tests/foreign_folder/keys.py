@@ -43,8 +43,8 @@ def _reads(name: str, why: str, *, at: str = "", value: str = "{file}") -> Key:
     return Key(name, Does.READS, ((at or name, value),), why)
 
 
-def _writes(name: str, why: str) -> Key:
-    return Key(name, Does.WRITES, ((name, "{new}"),), why)
+def _writes(name: str, why: str, *, value: str = "{new}") -> Key:
+    return Key(name, Does.WRITES, ((name, value),), why)
 
 
 def _sends(name: str, value: str, why: str, *, at: str = "", also: tuple[tuple[str, str], ...] = ()) -> Key:
@@ -174,14 +174,14 @@ WRITES = (
     _writes("gitcvs.logFile", "cvsserver"),
     _writes("gitcvs.dbName", "cvsserver"),
     _writes("fsmonitor.socketDir", "the daemon that watches files"),
-    Key("core.logAllRefUpdates", Does.WRITES, (("core.logAllRefUpdates", "always"),), "logs of refs"),
-    Key("core.sharedRepository", Does.WRITES, (("core.sharedRepository", "0777"),), "whose files what is written is"),
-    Key("gc.auto", Does.WRITES, (("gc.auto", "1"),), "gc behind other commands, which runs on"),
-    Key("maintenance.auto", Does.WRITES, (("maintenance.auto", "true"),), "gc behind other commands, which runs on"),
-    Key("fetch.writeCommitGraph", Does.WRITES, (("fetch.writeCommitGraph", "true"),), "a file beside the objects"),
-    Key("core.splitIndex", Does.WRITES, (("core.splitIndex", "true"),), "files beside the index"),
-    Key("core.untrackedCache", Does.WRITES, (("core.untrackedCache", "true"),), "the index"),
-    Key("rerere.enabled", Does.WRITES, (("rerere.enabled", "true"),), "how conflicts were settled"),
+    _writes("core.logAllRefUpdates", "logs of refs", value="always"),
+    _writes("core.sharedRepository", "whose files what is written is", value="0777"),
+    _writes("gc.auto", "gc behind other commands, which runs on", value="1"),
+    _writes("maintenance.auto", "gc behind other commands, which runs on", value="true"),
+    _writes("fetch.writeCommitGraph", "a file beside the objects", value="true"),
+    _writes("core.splitIndex", "files beside the index", value="true"),
+    _writes("core.untrackedCache", "the index", value="true"),
+    _writes("rerere.enabled", "how conflicts were settled", value="true"),
 )
 SENDS = (
     _sends("http.proxy", "http://{net}", "everything, with the token in it"),

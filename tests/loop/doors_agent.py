@@ -41,9 +41,10 @@ def beside(body, times):
 """
 
 
-def python(program: str) -> Call:
-    whole = f"python3 - <<'PROGRAM'\n{textwrap.dedent(program)}\nPROGRAM"
-    return Call("Bash", {"command": whole, "description": "Attack", "timeout": 100_000})
+async def program(field: Field, text: str, *, begins: str = "") -> str:
+    """A turn in which the agent runs this in Python; its outcome."""
+    whole = f"python3 - <<'PROGRAM'\n{begins}{textwrap.dedent(text)}\nPROGRAM"
+    return await run(field, Call("Bash", {"command": whole, "description": "Attack", "timeout": 100_000}), Say("Done."))
 
 
 async def run(field: Field, *steps: Call | Say) -> str:
@@ -56,12 +57,6 @@ async def run(field: Field, *steps: Call | Say) -> str:
     return outcome
 
 
-async def last_words(field: Field, words: str) -> None:
-    """Said as an answer, and looked at as a page."""
-    await run(field, Say(words))
-    await look(field)
-
-
 async def look(field: Field, times: int = 3) -> None:
     """At the newest session's page, as a person who may."""
     session = field.world.states()[-1]["session"]
@@ -72,19 +67,22 @@ async def look(field: Field, times: int = 3) -> None:
             assert page.status_code == 200, page.text[:500]
 
 
-@attack("last words of 24,000 characters: quotes", "agent")
-async def words_of_quotes(field: Field) -> None:
-    await last_words(field, hostile.quotes(LAST_WORDS).removeprefix("/claude \n"))
+def words_of(kind: str, words: str) -> None:
+    """Said as an answer, and looked at as a page."""
+
+    @attack(f"last words of 24,000 characters: {kind}", "agent")
+    async def last_words(field: Field) -> None:
+        await run(field, Say(words))
+        await look(field)
 
 
-@attack("last words of 24,000 characters: fences", "agent")
-async def words_of_fences(field: Field) -> None:
-    await last_words(field, hostile.fences(LAST_WORDS))
+words_of("quotes", hostile.quotes(LAST_WORDS).removeprefix("/claude \n"))
+words_of("fences", hostile.fences(LAST_WORDS))
 
 
 @attack("lines of 10 MB", "stream")
 async def long_lines(field: Field) -> None:
-    program = """
+    text = """
     line = json.dumps(said("y" * (10 << 20))).encode() + b"\\n"
     for _ in range(8):
         put(line)
@@ -92,27 +90,27 @@ async def long_lines(field: Field) -> None:
     for _ in range(4):
         put(many)
     """
-    await run(field, python(INTO_THE_STREAM + textwrap.dedent(program)), Say("Done."))
+    await program(field, text, begins=INTO_THE_STREAM)
     assert int(field.asked("SELECT MAX(stream_offset) FROM turns")) > 100 << 20, "nothing came"
 
 
 @attack("5,000 events a second", "stream")
 async def many_events(field: Field) -> None:
-    program = """
+    text = """
     ends = time.monotonic() + 6
     while time.monotonic() < ends:
         began = time.monotonic()
         put(b"".join(json.dumps(said(f"{n} " + "word " * 20)).encode() + b"\\n" for n in range(500)))
         time.sleep(max(0, began + 0.1 - time.monotonic()))
     """
-    await run(field, python(INTO_THE_STREAM + textwrap.dedent(program)), Say("Done."))
+    await program(field, text, begins=INTO_THE_STREAM)
     assert int(field.asked("SELECT COUNT(*) FROM events")) > 5_000, "nothing came"
     await look(field)
 
 
 @attack("deep JSON in lines", "stream")
 async def deep_lines(field: Field) -> None:
-    program = """
+    text = """
     for size in (900, 15000, 1 << 18, 1 << 20):
         put(b"[" * size + b"]" * size + b"\\n")
         put(b'{"type":' * size + b"1" + b"}" * size + b"\\n")
@@ -121,12 +119,12 @@ async def deep_lines(field: Field) -> None:
     for _ in range(10):
         put(tiny)
     """
-    await run(field, python(INTO_THE_STREAM + textwrap.dedent(program)), Say("Done."))
+    await program(field, text, begins=INTO_THE_STREAM)
 
 
 @attack("5,000 calls with large edits, and their page", "stream")
 async def many_calls(field: Field) -> None:
-    program = """
+    text = """
     old, new = "\\n".join("a" for n in range(190)), "\\n".join("ax"[n % 2] for n in range(190))
     edits = [{"old_string": old, "new_string": new}] * 8
     for n in range(5000):
@@ -138,40 +136,42 @@ async def many_calls(field: Field) -> None:
         put(json.dumps(line).encode() + b"\\n")
         put(json.dumps({"type": "user", "message": {"role": "user", "content": [back]}}).encode() + b"\\n")
     """
-    await run(field, python(INTO_THE_STREAM + textwrap.dedent(program)), Say("Done."))
+    await program(field, text, begins=INTO_THE_STREAM)
     assert int(field.asked("SELECT COUNT(*) FROM events")) > 9_000, "nothing came"
     await look(field)
 
 
-@attack("11 MB of tiny objects from eight threads, refused", "gateway")
-async def tiny_objects(field: Field) -> None:
-    program = """
-    beside(b'{"model":"m","max_tokens":1,"messages":[' + b'{"a":1},' * (11 << 17) + b'{}]}', 3)
+def requests_of(name: str, text: str) -> None:
+    """From eight threads of the agent's."""
+
+    @attack(name, "gateway")
+    async def requests(field: Field) -> None:
+        await program(field, text, begins=TO_THE_GATEWAY)
+
+
+requests_of(
+    "11 MB of tiny objects from eight threads, refused",
+    """beside(b'{"model":"m","max_tokens":1,"messages":[' + b'{"a":1},' * (11 << 17) + b'{}]}', 3)""",
+)
+requests_of(
+    "deep JSON of 16 MB from eight threads",
     """
-    await run(field, python(TO_THE_GATEWAY + textwrap.dedent(program)), Say("Done."))
-
-
-@attack("deep JSON of 16 MB from eight threads", "gateway")
-async def deep_requests(field: Field) -> None:
-    program = """
     beside(b'{"messages":' + b"[" * (8 << 20) + b"]" * (8 << 20) + b"}", 2)
     beside(b"[" * (8 << 20), 2)
+    """,
+)
+requests_of(
+    "30 MB of one string from eight threads",
     """
-    await run(field, python(TO_THE_GATEWAY + textwrap.dedent(program)), Say("Done."))
-
-
-@attack("30 MB of one string from eight threads", "gateway")
-async def long_requests(field: Field) -> None:
-    program = """
     beside(b'{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"' + b"x" * (28 << 20) + b'"}]}', 1)
-    """
-    await run(field, python(TO_THE_GATEWAY + textwrap.dedent(program)), Say("Done."))
+    """,
+)
 
 
 @attack("trees in trees, ten deep", "files")
 async def nested_trees(field: Field) -> None:
     """Committed by the agent: each level names the one below it twenty times."""
-    program = """
+    text = """
     import subprocess
     def git(*words, given=b""):
         return subprocess.run(["git", *words], input=given, capture_output=True, check=True).stdout.strip()
@@ -182,13 +182,13 @@ async def nested_trees(field: Field) -> None:
     commit = git(*me, "commit-tree", tree.decode(), "-p", "HEAD", "-m", "deep")
     git("update-ref", "HEAD", commit.decode())
     """
-    await run(field, python(textwrap.dedent(program)), Say("Done."))
+    await program(field, text)
 
 
 @attack("files of 30 MB beside the work", "files")
 async def large_answers(field: Field) -> None:
     """Wherever the host looks for what the agent hands over."""
-    program = """
+    text = """
     import os
     for folder in (os.getcwd(), os.path.dirname(os.getcwd()), os.environ.get("HOME", "/tmp"), "/tmp"):
         for name in ("outcome.json", "answer.json", "answer", "outcome", "review.json", "PULL_REQUEST.md"):
@@ -198,4 +198,4 @@ async def large_answers(field: Field) -> None:
             except OSError:
                 pass
     """
-    await run(field, python(textwrap.dedent(program)), Say("Done."))
+    await program(field, text)

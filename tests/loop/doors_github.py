@@ -10,7 +10,7 @@ from bot.simulation.github.faults import Fault
 from bot.simulation.github.threads import Comment
 from tests.loop import hostile
 from tests.loop.attacks import attack
-from tests.loop.doors_agent import run
+from tests.loop.doors_agent import program, run
 from tests.loop.field import Field
 
 MEGABYTE = 1 << 20
@@ -79,11 +79,9 @@ async def deep_config(field: Field) -> None:
 
 @attack("a pull request template that is hard to read", "github")
 async def template(field: Field) -> None:
-    from tests.loop.doors_agent import python
-
     text = "# Summary\n\n" + "Fixes #" + "x" * 60 + "!\n" + "Fixes # " + "_." * 400 + "!\n" + "<!--" * 4_000
     field.world.github.commit(field.world.repo, "main", {".github/pull_request_template.md": text})
-    outcome = await run(field, python("open('new.txt', 'w').write('new')"), Say("Done."))
+    outcome = await program(field, "open('new.txt', 'w').write('new')")
     assert outcome == "pull_request", outcome
 
 

@@ -22,29 +22,17 @@ async def nothing(field: Field) -> None:
     await asyncio.sleep(3)
 
 
-async def comments(field: Field, words: str, by: str) -> None:
-    field.world.say(words, by=by)
-    await field.settled()
+def comments_of(size: int, who: str, by: str) -> None:
+    for kind, words in (("quotes", hostile.quotes(size * KILOBYTE)), ("fences", hostile.fences(size * KILOBYTE))):
+
+        @attack(f"{kind} of {size} KB by {who}", "comment")
+        async def comment(field: Field, words: str = words) -> None:
+            field.world.say(words, by=by)
+            await field.settled()
 
 
-@attack("quotes of 15 KB by an outsider", "comment")
-async def quotes_outsider(field: Field) -> None:
-    await comments(field, hostile.quotes(15 * KILOBYTE), "mallory")
-
-
-@attack("quotes of 64 KB by a writer", "comment")
-async def quotes_writer(field: Field) -> None:
-    await comments(field, hostile.quotes(64 * KILOBYTE), "alice")
-
-
-@attack("fences of 15 KB by an outsider", "comment")
-async def fences_outsider(field: Field) -> None:
-    await comments(field, hostile.fences(15 * KILOBYTE), "mallory")
-
-
-@attack("fences of 64 KB by a writer", "comment")
-async def fences_writer(field: Field) -> None:
-    await comments(field, hostile.fences(64 * KILOBYTE), "alice")
+comments_of(15, "an outsider", "mallory")
+comments_of(64, "a writer", "alice")
 
 
 async def post(field: Field, event: str, body: bytes, *, sign: bool = True) -> int:

@@ -167,7 +167,7 @@ async def test_a_turn_that_waited_while_the_money_went_ends_without_a_box(tmp_pa
         world.model.default(Script([Wait("first"), Say("Dear.", usage=DEAR)]))
         async with world.bot():
             world.say("/claude first")
-            await world.model.reached("first", timeout=30)
+            await world.model.reached("first", timeout=60)
             world.say("/claude second --queue")
             await world.github.changed(lambda: len(world.states()) == 2, 20)
             world.model.release("first")

@@ -315,7 +315,7 @@ async def test_money_that_is_added_reaches_the_turn_that_runs(tmp_path: Path) ->
         world.model.default(Script([Wait("on"), WRITE, Say("Dear.", usage=DEAR), Say("Done.", usage=DEAR)]))
         async with world.bot():
             world.say("/claude fix this")
-            await world.model.reached("on", timeout=30)
+            await world.model.reached("on", timeout=60)
             world.say("/claude continue +3")
             assert "may now spend $4.00" in await _said(world, "This session may now")
             world.say("/claude status")
@@ -333,7 +333,7 @@ async def test_of_two_who_add_at_once_only_one_gets_what_is_left(tmp_path: Path)
             assert await world.outcome() == "pull_request"
             world.model.default(Script([Wait("on"), Say("Done.", usage=TokenUsage(10, 10))]))
             world.say("/claude and the tests")
-            await world.model.reached("on", timeout=30)
+            await world.model.reached("on", timeout=60)
             asked = "GET /repos/*/collaborators/alice/permission"
             held = [world.github.faults.add(Fault(asked, "hold")) for _ in range(2)]
             for thread in (world.issue, world.pulls()[0]):

@@ -108,7 +108,7 @@ async def test_a_turn_is_held_by_what_the_account_has_set(world: World, path: st
     async with world.bot() as service, visitor(world, service.url, "olga") as olga:
         await sent(olga, path, "limits", sessions="1", session_budget="0.75")
         world.say("/claude ask what is this?")
-        await world.model.reached("stuck", timeout=30)
+        await world.model.reached("stuck", timeout=60)
         world.say("/claude ask and this?", on=other)
         await world.github.changed(lambda: world.states(other))
         session = world.states()[0]["session"]

@@ -27,7 +27,7 @@ async def test_what_begins_and_ends_is_told_to_who_may_see_it(world: World, monk
         hers, his = hear(open_to_her), hear(open_to_him)
         assert "Nothing is running." in (await anext(hers)).data and "No sessions yet" in (await anext(his)).data
         world.say("/claude look around")
-        await world.model.reached("stuck", timeout=30)
+        await world.model.reached("stuck", timeout=60)
         session = str(world.states()[0]["session"])
         begun = (await anext(hers)).data
         assert session in begun and "Nothing is running." not in begun

@@ -130,7 +130,7 @@ async def test_a_stream_goes_on_after_the_line_that_was_heard_last(world: World)
     )
     async with world.bot() as service, visitor(world, service.url) as alice:
         world.say("/claude talk")
-        await world.model.reached("middle", timeout=30)
+        await world.model.reached("middle", timeout=60)
         session = str(world.states()[0]["session"])
         await alice.sign_in("alice")
         told: dict[str, str] = {}
@@ -165,7 +165,7 @@ async def test_a_stream_ends_when_the_permission_does(world: World) -> None:
     skipped = [0.0]
     async with world.bot(lambda: time.time() + skipped[0]) as service, visitor(world, service.url) as rita:
         world.say("/claude talk")
-        await world.model.reached("middle", timeout=30)
+        await world.model.reached("middle", timeout=60)
         session = str(world.states()[0]["session"])
         await rita.sign_in("rita")
         said = []
@@ -218,7 +218,7 @@ async def test_the_buttons_stop_and_repeat_for_who_may_write(world: World) -> No
     world.model.default(Script([shell("one", "First."), Wait("stuck"), Say("Second.")]))
     async with world.bot() as service, visitor(world, service.url) as alice, visitor(world, service.url) as rita:
         world.say("/claude talk")
-        await world.model.reached("stuck", timeout=30)
+        await world.model.reached("stuck", timeout=60)
         session = str(world.states()[0]["session"])
         await alice.sign_in("alice")
         await rita.sign_in("rita")

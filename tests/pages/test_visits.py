@@ -40,7 +40,7 @@ async def watching(world: World, login: str) -> AsyncIterator[tuple[Watcher, asy
     )
     async with world.bot() as service, visitor(world, service.url) as who:
         world.say("/claude talk")
-        await world.model.reached("stuck", timeout=30)
+        await world.model.reached("stuck", timeout=60)
         await who.sign_in(login)
         watcher = Watcher(who, f"/sessions/{world.states()[0]['session']}")
         task = asyncio.create_task(watcher.watch())

@@ -89,7 +89,7 @@ async def test_a_branch_without_a_pull_request_that_is_deleted_is_not_made_again
         [branch] = world.repo.branches().keys() - {"main"}
         world.model.default(write("new.txt", "one", held="work"))
         world.say("/claude more")
-        await world.model.reached("work", timeout=30)
+        await world.model.reached("work", timeout=60)
         world.github.set_branch(world.repo, branch, None)
         world.model.release("work")
         assert await world.outcome(2) == "refused", world.replies()[-1].body
@@ -111,7 +111,7 @@ async def test_a_base_that_is_no_longer_meant_is_not_merged_in(world: World) -> 
         tip = pull.head_sha
         world.github.commit(world.repo, "main", {"calc.py": "a = 2\n"}, by="alice")
         world.say("/claude resolve", on=pull)
-        await world.model.reached("work", timeout=30)
+        await world.model.reached("work", timeout=60)
         retarget(world, pull)
         world.model.release("work")
         assert await world.outcome(on=pull) == "refused", live(world, pull)
@@ -130,7 +130,7 @@ async def test_a_repository_that_is_archived_meanwhile_gets_nothing_and_the_work
         pull = pull_of(world)
         stands = pull.head_sha
         world.say("/claude write it", on=pull)
-        await world.model.reached("work", timeout=30)
+        await world.model.reached("work", timeout=60)
         world.repo.archived = True
         world.model.release("work")
         await until(lambda: outcomes(world) == ["refused"], 60)
@@ -165,7 +165,7 @@ async def test_a_lost_answer_is_recognised_also_under_what_others_pushed_since(w
         pull = pull_of(world)
         below = pull.head_sha
         world.say("/claude write it", on=pull)
-        await world.model.reached("work", timeout=30)
+        await world.model.reached("work", timeout=60)
         if moved:
             below = world.github.commit(world.repo, "feature", {"theirs.txt": "2\n"}, by="alice")
         loses_the_push(world)

@@ -94,7 +94,7 @@ async def test_words_at_a_line_to_an_agent_at_work_are_answered_there_too(world:
     async with world.bot():
         pull = pull_of(world, CODE)
         first = world.github.review_line(pull, ("calc.py", 2), "/claude this should be 3", by="alice")
-        await world.model.reached("work", timeout=30)
+        await world.model.reached("work", timeout=60)
         second = world.github.review_line(pull, ("calc.py", 1), "/claude and this 4", by="alice")
         await world.github.changed(lambda: [one for one in second.reactions if one.content == "rocket"], 20)
         world.model.release("work")
@@ -110,7 +110,7 @@ async def test_a_turn_that_ends_otherwise_says_so_once_and_not_at_each_line(worl
         pull = pull_of(world, CODE)
         lines = [("calc.py", 2, "Make it 3"), ("calc.py", 1, "Is this right?")]
         review = world.github.review(pull, "/claude do these", by="alice", lines=lines)
-        await world.model.reached("work", timeout=30)
+        await world.model.reached("work", timeout=60)
         world.say("/claude stop", on=pull)
         assert await world.outcome(on=pull, timeout=20) == "stopped"
     assert [ours(world, pull, one) for one in review.comments] == [[], []]

@@ -62,7 +62,7 @@ async def test_pulls_work_that_was_saved_unsigned_is_signed_when_it_is_gone_on_w
     world.model.default(Script([write, Wait("never"), Say("unreachable")]))
     async with world.bot():
         world.say("/claude fix this")
-        await world.model.reached("never", timeout=30)
+        await world.model.reached("never", timeout=60)
         world.say("/claude stop")
         assert await world.outcome() == "stopped"
         world.model.default(does("echo rest > rest.txt"))
@@ -121,7 +121,7 @@ async def test_pulls_a_branch_that_moved_is_not_moved_by_force(signed: World) ->
         write = Call("Bash", {"command": "echo y > b.txt", "description": "Write"})
         signed.model.default(Script([write, Wait("moved"), Say("Done.")]))
         signed.say("/claude more")
-        await signed.model.reached("moved", timeout=30)
+        await signed.model.reached("moved", timeout=60)
         theirs = signed.github.commit(signed.repo, pull.head, {"theirs.txt": "x"}, by="alice")
         signed.model.release("moved")
         await signed.outcome(2)
@@ -214,7 +214,7 @@ async def test_pulls_a_strangers_branch_at_the_place_where_ours_would_begin_is_l
     signed.model.default(write("a.txt", "x", held="work"))
     async with signed.bot():
         signed.say("/claude fix this")
-        await signed.model.reached("work", timeout=30)
+        await signed.model.reached("work", timeout=60)
         name, stands = f"forgehand/1-{signed.states()[0]['session']}", signed.repo.branch_sha("main")
         signed.github.set_branch(signed.repo, name, stands)
         signed.model.release("work")

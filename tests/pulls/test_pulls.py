@@ -113,7 +113,7 @@ async def test_a_name_that_is_taken_or_almost_is_left_for_another(world: World, 
     world.model.default(write("new.txt", "one", held="work"))
     async with world.bot():
         world.say("/claude write it")
-        await world.model.reached("work", timeout=30)
+        await world.model.reached("work", timeout=60)
         session = str(world.states()[0]["session"])
         stands = world.repo.branch_sha("main")
         world.github.set_branch(world.repo, taken.format(session=session), stands)

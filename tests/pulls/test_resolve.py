@@ -186,7 +186,7 @@ async def test_a_head_that_moves_meanwhile_gets_the_merge_beside_it(world: World
     async with world.bot():
         pull = conflicting(world)
         world.say("/claude resolve", on=pull)
-        await world.model.reached("solved", timeout=30)
+        await world.model.reached("solved", timeout=60)
         theirs = world.github.commit(world.repo, "feature", {"more.txt": "m\n"}, by="alice")
         world.model.release("solved")
         assert await world.outcome(on=pull) == "pull_request", live(world, pull)
@@ -256,7 +256,7 @@ async def test_a_stop_saves_the_merge_as_far_as_it_is(world: World) -> None:
         pull = conflicting(world)
         tip, base = pull.head_sha, world.repo.branch_sha("main")
         world.say("/claude resolve", on=pull)
-        await world.model.reached("solved", timeout=30)
+        await world.model.reached("solved", timeout=60)
         world.say("/claude stop", on=pull)
         assert await world.outcome(on=pull, timeout=20) == "stopped"
     [saved] = rescued(world).values()
@@ -269,12 +269,12 @@ async def test_what_was_saved_of_a_merge_is_not_pushed_with_marks_by_the_next_tu
         pull = conflicting(world)
         tip, base = pull.head_sha, world.repo.branch_sha("main")
         world.say("/claude resolve", on=pull)
-        await world.model.reached("looked", timeout=30)
+        await world.model.reached("looked", timeout=60)
         world.say("/claude stop", on=pull)
         assert await world.outcome(on=pull, timeout=20) == "stopped"
         world.model.default(Script([SOLVE, Wait("half"), Say("unreachable")]))
         world.say("/claude resolve", on=pull)
-        await world.model.reached("half", timeout=30)
+        await world.model.reached("half", timeout=60)
         world.say("/claude stop", on=pull)
         assert await world.outcome(2, on=pull, timeout=20) == "stopped"
         world.model.default(Script([UNSOLVE, Say("Done.")]))

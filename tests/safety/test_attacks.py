@@ -97,7 +97,7 @@ async def test_an_agent_cannot_get_rid_of_stop(world: World, spoilt: str) -> Non
     world.model.default(Script([does(f"echo half > half.txt; {spoilt}"), Wait("never"), Say("unreachable")]))
     async with world.bot():
         world.say("/claude fix this")
-        await world.model.reached("never", timeout=30)
+        await world.model.reached("never", timeout=60)
         world.say("/claude stop")
         assert await world.outcome(timeout=25) == "stopped"
     [saved] = refs(world.repo.path, "refs/forgehand/").values()

@@ -105,7 +105,7 @@ async def test_the_operator_repeats_a_turn_in_the_name_of_who_asked_for_it(world
     world.model.default(Script([Wait("stuck"), Say("Done.")]))
     async with world.bot():
         world.say("/claude fix this")
-        await world.model.reached("stuck", timeout=30)
+        await world.model.reached("stuck", timeout=60)
         session = str(world.states()[0]["session"])
         early = await forgehand(world.environment, "sessions", "retry", session)
         assert early.code == 1 and early.err.strip() == "It is still under way."

@@ -77,7 +77,7 @@ async def test_nothing_of_a_removed_repository_stays_but_the_work_that_its_remov
         assert set(await tables_with(world, CANARY)) >= {"events", "turns"} and list((data / "transcripts").iterdir())
         world.model.default(Script([WRITE, Wait("never"), Say("unreachable")]))
         world.say(f"/claude fix {CANARY}", on=other)
-        await world.model.reached("never", timeout=30)
+        await world.model.reached("never", timeout=60)
         world.github.uninstall(world.installation)
 
         async def cut() -> bool:
@@ -124,7 +124,7 @@ async def stopped(world: World, on: Issue | None = None) -> str:
     before, wait = rescues(world), Wait("never" if on is None else "ever")
     world.model.default(Script([WRITE, wait, Say("unreachable")]))
     world.say("/claude write it", on=on)
-    await world.model.reached(wait.name, timeout=30)
+    await world.model.reached(wait.name, timeout=60)
     world.say("/claude stop", on=on)
     assert await world.outcome(on=on) == "stopped"
     [ref] = [one for one in rescues(world) if one not in before]

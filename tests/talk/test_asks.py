@@ -83,7 +83,7 @@ async def test_the_live_comment_says_at_once_that_it_waits_also_where_news_has_t
     world.model.default(Script([Wait("ask"), RUN, Wait("never"), Say("unreachable")]))
     async with world.bot():
         world.say("/claude build")
-        await world.model.reached("ask", timeout=30)
+        await world.model.reached("ask", timeout=60)
         with closing(sqlite3.connect(world.root / "data" / "state.db", timeout=10)) as db, db:
             changed = db.execute("UPDATE writer_buckets SET tokens = 12, refilled_at = ?", (time.time(),))
             assert changed.rowcount == 1
@@ -105,7 +105,7 @@ async def test_words_below_a_no_reach_the_agent_that_waits(world: World) -> None
     async with world.bot():
         world.say("/claude build")
         said = world.say(f"/claude deny {await asked(world)}\n\nUse <!-- evil --> make instead.")
-        await world.model.reached("on", timeout=30)
+        await world.model.reached("on", timeout=60)
         await world.github.changed(lambda: "rocket" in [one.content for one in said.reactions], 20)
         world.model.release("on")
         world.say(f"/claude deny {await asked(world, 2)}")
@@ -155,7 +155,7 @@ async def test_the_comment_with_the_question_has_the_boxes_and_then_the_answer(w
         await world.github.changed(lambda: "- [x]" not in comment.body, 20)
         assert "May the agent do this?" in comment.body, "it is no answer of hers"
         world.github.tick(comment, "Yes, for this session", by="alice")
-        await world.model.reached("on", timeout=30)
+        await world.model.reached("on", timeout=60)
         await world.github.changed(lambda: "`alice` said yes, for this session" in comment.body, 20)
         assert "- [" not in comment.body and "May the" not in comment.body and "touch built.txt" in comment.body
         world.github.edit_comment(comment, comment.body.replace("yes", "no"), by="alice")

@@ -41,7 +41,7 @@ async def test_the_running_agent_is_told_and_the_comment_says_so(world: World) -
     world.model.default(Script([LOOK, Wait("on"), LOOK, Say("Done.")]))
     async with world.bot():
         world.say("/claude look around")
-        await world.model.reached("on", timeout=30)
+        await world.model.reached("on", timeout=60)
         said = world.say("/claude mind the tests, <!-- hidden --> please")
         await told(world, said)
         world.model.release("on")
@@ -62,7 +62,7 @@ async def test_two_people_at_once_stay_in_order(world: World) -> None:
     world.model.default(Script([LOOK, Wait("on"), LOOK, Say("Done.")]))
     async with world.bot():
         world.say("/claude look around")
-        await world.model.reached("on", timeout=30)
+        await world.model.reached("on", timeout=60)
         said = [world.say(f"/claude word-{n}", by=who) for n, who in enumerate(["alice", "bob", "alice"])]
         for one in said:
             await told(world, one)
@@ -80,7 +80,7 @@ async def test_somebody_without_write_access_is_not_passed_on(world: World) -> N
     world.model.default(Script([LOOK, Wait("on"), LOOK, Say("Done.")]))
     async with world.bot():
         world.say("/claude look around")
-        await world.model.reached("on", timeout=30)
+        await world.model.reached("on", timeout=60)
         world.say("/claude delete everything", by="eve")
         await world.github.changed(lambda: len(world.replies()) == 2, 20)
         world.model.release("on")
@@ -100,7 +100,7 @@ async def test_images_in_words_for_the_running_agent_are_files_that_it_looks_at(
     world.model.default(Script([LOOK, Wait("on"), LOOK, look, Say("Done.")]))
     async with world.bot():
         world.say("/claude look around")
-        await world.model.reached("on", timeout=30)
+        await world.model.reached("on", timeout=60)
         await told(world, world.say(f"/claude it looks like this: ![shot]({url})"))
         world.model.release("on")
         assert await world.outcome() == "no_change", world.replies()[0].body
@@ -143,7 +143,7 @@ async def test_queue_makes_it_the_next_turn(world: World) -> None:
     world.model.default(Script([Wait("on"), Say("Done.")]))
     async with world.bot():
         world.say("/claude look around")
-        await world.model.reached("on", timeout=30)
+        await world.model.reached("on", timeout=60)
         world.say("/claude then this --queue")
         await world.github.changed(lambda: len(world.states()) == 2, 20)
         world.model.release("on")
@@ -153,7 +153,7 @@ async def test_queue_makes_it_the_next_turn(world: World) -> None:
 async def queued_behind_another(world: World) -> Issue:
     """A thread whose turn waits for the one slot, which another thread's has."""
     world.say("/claude look around")
-    await world.model.reached("on", timeout=30)
+    await world.model.reached("on", timeout=60)
     other = world.github.open_issue(world.repo, title="Other", body="Another matter.", by="alice")
     world.say("/claude also here", on=other)
     await world.github.changed(lambda: world.states(other) and world.states(other)[0]["state"] == "queued", 20)
@@ -197,7 +197,7 @@ async def test_each_word_is_heard_once_also_over_a_restart(world: World, how: st
     first = await Service.start(world)
     assert first is not None
     world.say("/claude work")
-    await world.model.reached("on", timeout=30)
+    await world.model.reached("on", timeout=60)
     said = world.say("/claude mind the tests")
     await told(world, said)
     await (first.stop() if how == "terminate" else first.kill())
@@ -240,7 +240,7 @@ async def test_stop_drops_what_was_not_heard(world: World) -> None:
     world.model.default(Script([Wait("first"), Say("First.")]))
     async with world.bot():
         world.say("/claude first")
-        await world.model.reached("first", timeout=30)
+        await world.model.reached("first", timeout=60)
         world.say("/claude second --queue")
         await world.github.changed(lambda: len(world.states()) == 2, 20)
         said = world.say("/claude for whoever hears")
@@ -254,7 +254,7 @@ async def test_the_delivery_is_a_row_among_the_events(world: World) -> None:
     world.model.default(Script([LOOK, Wait("on"), Say("Done.")]))
     async with world.bot():
         world.say("/claude look around")
-        await world.model.reached("on", timeout=30)
+        await world.model.reached("on", timeout=60)
         await told(world, world.say("/claude mind the tests"))
         world.model.release("on")
         await world.outcome()

@@ -149,7 +149,7 @@ async def test_a_word_in_between_is_heard_in_the_same_run(cli: Cli) -> None:
     )
     run = cli.run("Do it")
     following = asyncio.create_task(cli.events(run))
-    await cli.model.reached("told", timeout=30)
+    await cli.model.reached("told", timeout=60)
     assert await cli.execution.steer(1, "comment-1", "By the way, keep it small.")
     cli.model.release("told")
     events = await following

@@ -48,7 +48,7 @@ async def test_stop_also_ends_what_waits_on_the_thread(world: World) -> None:
     world.model.default(Script([Wait("first"), Say("First.")]))
     async with world.bot():
         world.say("/claude first")
-        await world.model.reached("first", timeout=30)
+        await world.model.reached("first", timeout=60)
         world.say("/claude second --queue")
         await world.github.changed(lambda: len(world.replies()) == 2, 20)
         world.say("/claude stop")
@@ -116,7 +116,7 @@ async def test_access_lost_meanwhile_pushes_nothing_and_keeps_the_work_here(worl
     world.model.default(Script([WRITE, Wait("gone"), Say("Done.")]))
     async with world.bot():
         world.say("/claude fix this")
-        await world.model.reached("gone", timeout=30)
+        await world.model.reached("gone", timeout=60)
         world.repo.grant("alice", "read")
         world.model.release("gone")
         assert await world.outcome() == "refused"
@@ -168,7 +168,7 @@ async def test_a_deleted_live_comment_is_made_again_once(world: World) -> None:
     world.model.default(Script([Wait("on"), Say("Done.")]))
     async with world.bot():
         world.say("/claude fix this")
-        await world.model.reached("on", timeout=30)
+        await world.model.reached("on", timeout=60)
         [first] = world.replies()
         world.github.delete_comment(first, by="alice")
         world.model.release("on")
@@ -208,7 +208,7 @@ async def test_no_plus_passes_the_operators_limit(world: World) -> None:
     async with world.bot():
         world.say("/claude continue +50")
         await world.github.changed(lambda: any("of $50.00" in one.body for one in world.replies()), 20)
-        await world.model.reached("seen", timeout=30)
+        await world.model.reached("seen", timeout=60)
         world.model.release("seen")
         assert await world.outcome() == "no_change"
 

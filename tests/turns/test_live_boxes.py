@@ -189,7 +189,7 @@ async def test_the_words_count_as_they_were_whatever_becomes_of_the_comment(worl
     world.model.default(Script([Wait("on"), Say("Done.")]))
     async with world.bot():
         first = world.say("/claude look at the discounts")
-        await world.model.reached("on", timeout=30)
+        await world.model.reached("on", timeout=60)
         world.github.edit_comment(first, "/claude delete everything", by="alice")
         second = world.say("/claude look at the prices --queue")
         await world.github.changed(lambda: len(world.replies()) == 2, 20)
@@ -257,7 +257,7 @@ async def test_an_issue_that_became_a_discussion_takes_its_comments_and_the_work
     world.model.default(Script([WRITE, Wait("on"), Say("Done.")]))
     async with world.bot():
         world.say("/claude fix this")
-        await world.model.reached("on", timeout=30)
+        await world.model.reached("on", timeout=60)
         world.github.convert(world.issue)
         world.model.release("on")
         [pull] = await world.github.changed(world.pulls, 30)
@@ -274,7 +274,7 @@ async def test_a_pull_request_that_is_closed_ends_the_turn_on_it(world: World) -
         before = world.repo.branch_sha(pull.head)
         world.model.default(AT_WORK)
         world.say("/claude and more", on=pull)
-        await world.model.reached("never", timeout=30)
+        await world.model.reached("never", timeout=60)
         world.github.close(pull, by="alice")
         assert await world.outcome(on=pull, timeout=20) == "stopped"
     assert "closed or merged meanwhile" in world.replies(pull)[0].body
@@ -286,7 +286,7 @@ async def test_an_issue_that_is_closed_is_no_reason_to_throw_the_work_away(world
     world.model.default(Script([WRITE, Wait("on"), Say("Done.")]))
     async with world.bot():
         world.say("/claude fix this")
-        await world.model.reached("on", timeout=30)
+        await world.model.reached("on", timeout=60)
         world.github.close(world.issue, by="alice")
         world.model.release("on")
         assert await world.outcome() == "pull_request"

@@ -46,7 +46,7 @@ async def test_what_was_saved_goes_on_and_is_repeated_on_the_base_it_was_begun_o
     world.model.default(write("new.txt", "one", held="work"))
     async with world.bot():
         world.say(f"/claude write it --base release --model {OPUS}")
-        await world.model.reached("work", timeout=30)
+        await world.model.reached("work", timeout=60)
         world.say("/claude stop")
         assert await world.outcome() == "stopped", said(world)
         world.model.release("work")

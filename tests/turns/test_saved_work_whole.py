@@ -14,7 +14,7 @@ NOTHING_LEFT = Script([Say("It was all done already.")])
 async def stopped(world: World, on: Pull | None = None) -> None:
     world.model.default(write("new.txt", "one", held="work"))
     world.say("/claude write it", on=on)
-    await world.model.reached("work", timeout=30)
+    await world.model.reached("work", timeout=60)
     world.say("/claude stop", on=on)
     assert await world.outcome(on=on) == "stopped", world.replies(on)[0].body
     world.model.release("work")

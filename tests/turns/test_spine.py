@@ -79,7 +79,7 @@ async def test_the_live_comment_shows_steps_todo_and_tools_while_the_agent_works
     )
     async with world.bot():
         world.say("/claude look around")
-        await world.model.reached("shown", timeout=30)
+        await world.model.reached("shown", timeout=60)
         live = await world.github.changed(lambda: _with(world, "Last tool calls"), 20)
         for words in ("step 3 of 7", "Look around", "**Now:** thinking", "of $5.00", "`/claude stop`"):
             assert words in live, live
@@ -163,7 +163,7 @@ async def test_two_commands_at_once_on_a_thread_run_one_after_the_other(world: W
     async with world.bot():
         world.say("/claude first")
         world.say("/claude second --queue")
-        await world.model.reached("go", timeout=30)
+        await world.model.reached("go", timeout=60)
         queued = await world.github.changed(lambda: len(world.replies()) == 2 and world.states()[1]["state"], 20)
         assert queued == "queued"
         assert re.search(r"Queued, 1st in line", world.replies()[1].body)

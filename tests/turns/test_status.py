@@ -22,7 +22,7 @@ async def test_it_tells_what_runs_and_what_waits_behind_it_and_for_whom(world: W
     elsewhere = world.github.open_issue(world.repo, title="Other", body="x", by="alice")
     async with world.bot(FORGEHAND_MAX_SESSIONS="1"):
         world.say("/claude ask what is that?", on=elsewhere)
-        await world.model.reached("on", timeout=30)
+        await world.model.reached("on", timeout=60)
         world.say("/claude plan mending it")
         said = await status(world, "Queued for")
         assert "It is 1st in line. It waits for a free slot: 1 turn is running." in said

@@ -61,7 +61,7 @@ async def furnish(world: World) -> Held:
 async def work(world: World) -> Held:
     world.model.default(Script([WRITE, Wait("never"), Say("unreachable")]))
     world.say("/claude fix this")
-    await world.model.reached("never", timeout=30)
+    await world.model.reached("never", timeout=60)
     return Held()
 
 

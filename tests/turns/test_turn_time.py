@@ -22,7 +22,7 @@ async def test_after_half_an_hour_the_agent_is_told_once(world: World) -> None:
     world.model.default(Script([LOOK, Wait("late"), LOOK, LOOK, Say("Done.")]))
     async with world.bot(clock):
         world.say("/claude fix this")
-        await world.model.reached("late", timeout=30)
+        await world.model.reached("late", timeout=60)
         clock.seconds = 30 * 60 + 1
         boxes = Base(world.root / "data" / "environments").path / "boxes"
         await until(lambda: is_told(boxes))

@@ -23,7 +23,7 @@ LIST = "GET /app/hook/deliveries"
 POLL = {"FORGEHAND_POLL_SECONDS": "0.1", "FORGEHAND_WEBHOOK_SECRET": ""}
 
 
-async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 20.0) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 60.0) -> None:
     async with asyncio.timeout(seconds):
         while not await condition():
             await asyncio.sleep(0.02)

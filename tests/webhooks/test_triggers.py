@@ -66,7 +66,7 @@ async def test_words_at_a_line_of_the_diff_bring_their_lines_also_to_an_agent_at
     async with world.bot():
         pull = pull_of_alice(world)
         world.say("/claude look it through", on=pull)
-        await world.model.reached("on", timeout=30)
+        await world.model.reached("on", timeout=60)
         comment = world.github.review_line(pull, ("feature.py", 2), "/claude rename this", by="alice")
         await world.github.changed(lambda: "rocket" in [one.content for one in comment.reactions], 30)
         world.model.release("on")

@@ -40,7 +40,8 @@ MODEL_KEY = "sk-ant-api03-" + "canary-model-key" * 4
 WEBHOOK_SECRET = "canary-webhook-secret-0123456789"
 SECRET_KEY = base64.b64encode(b"canary-secret-key-of-32-bytes-!!").decode()
 MARKER = re.compile(r"<!-- forgehand:session=([a-z0-9]{8}) turn=(\d+) state=(\w+)(?: outcome=(\w+))? -->")
-TURN_SECONDS = 60.0
+TURN_SECONDS = 90.0
+"""Five is what it takes; the rest is for machines that have other work."""
 CONFIG = ".github/forgehand.yml"
 WITHOUT_CHECKS = {name: text for name, text in discount.FILES.items() if name != CONFIG}
 """Where a repository declares checks, each turn has an environment more for them, and a second for those that fail."""

@@ -34,14 +34,14 @@ def shell(script: str) -> list[str]:
     return ["/bin/sh", "-c", script]
 
 
-async def until(check: Callable[[], Awaitable[bool]], seconds: float = 10.0) -> None:
+async def until(check: Callable[[], Awaitable[bool]], seconds: float = 60.0) -> None:
     async with asyncio.timeout(seconds):
         while not await check():
             await asyncio.sleep(0.01)
 
 
 async def until_size(env: EnvironmentPrimitives, path: str, size: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         async for seen in env.watch(path, -1):
             if seen >= size:
                 return

@@ -36,7 +36,7 @@ async def begun(world: World, name: str = "new.txt", words: str = "one") -> Pull
     world.model.default(write(name, words, held="work"))
     pull = pull_of(world)
     world.say("/claude write it", on=pull)
-    await world.model.reached("work", timeout=30)
+    await world.model.reached("work", timeout=60)
     return pull
 
 

@@ -13,7 +13,7 @@ AT_WORK = Script([WRITE, Wait("never"), Say("unreachable")])
 async def begun(world: World, words: str = "/claude fix this") -> None:
     world.model.default(AT_WORK)
     world.say(words)
-    await world.model.reached("never", timeout=30)
+    await world.model.reached("never", timeout=60)
 
 
 def rescued(world: World) -> dict[str, str]:
