@@ -113,7 +113,6 @@ class Intake:
         return LOOK_SECONDS if due is None else max(0.05, min(LOOK_SECONDS, due - clock()))
 
     def _begin(self) -> None:
-        """As many as may go now."""
         if self.loop.has_ended:
             return
         for thread in self._rota.take(asyncio.get_running_loop().time()):
