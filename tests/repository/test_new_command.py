@@ -42,9 +42,14 @@ def test_a_command_by_the_guide_works_in_five_files(tmp_path: Path) -> None:
         assert len(copy.touched) <= MOST_FILES, copy.touched
 
 
-def test_the_guide_shows_its_patch() -> None:
+@pytest.mark.parametrize("name", ["command.patch", "kind.patch"])
+def test_the_guide_shows_its_patch(name: str) -> None:
     contributing = (guide.ROOT / ".github/CONTRIBUTING.md").read_text(encoding="utf-8")
-    patch = (guide.PATCHES / "command.patch").read_text(encoding="utf-8")
-    assert "(../tests/data/guide/command.patch)" in contributing
-    [shown] = re.findall(r"^ *```diff\n(.*?)^ *```$", contributing, re.MULTILINE | re.DOTALL)
-    assert "".join(line.removeprefix("   ") for line in shown.splitlines(keepends=True)) in patch
+    [section] = [
+        one for one in re.split("^## ", contributing, flags=re.MULTILINE) if f"(../tests/data/guide/{name})" in one
+    ]
+    patch = (guide.PATCHES / name).read_text(encoding="utf-8")
+    shown = re.findall(r"^ *```diff\n(.*?)^ *```$", section, re.MULTILINE | re.DOTALL)
+    assert shown
+    for block in shown:
+        assert "".join(line.removeprefix("   ") for line in block.splitlines(keepends=True)) in patch
