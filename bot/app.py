@@ -54,10 +54,10 @@ from bot.web.credentials import NONE, from_vault
 from bot.web.delivery_log import DeliveryLog, Reading
 from bot.web.gateway import Credentials, Dialect, Gateway
 from bot.web.gateway.refusals import closed
+from bot.web.health import Health, Parts
 from bot.web.metrics import Metrics
 from bot.web.overload import Sturdy
 from bot.web.pages.site import Site
-from bot.web.readiness import Health, Parts
 from bot.web.schema import schema_routes
 from bot.web.server import Server, tcp_socket
 from bot.web.webhooks import webhook_routes

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from sandbox.agents import claude_binary, claude_update
-from sandbox.agents.claude_update import Newest
+from sandbox.agents import claude_binary
+from sandbox.agents.claude_binary import Newest
 from sandbox.e2b.settings import E2BSettings
 from sandbox.egress import is_own_user
 from sandbox.errors import IsolationMissing
@@ -53,7 +53,7 @@ async def choose(
     if e2b is not None:
         return _cloud(root, e2b, witness, marks)
     tested = claude_binary.find()
-    agent = await claude_update.newest(newest_in, tested) if newest_in is not None else Newest(tested)
+    agent = await claude_binary.newest(newest_in, tested) if newest_in is not None else Newest(tested)
     choice = await _here(root, agent.program, isolate=isolate)
     return replace(choice, not_newest=agent.failure)
 

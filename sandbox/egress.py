@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox import hello, named
-from sandbox.relay import Connection
+from sandbox.named import Connection
 from sandbox.runner.forwarder import asked_for
 
 HEAD_BYTES = 8 << 10

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bot.agent import material
-from bot.text.characters import plain
+from bot.text.lines import plain
 from bot.text.visible import as_written
 
 CLAUDE, AGENTS = "CLAUDE.md", "AGENTS.md"

@@ -13,7 +13,7 @@ from bot.errors import BotError, NotFound, Unrecognised
 from bot.github.client import GitHubApp
 from bot.github.types import InstallationView, LoggedDelivery, Registration
 from bot.settings import Settings
-from bot.web import signatures
+from bot.web import webhooks
 
 if TYPE_CHECKING:
     import httpx
@@ -149,7 +149,7 @@ async def _ping(settings: Settings) -> Finding:
         "content-type": "application/json",
         "x-github-event": "ping",
         "x-github-delivery": f"doctor-{time.time_ns()}",
-        "x-hub-signature-256": signatures.of(settings.github.webhook_secrets[0], ZEN),
+        "x-hub-signature-256": webhooks.of(settings.github.webhook_secrets[0], ZEN),
     }
     try:
         async with httpx.AsyncClient(timeout=PING_SECONDS, trust_env=False) as client:

@@ -16,7 +16,7 @@ from bot.sessions.money.budget import Prices, UnknownPrice
 from bot.settings import ModelSettings, Settings
 from bot.store import data_directory, operations
 from bot.store.base import Store
-from sandbox.agents import claude_binary, claude_update
+from sandbox.agents import claude_binary
 from sandbox.choice import choose
 from sandbox.e2b.settings import E2BSettings
 from sandbox.errors import SandboxError
@@ -89,7 +89,7 @@ async def _agent(newest_in: Path | None) -> Finding:
     try:
         binary = claude_binary.find()
         if newest_in is not None:
-            binary = await claude_update.present(newest_in, binary)
+            binary = await claude_binary.present(newest_in, binary)
     except SandboxError as error:
         return bad("claude", str(error), "pip install -U 'forgehand[local]'")
     said = await _said(str(binary), "--version")

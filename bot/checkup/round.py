@@ -16,7 +16,7 @@ from bot.store import data_directory
 from bot.store.base import Store
 from bot.store.credentials import OPERATOR
 from bot.vault import Vault
-from bot.web import credential_check, credentials
+from bot.web import credentials
 
 SECONDS = 90.0
 
@@ -49,7 +49,7 @@ async def _key(settings: Settings) -> list[Finding]:
     found = await _credential(settings)
     if found is None:
         return [bad("model key", "There is none.", credentials.NONE)]
-    trial = await credential_check.try_out(found, settings.model.upstream, settings.model.model)
+    trial = await credentials.try_out(found, settings.model.upstream, settings.model.model)
     if trial.works and found.name == vaults.OAUTH_TOKEN:
         return [warning("model key", trial.words, vaults.TERMS)]
     if trial.works:

@@ -20,7 +20,7 @@ from bot.store import data_directory
 
 if TYPE_CHECKING:
     from bot.store.base import Store
-    from bot.web.credential_check import Trial
+    from bot.web.credentials import Trial
 
 app = App(help="Store, list, rotate and try the keys for the model.")
 For = Annotated[
@@ -168,7 +168,8 @@ def try_(installation: For = None, as_json: AsJson = False, config: Config = Non
 
 
 async def _try(config: Path | None, account: str | None) -> Trial:
-    from bot.web import credential_check, credentials
+    from bot.web import credentials
+    from bot.web import credentials as credential_check
 
     values = settings.from_environment(config)
     model = settings.read_model(values)

@@ -11,7 +11,7 @@ import typer
 from bot.cli import console
 from bot.cli.narration import Line, Narrator
 from bot.models import TurnKey, TurnState
-from bot.text.characters import shown
+from bot.text.lines import shown
 from sandbox.agents.claude import Claude
 from sandbox.agents.events import AgentEvent, Ended, Unreadable
 

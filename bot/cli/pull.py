@@ -92,8 +92,8 @@ async def _has_one_of(repository: Repository, turns: list[Turn]) -> bool:
 
 async def _fetch(chosen: Settings, session: Session, clone: Repository, ref: str, branch: str) -> None:
     """One branch and its objects, and never over work of one's own: it must fast-forward."""
-    from bot.git.access import RemoteAccess
     from bot.git.errors import GitFailed, GitTimedOut
+    from bot.git.run import RemoteAccess
     from bot.github.client import GitHubApp
     from bot.github.types import TokenPurpose
     from bot.workbench import bringing

@@ -12,7 +12,7 @@ from bot.commands import spelling
 from bot.commands.options import NO_OPTIONS, Options, take
 from bot.commands.text import before_tail, candidates, command_lines
 from bot.errors import CommandError
-from bot.text import characters
+from bot.text import lines as characters
 from bot.words.quoting import shown
 
 FREE_TEXT = "run"

@@ -7,8 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bot.text.markdown import Block, Kind, blocks
-from bot.text.markup import Mark, Piece, pieces
+from bot.text.markup import Block, Kind, Mark, Piece, blocks, pieces
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,14 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from bot.errors import BotError, GitHubUnavailable
-from bot.git import comparison, merges, names, pack, reading, remote, removal
-from bot.git.access import RemoteAccess
-from bot.git.comparison import Comparison
+from bot.git import commits, names, pack, reading, remote
+from bot.git.commits import Joined
 from bot.git.errors import GitFailed, GitTimedOut, MirrorLost, RefMissing, RepositoryUnsupported
-from bot.git.merges import Joined
 from bot.git.pack import Extent, Had, RepositoryPack
 from bot.git.quarantine import Quarantine
-from bot.git.removal import Removed
-from bot.git.run import Io, run_git
+from bot.git.reading import Comparison
+from bot.git.remote import Removed
+from bot.git.run import Io, RemoteAccess, run_git
 from bot.models import RepoId
 
 FETCH_SECONDS = 600.0
@@ -98,26 +97,26 @@ class RepositoryCache:
         return await asyncio.to_thread(reading.read_file, self._mirror(repo_id), sha, path, max_bytes)
 
     async def paths(self, repo_id: RepoId, sha: str) -> tuple[str, ...]:
-        return await comparison.paths(self._mirror(repo_id), sha)
+        return await reading.paths(self._mirror(repo_id), sha)
 
     async def compare(self, repo_id: RepoId, base: str, head: str, *, max_bytes: int) -> Comparison | None:
         """What `head` changes since it left `base`; None where not enough history was fetched to tell."""
-        return await comparison.compare(self._mirror(repo_id), base, head, max_bytes)
+        return await reading.compare(self._mirror(repo_id), base, head, max_bytes)
 
     async def difference(self, repo_id: RepoId, old: str, new: str, *, max_bytes: int) -> Comparison | None:
         """How `new` differs from `old`; None where the older one was never fetched, or is gone."""
         if not await self.has(repo_id, old):
             return None
-        return await comparison.between(self._mirror(repo_id), old, new, max_bytes)
+        return await reading.between(self._mirror(repo_id), old, new, max_bytes)
 
     async def join(self, repo_id: RepoId, ours: str, theirs: str) -> Joined | None:
         """Both merged, with the conflicts marked; None where not enough history was fetched for that."""
         async with self._lock(repo_id):
-            return await merges.join(self._mirror(repo_id), ours, theirs)
+            return await commits.join(self._mirror(repo_id), ours, theirs)
 
     async def side(self, repo_id: RepoId, parted: str, tip: str, paths: Sequence[str], *, max_bytes: int) -> str:
         """What one of two sides did to these files since they parted: its commits' subjects, and the difference."""
-        return await merges.side(self._mirror(repo_id), parted, tip, paths, max_bytes)
+        return await commits.side(self._mirror(repo_id), parted, tip, paths, max_bytes)
 
     async def describe(self, repo_id: RepoId, sha: str) -> reading.CommitFacts:
         return await asyncio.to_thread(reading.describe, self._mirror(repo_id), sha)
@@ -128,7 +127,7 @@ class RepositoryCache:
         try:
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
             await run_git(["init", "--quiet", "--bare", "--template=", "--object-format=sha1", str(place)])
-            return await removal.remove(place, access, ref, sha)
+            return await remote.remove(place, access, ref, sha)
         finally:
             await asyncio.to_thread(_remove_all, [place])
 

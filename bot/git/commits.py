@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.git.bundle import WORK_REF
+from bot.git import inspection
+from bot.git.admission import WORK_REF
+from bot.git.errors import RepositoryUnsupported
+from bot.git.inspection import decode
 from bot.git.run import Io, run_git
 
 MAX_MESSAGE = 64 * 1024
@@ -96,3 +101,197 @@ async def _written(git_dir: Path, argv: list[str], target: Path, max_bytes: int 
     finally:
         os.close(output)
         partial.unlink(missing_ok=True)
+
+
+async def with_file(git_dir: Path, commit: str, path: str, content: bytes) -> str:
+    blob = (await run_git(["hash-object", "-w", "--stdin"], git_dir, io=Io(stdin=content))).text
+    with tempfile.TemporaryDirectory(dir=git_dir, prefix="index-") as folder:
+        io = Io(env={"GIT_INDEX_FILE": f"{folder}/index"})
+        await run_git(["read-tree", "--end-of-options", commit], git_dir, io=io)
+        await run_git(["update-index", "--add", "--cacheinfo", f"100644,{blob},{path}"], git_dir, io=io)
+        return (await run_git(["write-tree"], git_dir, io=io)).text
+
+
+MERGE_SECONDS = 120.0
+MOST_MADE = 200
+MOST_PATHS, MOST_SUBJECTS = 200, 50
+MAX_FILE = 32 << 20
+"""Of a file that is looked through for marks of conflicts."""
+_MADE_UP = re.compile(r"~[0-9a-f]{40}(?:_\d+)?$")
+NOBODY = Author("nobody", "nobody@localhost")
+"""Of commits that exist for a merge alone."""
+MARKER = re.compile(rb"^(?:<{7,}|>{7,}|\|{7,})(?: .*)?\r?$", re.MULTILINE)
+"""A line by which git marks a conflict."""
+_BETWEEN = re.compile(rb"^={7}\r?$", re.MULTILINE)
+"""Between both sides; texts underline with it as well."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A commit with one parent."""
+
+    sha: str
+    tree: str
+    parent: str
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Two commits merged: `commit` holds what came of it, with the conflicts as git marks them."""
+
+    commit: str
+    tree: str
+    parted: str
+    """Their merge base."""
+    conflicts: tuple[str, ...]
+    """Paths, also of what cannot be marked: deleted on one side, or no text."""
+    words: tuple[str, ...] = ()
+    """git's own, a sentence for each conflict."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """Paths in conflict that stand as git has put them: what one of the sides has, with nothing of the other."""
+
+    ours: tuple[str, ...]
+    theirs: tuple[str, ...]
+
+
+async def reverted(git_dir: Path, commit: str, before: str, tip: str) -> str | None:
+    """The tree of `tip` without what `commit` did over `before`; None where later changes are in the way."""
+    if tip == commit:
+        return await _parsed(git_dir, f"{before}^{{tree}}")
+    return await merged(git_dir, commit, tip, before)
+
+
+async def merged(git_dir: Path, over: str, ours: str, theirs: str) -> str | None:
+    """The tree of `ours` with what `theirs` changed over `over`; None where they are in each other's way.
+
+    As a merge of two commits that exist for that alone, so that nothing but `over` is between them."""
+    base = await _parsed(git_dir, f"{over}^{{commit}}")
+    trees = [await _parsed(git_dir, f"{one}^{{tree}}") for one in (ours, theirs)]
+    if base is None:
+        return None
+    sides = [await make(git_dir, tree, [base], "side", author=NOBODY, when=0) for tree in trees if tree is not None]
+    if len(sides) != len(trees):
+        return None
+    argv = ["merge-tree", "--write-tree", "--no-messages", *sides]
+    result = await run_git(argv, git_dir, timeout=MERGE_SECONDS, accept=(0, 1))
+    return result.text.split("\n")[0] if result.exit_code == 0 else None
+
+
+async def continues(git_dir: Path, commit: str, ancestor: str) -> bool:
+    """False also where the history that is here does not reach so far."""
+    argv = ["merge-base", "--is-ancestor", "--end-of-options", ancestor, commit]
+    return (await run_git(argv, git_dir, timeout=MERGE_SECONDS, accept=(0, 1, 128))).exit_code == 0
+
+
+async def made_at(git_dir: Path, after: str, head: str, when: int, names: Collection[str]) -> list[Made]:
+    """The newest commits with one parent between the two whose committer's date is exactly this, or of these names."""
+    argv = ["log", f"--max-count={MOST_MADE}", "--no-merges", "--format=%ct %H %T %P", head, f"^{after}", "--"]
+    rows = (line.split() for line in (await run_git(argv, git_dir, timeout=MERGE_SECONDS)).text.splitlines())
+    plain = [row for row in rows if len(row) == 4]
+    return [Made(row[1], row[2], row[3]) for row in plain if row[0] == str(when) or row[1] in names]
+
+
+async def merge_base(git_dir: Path, one: str, other: str) -> str | None:
+    """None where nothing that both come from is here."""
+    argv = ["merge-base", "--end-of-options", one, other]
+    found = await run_git(argv, git_dir, timeout=MERGE_SECONDS, accept=(0, 1, 128))
+    return found.text.split("\n")[0] if found.exit_code == 0 else None
+
+
+async def parents(git_dir: Path, commit: str) -> list[str]:
+    argv = ["show", "--no-patch", "--format=%P", "--end-of-options", commit]
+    return (await run_git(argv, git_dir)).text.split()
+
+
+async def join(mirror: Path, ours: str, theirs: str) -> Joined | None:
+    """The same commit however often it is made, held by a ref. None: nothing that both come from is here."""
+    parted = await merge_base(mirror, ours, theirs)
+    if parted is None:
+        return None
+    for side in (ours, theirs):
+        if not await inspection.is_bounded(mirror, side):
+            raise RepositoryUnsupported(f"`{side[:12]}` holds more than {inspection.MOST_PATHS} files.")
+    argv = ["merge-tree", "--write-tree", "--name-only", "-z", ours, theirs]
+    io = Io(config={"merge.conflictStyle": "diff3"}, cap=16 << 20, max_memory=inspection.LOOK_MEMORY)
+    result = await run_git(argv, mirror, io=io, timeout=MERGE_SECONDS, accept=(0, 1))
+    tree, conflicts, words = _read(result.stdout)
+    commit = await make(mirror, tree, [ours, theirs], "Both sides, as git merges them", author=NOBODY, when=0)
+    anchor = f"refs/forgehand/joined-{hashlib.sha256(f'{ours} {theirs}'.encode()).hexdigest()[:16]}"
+    await run_git(["update-ref", anchor, commit], mirror)
+    return Joined(commit, tree, parted, conflicts if result.exit_code else (), words)
+
+
+def _read(output: bytes) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """The tree, the paths in conflict, and the sentences about them, as `merge-tree -z` writes them."""
+    fields = output.split(b"\0")
+    end = fields.index(b"", 1) if b"" in fields[1:] else len(fields)
+    words, rest = [], fields[end + 1 :]
+    while len(rest) > 2 and rest[0].isdigit():
+        after = 1 + int(rest[0])
+        if rest[after].startswith(b"CONFLICT"):
+            words.append(decode(rest[after + 1]).strip())
+        rest = rest[after + 2 :]
+    return fields[0].decode().strip(), tuple(decode(path) for path in fields[1:end]), tuple(words)
+
+
+async def side(mirror: Path, parted: str, tip: str, paths: Sequence[str], max_bytes: int) -> str:
+    """The commits of one side that touch the files, newest first, and what they come to together."""
+    named = [os.fsdecode(path.encode("utf-8", "surrogateescape")) for path in paths[:MOST_PATHS]]
+    argv = ["log", f"--max-count={MOST_SUBJECTS}", "--no-merges", "--format=%h %s", f"{parted}..{tip}", "--", *named]
+    literal = {"GIT_LITERAL_PATHSPECS": "1"}
+    commits = await run_git(argv, mirror, io=Io(env=literal), timeout=MERGE_SECONDS)
+    argv = ["diff-tree", "-r", "-p", "--no-ext-diff", "--no-textconv", "--no-color", parted, tip, "--", *named]
+    diff = await run_git(argv, mirror, io=Io(env=literal, cap=max_bytes), timeout=MERGE_SECONDS)
+    return f"{commits.text}\n\n{diff.stdout.decode('utf-8', 'replace')}".strip()
+
+
+async def marked(git_dir: Path, tree: str, joined: Joined) -> list[str]:
+    """Also what lies under a name that git made up, since there was something else in its place."""
+    found = []
+    for path in joined.conflicts:
+        content = await _file(git_dir, tree, path)
+        sides = [await _file(git_dir, f"{joined.commit}^{number}", path) for number in (1, 2)]
+        known = [side for side in sides if side is not None]
+        made_up = not known and _MADE_UP.search(path) is not None
+        if content is not None and (made_up or is_marked(content, known)):
+            found.append(path)
+    return found
+
+
+async def left(git_dir: Path, tree: str, joined: Joined) -> Left:
+    """Of what git cannot merge and cannot mark either."""
+    revisions = (tree, joined.tree, f"{joined.commit}^1", f"{joined.commit}^2")
+    now, before, ours, theirs = [await _entries(git_dir, one, joined.conflicts) for one in revisions]
+    same = [path for path in joined.conflicts if now.get(path) == before.get(path) and path in {**ours, **theirs}]
+    mine = tuple(path for path in same if now.get(path) == ours.get(path))
+    return Left(mine, tuple(path for path in same if path not in mine and now.get(path) == theirs.get(path)))
+
+
+async def _entries(git_dir: Path, revision: str, paths: Sequence[str]) -> dict[str, bytes]:
+    """Mode and object by path, of those that are there."""
+    named = [os.fsdecode(path.encode("utf-8", "surrogateescape")) for path in paths[:MOST_PATHS]]
+    argv = ["ls-tree", "-z", "--full-tree", revision, "--", *named]
+    rows = (await run_git(argv, git_dir)).stdout.split(b"\0")[:-1]
+    return {decode(path): entry for entry, _, path in (row.partition(b"\t") for row in rows)}
+
+
+async def _file(git_dir: Path, tree: str, path: str) -> bytes | None:
+    """None where there is no such file."""
+    argv = ["cat-file", "blob", os.fsdecode(f"{tree}:{path}".encode("utf-8", "surrogateescape"))]
+    result = await run_git(argv, git_dir, io=Io(cap=MAX_FILE), accept=(0, 128))
+    return result.stdout if result.exit_code == 0 or result.truncated else None
+
+
+def is_marked(content: bytes, sides: Sequence[bytes]) -> bool:
+    """Whether lines of the file mark a conflict that are in neither of the sides it was made of."""
+    known = {line for side in sides for line in MARKER.findall(side)}
+    between = sum(len(_BETWEEN.findall(side)) for side in sides)
+    return any(line not in known for line in MARKER.findall(content)) or len(_BETWEEN.findall(content)) > between
+
+
+async def _parsed(git_dir: Path, revision: str) -> str | None:
+    argv = ["rev-parse", "--quiet", "--verify", "--end-of-options", revision]
+    return (await run_git(argv, git_dir, accept=(0, 1, 128))).text or None

@@ -2,15 +2,151 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-from bot.git import listing
-from bot.git.changes import SYMLINK, Change, RawChange, decode, parse
 from bot.git.errors import BundleRefused, GitFailed
-from bot.git.listing import Names
 from bot.git.run import Io, run_git
+
+LOOK_MEMORY = 1 << 30
+"""Of git itself, where it compares: room for two files as large as it compares at all."""
+MOST_PATHS = 1_000_000
+MOST_NAME_BYTES = 64 << 20
+"""Of all names together: a million files with folders have less."""
+
+
+class Names(Collection[str]):
+    """Held as git has said them; each is made into a word only while somebody looks at it."""
+
+    def __init__(self, said: bytes | bytearray, count: int) -> None:
+        self._said, self._count = said, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, path: object) -> bool:
+        return any(path == one for one in self)
+
+    def __iter__(self) -> Iterator[str]:
+        start = 0
+        while (end := self._said.find(b"\0", start)) >= 0:
+            yield decode(bytes(self._said[start:end]))
+            start = end + 1
+
+
+class Count:
+    """What comes in, up to the first part that is too much; `keep` holds on to it."""
+
+    def __init__(self, max_paths: int, max_bytes: int = MOST_NAME_BYTES, *, keep: bool = False) -> None:
+        self.paths = 0
+        self.said = bytearray()
+        self._size = 0
+        self._max_paths, self._max_bytes, self._keep = max_paths, max_bytes, keep
+
+    @property
+    def is_bounded(self) -> bool:
+        return self.paths <= self._max_paths and self._size <= self._max_bytes
+
+    def take(self, part: bytes) -> bool:
+        self.paths += part.count(b"\0")
+        self._size += len(part)
+        if self._keep and self.is_bounded:
+            self.said += part
+        return self.is_bounded
+
+
+async def is_bounded(git_dir: Path, tree: str, max_paths: int = MOST_PATHS) -> bool:
+    return (await _listed(git_dir, tree, Count(max_paths))).is_bounded
+
+
+async def names(git_dir: Path, tree: str, max_paths: int = MOST_PATHS) -> Names | None:
+    """None where they are too many."""
+    found = await _listed(git_dir, tree, Count(max_paths, keep=True))
+    return Names(found.said, found.paths) if found.is_bounded else None
+
+
+async def _listed(git_dir: Path, tree: str, count: Count) -> Count:
+    argv = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", tree]
+    await run_git(argv, git_dir, io=Io(each=count.take), timeout=LOOK_SECONDS)
+    return count
+
+
+GITLINK = "160000"
+SYMLINK = "120000"
+ABSENT = "000000"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One path; bytes that are not UTF-8 stand in it as surrogate escapes."""
+
+    path: str
+    status: str
+    """A, M, D or T (another kind of thing under the same name); renames are a D and an A."""
+    old_mode: str
+    new_mode: str
+    sha: str
+    """Of the new blob (a commit for a submodule; zeros when deleted)."""
+    size: int = 0
+    added: int = 0
+    removed: int = 0
+    binary: bool = False
+    target: str | None = None
+    """Where a symbolic link points."""
+    old_sha: str = ""
+    """Of what stood there before."""
+
+    @property
+    def is_deleted(self) -> bool:
+        return self.status == "D"
+
+    @property
+    def had_blob(self) -> bool:
+        return self.old_mode not in (GITLINK, ABSENT)
+
+    @property
+    def has_blob(self) -> bool:
+        return self.new_mode not in (GITLINK, ABSENT)
+
+
+@dataclass(frozen=True)
+class RawChange:
+    path: str
+    status: str
+    old_mode: str
+    new_mode: str
+    sha: str
+    old_sha: str
+
+
+def parse(output: bytes) -> tuple[list[RawChange], Mapping[str, tuple[int, int, bool]]]:
+    """The raw entries and the line counts of `diff-tree -r -z --raw --numstat --no-renames`."""
+    fields = iter(output.split(b"\0")[:-1])
+    raw: list[RawChange] = []
+    counts: dict[str, tuple[int, int, bool]] = {}
+    for entry in fields:
+        if entry.startswith(b":"):
+            raw.append(_raw(entry, fields))
+        else:
+            added, removed, path = entry.split(b"\t", 2)
+            counts[decode(path)] = (_count(added), _count(removed), added == b"-")
+    return raw, counts
+
+
+def _raw(entry: bytes, fields: Iterator[bytes]) -> RawChange:
+    old_mode, new_mode, old_sha, sha, status = entry[1:].decode("ascii").split(" ")
+    return RawChange(decode(next(fields)), status[0], old_mode, new_mode, sha, old_sha)
+
+
+def _count(text: bytes) -> int:
+    return 0 if text == b"-" else int(text)
+
+
+def decode(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")
+
 
 LOOK_SECONDS = 120.0
 BYTES_PER_PATH = 512
@@ -23,26 +159,26 @@ _PLAIN_DIFF = ["--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "
 
 async def require_bounded(git_dir: Path, tree: str, max_paths: int) -> None:
     """Refuse a tree that is small in git and endless when written out."""
-    if not await listing.is_bounded(git_dir, tree, max_paths):
+    if not await is_bounded(git_dir, tree, max_paths):
         raise BundleRefused(_too_many(max_paths))
 
 
-async def paths(git_dir: Path, tree: str, *, max_paths: int = listing.MOST_PATHS) -> Names:
-    found = await listing.names(git_dir, tree, max_paths)
+async def paths(git_dir: Path, tree: str, *, max_paths: int = MOST_PATHS) -> Names:
+    found = await names(git_dir, tree, max_paths)
     if found is None:
         raise BundleRefused(_too_many(max_paths))
     return found
 
 
 def _too_many(max_paths: int) -> str:
-    most = listing.MOST_NAME_BYTES >> 20
+    most = MOST_NAME_BYTES >> 20
     return f"The work holds more than {max_paths} files, or more than {most} MiB of names."
 
 
 async def changes(git_dir: Path, base: str, tree: str, *, max_files: int) -> list[Change]:
     await _require_few(git_dir, base, tree, max_files)
     argv = ["diff-tree", "-r", "-z", "--raw", "--numstat", *_PLAIN_DIFF, f"{base}^{{tree}}", tree]
-    io = Io(cap=max_files * BYTES_PER_PATH, max_memory=listing.LOOK_MEMORY)
+    io = Io(cap=max_files * BYTES_PER_PATH, max_memory=LOOK_MEMORY)
     result = await run_git(argv, git_dir, io=io, timeout=LOOK_SECONDS)
     if result.truncated:
         raise BundleRefused(_too_many_changed(max_files))
@@ -54,7 +190,7 @@ async def changes(git_dir: Path, base: str, tree: str, *, max_files: int) -> lis
 
 async def _require_few(git_dir: Path, base: str, tree: str, max_files: int) -> None:
     """Before any of it is held; git itself holds a list of all that differs before it says the first."""
-    count = listing.Count(max_files, MOST_CHANGED_BYTES)
+    count = Count(max_files, MOST_CHANGED_BYTES)
     argv = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", f"{base}^{{tree}}", tree]
     try:
         await run_git(argv, git_dir, io=Io(each=count.take, max_memory=COUNT_MEMORY), timeout=LOOK_SECONDS)

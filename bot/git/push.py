@@ -9,9 +9,8 @@ from pathlib import Path
 
 from bot.errors import BotError, GitHubRefused, GitHubUnavailable
 from bot.git import names, remote
-from bot.git.access import RemoteAccess
 from bot.git.errors import GitFailed, GitTimedOut, PushRaced, PushRefused, Refusal
-from bot.git.run import GitResult, Io, run_git
+from bot.git.run import GitResult, Io, RemoteAccess, run_git
 
 PUSH_SECONDS = 300.0
 _REPORT = re.compile(r"^([ +*=!-])\t[^\t]*:([^\t]+)\t(.*)$", re.MULTILINE)

@@ -8,16 +8,13 @@ import shutil
 from collections.abc import AsyncIterator, Collection, Sequence
 from pathlib import Path
 
-from bot.git import admission, commits, inspection, merges, pack, push, trees
-from bot.git.access import RemoteAccess
-from bot.git.changes import Change
-from bot.git.commits import Author, Facts
-from bot.git.listing import Names
-from bot.git.measure import ImportLimits
-from bot.git.merges import Joined, Left, Made
+from bot.git import admission, commits, inspection, pack, push
+from bot.git.admission import ImportLimits
+from bot.git.commits import Author, Facts, Joined, Left, Made
+from bot.git.inspection import Change, Names
 from bot.git.pack import Extent, Had, RepositoryPack
 from bot.git.push import Beginning, Push, PushResult
-from bot.git.run import run_git
+from bot.git.run import RemoteAccess, run_git
 
 
 class Quarantine:
@@ -78,36 +75,36 @@ class Quarantine:
 
     async def with_file(self, commit: str, path: str, content: bytes) -> str:
         """The tree of a commit with a file of ours put in."""
-        return await trees.with_file(self._dir, commit, path, content)
+        return await commits.with_file(self._dir, commit, path, content)
 
     async def reverted(self, commit: str, before: str, tip: str) -> str | None:
         """The tree of `tip` without what `commit` did over `before`; None where later changes are in the way."""
-        return await merges.reverted(self._dir, commit, before, tip)
+        return await commits.reverted(self._dir, commit, before, tip)
 
     async def merged(self, over: str, ours: str, theirs: str) -> str | None:
         """The tree of `ours` with what `theirs` changed over `over`; None where they are in each other's way."""
-        return await merges.merged(self._dir, over, ours, theirs)
+        return await commits.merged(self._dir, over, ours, theirs)
 
     async def merge_base(self, one: str, other: str) -> str | None:
-        return await merges.merge_base(self._dir, one, other)
+        return await commits.merge_base(self._dir, one, other)
 
     async def parents(self, commit: str) -> list[str]:
-        return await merges.parents(self._dir, commit)
+        return await commits.parents(self._dir, commit)
 
     async def marked(self, tree: str, joined: Joined) -> list[str]:
         """Files of the tree in which lines are left that mark a conflict, or whose name does."""
-        return await merges.marked(self._dir, tree, joined)
+        return await commits.marked(self._dir, tree, joined)
 
     async def left(self, tree: str, joined: Joined) -> Left:
         """What of the conflicts stands in the tree as git has put it."""
-        return await merges.left(self._dir, tree, joined)
+        return await commits.left(self._dir, tree, joined)
 
     async def continues(self, commit: str, ancestor: str) -> bool:
-        return await merges.continues(self._dir, commit, ancestor)
+        return await commits.continues(self._dir, commit, ancestor)
 
     async def made_at(self, after: str, head: str, when: int, *, or_one_of: Collection[str] = ()) -> list[Made]:
         """Commits between the two that may be ours, by their date or their name."""
-        return await merges.made_at(self._dir, after, head, when, or_one_of)
+        return await commits.made_at(self._dir, after, head, when, or_one_of)
 
     async def push(self, access: RemoteAccess, commit: str, branch: str, *, expect: str | None) -> PushResult:
         return await Push(self._dir, access, commit, branch, expect).run()

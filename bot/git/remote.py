@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from pathlib import Path
 
 from bot.errors import BotError, GitHubRefused, GitHubUnavailable, NotFound, Unrecognised
 from bot.git import names
-from bot.git.access import RemoteAccess
 from bot.git.errors import (
+    BadName,
     GitFailed,
     GitTimedOut,
     PushRefused,
@@ -17,7 +18,7 @@ from bot.git.errors import (
     RepositoryEmpty,
     RepositoryUnsupported,
 )
-from bot.git.run import Io, run_git
+from bot.git.run import Io, RemoteAccess, run_git
 
 LIST_SECONDS = 60.0
 LIST_CAP = 64 << 20
@@ -133,3 +134,40 @@ def clean(text: str) -> str:
     text = re.sub(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)", "", text)
     text = "".join(c for c in text if c == "\n" or c.isprintable())
     return re.sub(r"\n{3,}", "\n\n", text).strip()[:MAX_WORDS]
+
+
+REMOVE_SECONDS = 120.0
+
+
+class Removed(StrEnum):
+    """How it stands now."""
+
+    GONE = "removed"
+    WAS_GONE = "was not there any more"
+    MOVED = "stands at another commit, and was left"
+
+
+async def remove(git_dir: Path, access: RemoteAccess, ref: str, sha: str) -> Removed:
+    """The remote itself compares: whoever moves the ref in between keeps it. Safe to repeat."""
+    if not ref.startswith(names.OWN_REFS) or not names.is_branch(ref) or not names.is_sha(sha):
+        raise BadName("only refs of our own are removed")
+    stands = await branch_sha(git_dir, access, ref)
+    if stands != sha:
+        return Removed.WAS_GONE if stands is None else Removed.MOVED
+    failure = await _sent(
+        git_dir, access, [f"--force-with-lease={ref}:{sha}", "--end-of-options", access.url, f":{ref}"]
+    )
+    stands = await branch_sha(git_dir, access, ref)  # only the remote knows what became of it
+    if stands == sha:
+        raise failure or GitHubUnavailable("the ref was not removed, for a reason that the remote did not make clear")
+    return Removed.GONE if stands is None else Removed.MOVED
+
+
+async def _sent(git_dir: Path, access: RemoteAccess, argv: list[str]) -> BotError | None:
+    try:
+        whole = ["push", "--porcelain", "--no-verify", *argv]
+        await run_git(whole, git_dir, access=access, timeout=REMOVE_SECONDS, accept=(0, 1))
+    except (GitFailed, GitTimedOut) as error:
+        known = failure(error)
+        return None if isinstance(known, GitFailed) else known
+    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import os
 import resource
@@ -10,10 +11,48 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote, urlsplit
 
-from bot.git.access import RemoteAccess
 from bot.git.errors import GitFailed, GitTimedOut, HostFull
+from bot.settings import LOOPBACK, Secret
 from sandbox.runner import family
+
+
+@dataclass(frozen=True)
+class RemoteAccess:
+    """One remote repository; the address never holds a user or a password."""
+
+    url: str
+    token: Secret
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.username is not None or parts.password is not None or "@" in parts.netloc:
+            raise ValueError("the address of a remote must not carry credentials")
+        if any(ord(character) < 33 or ord(character) == 127 for character in self.url):
+            raise ValueError("the address of a remote must not hold blanks or control characters")
+        plain = parts.scheme == "http" and parts.hostname in LOOPBACK
+        if not (parts.scheme in ("https", "file") or plain):
+            raise ValueError("a remote is reached by https (or http on loopback, or a file address)")
+
+    @property
+    def scheme(self) -> str:
+        return urlsplit(self.url).scheme
+
+    def header(self) -> str:
+        """The Authorization header that GitHub's git server takes."""
+        return f"Authorization: Basic {self._basic()}"
+
+    def redact(self, text: str) -> str:
+        """The same text without the token in any form in which git or curl could repeat it."""
+        token = self.token.reveal()
+        for form in (self._basic(), token, quote(token, safe="")):
+            text = text.replace(form, "[redacted]") if form else text
+        return text
+
+    def _basic(self) -> str:
+        return base64.b64encode(f"x-access-token:{self.token.reveal()}".encode()).decode()
+
 
 STDERR_BYTES = 32 * 1024
 PASSED_ON = (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from bot.funds import FundsState
 from bot.models import Outcome
 from bot.outbound import scrub
-from bot.text import markdown
+from bot.text import markup
 
 _LINE_END = re.compile(r"\r\n?")
 _TICKED = re.compile(r"- \[[xX]\] (.+)")
@@ -128,9 +128,9 @@ def _prose(body: str) -> set[int]:
     """The numbers of the lines that are neither code nor HTML nor in a quote."""
     found: set[int] = set()
     number = 0
-    for block in markdown.blocks(body):
+    for block in markup.blocks(body):
         lines = body.count("\n", block.start, block.end) + (not body.endswith("\n", block.start, block.end))
-        if block.kind is markdown.Kind.TEXT and not block.quoted:
+        if block.kind is markup.Kind.TEXT and not block.quoted:
             found.update(range(number, number + lines))
         number += lines
     return found

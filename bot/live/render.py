@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bot.live import boxes, sections
 from bot.live.figures import clip, clock, duration, line, ordinal, roughly, tokens
 from bot.models import Step, TurnState
-from bot.outbound import truncate
+from bot.outbound import prose
 from bot.words import endings, on_approvals
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _detail(view: TurnView) -> str:
     """Leaves out that a plan waits once it has its answer."""
     over = view.turn.outcome is Outcome.PLANNED and questions.settled_approval(view) is not None
     words = "" if over else "\n\n".join(filter(None, (view.turn.detail, _asked_too_late(view))))
-    return truncate.truncate(words[: 2 * MOST_DETAIL], MOST_DETAIL, SHORTENED)
+    return prose.truncate(words[: 2 * MOST_DETAIL], MOST_DETAIL, SHORTENED)
 
 
 def _asked_too_late(view: TurnView) -> str:
@@ -88,7 +88,7 @@ def _asked_too_late(view: TurnView) -> str:
 def _answer(view: TurnView) -> str:
     if view.turn.traits.judges and view.turn.outcome is Outcome.REVIEWED:  # it stands in the review
         return ""
-    text = truncate.truncate((view.turn.agent_result or "").strip(), MOST_RESULT, SHORTENED)
+    text = prose.truncate((view.turn.agent_result or "").strip(), MOST_RESULT, SHORTENED)
     return sections.agents_words(text, MOST_QUOTED, SHORTENED)
 
 
@@ -184,7 +184,7 @@ def comment(view: TurnView) -> str:
 
 def _is_too_long(parts: Sequence[Part]) -> bool:
     lines = sum(part.text.count("\n") + 2 for part in parts)
-    return lines > ROOM_LINES or sum(truncate.size(part.text) + 2 for part in parts) > ROOM
+    return lines > ROOM_LINES or sum(prose.size(part.text) + 2 for part in parts) > ROOM
 
 
 def _marker(view: TurnView) -> str:

@@ -13,7 +13,7 @@ from bot.kinds.parts import AgentReading
 from bot.kinds.resolve import Merge
 from bot.live.figures import clock, line, size
 from bot.models import Step, TurnState
-from bot.outbound import neutralise, truncate
+from bot.outbound import neutralise, prose
 from bot.proposal import verification
 from bot.words import endings
 from bot.words.quoting import shown
@@ -98,7 +98,7 @@ def heard(state: LiveState) -> str:
 
 def agents_words(text: str, most: int, note: str = "…") -> str:
     """Set apart, so that nobody takes them for ours; `most` is for what is shown of them."""
-    words = truncate.fitted(truncate.lines(text, note=note), most, neutralise.quoted, note)
+    words = prose.fitted(prose.lines(text, note=note), most, neutralise.quoted, note)
     return f"**The agent says:**\n\n{words}" if text.strip() else ""
 
 

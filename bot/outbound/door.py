@@ -16,12 +16,12 @@ from bot.github.client import GitHubApp, InstallationClient
 from bot.github.reads import carries
 from bot.github.types import CheckOutput, Pull, ReviewDraft
 from bot.models import InstallationId, Thread
-from bot.outbound import neutralise, truncate
+from bot.outbound import neutralise, prose
 from bot.outbound.pace import Pace
 from bot.outbound.redact import Redactor
 from bot.outbound.signing import SignedCommits
 from bot.portions import made_of
-from bot.text import characters
+from bot.text import lines
 
 T = TypeVar("T")
 LOOK_AFTER_SECONDS = (0.5, 2.0, 4.0)  # a new comment may take a moment to be listed
@@ -69,13 +69,13 @@ class Outbound:
 
     def text(self, kind: TextKind, text: str, *, closes: int | None = None) -> str:
         """Redacted, made harmless, cut to GitHub's limit. `closes`: the one issue that it may close."""
-        clean = self._redactor.redact(characters.shown(text))  # what nobody sees would hide a secret until it is gone
+        clean = self._redactor.redact(lines.shown(text))  # what nobody sees would hide a secret until it is gone
         if kind is TextKind.TITLE:
-            return truncate.title(neutralise.whole_plain(clean[:COMMIT_LIMIT]))
+            return prose.title(neutralise.whole_plain(clean[:COMMIT_LIMIT]))
         if kind is TextKind.COMMIT:
             return neutralise.whole_plain(clean[:COMMIT_LIMIT], closes)
-        limit = truncate.CHECK_LIMIT if kind is TextKind.CHECK else truncate.BODY_LIMIT
-        return truncate.fitted(clean, limit, lambda text: neutralise.whole(text, closes))
+        limit = prose.CHECK_LIMIT if kind is TextKind.CHECK else prose.BODY_LIMIT
+        return prose.fitted(clean, limit, lambda text: neutralise.whole(text, closes))
 
     async def comment(self, thread: Thread, body: str, marker: str) -> Posted:
         """Our comment with this marker on its first line: found, or made now."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from bot.outbound import prose, scrub
-from bot.text import characters
+from bot.text import lines as characters
 from bot.text.scanner import Form, Leaf
 from bot.words import quoting
 

@@ -2,11 +2,159 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import base64
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from bot.outbound import needles
-from bot.outbound.needles import SHORTEST
-from bot.outbound.views import UNFINISHED, View, views
+from bot.outbound.scrub import SPLIT
+
+SHORTEST = 6  # a shorter value would redact ordinary words
+
+PEM_BODY = 16_384
+_B64 = "A-Za-z0-9_-"
+_JWT_HEAD = 1_000
+"""Without a bound every `eyJ` in a flood of them would be read on to its end."""
+TOKEN = re.compile(
+    r"gh[opurs]_[A-Za-z0-9._-]{36,}"  # both formats of installation tokens: 40 characters, or one that holds a JWT
+    r"|github_pat_[A-Za-z0-9_]{22,}"
+    r"|sk-(?:ant-|proj-)?[A-Za-z0-9_-]{20,}"
+    r"|fht_[A-Za-z0-9_-]{20,}"
+    r"|e2b_[A-Za-z0-9_-]{16,}"
+    r"|(?:AKIA|ASIA)[A-Z0-9]{16}"
+    r"|AIza[A-Za-z0-9_-]{35}"
+    r"|glpat-[A-Za-z0-9_-]{20,}"
+    r"|npm_[A-Za-z0-9]{36,}"
+    r"|xox[abeoprs]-[A-Za-z0-9-]{10,}"
+    r"|[sr]k_live_[A-Za-z0-9]{16,}"
+    r"|hf_[A-Za-z0-9]{34,}"
+    r"|pypi-AgE[A-Za-z0-9_-]{50,}"
+    r"|ya29\.[A-Za-z0-9_-]{20,}"
+    r"|do[opr]_v1_[a-f0-9]{64}"
+    r"|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{32,}"
+    rf"|eyJ[{_B64}]{{8,{_JWT_HEAD}}}+\.[{_B64}]{{8,}}+\.[{_B64}]{{8,}}"
+    r"|(?<=://)[^\s/:@\[\]<>]*:[^\s/@\[\]<>]+(?=@)"
+)
+PEM = re.compile(
+    rf"-----BEGIN [A-Z0-9 ]{{0,40}}PRIVATE KEY-----(?:(?!-----END)[\s\S]){{0,{PEM_BODY}}}"
+    r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----)?"
+)
+OPEN_PEM = re.compile(r"-----BEGIN(?:\Z| [A-Z0-9 ]{0,40}(?:-{0,5}\Z|PRIVATE KEY-----))")
+END_PEM = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----")
+
+
+def parts(value: str) -> list[str]:
+    """What of a value is secret by itself: the whole, and each long line of a key."""
+    whole = value.strip()
+    lines = [line.strip() for line in whole.splitlines() if not line.startswith("-----")]
+    found = [whole, *(line for line in lines if len(line) >= 16)]
+    return [one for one in dict.fromkeys(found) if len(one) >= SHORTEST]
+
+
+def encodings(value: str) -> frozenset[str]:
+    """Escapes (URL, JSON, HTML) are undone by `views`; here are the forms that hide the value's characters."""
+    raw = value.encode("utf-8", "surrogatepass")
+    found = {value, value[::-1], "".join(value.split()), raw.decode("latin-1"), raw.hex(), raw.hex().upper()}
+    for shift in range(3):
+        found.add(_base64_core(raw, shift))
+        found.add(_base64_core(raw, shift).translate(str.maketrans("+/", "-_")))
+    return frozenset(form for form in found if len(form) >= SHORTEST)
+
+
+def _base64_core(raw: bytes, shift: int) -> str:
+    """The characters that depend on the value alone, when it stands `shift` bytes after a multiple of three."""
+    text = base64.b64encode(b"\0" * shift + raw).decode("ascii")
+    return text[-(-8 * shift // 6) : 8 * (shift + len(raw)) // 6]
+
+
+_NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "num": "#", "commat": "@", "colon": ":"}
+_NAMED |= {"period": ".", "lowbar": "_", "plus": "+", "sol": "/", "equals": "=", "excl": "!", "dollar": "$"}
+_NAMED |= {"nbsp": "\xa0"}
+_CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+_ESCAPE = re.compile(
+    r"%([0-9A-Fa-f]{2})"
+    r"|\\(?:u\{?0{0,4}([0-9A-Fa-f]{4})\}?|x([0-9A-Fa-f]{2})|([\\/\"'nrtbf]))"
+    r"|&(?:#0{0,7}([0-9]{1,7});|#[xX]0{0,7}([0-9A-Fa-f]{1,6});|([a-z]{2,8});)"
+    rf"|({SPLIT})"
+)
+_SPACE = re.compile(r"\s")
+_WORD = re.compile(r"\S+")
+UNFINISHED = re.compile(
+    r"(?:%[0-9A-Fa-f]?|\\(?:u\{?[0-9A-Fa-f]*|x[0-9A-Fa-f]?)?|&#?[0-9A-Za-z]*|<(?:!(?:-(?:-(?: -{0,2})?)?)?)?)\Z"
+)
+"""An escape that the end of the text cuts off."""
+
+
+@dataclass(frozen=True)
+class View:
+    """Character i stands for `[starts[i], ends[i])` of the original."""
+
+    text: str
+    starts: Sequence[int]
+    ends: Sequence[int]
+    dense: bool = False
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        return self.starts[start], self.ends[end - 1]
+
+
+def views(text: str) -> list[View]:
+    """As written; escapes decoded; and all of it without white space, as wrapped base64 or hex is read.
+
+    Each kind of escape also by itself: a value may hold what looks like one of another kind, which stays as it is. By
+    `SPLIT` and entities texts are made harmless, inside of a value too."""
+    split = "<" if SPLIT in text else ""
+    kinds = [leads for leads in ("%", "\\", f"&{split}", split) if leads and leads[0] in text]
+    decoded = (_decoded(text, leads) for leads in dict.fromkeys(("".join(dict.fromkeys("".join(kinds))), *kinds)))
+    found = [View(text, range(len(text)), range(1, len(text) + 1)), *(view for view in decoded if view is not None)]
+    return found + [dense for one in found if (dense := _dense(one)) is not None]
+
+
+def _decoded(text: str, leads: str) -> View | None:
+    """Of the escapes that begin so; None when nothing is escaped."""
+    parts: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    at = 0
+    for match in _ESCAPE.finditer(text):
+        char = _character(match) if match[0][0] in leads else None
+        if char is not None:
+            parts += (text[at : match.start()], char)
+            starts += range(at, match.start() + len(char))
+            ends += (*range(at + 1, match.start() + 1), *[match.end()] * len(char))
+            at = match.end()
+    if not parts:
+        return None
+    starts += range(at, len(text))
+    ends += range(at + 1, len(text) + 1)
+    return View("".join((*parts, text[at:])), starts, ends)
+
+
+def _character(match: re.Match[str]) -> str | None:
+    percent, unicode, byte, simple, decimal, hexadecimal, name, split = match.groups()
+    if split is not None:
+        return ""
+    if name is not None:
+        return _NAMED.get(name)
+    if simple is not None:
+        return _CONTROLS.get(simple, simple)
+    code = int(decimal) if decimal is not None else int(percent or unicode or byte or hexadecimal, 16)
+    return chr(code) if code < 0x110000 else None
+
+
+def _dense(view: View) -> View | None:
+    """None when there is no white space."""
+    if not _SPACE.search(view.text):
+        return None
+    parts: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    for match in _WORD.finditer(view.text):
+        parts.append(match[0])
+        starts += view.starts[match.start() : match.end()]
+        ends += view.ends[match.start() : match.end()]
+    return View("".join(parts), starts, ends, dense=True)
+
 
 REDACTED = "[redacted]"
 LONGEST_WORD = 1 << 18
@@ -30,7 +178,7 @@ class Redactor:
 
     def register(self, value: str) -> None:
         if value not in self._forms:
-            forms = frozenset(form for part in needles.parts(value) for form in needles.forms(part))
+            forms = frozenset(form for part in parts(value) for form in encodings(part))
             self._forms[value] = forms
             for form in forms:
                 self._by_start[form[:SHORTEST]] = (*self._by_start.get(form[:SHORTEST], ()), form)
@@ -59,8 +207,8 @@ class Redactor:
         for view in views(text):
             found += (view.span(*place) for place in self._places(view.text))
             if not view.dense:  # without white space a token would run into the next word
-                found += (view.span(*match.span()) for match in needles.TOKEN.finditer(view.text))
-                found += (view.span(*match.span()) for match in needles.PEM.finditer(view.text))
+                found += (view.span(*match.span()) for match in TOKEN.finditer(view.text))
+                found += (view.span(*match.span()) for match in PEM.finditer(view.text))
         return _merged(found)
 
     def _places(self, text: str) -> Iterable[Span]:
@@ -175,6 +323,6 @@ def _beginning(text: str, form: str) -> int | None:
 def _open_pem(view: View) -> int | None:
     """A key that has begun and whose end may still come."""
     text = view.text
-    ends = [match.end() for match in needles.END_PEM.finditer(text, max(0, len(text) - 2 * needles.PEM_BODY))]
-    begun = needles.OPEN_PEM.search(text, max([len(text) - needles.PEM_BODY - 200, 0, *ends]))
+    ends = [match.end() for match in END_PEM.finditer(text, max(0, len(text) - 2 * PEM_BODY))]
+    begun = OPEN_PEM.search(text, max([len(text) - PEM_BODY - 200, 0, *ends]))
     return begun.start() if begun else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bot.errors import GitHubRefused, NotFound
-from bot.git.changes import Change
+from bot.git.inspection import Change
 from bot.github import writes
 from bot.github.client import GitHubApp
 from bot.github.types import FileChanges, MadeCommit, TokenPurpose

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from bot.git import names
-from bot.git.changes import GITLINK, SYMLINK, Change
+from bot.git.inspection import GITLINK, SYMLINK, Change
 from bot.words import quoting
 from bot.words.quoting import shown
 

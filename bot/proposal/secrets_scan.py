@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 
-from bot.git.changes import Change
+from bot.git.inspection import Change
 from bot.git.quarantine import Quarantine
 from bot.outbound.redact import Redactor
 

@@ -19,7 +19,7 @@ from bot.store import approvals, messages, sessions
 from bot.store.approvals import Approval, ApprovalAnswer, ApprovalKind, ApprovalRequest, ApprovalState, Scope
 from bot.store.messages import StoredMessage
 from bot.store.sessions import Turn
-from bot.text import characters
+from bot.text import lines
 from bot.words import endings, quoting
 from bot.words.quoting import shown
 from sandbox.agents.events import Asked
@@ -162,7 +162,7 @@ def matter(asked: Asked) -> dict[str, Any]:
 def _shown(asked: Asked) -> str:
     why = asked.input.get("description")
     what = asked.input.get("command") or asked.input.get("url") or json.dumps(asked.input, indent=1, ensure_ascii=False)
-    text = characters.spelled_out(str(what))
+    text = lines.spelled_out(str(what))
     cut = "" if len(text) <= MOST_SHOWN else f"\n\n(Shortened: it is {len(text):,} characters long.)"
     reason = f"\n\nIts reason: {shown(why, 300)}" if isinstance(why, str) and why else ""
     return f"{shown(asked.tool, 60)}\n\n{quoting.fenced(text[:MOST_SHOWN])}{cut}{reason}"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from bot import account_settings, repo_config
 from bot.errors import NotFound, UserError
-from bot.git.access import RemoteAccess
 from bot.git.errors import RefMissing, RepositoryEmpty
+from bot.git.run import RemoteAccess
 from bot.github.client import InstallationClient
 from bot.github.types import Pull, TokenPurpose
 from bot.kinds.parts import OnFork

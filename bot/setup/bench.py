@@ -18,7 +18,7 @@ from bot.store import audit
 from bot.store.base import Store
 from bot.store.credentials import OPERATOR
 from bot.vault import API_KEY, Vault
-from bot.web import credential_check, credentials
+from bot.web import credentials
 
 ACTOR = "operator"
 LONGEST_ID = 18
@@ -90,7 +90,7 @@ class Bench:
 
     async def store_key(self, value: str) -> str:
         self._vault.hide(Secret(value))
-        key = await credential_check.proven(API_KEY, Secret(value), settings.read_model(self._values))
+        key = await credentials.proven(API_KEY, Secret(value), settings.read_model(self._values))
         await self._vault.put(API_KEY, OPERATOR, key)
         await audit.add(self._store, ACTOR, "key stored", API_KEY)
         return "The key works and is stored, encrypted."

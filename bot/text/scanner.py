@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
 
-from bot.text import definitions, leaves, tables
+from bot.text import blocks
 from bot.text.lines import Line, line_starts
 
 DEEPEST = 20
@@ -157,7 +157,7 @@ class _Scanner:
                 return True
             case Form.CODE:
                 return self._go_on_code(leaf, line)
-            case Form.HTML if not (line.is_blank and leaf.ends is leaves.BLANK):
+            case Form.HTML if not (line.is_blank and leaf.ends is blocks.BLANK):
                 _add(leaf, line)
                 self._end_html(leaf, line)
                 return True
@@ -168,7 +168,7 @@ class _Scanner:
                 return False
 
     def _go_on_fence(self, leaf: Leaf, line: Line) -> None:
-        if line.indent <= 3 and leaves.closes(self._text, line.word, line.end, leaf.mark):
+        if line.indent <= 3 and blocks.closes(self._text, line.word, line.end, leaf.mark):
             leaf.last = line.number + 1
             self._finish()
             return
@@ -186,7 +186,7 @@ class _Scanner:
         return True
 
     def _end_html(self, leaf: Leaf, line: Line) -> None:
-        if leaf.ends is not None and leaf.ends is not leaves.BLANK and leaf.ends.search(self._text, line.at, line.end):
+        if leaf.ends is not None and leaf.ends is not blocks.BLANK and leaf.ends.search(self._text, line.at, line.end):
             self._finish()
 
     # What begins on a line
@@ -247,8 +247,8 @@ class _Scanner:
         return Container(Around.QUOTE, line.number, None)
 
     def _item(self, line: Line, *, interrupts: bool) -> Container | None:
-        match = leaves.ITEM.match(self._text, line.word, line.end)
-        if match is None or leaves.RULE.match(self._text, line.word, line.end):
+        match = blocks.ITEM.match(self._text, line.word, line.end)
+        if match is None or blocks.RULE.match(self._text, line.word, line.end):
             return None
         number = int(match[1]) if match[1] else None
         if interrupts and (number not in (None, 1) or not self._text[match.end() : line.end].strip(" \t")):
@@ -260,7 +260,7 @@ class _Scanner:
         return Container(Around.ITEM, line.number, None, needs + gap, match[0][-1], number)
 
     def _note(self, line: Line) -> Container | None:
-        match = leaves.NOTE.match(self._text, line.word, line.end)
+        match = blocks.NOTE.match(self._text, line.word, line.end)
         if match is None:
             return None
         line.skip(line.indent)
@@ -273,19 +273,19 @@ class _Scanner:
         paragraph = inner if inner is not None and inner.form is Form.PARAGRAPH else None
         match text[word]:
             case "#":
-                if heading := leaves.HEADING.match(text, word, end):
+                if heading := blocks.HEADING.match(text, word, end):
                     return self._one_line(Form.HEADING, line, depth, mark=heading[0])
             case "`" | "~":
-                if fence := leaves.FENCE.match(text, word, end):
+                if fence := blocks.FENCE.match(text, word, end):
                     return self._open_fence(line, depth, fence)
             case "<":
-                if ends := leaves.html_end(text, word, end, alone=paragraph is None):
+                if ends := blocks.html_end(text, word, end, alone=paragraph is None):
                     return self._open_html(line, depth, ends)
-            case "=" | "-" if paragraph and leaves.UNDERLINE.match(text, word, end):
+            case "=" | "-" if paragraph and blocks.UNDERLINE.match(text, word, end):
                 return self._underline(paragraph, line)
             case _:
                 pass
-        if text[word] in "-_*" and leaves.RULE.match(text, word, end):
+        if text[word] in "-_*" and blocks.RULE.match(text, word, end):
             return self._one_line(Form.RULE, line, depth)
         return paragraph is not None and self._table(paragraph, line)
 
@@ -335,7 +335,7 @@ class _Scanner:
     def _table(self, paragraph: Leaf, line: Line) -> bool:
         """Whether the last line of the paragraph and this one begin a table."""
         _, start, end = paragraph.words[-1]
-        if paragraph.last != line.number or not tables.begins(self._text[start:end], self._text[line.word : line.end]):
+        if paragraph.last != line.number or not blocks.begins(self._text[start:end], self._text[line.word : line.end]):
             return False
         header = paragraph.words.pop()
         paragraph.last -= 1
@@ -347,9 +347,9 @@ class _Scanner:
             leaf.words.append(words)
             leaf.last = number + 1
             if number == line.number - 1:
-                leaf.mark = tables.HEADER
+                leaf.mark = blocks.HEADER
                 self._finish()
-        leaf.mark = tables.DELIMITERS
+        leaf.mark = blocks.DELIMITERS
         return True
 
     def _row(self, line: Line, depth: int) -> bool:
@@ -397,7 +397,7 @@ class _Scanner:
         words = content(self._text, leaf)
         at = leaf.first
         begun = 0
-        for end in definitions.leading(words):
+        for end in blocks.leading(words):
             lines = words.count("\n", begun, end) + (end == len(words))
             self._found.append(_part(leaf, Form.DEFINITION, at, at + lines))
             at, begun = at + lines, end

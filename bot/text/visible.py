@@ -6,11 +6,92 @@ import html
 import re
 from dataclasses import dataclass, field
 
-from bot.text.characters import plain
-from bot.text.dropped import kept
-from bot.text.formulas import drawn
-from bot.text.markdown import Block, Kind, blocks
-from bot.text.markup import Mark, Piece, pieces
+from bot.text import blocks as leaves
+from bot.text.lines import plain
+from bot.text.markup import Block, Kind, Mark, Piece, blocks, pieces
+from bot.text.scanner import Form, scan
+
+FORMULA = "[formula]"
+_CODE_OR_FORMULA = re.compile(
+    r"(?P<code>(?<![`$])`[^`\n]*+`(?!`))|\$\$[^$]*+\$\$|\$`[^`\n]*+`\$|\$(?!\s)[^$\n]*+(?<!\s)\$(?!\d)",
+)
+_HIDDEN_BY_FORMULA = re.compile(
+    r"""\\(?: (?: [hv]?phantom | m?smash | (?:text|page)?color | (?:math)?[clr]lap | raise | lower | move(?:left|right)
+            | style | class | cssId | href | bbox | label | require | g?def | let | (?:re)?newcommand | mmlToken
+        )(?![A-Za-z])
+        | (?:h?skip|m?kern|mskip|hspace)\*?\s*\{?\s*- )
+    | (?<!\\)%""",
+    re.VERBOSE,
+)
+"""What takes room and draws nothing, changes the colour, or gives such a thing another name; and a comment."""
+_NOTE = re.compile(r"(?m)^[ \t>*+-]{0,12}\[\^([^\]\s]{1,100})\]:[^\n]*+(?:\n(?![ \t>]{0,12}\[\^)[^\n]++)*+")
+_REFERENCE = re.compile(r"\[\^([^\]\s]{1,100})\](?!:)")
+
+
+def drawn(text: str) -> str:
+    """The text without what a page would leave out of these; code stays as it is."""
+    if "$" not in text and "[^" not in text:
+        return text
+    named = {label.lower() for label in _REFERENCE.findall(text)}
+    return "".join(
+        _drawn(text[block.start : block.end], named) if block.kind is Kind.TEXT else text[block.start : block.end]
+        for block in blocks(text)
+    )
+
+
+def _drawn(raw: str, named: set[str]) -> str:
+    noted = _NOTE.sub(lambda note: note.group() if note[1].lower() in named else "", raw)
+    return _CODE_OR_FORMULA.sub(_seen, noted)
+
+
+def _seen(match: re.Match[str]) -> str:
+    return FORMULA if match["code"] is None and _HIDDEN_BY_FORMULA.search(match.group()) else match.group()
+
+
+_DEFINED = re.compile(r"\[((?:[^\[\]\\]|\\.)++)\]:", re.DOTALL)
+_NAMED = re.compile(r"\]\[((?:[^\[\]\\]|\\.)*+)\]", re.DOTALL)
+
+
+def kept(text: str) -> str:
+    """The text without these; what is no link and no table to GitHub stays as it is."""
+    if "|" in text:
+        text = _without_further_cells(text)
+    return _without_names(text) if "][" in text else text
+
+
+def _without_names(text: str) -> str:
+    found = blocks(text)
+    unseen = (text[block.start : block.end] for block in found if block.kind is Kind.UNSEEN)
+    known = {_folded(name) for raw in unseen for name in _DEFINED.findall(raw)}
+    if not known:
+        return text
+
+    def short(match: re.Match[str]) -> str:
+        return "]" if _folded(match[1]) in known else match.group()
+
+    return "".join(
+        _NAMED.sub(short, text[block.start : block.end]) if block.kind is Kind.TEXT else text[block.start : block.end]
+        for block in found
+    )
+
+
+def _folded(name: str) -> str:
+    """As two names are compared."""
+    return " ".join(name.split()).casefold()
+
+
+def _without_further_cells(text: str) -> str:
+    parts: list[str] = []
+    at = columns = 0
+    for row in (leaf for leaf in scan(text) if leaf.form is Form.ROW):
+        _, start, end = row.words[0]
+        found = leaves.cells(text[start:end])
+        if row.mark == leaves.HEADER:
+            columns = len(found)
+        elif len(found) > columns:
+            parts += (text[at:start], f"| {' | '.join(found[:columns])} |")
+            at = end
+    return "".join((*parts, text[at:]))
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from bot.settings import LOOPBACK, Secret
 from bot.store import figures, operations
 from bot.store.base import Store
 from bot.store.figures import Figures
-from bot.web.answered import STATUSES
 from bot.web.lateness import Lateness
+from bot.web.webhooks import STATUSES
 
 NOT_YOURS = """\
 Send FORGEHAND_METRICS_TOKEN as a bearer token. Without one, a service answers this machine alone, and only if it polls

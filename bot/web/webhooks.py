@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hmac
 import logging
 import re
+import time
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from starlette.routing import BaseRoute, Route
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.errors import BotError
 from bot.portions import LARGE_BODY, beside
@@ -16,9 +19,79 @@ from bot.settings import Secret
 from bot.store import deliveries
 from bot.store.base import Store
 from bot.store.deliveries import Addition, DeliveryState, NewDelivery
-from bot.web import envelope, received, signatures
-from bot.web.answered import Answered
+from bot.web import envelope
 from bot.web.bodies import BodyLimits, BodyReader, BodyRefused, Disconnected
+
+STATUSES = (202, 400, 401, 408, 409, 413, 415, 503)
+SPACING_SECONDS = 60.0
+"""Between two lines about the same status: whoever can reach us could fill the log otherwise."""
+WHY = {
+    401: "the signature is missing or wrong; where GitHub has sent it, FORGEHAND_WEBHOOK_SECRET is not the App's",
+    413: "the body is too large",
+    415: "the body is encoded; set the webhook's content type to application/json",
+}
+
+
+class Answered:
+    """Around the endpoint; `count` is told each status."""
+
+    def __init__(self, app: ASGIApp, count: Callable[[int], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._app = app
+        self._count = count
+        self._clock = clock
+        self._silent: Counter[int] = Counter()
+        self._said_at: dict[int, float] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def noting(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._note(message["status"])
+            await send(message)
+
+        await self._app(scope, receive, noting)
+
+    def _note(self, status: int) -> None:
+        self._count(status)
+        if status < 400:
+            return
+        self._silent[status] += 1
+        now, said_at = self._clock(), self._said_at.get(status)
+        if said_at is not None and now - said_at < SPACING_SECONDS:
+            return
+        self._said_at[status] = now
+        told = {"status": status, "times": self._silent.pop(status), "why": WHY.get(status, "see its answer at GitHub")}
+        log.warning("webhooks were refused", extra=told)
+
+
+_FORM = re.compile(rb"sha256=([0-9a-fA-F]{64})")
+
+
+class Signatures:
+    """Several secrets count while one replaces another."""
+
+    def __init__(self, secrets: Sequence[Secret]) -> None:
+        self._keys = tuple(secret.reveal().encode() for secret in secrets if secret.reveal())
+
+    def __repr__(self) -> str:
+        return f"Signatures({len(self._keys)} secrets)"
+
+    def match(self, claimed: bytes, body: bytes | bytearray) -> bool:
+        found = [hmac.compare_digest(claimed, hmac.digest(key, body, "sha256")) for key in self._keys]
+        return any(found)
+
+
+def claimed(headers: Sequence[bytes]) -> bytes | None:
+    """The digest in the one header that there must be, or None."""
+    if len(headers) != 1:
+        return None
+    form = _FORM.fullmatch(headers[0])
+    return bytes.fromhex(form.group(1).decode()) if form else None
+
+
+def of(secret: Secret, body: bytes) -> str:
+    """The header's value, as GitHub makes it."""
+    return f"sha256={hmac.digest(secret.reveal().encode(), body, 'sha256').hex()}"
+
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +113,7 @@ def webhook_routes(
 
     `on_stored` is called after each new delivery that is to be acted upon, `on_answered` with the status of each
     answer; they must not block."""
-    endpoint = WebhookEndpoint(store, signatures.Signatures(secrets), frozenset(handled), on_stored, limits)
+    endpoint = WebhookEndpoint(store, Signatures(secrets), frozenset(handled), on_stored, limits)
     return [Route("/webhook", Answered(endpoint, on_answered), methods=["POST"])]
 
 
@@ -50,7 +123,7 @@ class WebhookEndpoint:
     def __init__(
         self,
         store: Store,
-        keys: signatures.Signatures,
+        keys: Signatures,
         handled: frozenset[str],
         on_stored: Callable[[], None],
         limits: BodyLimits,
@@ -101,7 +174,7 @@ class WebhookEndpoint:
         guid = headers.only(b"x-github-delivery", _GUID)
         event = headers.only(b"x-github-event", _EVENT)
         try:
-            return received.read(guid, event, body, deliveries.digest(body), self._handled)
+            return envelope.ledger_entry(guid, event, body, deliveries.digest(body), self._handled)
         except (envelope.NotJson, UnicodeDecodeError):
             raise BodyRefused(
                 400, "The body is not JSON: set the webhook's content type to application/json."
@@ -138,7 +211,7 @@ def _admit(headers: _Headers) -> tuple[bytes, int | None]:
     declared = int(lengths[0]) if len(lengths) == 1 and _LENGTH.fullmatch(lengths[0]) else None
     if any(value.strip().lower() not in (b"", b"identity") for value in headers.all(b"content-encoding")):
         raise BodyRefused(415, "Send the body as it is, without Content-Encoding.")
-    claim = signatures.claimed(headers.all(b"x-hub-signature-256"))
+    claim = claimed(headers.all(b"x-hub-signature-256"))
     if claim is None:
         raise _bad_signature()
     return claim, declared

@@ -10,9 +10,8 @@ import asyncio
 from pathlib import Path
 
 from bot.errors import UserError
-from bot.git import merges
-from bot.git.access import RemoteAccess
-from bot.git.run import run_git
+from bot.git import commits
+from bot.git.run import RemoteAccess, run_git
 from bot.workbench import passage, repository, words
 from bot.workbench.passage import Passage
 from bot.workbench.repository import Repository
@@ -48,7 +47,7 @@ async def _put(way: Passage, desk: Path, name: str, new: str, clone: Repository)
     if old == new:
         return
     free = name not in await asyncio.to_thread(repository.checked_out, clone)
-    if not free or (old is not None and not await merges.continues(desk, new, old)):
+    if not free or (old is not None and not await commits.continues(desk, new, old)):
         raise UserError(words.branch_taken(name))
     for pack in (desk / "objects" / "pack").glob("*.pack"):
         await way.add(pack)

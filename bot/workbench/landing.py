@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bot.errors import BotError, UserError
-from bot.git.changes import Change
 from bot.git.errors import BundleRefused, GitFailed, GitTimedOut
+from bot.git.inspection import Change
 from bot.git.quarantine import Quarantine
 from bot.git.run import Io, run_git
 from bot.outbound import Redactor

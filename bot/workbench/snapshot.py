@@ -15,9 +15,9 @@ from pathlib import Path
 
 from bot.errors import UserError
 from bot.git import commits
-from bot.git.changes import GITLINK
 from bot.git.commits import Author
 from bot.git.errors import GitFailed
+from bot.git.inspection import GITLINK
 from bot.git.run import GitResult, Io, run_git
 from bot.workbench import passage, plain, words
 from bot.workbench.folder import Folder

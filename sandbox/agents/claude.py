@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sandbox.agents.base import AgentRun, Decoder, context_folder, instructions_path
-from sandbox.agents.claude_slim import slim
+from sandbox.agents.claude_lines import slim
 from sandbox.agents.claude_stream import ClaudeDecoder
 from sandbox.agents.events import SPAWNING
 from sandbox.primitives import Layout

@@ -1,12 +1,19 @@
-"""Where the Claude Code binary is on this host: in the wheel that carries it; its Python API is never imported."""
+"""`claude update` on the host, for operators who want the newest Claude Code and not the one that was tested."""
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from sandbox.agents.text import clean
 from sandbox.errors import IsolationMissing
+from sandbox.runner import family
 
 FLOOR = (2, 1, 300)
 """Older ones lack flags that we lean on."""
@@ -21,7 +28,7 @@ def find() -> Path:
             "The Claude Code binary is not installed: pip install 'forgehand[local]' brings it "
             "(its wheels are for glibc Linux and macOS; there is none for Alpine)."
         )
-    if (version := _version(folder)) < FLOOR:
+    if (version := _wheel_version(folder)) < FLOOR:
         found, least = (".".join(map(str, one)) for one in (version, FLOOR))
         raise IsolationMissing(
             f"Claude Code {found} is too old: pip install -U 'forgehand[local]' brings {least} or newer."
@@ -29,10 +36,84 @@ def find() -> Path:
     return folder / "claude"
 
 
-def _version(folder: Path) -> tuple[int, ...]:
+def _wheel_version(folder: Path) -> tuple[int, ...]:
     try:
         text = (folder / "claude.version").read_text(encoding="utf-8")
     except OSError:
         return ()
     match = re.search(r"(\d+)\.(\d+)\.(\d+)", text)
     return tuple(int(part) for part in match.groups()) if match else ()
+
+
+UPDATE_SECONDS = 120.0
+VERSION_SECONDS = 30.0
+LAST_LINES, MOST_SAID = 3, 300
+_PROXIES = ("http_proxy", "https_proxy", "no_proxy")
+PASSED_ON = {*_PROXIES, *map(str.upper, _PROXIES), "NODE_EXTRA_CA_CERTS", "SSL_CERT_DIR", "SSL_CERT_FILE"}
+"""Of our own environment, in which there are credentials: the way out of this network."""
+
+
+@dataclass(frozen=True)
+class Newest:
+    """What was found, and why it may not be the newest; empty where it is."""
+
+    program: Path
+    failure: str = ""
+
+
+async def newest(home: Path, tested: Path) -> Newest:
+    """What its own updater brings into `home`. Where that fails, what is there: it is a warning, and no end."""
+    await asyncio.to_thread(home.mkdir, mode=0o700, parents=True, exist_ok=True)
+    try:
+        code, said = await _run(await present(home, tested), "update", home=home, seconds=UPDATE_SECONDS)
+        failure = said or f"exit code {code}" if code else ""
+    except TimeoutError:
+        failure = f"it took more than {UPDATE_SECONDS:g} seconds"
+    except OSError as error:
+        failure = str(error.strerror)
+    return Newest(await present(home, tested), failure)
+
+
+async def present(home: Path, tested: Path) -> Path:
+    """What an update has brought, unless the tested one is newer, or what was brought does not start."""
+    brought = home / ".local/bin/claude"
+    if not await asyncio.to_thread(brought.is_file):
+        return tested
+    found = await _answered_version(brought, home)
+    return brought.resolve() if found >= max(FLOOR, await _answered_version(tested, home)) else tested
+
+
+async def _answered_version(program: Path, home: Path) -> tuple[int, ...]:
+    try:
+        _, said = await _run(program, "--version", home=home, seconds=VERSION_SECONDS)
+    except (OSError, TimeoutError):
+        return ()
+    match = re.match(r"(\d+)\.(\d+)\.(\d+)", said)
+    return tuple(int(part) for part in match.groups()) if match else ()
+
+
+async def _run(program: Path, word: str, *, home: Path, seconds: float) -> tuple[int, str]:
+    """Exit code and last words. Nothing of it is left running, however it ends."""
+    process = await asyncio.create_subprocess_exec(
+        program,
+        word,
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=STDOUT,
+        env=_environment(home),
+        cwd=home,
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(seconds):
+            out, _ = await process.communicate()
+    finally:
+        family.kill_group(process.pid)
+        await process.wait()
+    lines = [line.strip() for line in clean(out.decode("utf-8", "replace")).splitlines() if line.strip()]
+    return process.returncode or 0, " ".join(lines[-LAST_LINES:])[:MOST_SAID]
+
+
+def _environment(home: Path) -> Mapping[str, str]:
+    ours = {name: value for name, value in os.environ.items() if name in PASSED_ON}
+    return {**ours, "HOME": str(home), "PATH": os.defpath, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sandbox.agents import claude_lines as lines
-from sandbox.agents.claude_edits import Edit, edit
-from sandbox.agents.claude_titles import title
-from sandbox.agents.claude_todos import TodoList
+from sandbox.agents.claude_tools import Edit, TodoList, edit, title
 from sandbox.agents.events import (
     NO_MORE_SUBAGENTS,
     SPAWNING,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sandbox.errors import EnvironmentBusy
 from sandbox.local import box as boxes
-from sandbox.relay import Connection, relay
+from sandbox.named import Connection, relay
 
 CONNECT_SECONDS = 10.0
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from playwright.async_api import Browser, async_playwright
 
-from bot.git.changes import Change
+from bot.git.inspection import Change
 from bot.kinds.parts import AgentReading, BroughtHome
 from bot.live import boxes, render
 from bot.live import questions as live_questions

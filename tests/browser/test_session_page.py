@@ -114,7 +114,7 @@ async def cut(port: int | None) -> None:
     """The open streams of this process's server end, as when a network goes away."""
     import gc
 
-    from bot.web.protocol import GuardedProtocol
+    from bot.web.server import GuardedProtocol
 
     for one in gc.get_objects():
         if isinstance(one, GuardedProtocol) and one.transport and one.server and one.server[1] == port:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from sandbox.agents import claude_binary, claude_update
+from sandbox.agents import claude_binary
 from sandbox.choice import choose
 from sandbox.primitives import EnvironmentSpec
 from tests.world import World
@@ -111,21 +111,21 @@ async def test_where_nothing_is_reached_the_tested_one_works_on(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
-    found = await claude_update.newest(home, tested := claude_binary.find())
+    found = await claude_binary.newest(home, tested := claude_binary.find())
     assert found.program == tested
     assert "Failed to fetch version" in found.failure
 
 
 async def test_an_updater_that_hangs_is_ended(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claude_update, "UPDATE_SECONDS", 0.3)
+    monkeypatch.setattr(claude_binary, "UPDATE_SECONDS", 0.3)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     hangs = tmp_path / "hangs"
     hangs.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo 2.1.326 && exit\nsleep 60 > {pipe} &\nwait\n')
     hangs.chmod(0o755)
     reading = asyncio.create_task(asyncio.to_thread(pipe.read_bytes))
-    found = await claude_update.newest(home, hangs)
-    assert found == claude_update.Newest(hangs, "it took more than 0.3 seconds")
+    found = await claude_binary.newest(home, hangs)
+    assert found == claude_binary.Newest(hangs, "it took more than 0.3 seconds")
     assert await asyncio.wait_for(reading, 10) == b"", "what it had started has let go of the pipe"
 
 
@@ -135,11 +135,11 @@ async def test_what_is_older_than_the_tested_one_or_odd_is_not_used(home: Path, 
     kept.parent.mkdir(parents=True)
     kept.write_text(program(brought))
     kept.chmod(0o755)
-    assert await claude_update.present(home, tested := claude_binary.find()) == tested
+    assert await claude_binary.present(home, tested := claude_binary.find()) == tested
     kept.write_text(program(NEWER))
-    assert await claude_update.present(home, tested) == kept
+    assert await claude_binary.present(home, tested) == kept
     kept.write_bytes(b"")
-    assert await claude_update.present(home, tested) == tested, "of an update that was cut short"
+    assert await claude_binary.present(home, tested) == tested, "of an update that was cut short"
 
 
 async def test_a_service_that_is_told_to_stop_while_it_updates_stops_in_time(world: World) -> None:

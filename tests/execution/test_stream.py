@@ -147,7 +147,7 @@ async def test_an_agent_cannot_say_that_it_has_ended(bench: Bench) -> None:
 
 @pytest.mark.acceptance("D02")
 async def test_a_line_of_ten_megabytes_and_one_past_every_cap(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sandbox.lines.LINE_CAP", 11_000_000)
+    monkeypatch.setattr("sandbox.following.LINE_CAP", 11_000_000)
     await bench.execution.start(bench.run(["big", 10_000_000], ["big", 12_000_000], ["say", "after"]))
     chunks = [chunk async for chunk in bench.execution.follow(1, 0)]
     lines = [line for chunk in chunks for line in chunk.lines]

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from bot.errors import UserError
-from bot.git.access import RemoteAccess
 from bot.git.errors import GitFailed
-from bot.git.run import run_git
+from bot.git.run import RemoteAccess, run_git
 from bot.settings import Secret
 from bot.workbench import bringing
 from bot.workbench import folder as folders

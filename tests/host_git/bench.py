@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.git.access import RemoteAccess
 from bot.git.cache import RepositoryCache
 from bot.git.commits import Author
+from bot.git.run import RemoteAccess
 from bot.models import RepoId
 from bot.settings import Secret
 from tests.world.git_remote import GitRemote, git, git_bytes

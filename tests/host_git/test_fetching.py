@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from bot.errors import NotFound, Unrecognised
-from bot.git.access import RemoteAccess
 from bot.git.cache import RepositoryCache
 from bot.git.errors import (
     BadName,
@@ -18,6 +17,7 @@ from bot.git.errors import (
     RepositoryEmpty,
     RepositoryUnsupported,
 )
+from bot.git.run import RemoteAccess
 from bot.settings import Secret
 from tests.host_git.bench import (
     REPO,

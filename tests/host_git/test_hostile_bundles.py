@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from bot.git.admission import ImportLimits
 from bot.git.errors import (
     BundleRefused,
 )
-from bot.git.measure import ImportLimits
 from bot.git.quarantine import Quarantine
 from bot.proposal import push_policy
 from tests.host_git.bench import (

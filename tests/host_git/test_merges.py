@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.git.merges import is_marked
+from bot.git.commits import is_marked
 from bot.git.quarantine import Quarantine
 from tests.host_git.bench import REPO, Bench, contents
 from tests.world.git_remote import git, git_bytes

@@ -7,14 +7,13 @@ import os
 
 import pytest
 
-from bot.git.access import RemoteAccess
 from bot.git.errors import (
     GitFailed,
     GitTimedOut,
     PushRefused,
 )
 from bot.git.quarantine import Quarantine
-from bot.git.run import Io, run_git
+from bot.git.run import Io, RemoteAccess, run_git
 from bot.settings import Secret
 from tests.host_git.bench import (
     REPO,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bot.git.bundle import parse_header
+from bot.git.admission import parse_header
 from bot.git.commits import Author
 from bot.git.quarantine import Quarantine
 from bot.git.run import GitResult, run_git

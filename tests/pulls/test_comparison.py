@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.git.access import RemoteAccess
 from bot.git.cache import RepositoryCache
 from bot.git.errors import MirrorLost, RepositoryUnsupported
+from bot.git.run import RemoteAccess
 from bot.models import RepoId
 from bot.settings import Secret
 from tests.world.git_remote import GitRemote, git

@@ -15,7 +15,7 @@ import pytest
 
 from bot import repo_config
 from bot.errors import BadRepoConfig, CommandError
-from bot.git.changes import Change
+from bot.git.inspection import Change
 from bot.outbound import neutralise
 from bot.proposal import push_policy
 from bot.simulation.anthropic import Call, Say, Script, Wait

@@ -13,11 +13,12 @@ from bot import commands
 from bot.agent import diffs, discussions, findings
 from bot.errors import BadRepoConfig, CommandError
 from bot.live import boxes
-from bot.outbound import neutralise, truncate
+from bot.outbound import neutralise
+from bot.outbound import prose as truncate
 from bot.outbound.redact import Redactor
 from bot.proposal import descriptions, pull_template
 from bot.repo_config.yaml import read_entries
-from bot.text import characters
+from bot.text import lines
 from bot.text.visible import as_written, visible
 from bot.web.gateway import model_request
 from bot.web.gateway.refusals import GatewayRefusal
@@ -26,9 +27,9 @@ from bot.web.pages.prose import prose, rendered
 from bot.words import quoting
 from bot.words.quoting import shown
 from sandbox.agents import text as agent_text
-from sandbox.agents.claude_edits import edit
 from sandbox.agents.claude_stream import ClaudeDecoder
-from sandbox.lines import LineCutter
+from sandbox.agents.claude_tools import edit
+from sandbox.following import LineCutter
 from tests.scaling.growth import Reader
 from tests.unit.parsed import parse
 
@@ -99,8 +100,8 @@ READERS: Mapping[str, Reader] = {
     "command named": lambda text: commands.named(text, app_slug="forge"),
     "hidden text of data": visible,
     "hidden text of an instruction": as_written,
-    "characters": characters.shown,
-    "characters spelled out": characters.spelled_out,
+    "characters": lines.shown,
+    "characters spelled out": lines.spelled_out,
     "neutraliser, words of others": neutralise.inert,
     "neutraliser, quoted": neutralise.quoted,
     "neutraliser, within a line": neutralise.line,

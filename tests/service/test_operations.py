@@ -20,7 +20,7 @@ from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github import Fault
 from bot.store import audit
 from bot.store.base import Store
-from bot.web.answered import Answered
+from bot.web.webhooks import Answered
 from tests.webhooks.test_delivery_log import POLL, until
 from tests.world import World, work_under_way
 from tests.world.command_line import forgehand
@@ -219,7 +219,7 @@ async def test_webhooks_that_are_refused_are_counted_and_said_once_a_minute(
     assert figure(text, 'forgehand_webhooks_total{status="401"}') == 4
     assert figure(text, 'forgehand_webhooks_total{status="202"}') == 0
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
-    [said] = [line for line in lines if line["from"] == "bot.web.answered"]
+    [said] = [line for line in lines if line["from"] == "bot.web.webhooks"]
     assert (said["level"], said["status"], said["times"]) == ("warning", 401, 1)
     assert "FORGEHAND_WEBHOOK_SECRET is not the App's" in said["why"]
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox.agents.claude_titles import title
+from sandbox.agents.claude_tools import title
 from sandbox.agents.text import clean, first_lines, one_line, shorten, storable
 
 

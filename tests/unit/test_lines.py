@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox.lines import LineCutter
+from sandbox.following import LineCutter
 
 
 @pytest.mark.acceptance("D03")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.git.changes import Change
+from bot.git.inspection import Change
 from bot.proposal.push_policy import look_closely
 
 SHA = "1" * 40

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bot.git import names
-from bot.git.changes import Change
 from bot.git.errors import BadName
+from bot.git.inspection import Change
 from bot.proposal.push_policy import ChangeLimits, Hold, check, link_fault, matches
 
 

@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from bot.text.markdown import Kind, blocks
+from bot.text.markup import Kind, blocks
 from bot.text.scanner import DEEPEST, MOST_CHARACTERS, MOST_LINES, Form, content, scan
 
 CORPUS = json.loads((Path(__file__).parents[1] / "data/markdown/blocks.json").read_text(encoding="utf-8"))

@@ -8,8 +8,8 @@ import hmac
 import pytest
 
 from bot.settings import Secret
-from bot.web import signatures
-from bot.web.signatures import Signatures
+from bot.web import webhooks
+from bot.web.webhooks import Signatures
 
 BODY = b'{"zen":"anything"}'
 
@@ -34,11 +34,11 @@ def digest(key: bytes) -> bytes:
     ],
 )
 def test_malformed_headers_claim_nothing(headers: list[bytes]) -> None:
-    assert signatures.claimed(headers) is None
+    assert webhooks.claimed(headers) is None
 
 
 def test_the_claim_is_the_digest() -> None:
-    assert signatures.claimed([b"sha256=" + digest(b"key").hex().encode()]) == digest(b"key")
+    assert webhooks.claimed([b"sha256=" + digest(b"key").hex().encode()]) == digest(b"key")
 
 
 @pytest.mark.acceptance("A16")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from bot.outbound.truncate import NOTE, size, title, truncate
+from bot.outbound.prose import NOTE, size, title, truncate
 
 GITHUB = MarkdownIt("commonmark").enable("table")
 

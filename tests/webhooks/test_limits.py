@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bot.web.bodies import BodyLimits
-from bot.web.protocol import HeadLimits
+from bot.web.server import HeadLimits
 from tests.world.webhooks import BODY, MEGABYTE, Edge, running, signed
 
 

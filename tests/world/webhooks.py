@@ -18,8 +18,7 @@ from bot.store import deliveries
 from bot.store.base import Store
 from bot.web.bodies import BodyLimits
 from bot.web.health import health_routes
-from bot.web.protocol import HeadLimits
-from bot.web.server import Server, tcp_socket
+from bot.web.server import HeadLimits, Server, tcp_socket
 from bot.web.webhooks import webhook_routes
 from tests.world import stored
 

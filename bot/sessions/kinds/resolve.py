@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.errors import UserError
-from bot.git.merges import Joined
+from bot.git.commits import Joined
 from bot.github.types import TokenPurpose
 from bot.kinds import resolve
 from bot.models import Outcome, Step

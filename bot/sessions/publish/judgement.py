@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from bot import repo_config
 from bot.errors import GitHubRefused
-from bot.git.changes import Change
 from bot.git.errors import PushRefused, Refusal
+from bot.git.inspection import Change
 from bot.kinds.resolve import Merge
 from bot.models import Outcome
 from bot.outbound import TextKind
@@ -21,7 +21,7 @@ from bot.sessions.reading import trust
 from bot.sessions.remote import follow_move
 from bot.store import approvals, sessions
 from bot.store.approvals import ApprovalKind, ApprovalRequest
-from bot.text import characters
+from bot.text import lines
 from bot.words import endings, on_pushes
 
 
@@ -103,7 +103,7 @@ async def hold_workflows(work: TurnWork, judged: Judged) -> Move:
     # Of a merge that is what the branch gets: over both sides with their conflicts it would show marks.
     over = judged.over if work.turn.part(Merge).sha is None else work.turn.tip_sha or judged.over
     whole = await work.quarantine.patch(over, f"{work.commit}^{{tree}}", MOST_SHOWN + 1, paths=paths)
-    text = characters.spelled_out(whole.decode("utf-8", "replace"))
+    text = lines.spelled_out(whole.decode("utf-8", "replace"))
     return await _offered(work, on_pushes.held(paths, work.commit, text, DAYS, cut=len(whole) > MOST_SHOWN))
 
 

@@ -7,7 +7,7 @@ import logging
 from bot.errors import BotError, GitHubRefused
 from bot.git.errors import PushRaced, PushRefused
 from bot.git.quarantine import Quarantine
-from bot.git.removal import Removed
+from bot.git.remote import Removed
 from bot.github.types import TokenPurpose
 from bot.models import SessionId
 from bot.sessions import saved_work

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 from bot.errors import GitHubRefused
 from bot.git import remote
-from bot.git.changes import ABSENT, Change
 from bot.git.commits import Facts
 from bot.git.errors import PushRaced, PushRefused, Refusal
+from bot.git.inspection import ABSENT, Change
 from bot.git.push import Beginning
 from bot.github.types import FileChanges, MadeCommit, TokenPurpose
 from bot.sessions.publish import rescue

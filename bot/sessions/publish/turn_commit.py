@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bot.git.commits import Author
-from bot.git.merges import Joined, Left
+from bot.git.commits import Author, Joined, Left
 from bot.git.quarantine import Quarantine
 from bot.kinds.resolve import Merge
 from bot.models import RepoId

@@ -11,7 +11,7 @@ from datetime import datetime
 from bot.agent import diffs, discussions, prompt, rules
 from bot.agent.material import Diff, Log, Material, ThreadText
 from bot.events.remarks import standing
-from bot.git.comparison import Comparison
+from bot.git.reading import Comparison
 from bot.github import reviews
 from bot.github.client import InstallationClient
 from bot.github.types import Comment, Issue

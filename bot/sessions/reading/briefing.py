@@ -14,7 +14,7 @@ from bot.proposal.verification import CheckedCommand
 from bot.sessions.agent_memory import MEMORY_REFUSED
 from bot.sessions.services import Services
 from bot.store.sessions import Turn
-from bot.text.characters import plain
+from bot.text.lines import plain
 
 MOST_CHECKS = 5
 MOST_OUTPUT = 6_000

@@ -21,7 +21,7 @@ from bot.store import accounts, audit, credentials, repos, spend
 from bot.store.repos import InstallationRow, InstallationState
 from bot.store.spend import Payers
 from bot.vault import NAMES, TERMS, Vault
-from bot.web import credential_check
+from bot.web import credentials as credential_check
 from bot.web.pages import account_form, drawing
 from bot.web.pages.account_form import NOTHING, Entered, WrongFields
 from bot.web.pages.gate import Fields, Gate, number

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from markupsafe import Markup, escape
 
-from bot.text import tables
+from bot.text import blocks as tables
 from bot.text.scanner import Around, Container, Form, Leaf, content, scan
 from bot.web.pages import inline
 
