@@ -169,7 +169,7 @@ def try_(installation: For = None, as_json: AsJson = False, config: Config = Non
 
 async def _try(config: Path | None, account: str | None) -> Trial:
     from bot.web import credentials
-    from bot.web import credentials as credential_check
+    from bot.web.credentials import try_out
 
     values = settings.from_environment(config)
     model = settings.read_model(values)
@@ -178,4 +178,4 @@ async def _try(config: Path | None, account: str | None) -> Trial:
         found = await credentials.find(vault, model, place)
     if found is None:
         raise UserError(credentials.NONE)
-    return await credential_check.try_out(found, model.upstream, model.model)
+    return await try_out(found, model.upstream, model.model)

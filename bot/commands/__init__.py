@@ -12,7 +12,7 @@ from bot.commands import spelling
 from bot.commands.options import NO_OPTIONS, Options, take
 from bot.commands.text import before_tail, candidates, command_lines
 from bot.errors import CommandError
-from bot.text import lines as characters
+from bot.text.lines import plain
 from bot.words.quoting import shown
 
 FREE_TEXT = "run"
@@ -131,7 +131,7 @@ def parse(body: str, forms: Forms, *, word: str = "/claude", app_slug: str = "")
 
 def named(body: str, *, word: str = "/claude", app_slug: str = "") -> bool:
     """Tell whether our word stands in it at all: quoted, in mid-sentence, or spelt so that it is no command."""
-    seen = characters.plain(unicodedata.normalize("NFKC", body)).casefold()
+    seen = plain(unicodedata.normalize("NFKC", body)).casefold()
     return any(re.search(rf"(?<![\w/@]){re.escape(one.casefold())}(?![\w-])", seen) for one in _words(word, app_slug))
 
 

@@ -1,4 +1,4 @@
-"""Lets a bundle into a quarantine, after its header and its pack were read by us; git then reads it under limits."""
+"""Admits a bundle to a quarantine once we have judged its header and measured its pack in bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes commits of our own that depend on nothing but what is given, and keeps them as bundles."""
+"""Makes commits of ours, merges included, without a work tree: no filter, hook or merge driver of anybody runs."""
 
 from __future__ import annotations
 

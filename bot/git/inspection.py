@@ -1,4 +1,4 @@
-"""Looks at trees and files in a quarantine: what changed, what is in it, as a patch; all of it bounded."""
+"""Reads trees, files and changes in a quarantine, path by path and as a patch; everything is bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads commits and single files out of a mirror through GitPython's objects; blocking, so it runs in threads."""
+"""Reads commits and files of a mirror through GitPython, and compares two commits as a pull request does."""
 
 from __future__ import annotations
 

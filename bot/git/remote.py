@@ -1,4 +1,4 @@
-"""What a remote says: its branches, and what its refusals and failures mean in our words."""
+"""Reaches a remote: its address and token, its branches, its refusals in our words, the removal of our own refs."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Where in Markdown code stands and where prose, as GitHub will see it; by the one scanner, not by guesses."""
+"""Tells prose from code in Markdown, as GitHub does, and shortens a text to GitHub's limits at a line's end."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from bot.text import blocks as tables
+from bot.text.blocks import cells
 from bot.text.markup import Block, Kind, Mark, code_spans, pieces
 from bot.text.scanner import Form, Leaf, content, margin, scan
 
@@ -35,7 +35,7 @@ def live_texts(text: str, leaves: Sequence[Leaf]) -> Iterator[str]:
         if leaf.form in (Form.HTML, Form.DEFINITION):
             yield words
         elif leaf.form is Form.ROW:
-            yield from map(_live, tables.cells(words))
+            yield from map(_live, cells(words))
         elif leaf.form not in (Form.FENCE, Form.CODE):
             yield _live(words)
 

@@ -1,4 +1,4 @@
-"""Takes secrets out of text: registered values in every common encoding, and whatever looks like a token."""
+"""Removes secrets from text: registered values in every common encoding, and whatever looks like a token."""
 
 from __future__ import annotations
 

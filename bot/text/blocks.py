@@ -1,4 +1,4 @@
-"""Knows how the blocks begin and end that hold words: headings, code, raw HTML, lines across the page."""
+"""Recognises where blocks of words begin and end: headings, code, raw HTML, tables, link definitions."""
 
 from __future__ import annotations
 

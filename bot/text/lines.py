@@ -1,4 +1,4 @@
-"""Knows the lines of a text, and reads one from left to right in columns, as far as tabs reach."""
+"""Divides text into lines, reads a line in columns, and knows which characters draw something on a page."""
 
 from __future__ import annotations
 

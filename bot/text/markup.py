@@ -1,4 +1,4 @@
-"""Knows the inline level of a comment: code spans, HTML tags, comments, and where they end on GitHub's page."""
+"""Reads the inline level of a comment: code spans, tags, HTML comments; and says what a reader sees of each block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Knows what a reader of the page can see of a text; what they cannot see, the agent does not read."""
+"""Finds what a reader of the page can see of a text. The agent does not read the rest."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import html
 import re
 from dataclasses import dataclass, field
 
-from bot.text import blocks as leaves
+from bot.text.blocks import HEADER, cells
 from bot.text.lines import plain
 from bot.text.markup import Block, Kind, Mark, Piece, blocks, pieces
 from bot.text.scanner import Form, scan
@@ -85,8 +85,8 @@ def _without_further_cells(text: str) -> str:
     at = columns = 0
     for row in (leaf for leaf in scan(text) if leaf.form is Form.ROW):
         _, start, end = row.words[0]
-        found = leaves.cells(text[start:end])
-        if row.mark == leaves.HEADER:
+        found = cells(text[start:end])
+        if row.mark == HEADER:
             columns = len(found)
         elif len(found) > columns:
             parts += (text[at:start], f"| {' | '.join(found[:columns])} |")

@@ -1,4 +1,4 @@
-"""Which credential a request at the model gets: read at that moment, never held by an environment."""
+"""Chooses the model's credential for a request, at that moment; also tries one out, with a request that is free."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The few fields of a webhook's payload that the ledger keeps, read without parsing the rest, tolerant of anything."""
+"""Reads the few fields of a delivery that the ledger keeps, without parsing the rest; tolerates any payload."""
 
 from __future__ import annotations
 

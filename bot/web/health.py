@@ -1,4 +1,4 @@
-"""`/healthz`: the process lives and has its store. `/readyz`: it can do its work, or which part cannot and why."""
+"""Serves `/healthz` (the process lives and has its store) and `/readyz` (it can work, or says what is missing)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serving an application with uvicorn in the loop that already runs, on a TCP port or a unix socket."""
+"""Runs uvicorn in a loop that already runs, with limits for the head of a request. The one user of its internals."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ class Server:
         listen: socket.socket | Path,
         *,
         grace_seconds: float = 5.0,
-        head_limits: HeadLimits = HeadLimits(),  # noqa: B008 - frozen
+        head_limits: HeadLimits = HeadLimits(),
     ) -> None:
         self._listen = listen
         self._grace_seconds = grace_seconds

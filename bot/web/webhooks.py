@@ -1,4 +1,4 @@
-"""`POST /webhook`: who sent it, is it new, is it on the disk; nothing else happens before the answer."""
+"""Serves `POST /webhook`: checks the signature, stores the delivery, answers; nothing else happens before that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`claude update` on the host, for operators who want the newest Claude Code and not the one that was tested."""
+"""Finds the Claude Code binary on this host: the tested one of the wheel, or a newer one by `claude update`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines of Claude Code's stream-json output that mean something to us, as types; read fast, or with repairs."""
+"""Types the lines of Claude Code's stream-json output that we use, and slims lines that are too long to store."""
 
 from __future__ import annotations
 

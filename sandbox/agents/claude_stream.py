@@ -4,7 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from sandbox.agents import claude_lines as lines
+from sandbox.agents.claude_lines import (
+    Assistant,
+    Block,
+    ControlRequest,
+    Line,
+    Message,
+    Other,
+    Result,
+    StreamEvent,
+    System,
+    TaskResult,
+    Text,
+    ToolProgress,
+    ToolResult,
+    ToolUse,
+    UnreadableLine,
+    User,
+    parse,
+)
 from sandbox.agents.claude_tools import Edit, TodoList, edit, title
 from sandbox.agents.events import (
     NO_MORE_SUBAGENTS,
@@ -55,30 +73,30 @@ class ClaudeDecoder:
         if not text:
             return [Unreadable("empty")]
         try:
-            return self._events(lines.parse(text))
-        except lines.UnreadableLine as unreadable:
+            return self._events(parse(text))
+        except UnreadableLine as unreadable:
             return [Unreadable(str(unreadable))]
 
-    def _events(self, line: lines.Line) -> list[AgentEvent]:
+    def _events(self, line: Line) -> list[AgentEvent]:
         match line:
-            case lines.Assistant():
+            case Assistant():
                 return self._assistant(line)
-            case lines.User():
+            case User():
                 return self._user(line)
-            case lines.System():
+            case System():
                 return [self._system(line)]
-            case lines.Result():
+            case Result():
                 return [_ended(line)]
-            case lines.ControlRequest():
+            case ControlRequest():
                 return [self._asked(line)]
-            case lines.StreamEvent():
+            case StreamEvent():
                 return [Noted("stream_event")]
-            case lines.ToolProgress():
+            case ToolProgress():
                 return [Noted("tool_progress")]
-            case lines.Other():
+            case Other():
                 return [Noted(one_line(line.type, 80))]
 
-    def _system(self, line: lines.System) -> AgentEvent:
+    def _system(self, line: System) -> AgentEvent:
         if line.subtype == "init":
             self._cwd = line.cwd
             return SessionStarted(
@@ -89,19 +107,19 @@ class ClaudeDecoder:
             return Retrying(_count(line.attempt), line.error_status, one_line(line.error, 80), delay)
         return Noted(f"system/{one_line(line.subtype, 80)}")
 
-    def _assistant(self, line: lines.Assistant) -> list[AgentEvent]:
+    def _assistant(self, line: Assistant) -> list[AgentEvent]:
         if line.error:
             return [Noted(f"api_error/{one_line(line.error, 80)}")]  # its words come again in the result
         events: list[AgentEvent] = []
         for block in _blocks(line.message):
             match block:
-                case lines.Text() if block.text.strip():
+                case Text() if block.text.strip():
                     events.append(Said(clean(block.text), line.parent_tool_use_id))
-                case lines.ToolUse():
+                case ToolUse():
                     events.append(self._called(block, line.parent_tool_use_id))
         return events or [Noted("assistant")]
 
-    def _called(self, block: lines.ToolUse, parent: str | None) -> ToolCalled:
+    def _called(self, block: ToolUse, parent: str | None) -> ToolCalled:
         if parent is None or block.name != "TodoWrite":  # a sub-agent's own list is not the turn's
             self._todos.called(block.id, block.name, block.input)
         name = one_line(block.name, 80)
@@ -111,14 +129,14 @@ class ClaudeDecoder:
             self._spawns.add(block.id)
         return ToolCalled(block.id, name, title(name, block.input, self._cwd), block.input, parent)
 
-    def _user(self, line: lines.User) -> list[AgentEvent]:
+    def _user(self, line: User) -> list[AgentEvent]:
         events: list[AgentEvent] = []
         for block in _blocks(line.message):
-            if isinstance(block, lines.ToolResult):
+            if isinstance(block, ToolResult):
                 events += self._returned(block, line.tool_use_result)
         return events or [Noted("user")]
 
-    def _returned(self, block: lines.ToolResult, detail: Any) -> list[AgentEvent]:
+    def _returned(self, block: ToolResult, detail: Any) -> list[AgentEvent]:
         ok, text = not block.is_error, _result_text(block.content)
         events: list[AgentEvent] = [
             ToolReturned(block.tool_use_id, ok, first_lines(text), first_lines(text, lines=MOST_LINES, limit=MOST_TEXT))
@@ -130,12 +148,12 @@ class ClaudeDecoder:
             self._spawns.discard(block.tool_use_id)
             if not ok and text.startswith((TOO_MANY_AT_ONCE, NO_MORE_SUBAGENTS)):
                 events.append(SubagentRefused(at_once=text.startswith(TOO_MANY_AT_ONCE)))
-        task = detail.task if isinstance(detail, lines.TaskResult) else None
+        task = detail.task if isinstance(detail, TaskResult) else None
         if self._todos.returned(block.tool_use_id, ok=ok, text=text, task_id=task.id if task else ""):
             events.append(TodoChanged(self._todos.items))
         return events
 
-    def _asked(self, line: lines.ControlRequest) -> AgentEvent:
+    def _asked(self, line: ControlRequest) -> AgentEvent:
         asked = line.request
         if asked.subtype != "can_use_tool":
             return Noted(f"control_request/{one_line(asked.subtype, 80)}")
@@ -143,9 +161,9 @@ class ClaudeDecoder:
         return Asked(line.request_id, tool, title(tool, asked.input, self._cwd), asked.input)
 
 
-def _blocks(message: lines.Message) -> list[lines.Block]:
+def _blocks(message: Message) -> list[Block]:
     if isinstance(message.content, str):
-        return [lines.Text(message.content)]
+        return [Text(message.content)]
     return message.content
 
 
@@ -164,7 +182,7 @@ def _part_text(part: Any) -> str:
     return f"[{one_line(str(part.get('type')), 40)}]"
 
 
-def _ended(line: lines.Result) -> Ended:
+def _ended(line: Result) -> Ended:
     failed = line.subtype != "success" if line.is_error is None else line.is_error
     reason = line.terminal_reason or line.subtype or "unknown"
     return Ended(

@@ -1,4 +1,4 @@
-"""Which lines of which file an editing tool of Claude Code changes, counted from what the call says."""
+"""Reads Claude Code's tool calls: the lines they edit, their title for people, the task list."""
 
 from __future__ import annotations
 

@@ -163,7 +163,9 @@ REFUSALS = {
     Refusal.RULES: "error: GH013: Repository rule violations found for refs/heads/b.\n\n- Changes must be reviewed.",
     Refusal.SECRET: "error: GH013: Repository rule violations found\n- Push cannot contain secrets",
     Refusal.WORKFLOW: "refusing to allow a GitHub App to create or update workflow `.github/workflows/x.yml`",
-    Refusal.FILE_SIZE: "error: GH001: Large files detected.\nerror: this exceeds GitHub's file size limit of 100.00 MB",
+    GitRefusal.FILE_SIZE: (
+        "error: GH001: Large files detected.\nerror: this exceeds GitHub's file size limit of 100.00 MB"
+    ),
     Refusal.LFS: "error: GH008: Your push referenced at least 1 unknown Git LFS object:",
     Refusal.OTHER: "we do not like you\x1b[31m\x07",
 }

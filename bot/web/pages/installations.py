@@ -21,7 +21,7 @@ from bot.store import accounts, audit, credentials, repos, spend
 from bot.store.repos import InstallationRow, InstallationState
 from bot.store.spend import Payers
 from bot.vault import NAMES, TERMS, Vault
-from bot.web import credentials as credential_check
+from bot.web.credentials import proven
 from bot.web.pages import account_form, drawing
 from bot.web.pages.account_form import NOTHING, Entered, WrongFields
 from bot.web.pages.gate import Fields, Gate, number
@@ -101,7 +101,7 @@ class InstallationPages:
         name = fields.get("name", "")
         if name not in NAMES:
             raise UserError("Unknown kind of key.")
-        key = await credential_check.proven(name, Secret(fields.get("value", "")), self._settings.model)
+        key = await proven(name, Secret(fields.get("value", "")), self._settings.model)
         await self._vault.put(name, row.id, key)
         await audit.add(self._gate.store, visitor.login, "key stored", f"{name} of {row.account}")
         return "The key works and is stored, encrypted. The next request to the model uses it."

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 from markupsafe import Markup, escape
 
-from bot.text import blocks as tables
+from bot.text.blocks import DELIMITERS, HEADER
+from bot.text.blocks import cells as cells_of
 from bot.text.scanner import Around, Container, Form, Leaf, content, scan
 from bot.web.pages import inline
 
@@ -42,7 +43,7 @@ class _Page:
             self._enter(_path(leaf))
             if leaf.form is Form.ROW:
                 after = self._leaves[at + 1] if at + 1 < len(self._leaves) else None
-                self._row(leaf, ends=after is None or after.form is not Form.ROW or after.mark == tables.HEADER)
+                self._row(leaf, ends=after is None or after.form is not Form.ROW or after.mark == HEADER)
             else:
                 self._parts.append(self._block(leaf))
         self._enter([])
@@ -79,11 +80,11 @@ class _Page:
         return shown if tight else f"<p>{shown}</p>\n"
 
     def _row(self, leaf: Leaf, *, ends: bool) -> None:
-        cells = tables.cells(content(self._text, leaf))
-        if leaf.mark == tables.HEADER:
+        cells = cells_of(content(self._text, leaf))
+        if leaf.mark == HEADER:
             self._columns = len(cells)
             self._parts.append(f"<table>\n<thead>\n{_cells(cells, 'th')}</thead>\n")
-        elif leaf.mark == tables.DELIMITERS:
+        elif leaf.mark == DELIMITERS:
             self._parts.append("<tbody>\n")
         else:
             self._parts.append(_cells([*cells[: self._columns], *[""] * (self._columns - len(cells))], "td"))
