@@ -51,18 +51,18 @@ from bot.store.data_directory import DataDirLock
 from bot.store.environments import EnvironmentMarks
 from bot.vault import NAMES, Vault
 from bot.web.credentials import NONE, from_vault
-from bot.web.delivery_log import DeliveryLog, Reading
+from bot.web.delivery_log import DeliveryLog, LogReading
 from bot.web.gateway import Credentials, Dialect, Gateway
 from bot.web.gateway.refusals import closed
 from bot.web.health import Health, Parts
-from bot.web.metrics import Metrics
+from bot.web.metrics import ServiceMetrics
 from bot.web.overload import Sturdy
 from bot.web.pages.site import Site
 from bot.web.schema import schema_routes
 from bot.web.server import Server, tcp_socket
 from bot.web.webhooks import webhook_routes
 from sandbox.agents.claude import Claude
-from sandbox.choice import Choice, choose
+from sandbox.choice import EnvironmentChoice, choose
 from sandbox.e2b.settings import E2BSettings
 from sandbox.egress import EgressProxy
 
@@ -132,7 +132,7 @@ def spare_the_collector() -> None:
         loop.call_later(seconds, gc.freeze)
 
 
-async def _count(stack: AsyncExitStack, redactor: Redactor, metrics: Metrics) -> None:
+async def _count(stack: AsyncExitStack, redactor: Redactor, metrics: ServiceMetrics) -> None:
     """From here on: what is logged, and how late the loop is."""
     logs.configure(redactor.redact, on_record=metrics.count)
     await stack.enter_async_context(background(metrics.lateness.loop.run()))
@@ -186,7 +186,7 @@ async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: Ga
     return replace(e2b, gateway_address=listener.getsockname()[:2])
 
 
-async def _chosen(settings: Settings, store: Store, e2b: E2BSettings | None) -> Choice:
+async def _chosen(settings: Settings, store: Store, e2b: E2BSettings | None) -> EnvironmentChoice:
     rooms, witness = settings.data_dir / "environments", MachineWitness(store)
     marks = EnvironmentMarks(store)
     choice = await choose(rooms, e2b=e2b, witness=witness, marks=marks, newest_in=settings.newest_agent)
@@ -195,7 +195,7 @@ async def _chosen(settings: Settings, store: Store, e2b: E2BSettings | None) -> 
     return choice
 
 
-async def _open_sockets(stack: AsyncExitStack, settings: Settings, gateway: Gateway, choice: Choice) -> None:
+async def _open_sockets(stack: AsyncExitStack, settings: Settings, gateway: Gateway, choice: EnvironmentChoice) -> None:
     """The two ways out of a local environment: to the model's gateway, and to the hosts that the operator allows."""
     await stack.enter_async_context(Server(gateway, choice.sockets / "gateway.sock"))
     egress = EgressProxy(
@@ -206,7 +206,7 @@ async def _open_sockets(stack: AsyncExitStack, settings: Settings, gateway: Gate
 
 
 async def _assemble(
-    stack: AsyncExitStack, settings: Settings, store: Store, redactor: Redactor, choice: Choice, clock: Clock
+    stack: AsyncExitStack, settings: Settings, store: Store, redactor: Redactor, choice: EnvironmentChoice, clock: Clock
 ) -> Services:
     github = GitHubApp(settings.github, on_secret=redactor.register, on_retired=redactor.forget)
     stack.push_async_callback(github.close)
@@ -276,7 +276,7 @@ async def _work(
     )
     await services.board.say_unsaid()
     await stack.enter_async_context(background(_warm_up(desk)))
-    reading = Reading(services.settings.github.app_id, wakes.set, services.settings.poll_seconds, since=began)
+    reading = LogReading(services.settings.github.app_id, wakes.set, services.settings.poll_seconds, since=began)
     delivery_log = DeliveryLog(services.github, services.store, reading)
     loops = [admission.loop, sweeps, delivery_log.loop, Intake(desk, wakes).loop, CliRequests(desk).loop]
     loops += [Rounds(desk).loop, Retention(services).loop, CheckBoard(services.store, services.outbound).loop]

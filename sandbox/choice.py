@@ -19,7 +19,7 @@ from sandbox.primitives import EnvironmentProvider, Marks, Snapshots, Witness
 
 
 @dataclass(frozen=True)
-class Choice:
+class EnvironmentChoice:
     provider: EnvironmentProvider
     sockets: Path
     """Where environments look for gateway.sock and egress.sock."""
@@ -46,7 +46,7 @@ async def choose(
     witness: Witness | None = None,
     marks: Marks | None = None,
     newest_in: Path | None = None,
-) -> Choice:
+) -> EnvironmentChoice:
     """Proved by a real probe box, not assumed. Without `isolate`, plain processes also where boxes could be had.
 
     `newest_in`: where the newest agent program is kept, which is looked for first; None: the tested one is used."""
@@ -58,7 +58,7 @@ async def choose(
     return replace(choice, not_newest=agent.failure)
 
 
-async def _here(root: Path, agent: Path, *, isolate: bool) -> Choice:
+async def _here(root: Path, agent: Path, *, isolate: bool) -> EnvironmentChoice:
     if not isolate:
         return _plain(root, agent, "it was asked for")
     local = LocalProvider(root, agent)
@@ -67,19 +67,19 @@ async def _here(root: Path, agent: Path, *, isolate: bool) -> Choice:
     except IsolationMissing as missing:
         await local.close()
         return _plain(root, agent, str(missing))
-    return Choice(
+    return EnvironmentChoice(
         local, local.sockets, isolated=True, words="local boxes (bubblewrap)", ways=local.ways, admits=local.admits
     )
 
 
-def _cloud(root: Path, settings: E2BSettings, witness: Witness | None, marks: Marks | None) -> Choice:
+def _cloud(root: Path, settings: E2BSettings, witness: Witness | None, marks: Marks | None) -> EnvironmentChoice:
     from sandbox.e2b.provider import E2BProvider
 
     if find_spec("e2b") is None:
         raise IsolationMissing("E2B's SDK is not installed: pip install 'forgehand[e2b]' brings it.")
     provider = E2BProvider(replace(settings, instance=_instance(root)), witness=witness, marks=marks)
     words = f"sandboxes in E2B's cloud (template {settings.template})"
-    return Choice(provider, root / "sockets", isolated=True, words=words, snapshots=provider)
+    return EnvironmentChoice(provider, root / "sockets", isolated=True, words=words, snapshots=provider)
 
 
 def _instance(root: Path) -> str:
@@ -93,10 +93,10 @@ def _instance(root: Path) -> str:
     return path.read_text(encoding="ascii").strip()
 
 
-def _plain(root: Path, agent: Path, why: str) -> Choice:
+def _plain(root: Path, agent: Path, why: str) -> EnvironmentChoice:
     sockets = root / "sockets"
     sockets.mkdir(parents=True, exist_ok=True, mode=0o700)
     settings = PlainSettings(root=root / "plain", sockets=sockets, agent_binary=agent)
     provider = PlainProvider(settings)
     words = f"PLAIN PROCESSES WITHOUT ISOLATION, private repositories only: {why}"
-    return Choice(provider, sockets, isolated=False, words=words, ways=settings.ways, why=why)
+    return EnvironmentChoice(provider, sockets, isolated=False, words=words, ways=settings.ways, why=why)

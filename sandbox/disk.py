@@ -16,7 +16,7 @@ _SECTOR = 512
 
 
 @dataclass(frozen=True)
-class Usage:
+class DiskUsage:
     """At least so much where it is not the `whole`: the time was up, or the folder could not be read."""
 
     bytes: int
@@ -24,7 +24,7 @@ class Usage:
     whole: bool
 
 
-def measured(folder: Path, seconds: float = SECONDS) -> Usage:
+def measured(folder: Path, seconds: float = SECONDS) -> DiskUsage:
     """By `find`, which stands any tree: one line for each file, with its kind, sectors and names. A file of several
     names counts in parts."""
     command = ["find", str(folder), "-xdev", "-printf", "%y %b %n\\n"]
@@ -35,21 +35,21 @@ def measured(folder: Path, seconds: float = SECONDS) -> Usage:
             finally:
                 process.kill()
     except OSError:
-        return Usage(0, 0, whole=False)
+        return DiskUsage(0, 0, whole=False)
 
 
-def _counted(process: subprocess.Popen[bytes], deadline: float) -> Usage:
+def _counted(process: subprocess.Popen[bytes], deadline: float) -> DiskUsage:
     assert process.stdout is not None
     total, files, rest = 0.0, 0, b""
     with DefaultSelector() as selector:
         selector.register(process.stdout, EVENT_READ)
         while (left := deadline - time.monotonic()) > 0 and selector.select(left):
             if not (data := os.read(process.stdout.fileno(), BLOCK)):
-                return Usage(int(total) * _SECTOR, files, whole=files > 0)
+                return DiskUsage(int(total) * _SECTOR, files, whole=files > 0)
             *lines, rest = (rest + data).split(b"\n")
             files += len(lines)
             total += sum(map(_sectors, lines))
-    return Usage(int(total) * _SECTOR, files, whole=False)
+    return DiskUsage(int(total) * _SECTOR, files, whole=False)
 
 
 def _sectors(line: bytes) -> float:

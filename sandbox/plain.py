@@ -11,7 +11,7 @@ from pathlib import Path
 from sandbox import plain_processes as processes
 from sandbox.errors import EnvironmentGone, IsolationMissing
 from sandbox.plain_environment import PlainEnvironment, PlainSettings
-from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Lease, Overview
+from sandbox.primitives import EnvironmentOverview, EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Lease
 
 __all__ = ["PlainEnvironment", "PlainProvider", "PlainSettings"]
 
@@ -36,7 +36,7 @@ class PlainProvider:
     async def find(self, labels: Mapping[str, str]) -> list[EnvironmentPrimitives]:
         return [PlainEnvironment(self._settings, name) for name in self._names() if self._matches(name, labels)]
 
-    async def overview(self, labels: Mapping[str, str]) -> list[Overview]:
+    async def overview(self, labels: Mapping[str, str]) -> list[EnvironmentOverview]:
         return await asyncio.to_thread(self._overview, labels)
 
     async def attach(self, environment_id: str) -> EnvironmentPrimitives:
@@ -64,12 +64,12 @@ class PlainProvider:
         found = _labels(self._settings.root / name)
         return found is not None and labels.items() <= found.items()
 
-    def _overview(self, labels: Mapping[str, str]) -> list[Overview]:
-        found: list[Overview] = []
+    def _overview(self, labels: Mapping[str, str]) -> list[EnvironmentOverview]:
+        found: list[EnvironmentOverview] = []
         for folder in (self._settings.root / name for name in self._names() if self._matches(name, labels)):
             state = EnvironmentState.PAUSED if processes.are_frozen(str(folder)) else EnvironmentState.RUNNING
             since = (folder / "labels.json").stat().st_mtime
-            found.append(Overview(folder.name, "plain", state, _labels(folder) or {}, since))
+            found.append(EnvironmentOverview(folder.name, "plain", state, _labels(folder) or {}, since))
         return found
 
 

@@ -17,7 +17,7 @@ from sandbox import blocked, disk
 from sandbox import plain_processes as processes
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, NotThere, SandboxError
 from sandbox.files import Files
-from sandbox.primitives import ExecResult, Layout, Lease, Liveness, Metrics
+from sandbox.primitives import EnvironmentMetrics, ExecResult, Layout, Lease, Liveness
 from sandbox.runner.safe_files import FileStat, SafePath
 
 OUTPUT_CAP = 1 << 20
@@ -208,13 +208,13 @@ class PlainEnvironment:
     async def resume(self) -> None:
         await asyncio.to_thread(processes.thaw, self._mark)
 
-    async def metrics(self) -> Metrics:
+    async def metrics(self) -> EnvironmentMetrics:
         before = await asyncio.to_thread(_load, self._mark)
         await asyncio.sleep(0.1)
         after = await asyncio.to_thread(_load, self._mark)
         used = await asyncio.to_thread(disk.measured, self.folder)
         percent = max(0.0, (after[0] - before[0]) / 0.1 * 100)
-        return Metrics(percent, after[1], used.bytes, used.files, used.whole)
+        return EnvironmentMetrics(percent, after[1], used.bytes, used.files, used.whole)
 
     async def lease(self) -> Lease | None:
         return None

@@ -46,7 +46,7 @@ class ExecResult:
 
 
 @dataclass(frozen=True)
-class Metrics:
+class EnvironmentMetrics:
     cpu_percent: float
     """Of one CPU: two busy ones are 200."""
     memory_bytes: int
@@ -78,7 +78,7 @@ class EnvironmentState(StrEnum):
 
 
 @dataclass(frozen=True)
-class Overview:
+class EnvironmentOverview:
     """An environment as its provider lists it, without touching it."""
 
     id: str
@@ -173,7 +173,7 @@ class EnvironmentPrimitives(Protocol):
 
     async def pause(self) -> None: ...
     async def resume(self) -> None: ...
-    async def metrics(self) -> Metrics: ...
+    async def metrics(self) -> EnvironmentMetrics: ...
     async def lease(self) -> Lease | None:
         """None while nothing is to be paid: it is paused, or runs on this host."""
         ...
@@ -214,7 +214,7 @@ class EnvironmentProvider(Protocol):
 
     async def find(self, labels: Mapping[str, str]) -> list[EnvironmentPrimitives]: ...
 
-    async def overview(self, labels: Mapping[str, str]) -> list[Overview]:
+    async def overview(self, labels: Mapping[str, str]) -> list[EnvironmentOverview]:
         """As `find`, for people: in the order of their ids; nothing is woken or made ready for it."""
         ...
 

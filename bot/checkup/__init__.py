@@ -2,7 +2,7 @@
 
 from bot.checkup.app import NOWHERE
 from bot.checkup.host import examine_folder
-from bot.checkup.lines import Finding, Level
+from bot.checkup.lines import CheckupFinding, Level
 from bot.checkup.round import examine
 
-__all__ = ["NOWHERE", "Finding", "Level", "examine", "examine_folder"]
+__all__ = ["NOWHERE", "CheckupFinding", "Level", "examine", "examine_folder"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bot.checkup import manifest
 from bot.checkup import signatures as signed
-from bot.checkup.lines import Finding, bad, good, warning
+from bot.checkup.lines import CheckupFinding, bad, good, warning
 from bot.errors import BotError, NotFound, Unrecognised
 from bot.github.client import GitHubApp
 from bot.github.types import InstallationView, LoggedDelivery, Registration
@@ -25,7 +25,7 @@ NOWHERE = "https://forgehand.invalid/webhook"
 ZEN = b'{"zen":"It is well.","hook_id":0}'
 
 
-async def examine(settings: Settings, github: GitHubApp) -> list[Finding]:
+async def examine(settings: Settings, github: GitHubApp) -> list[CheckupFinding]:
     try:
         app = await github.registration()
     except BotError as error:
@@ -39,14 +39,14 @@ async def examine(settings: Settings, github: GitHubApp) -> list[Finding]:
     return [*found, await signed.examine(github)]
 
 
-def _unknown(settings: Settings, error: BotError) -> Finding:
+def _unknown(settings: Settings, error: BotError) -> CheckupFinding:
     if isinstance(error, Unrecognised | NotFound):
         fix = "FORGEHAND_APP_ID and FORGEHAND_PRIVATE_KEY must belong to the same App: its page shows the ID and "
         return bad("app", str(error), f"{fix}can create a new key (`Generate a private key`).")
     return bad("app", str(error), f"Can this machine reach {settings.github.api_url}?")
 
 
-def _granted(settings: Settings, app: Registration) -> list[Finding]:
+def _granted(settings: Settings, app: Registration) -> list[CheckupFinding]:
     asked = manifest.read()
     permissions = asked.missing_permissions(app.permissions)
     events = asked.missing_events(app.events)
@@ -67,7 +67,7 @@ def _page(settings: Settings, app: Registration, part: str = "") -> str:
     return f"{where} (of an organisation's App: its settings → Developer settings → GitHub Apps)"
 
 
-async def _clock(github: GitHubApp) -> Finding:
+async def _clock(github: GitHubApp) -> CheckupFinding:
     skew = await github.clock_skew()
     if abs(skew) < SKEW_SECONDS:
         return good("clock", "It agrees with GitHub's.")
@@ -75,7 +75,7 @@ async def _clock(github: GitHubApp) -> Finding:
     return warning("clock", f"This machine is {abs(skew):.0f} s {late} GitHub.", "Turn on time synchronisation.")
 
 
-async def _installed(settings: Settings, github: GitHubApp, app: Registration) -> Finding:
+async def _installed(settings: Settings, github: GitHubApp, app: Registration) -> CheckupFinding:
     all_of_them = await github.installations()
     served = _named([one for one in all_of_them if not one.is_suspended])
     asleep = [one for one in all_of_them if one.is_suspended]
@@ -97,7 +97,7 @@ def _settings_page(settings: Settings, one: InstallationView) -> str:
     return f"{settings.github.url}{of}/settings/installations/{one.id}"
 
 
-async def _hook(settings: Settings, github: GitHubApp, app: Registration) -> Finding:
+async def _hook(settings: Settings, github: GitHubApp, app: Registration) -> CheckupFinding:
     """Where GitHub sends to, by its own settings page. Without a webhook it keeps no log either."""
     hook, page = await github.hook(), _page(settings, app)
     if not hook.url:
@@ -122,14 +122,14 @@ def _meant(settings: Settings) -> str:
     return NOWHERE if settings.poll_seconds else "https://your-host/webhook"
 
 
-async def _arrives(settings: Settings, github: GitHubApp) -> list[Finding]:
+async def _arrives(settings: Settings, github: GitHubApp) -> list[CheckupFinding]:
     if settings.poll_seconds:
         return []
     last = (await github.deliveries()).items[:1]
     return [await _ping(settings), *(_told(one) for one in last)]
 
 
-def _told(last: LoggedDelivery) -> Finding:
+def _told(last: LoggedDelivery) -> CheckupFinding:
     """What GitHub itself has seen."""
     if last.is_accepted:
         return good("deliveries", f"The last one ({last.event}) was accepted.")
@@ -140,7 +140,7 @@ def _told(last: LoggedDelivery) -> Finding:
     return bad("deliveries", f"The last one ({last.event}) failed with {last.status_code}.", fix)
 
 
-async def _ping(settings: Settings) -> Finding:
+async def _ping(settings: Settings) -> CheckupFinding:
     """Signed as GitHub would, to the address that GitHub is given."""
     import httpx
 
@@ -160,7 +160,7 @@ async def _ping(settings: Settings) -> Finding:
     return _answered(base, answer)
 
 
-def _answered(base: str, answer: httpx.Response) -> Finding:
+def _answered(base: str, answer: httpx.Response) -> CheckupFinding:
     if answer.status_code == 202 and "status" in _json(answer):
         return good("ping", f"{base}/webhook accepts our signature.")
     if answer.status_code == 401:

@@ -10,7 +10,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bot.checkup.lines import Finding, bad, good, warning
+from bot.checkup.lines import CheckupFinding, bad, good, warning
 from bot.errors import BotError, SettingsError
 from bot.sessions.money.budget import Prices, UnknownPrice
 from bot.settings import ModelSettings, Settings
@@ -25,20 +25,20 @@ LEAST_FREE_BYTES = 2 << 30
 VERSION_SECONDS = 20.0
 
 
-async def examine(settings: Settings) -> list[Finding]:
+async def examine(settings: Settings) -> list[CheckupFinding]:
     found = [*await examine_folder(settings.data_dir), await _price(settings.model)]
     if settings.e2b is not None:
         return [*found, await _cloud(settings.e2b)]
     return [*found, await _agent(settings.newest_agent), await _box()]
 
 
-async def examine_folder(data_dir: Path) -> list[Finding]:
+async def examine_folder(data_dir: Path) -> list[CheckupFinding]:
     """What needs no other setting."""
     database = data_directory.database(data_dir)
     return [await _disk(data_dir), await _database(database), *await _paused(database), await _git()]
 
 
-async def _disk(folder: Path) -> Finding:
+async def _disk(folder: Path) -> CheckupFinding:
     at = next(one for one in (folder, *folder.parents) if one.exists())
     free = (await asyncio.to_thread(shutil.disk_usage, at)).free
     words = f"{free / 2**30:.1f} GiB are free at {folder}."
@@ -49,7 +49,7 @@ async def _disk(folder: Path) -> Finding:
     return good("disk", words)
 
 
-async def _database(path: Path) -> Finding:
+async def _database(path: Path) -> CheckupFinding:
     if not await asyncio.to_thread(path.exists):
         return good("database", "There is none yet; the first start creates it.")
     try:
@@ -62,7 +62,7 @@ async def _database(path: Path) -> Finding:
     return good("database", f"{path} is sound.")
 
 
-async def _paused(path: Path) -> list[Finding]:
+async def _paused(path: Path) -> list[CheckupFinding]:
     """That nothing is begun looks like a fault to who does not know of it."""
     if not await asyncio.to_thread(path.exists):
         return []
@@ -77,14 +77,14 @@ async def _paused(path: Path) -> list[Finding]:
     return [warning("paused", f"Nothing new has started since {at}.", "`forgehand resume` starts what is waiting.")]
 
 
-async def _git() -> Finding:
+async def _git() -> CheckupFinding:
     version = await _said("git", "--version")
     if version is None:
         return bad("git", "git is not on PATH.", "Install it (on Debian: apt install git).")
     return good("git", version)
 
 
-async def _agent(newest_in: Path | None) -> Finding:
+async def _agent(newest_in: Path | None) -> CheckupFinding:
     """The one that is here: nothing is updated by looking."""
     try:
         binary = claude_binary.find()
@@ -98,7 +98,7 @@ async def _agent(newest_in: Path | None) -> Finding:
     return good("claude", f"Claude Code {said}.")
 
 
-async def _box() -> Finding:
+async def _box() -> CheckupFinding:
     """A real one, in a folder of its own: those of a running service are left alone."""
     with tempfile.TemporaryDirectory(prefix="forgehand-doctor-") as folder:
         try:
@@ -115,7 +115,7 @@ async def _box() -> Finding:
     )
 
 
-async def _cloud(e2b: E2BSettings) -> Finding:
+async def _cloud(e2b: E2BSettings) -> CheckupFinding:
     with tempfile.TemporaryDirectory(prefix="forgehand-doctor-") as folder:
         try:
             choice = await choose(Path(folder), e2b=e2b)
@@ -131,7 +131,7 @@ async def _cloud(e2b: E2BSettings) -> Finding:
     )
 
 
-async def _price(model: ModelSettings) -> Finding:
+async def _price(model: ModelSettings) -> CheckupFinding:
     try:
         Prices(model.prices).of(model.model)
     except UnknownPrice as unknown:

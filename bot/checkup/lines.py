@@ -15,7 +15,7 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckupFinding:
     name: str
     level: Level
     words: str
@@ -23,13 +23,13 @@ class Finding:
     """What to do, exactly; empty where there is nothing."""
 
 
-def good(name: str, words: str) -> Finding:
-    return Finding(name, Level.GOOD, words)
+def good(name: str, words: str) -> CheckupFinding:
+    return CheckupFinding(name, Level.GOOD, words)
 
 
-def warning(name: str, words: str, fix: str) -> Finding:
-    return Finding(name, Level.WARNING, words, fix)
+def warning(name: str, words: str, fix: str) -> CheckupFinding:
+    return CheckupFinding(name, Level.WARNING, words, fix)
 
 
-def bad(name: str, words: str, fix: str) -> Finding:
-    return Finding(name, Level.BAD, words, fix)
+def bad(name: str, words: str, fix: str) -> CheckupFinding:
+    return CheckupFinding(name, Level.BAD, words, fix)

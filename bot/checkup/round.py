@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from bot import vault as vaults
 from bot.checkup import app, host
-from bot.checkup.lines import Finding, bad, good, warning
+from bot.checkup.lines import CheckupFinding, bad, good, warning
 from bot.errors import BotError
 from bot.github.client import GitHubApp
 from bot.keyring import KeyRing
@@ -21,13 +21,15 @@ from bot.web import credentials
 SECONDS = 90.0
 
 
-async def examine(settings: Settings) -> list[Finding]:
+async def examine(settings: Settings) -> list[CheckupFinding]:
     """In an order in which one would mend: this machine, the model, GitHub."""
     parts = [_part("machine", host.examine, settings), _part("key", _key, settings), _part("github", _github, settings)]
     return [finding for part in await asyncio.gather(*parts) for finding in part]
 
 
-async def _part(name: str, part: Callable[[Settings], Awaitable[list[Finding]]], settings: Settings) -> list[Finding]:
+async def _part(
+    name: str, part: Callable[[Settings], Awaitable[list[CheckupFinding]]], settings: Settings
+) -> list[CheckupFinding]:
     try:
         async with asyncio.timeout(SECONDS):
             return await part(settings)
@@ -37,7 +39,7 @@ async def _part(name: str, part: Callable[[Settings], Awaitable[list[Finding]]],
         return [bad(name, str(error), "Fix the problem it names, then run this again.")]
 
 
-async def _github(settings: Settings) -> list[Finding]:
+async def _github(settings: Settings) -> list[CheckupFinding]:
     github = GitHubApp(settings.github)
     try:
         return await app.examine(settings, github)
@@ -45,7 +47,7 @@ async def _github(settings: Settings) -> list[Finding]:
         await github.close()
 
 
-async def _key(settings: Settings) -> list[Finding]:
+async def _key(settings: Settings) -> list[CheckupFinding]:
     found = await _credential(settings)
     if found is None:
         return [bad("model key", "There is none.", credentials.NONE)]
@@ -59,7 +61,7 @@ async def _key(settings: Settings) -> list[Finding]:
     return [bad("model key", words, f"{to_blame}{found.another}")]
 
 
-async def _credential(settings: Settings) -> credentials.Found | None:
+async def _credential(settings: Settings) -> credentials.FoundCredential | None:
     """Also where there is no store yet."""
     path, ring = data_directory.database(settings.data_dir), KeyRing(settings.secret_keys)
     if not path.exists():

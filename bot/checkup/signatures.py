@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot import repo_config
-from bot.checkup.lines import Finding, good, warning
+from bot.checkup.lines import CheckupFinding, good, warning
 from bot.errors import BadRepoConfig, GitHubRefused
 from bot.github.client import GitHubApp, InstallationClient
 from bot.models import Repo
@@ -18,7 +18,7 @@ UNSEEN = (
 )
 
 
-async def examine(github: GitHubApp) -> Finding:
+async def examine(github: GitHubApp) -> CheckupFinding:
     named: list[str] = []
     for one in await github.installations():
         if not one.is_suspended:

@@ -12,11 +12,11 @@ import typer
 from bot import settings
 from bot.cli import console
 from bot.cli.asked import AsJson, Config
-from bot.cli.shape import App
+from bot.cli.shape import CommandGroup
 from bot.errors import BadRepoConfig
 from bot.store import data_directory
 
-app = App(help="Check a repository's config file; show an account's limits.")
+app = CommandGroup(help="Check a repository's config file; show an account's limits.")
 
 
 @app.command()

@@ -9,9 +9,9 @@ import typer
 
 from bot.cli import console
 from bot.cli.asked import AsJson, Config, database
-from bot.cli.shape import App
+from bot.cli.shape import CommandGroup
 
-app = App(help="Back the store up, or check it.")
+app = CommandGroup(help="Back the store up, or check it.")
 
 
 @app.command()

@@ -13,9 +13,9 @@ from bot import settings
 from bot.cli import console, delivery_file, service
 from bot.cli.asked import AsJson, Config, database
 from bot.cli.delivery_file import Read
-from bot.cli.shape import App
+from bot.cli.shape import CommandGroup
 
-app = App(help="List webhooks, explain what became of one, replay one.")
+app = CommandGroup(help="List webhooks, explain what became of one, replay one.")
 Event = Annotated[str, typer.Option(metavar="NAME", help="The event of a bare payload, such as issue_comment.")]
 Limit = Annotated[int, typer.Option(metavar="N", help="How many at most.")]
 IdOrFile = Annotated[

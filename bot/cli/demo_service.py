@@ -22,7 +22,7 @@ from sandbox.errors import SandboxError
 START_SECONDS, STOP_SECONDS = 60.0, 20.0
 
 
-class Service:
+class DemoService:
     """`async with Service.running(values, app, log) as service`; GitHub's webhooks go to it."""
 
     def __init__(self, values: Mapping[str, str], app: App, log: Path) -> None:
@@ -39,7 +39,7 @@ class Service:
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, values: Mapping[str, str], app: App, log: Path) -> AsyncIterator[Service]:
+    async def running(cls, values: Mapping[str, str], app: App, log: Path) -> AsyncIterator[DemoService]:
         service = cls(values, app, log)
         try:
             await service._start()

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bot.cli.demo_service import Service
+from bot.cli.demo_service import DemoService
 from bot.cli.sweep import credentials_in
 from bot.models import Outcome
 from bot.simulation.anthropic import SimulatedAnthropic
@@ -34,7 +34,7 @@ class Story:
     play: Play
     github: SimulatedGitHub
     model: SimulatedAnthropic
-    service: Service
+    service: DemoService
     repo: Repository
     issue: Issue
     app: App

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from bot.cli.demo_service import Service
+from bot.cli.demo_service import DemoService
 from bot.cli.demo_story import MAINTAINER, Story
 from bot.errors import SettingsError
 from bot.simulation.anthropic import SimulatedAnthropic
@@ -58,7 +58,7 @@ async def telling(root: Path, port: int, play: Play, *, watched: bool) -> AsyncI
         issue = _basket(github, repo) if play.on_pull else issue
         values = _settings(data_dir, github, registered, model, key)
         stack.push_async_callback(_end_environments, data_dir)
-        service = await stack.enter_async_context(Service.running(values, registered, folder / "service.log"))
+        service = await stack.enter_async_context(DemoService.running(values, registered, folder / "service.log"))
         pages.notice = NOTICE.format(isolation=service.isolation)
         pages.service = service
         story = Story(

@@ -13,7 +13,7 @@ from bot.cli import console
 from bot.cli.asked import AsJson, Config
 
 if TYPE_CHECKING:
-    from bot.checkup import Finding
+    from bot.checkup import CheckupFinding
 
 SIGNS = {"good": ("✓", "green"), "warning": ("!", "yellow"), "bad": ("✗", "red")}
 
@@ -38,14 +38,14 @@ def command(
         raise typer.Exit(1)
 
 
-def _show(one: Finding) -> None:
+def _show(one: CheckupFinding) -> None:
     sign, colour = SIGNS[one.level]
     typer.echo(f"{typer.style(sign, fg=colour)} {one.name}: {one.words}")
     if one.fix:
         typer.echo(f"    → {one.fix}")
 
 
-async def _examine(config: Path | None, poll: bool) -> list[Finding]:
+async def _examine(config: Path | None, poll: bool) -> list[CheckupFinding]:
     from bot import checkup
     from bot.checkup.lines import bad, warning
     from bot.cli import start

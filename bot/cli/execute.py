@@ -25,7 +25,7 @@ from sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
     from bot.cli.screens import PlainScreen, RichScreen
-    from bot.workbench.job import Job, Means, Report
+    from bot.workbench.job import Report, WorkbenchJob, WorkbenchMeans
 
 ALPHABET = string.ascii_lowercase + string.digits
 EXPLAINED = """\
@@ -79,12 +79,12 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
 command.__doc__ = EXPLAINED
 
 
-def _job(values: Mapping[str, str], options: Options, **asked: Any) -> Job:
-    from bot.workbench.job import Job
+def _job(values: Mapping[str, str], options: Options, **asked: Any) -> WorkbenchJob:
+    from bot.workbench.job import WorkbenchJob
     from sandbox.agents.base import Subagents
 
     limits = settings.read_limits(values)
-    return Job(
+    return WorkbenchJob(
         id=SessionId("".join(secrets.choice(ALPHABET) for _ in range(8))),
         model=options.model or settings.read_model(values).model,
         budget_usd=options.budget_usd or limits.session_budget_usd,
@@ -95,29 +95,29 @@ def _job(values: Mapping[str, str], options: Options, **asked: Any) -> Job:
     )
 
 
-def _means(values: Mapping[str, str]) -> Means:
-    from bot.workbench.job import Means
+def _means(values: Mapping[str, str]) -> WorkbenchMeans:
+    from bot.workbench.job import WorkbenchMeans
 
     model = settings.read_model(values)
     settings.require_credential(model)
     retention = settings.read_limits(values).retention_days
     newest = settings.read_newest_agent(values)
-    return Means(settings.data_dir(values), model, settings.read_egress(values), retention, newest)
+    return WorkbenchMeans(settings.data_dir(values), model, settings.read_egress(values), retention, newest)
 
 
-async def _execute(job: Job, means: Means, *, as_json: bool) -> Report:
-    from bot.workbench.bench import Bench
+async def _execute(job: WorkbenchJob, means: WorkbenchMeans, *, as_json: bool) -> Report:
+    from bot.workbench.bench import Workbench
 
     logging.getLogger().addHandler(logging.NullHandler())  # what the gateway logs, the report says
     stop = asyncio.Event()
     with _screen(job) as screen:
         _listen(stop, screen)
-        report = await Bench(job, means, screen, stop).execute()
+        report = await Workbench(job, means, screen, stop).execute()
     _summarise(job, report, said=screen.said, as_json=as_json)
     return report
 
 
-def _screen(job: Job) -> PlainScreen | RichScreen:
+def _screen(job: WorkbenchJob) -> PlainScreen | RichScreen:
     from rich.console import Console
 
     from bot.cli.screens import PlainScreen, RichScreen
@@ -149,7 +149,7 @@ def _listen(stop: asyncio.Event, screen: PlainScreen | RichScreen) -> None:
         loop.add_signal_handler(number, asked)
 
 
-def _summarise(job: Job, report: Report, *, said: str, as_json: bool) -> None:
+def _summarise(job: WorkbenchJob, report: Report, *, said: str, as_json: bool) -> None:
     from bot.cli import summary
 
     shown_already = report.result.strip() == said and sys.stdout.isatty() and sys.stderr.isatty()

@@ -12,7 +12,7 @@ import typer
 from bot import settings
 from bot.cli import console
 from bot.cli.asked import AsJson, Config
-from bot.cli.shape import App
+from bot.cli.shape import CommandGroup
 from bot.cli.vault_access import installation_of, opened
 from bot.errors import UserError
 from bot.settings import Secret
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bot.store.base import Store
     from bot.web.credentials import Trial
 
-app = App(help="Store, list, rotate and try the keys for the model.")
+app = CommandGroup(help="Store, list, rotate and try the keys for the model.")
 For = Annotated[
     str | None,
     typer.Option("--installation", metavar="ACCOUNT", help="For this account (or installation number) alone."),

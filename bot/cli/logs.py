@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from bot.cli import console
-from bot.cli.narration import Line, Narrator
+from bot.cli.narration import NarratedLine, Narrator
 from bot.models import TurnKey, TurnState
 from bot.text.lines import shown
 from sandbox.agents.claude import Claude
-from sandbox.agents.events import AgentEvent, Ended, Unreadable
+from sandbox.agents.events import AgentEnded, AgentEvent, Unreadable
 
 if TYPE_CHECKING:
     from bot.store.base import Store
@@ -69,15 +69,15 @@ class Telling:
         """What was never answered is told too."""
         self._print(self._narrator.unfinished())
 
-    def _lines(self, event: AgentEvent, text: str) -> list[Line]:
+    def _lines(self, event: AgentEvent, text: str) -> list[NarratedLine]:
         match event:
             case Unreadable() if text.strip():
-                return [Line("note", f"not understood: {text}")]
-            case Ended() if not event.ok:
-                return [Line("bad", "; ".join([event.reason, *event.errors]))]
+                return [NarratedLine("note", f"not understood: {text}")]
+            case AgentEnded() if not event.ok:
+                return [NarratedLine("bad", "; ".join([event.reason, *event.errors]))]
         return self._narrator.lines(event)
 
-    def _print(self, lines: list[Line]) -> None:
+    def _print(self, lines: list[NarratedLine]) -> None:
         """What an agent says moves no cursor of ours."""
         for line in lines:
             typer.echo(shown(line.plain))

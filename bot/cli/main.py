@@ -23,9 +23,9 @@ from bot.cli import (
     spend,
     switch,
 )
-from bot.cli.shape import App
+from bot.cli.shape import CommandGroup
 
-app = App(
+app = CommandGroup(
     name="forgehand",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -11,8 +11,8 @@ from bot.words import on_money
 from sandbox.agents.events import (
     TODO_TOOLS,
     AgentEvent,
+    AgentSaid,
     Retrying,
-    Said,
     SessionStarted,
     Todo,
     TodoChanged,
@@ -34,7 +34,7 @@ SIGNS: Mapping[str, tuple[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Line:
+class NarratedLine:
     """`kind` is said, ok, bad, todo or note: what a screen may give a colour."""
 
     kind: str
@@ -58,12 +58,12 @@ class Narrator:
         self._calls: dict[str, ToolCalled] = {}
         self._todo: tuple[Todo, ...] = ()
 
-    def lines(self, event: AgentEvent) -> list[Line]:
+    def lines(self, event: AgentEvent) -> list[NarratedLine]:
         match event:
             case SessionStarted():
-                return [Line("note", f"Claude Code {event.version}, {event.model}")]
-            case Said() if event.parent is None:
-                return [Line("said", event.text.strip())]
+                return [NarratedLine("note", f"Claude Code {event.version}, {event.model}")]
+            case AgentSaid() if event.parent is None:
+                return [NarratedLine("said", event.text.strip())]
             case ToolCalled():
                 self._calls[event.id] = event
             case ToolReturned():
@@ -71,29 +71,34 @@ class Narrator:
             case TodoChanged():
                 return self._todo_changed(event.items)
             case Retrying():
-                return [Line("note", retrying(event))]
+                return [NarratedLine("note", retrying(event))]
         return []
 
-    def unfinished(self) -> list[Line]:
+    def unfinished(self) -> list[NarratedLine]:
         """Calls of which nothing more will be heard."""
-        calls = [Line("bad", tool(call), "no result", nested=call.parent is not None) for call in self._calls.values()]
+        calls = [
+            NarratedLine("bad", tool(call), "no result", nested=call.parent is not None)
+            for call in self._calls.values()
+        ]
         self._calls.clear()
         return calls
 
-    def _returned(self, event: ToolReturned) -> list[Line]:
+    def _returned(self, event: ToolReturned) -> list[NarratedLine]:
         call = self._calls.pop(event.id, None)
         if call is None or (call.name in TODO_TOOLS and event.ok):
             return []
         silent = event.ok and call.name in SILENT_RESULTS
         result = "" if silent else one_line(_first(event.summary), RESULT_WIDTH)
-        return [Line("ok" if event.ok else "bad", tool(call), result, nested=call.parent is not None)]
+        return [NarratedLine("ok" if event.ok else "bad", tool(call), result, nested=call.parent is not None)]
 
-    def _todo_changed(self, items: tuple[Todo, ...]) -> list[Line]:
+    def _todo_changed(self, items: tuple[Todo, ...]) -> list[NarratedLine]:
         """What has been taken up since the last look."""
         begun = {item.text for item in items if item.state == "in_progress"}
         begun -= {item.text for item in self._todo if item.state == "in_progress"}
         self._todo = items
-        return [Line("todo", f"[{done(items)}/{len(items)}] {item.text}") for item in items if item.text in begun]
+        return [
+            NarratedLine("todo", f"[{done(items)}/{len(items)}] {item.text}") for item in items if item.text in begun
+        ]
 
 
 def _first(summary: str) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bot.settings import Settings
     from bot.store.sessions import Session, Turn
     from bot.workbench.folder import Folder
-    from bot.workbench.repository import Repository
+    from bot.workbench.repository import PersonsRepository
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def _where(session: Session, turns: list[Turn]) -> tuple[str | None, str]:
     return None, ""
 
 
-async def _clone(folder: Folder, session: Session, turns: list[Turn]) -> Repository:
+async def _clone(folder: Folder, session: Session, turns: list[Turn]) -> PersonsRepository:
     """The folder's repository, if the session is of it: a branch of another would stand in it as if it belonged."""
     mine = folder.repository
     if mine is None or not (mine.head is None or await _is_named(mine, session) or await _has_one_of(mine, turns)):
@@ -72,7 +72,7 @@ async def _clone(folder: Folder, session: Session, turns: list[Turn]) -> Reposit
     return mine
 
 
-async def _is_named(repository: Repository, session: Session) -> bool:
+async def _is_named(repository: PersonsRepository, session: Session) -> bool:
     """By a remote of its own, however that is written; nobody goes to where it leads."""
     from bot.workbench import configured
 
@@ -82,7 +82,7 @@ async def _is_named(repository: Repository, session: Session) -> bool:
     return any(name.endswith((f"/{ours}", f":{ours}")) for name in named)
 
 
-async def _has_one_of(repository: Repository, turns: list[Turn]) -> bool:
+async def _has_one_of(repository: PersonsRepository, turns: list[Turn]) -> bool:
     """A commit that the session began at: also a mirror under another name has it."""
     from bot.workbench import passage
 
@@ -90,7 +90,7 @@ async def _has_one_of(repository: Repository, turns: list[Turn]) -> bool:
         return any([await way.has_commit(sha) for sha in {turn.base_sha for turn in turns if turn.base_sha}])
 
 
-async def _fetch(chosen: Settings, session: Session, clone: Repository, ref: str, branch: str) -> None:
+async def _fetch(chosen: Settings, session: Session, clone: PersonsRepository, ref: str, branch: str) -> None:
     """One branch and its objects, and never over work of one's own: it must fast-forward."""
     from bot.git.errors import GitFailed, GitTimedOut
     from bot.git.run import RemoteAccess

@@ -13,12 +13,12 @@ import typer
 
 from bot.cli import console, sandbox_logs, sandbox_template
 from bot.cli.asked import AsJson, Config, database
-from bot.cli.sandbox_access import BY_HAND, Access, Row, opened
-from bot.cli.shape import App
+from bot.cli.sandbox_access import BY_HAND, Row, SandboxAccess, opened
+from bot.cli.shape import CommandGroup
 from bot.cli.spend import began, period, shown
 from bot.errors import UserError
 
-app = App(help="List, look into, make and end sandboxes; what they cost.")
+app = CommandGroup(help="List, look into, make and end sandboxes; what they cost.")
 app.add_typer(sandbox_template.app, name="template")
 app.command("logs")(sandbox_logs.command)
 Id = Annotated[str, typer.Argument(metavar="ID", help="As `sandbox list` shows it.")]
@@ -26,7 +26,7 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="As `sandbox list` shows i
 WORDS = {"hand": "made by hand", "snapshot": "makes a snapshot"}
 
 
-class By(StrEnum):
+class CostGrouping(StrEnum):
     SESSION = "session"
     DAY = "day"
 
@@ -124,7 +124,7 @@ async def _status(config: Path | None, sandbox_id: str) -> dict[str, Any]:
         return {**row.json, "sandbox_usd": cost, "metrics": await _metrics(access, row)}
 
 
-async def _metrics(access: Access, row: Row) -> dict[str, Any] | None:
+async def _metrics(access: SandboxAccess, row: Row) -> dict[str, Any] | None:
     """None while it is paused: to ask would wake it."""
     import dataclasses
 
@@ -172,7 +172,7 @@ async def _terminate(config: Path | None, sandbox_id: str | None, *, force: bool
         ]
 
 
-async def _end(access: Access, row: Row) -> dict[str, Any]:
+async def _end(access: SandboxAccess, row: Row) -> dict[str, Any]:
     from sandbox.errors import SandboxError
 
     try:
@@ -191,7 +191,7 @@ def _in_use(row: Row) -> str:
 
 @app.command()
 def cost(
-    by: Annotated[By, typer.Option(help="One line for each.")] = By.SESSION,
+    by: Annotated[CostGrouping, typer.Option(help="One line for each.")] = CostGrouping.SESSION,
     since: Annotated[str, typer.Option(metavar="DATE|30d", help="A day (UTC), or so long ago (h, d, w).")] = "30d",
     as_json: AsJson = False,
     config: Config = None,
@@ -202,12 +202,12 @@ def cost(
         console.print_json(rows)
         return
     for row in rows:
-        name = row["day"] if by is By.DAY else f"{row['session']}  {row['thread'] or '(gone)'}"
+        name = row["day"] if by is CostGrouping.DAY else f"{row['session']}  {row['thread'] or '(gone)'}"
         typer.echo(f"{row['usd']:>10.4f}  {row['vcpu_seconds']:>9.0f} vCPU s  {row['gib_seconds']:>9.0f} GiB s  {name}")
     typer.echo(f"{sum(row['usd'] for row in rows):>10.4f}  dollars {period(since)}")
 
 
-async def _cost(config: Path | None, by: By, since: str) -> list[dict[str, Any]]:
+async def _cost(config: Path | None, by: CostGrouping, since: str) -> list[dict[str, Any]]:
     from bot.store import machines
     from bot.store.base import Store
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from bot.store.base import Store
     from bot.store.environments import EnvironmentRow
     from bot.store.sessions import Turn
-    from sandbox.choice import Choice
-    from sandbox.primitives import EnvironmentPrimitives, Overview
+    from sandbox.choice import EnvironmentChoice
+    from sandbox.primitives import EnvironmentOverview, EnvironmentPrimitives
 
 BY_HAND = {"app": "forgehand-by-hand"}
 """Not the service's label: its sweep ends whatever no turn needs."""
@@ -55,10 +55,10 @@ class Row:
         return asdict(self)
 
 
-class Access:
+class SandboxAccess:
     """The provider, and the store where there is one yet."""
 
-    def __init__(self, choice: Choice, store: Store | None, now: float) -> None:
+    def __init__(self, choice: EnvironmentChoice, store: Store | None, now: float) -> None:
         self.choice = choice
         self.store = store
         self._now = now
@@ -83,7 +83,7 @@ class Access:
         found = await self.choice.provider.find({})
         return next((one for one in found if one.id == sandbox_id), None)
 
-    async def _row(self, one: Overview) -> Row:
+    async def _row(self, one: EnvironmentOverview) -> Row:
         """Who uses it, or used it last, is on record; labels tell of the turn for which it was made."""
         known, session, turn = await self._known(one.id), one.labels.get("session"), one.labels.get("turn", "")
         number = known.turn if known else int(turn) if turn.isdecimal() else None
@@ -136,7 +136,7 @@ async def readable(folder: Path) -> AsyncIterator[Store | None]:
 
 
 @asynccontextmanager
-async def opened(config: Path | None, *, makes: bool = False) -> AsyncIterator[Access]:
+async def opened(config: Path | None, *, makes: bool = False) -> AsyncIterator[SandboxAccess]:
     """Only who `makes` one begins a data directory: a look into an empty home leaves it empty."""
     from bot.store import data_directory
     from sandbox.choice import choose
@@ -150,4 +150,4 @@ async def opened(config: Path | None, *, makes: bool = False) -> AsyncIterator[A
         store = await stack.enter_async_context(readable(folder))
         choice = await choose(folder / "environments", e2b=settings.read_e2b(values))
         stack.push_async_callback(choice.provider.close)
-        yield Access(choice, store, time.time())
+        yield SandboxAccess(choice, store, time.time())

@@ -11,13 +11,13 @@ import typer
 from bot import settings
 from bot.cli import console
 from bot.cli.asked import AsJson, Config
-from bot.cli.shape import App
+from bot.cli.shape import CommandGroup
 from bot.errors import UserError
 
 if TYPE_CHECKING:
     from sandbox.template import Built
 
-app = App(help="Build the template that E2B's sandboxes are made from.")
+app = CommandGroup(help="Build the template that E2B's sandboxes are made from.")
 
 
 @app.command()

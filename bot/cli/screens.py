@@ -17,12 +17,12 @@ from rich.table import Table
 from rich.text import Text
 
 from bot.cli import narration
-from bot.cli.narration import SIGNS, Line, Narrator
+from bot.cli.narration import SIGNS, NarratedLine, Narrator
 from bot.live.figures import duration
 from bot.live.state import LiveState
 from bot.models import TokenUsage
 from bot.store.spend import ModelCost
-from sandbox.agents.events import AgentEvent, Said
+from sandbox.agents.events import AgentEvent, AgentSaid
 
 HEARTBEAT_SECONDS = 30.0
 
@@ -138,7 +138,7 @@ class RichScreen:
         return row
 
 
-def _drawn(line: Line) -> RenderableType:
+def _drawn(line: NarratedLine) -> RenderableType:
     if line.kind == "said":
         return Padding(Markdown(line.text, hyperlinks=False), (1, 0))
     sign, style = SIGNS[line.kind]
@@ -154,4 +154,4 @@ def _drawn(line: Line) -> RenderableType:
 
 
 def _said(event: AgentEvent, before: str) -> str:
-    return event.text.strip() if isinstance(event, Said) and event.parent is None else before
+    return event.text.strip() if isinstance(event, AgentSaid) and event.parent is None else before

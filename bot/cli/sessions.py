@@ -14,7 +14,7 @@ import typer
 from bot import funds, settings
 from bot.cli import console, service
 from bot.cli.asked import AsJson, Config, database
-from bot.cli.shape import App
+from bot.cli.shape import CommandGroup
 from bot.errors import UserError
 from bot.funds import BudgetTerms
 from bot.kinds.parts import OnFork
@@ -24,7 +24,7 @@ from bot.words import on_money
 if TYPE_CHECKING:
     from bot.store.sessions import Turn
 
-app = App(help="List, show, read, stop and repeat sessions.")
+app = CommandGroup(help="List, show, read, stop and repeat sessions.")
 Id = Annotated[str, typer.Argument(metavar="ID", help="As `sessions list` shows it.")]
 
 

@@ -21,7 +21,7 @@ class Group(TyperGroup):
         return _plain(super().get_params(ctx))
 
 
-class App(typer.Typer):
+class CommandGroup(typer.Typer):
     """As typer's; its commands have our form without saying so."""
 
     def __init__(self, **settings: Any) -> None:

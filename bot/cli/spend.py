@@ -28,7 +28,7 @@ UNITS = {"h": "hour", "d": "day", "w": "week"}
 _AGO = re.compile(r"(\d{1,5})([hdw])")
 
 
-class By(StrEnum):
+class SpendGrouping(StrEnum):
     DAY = "day"
     REPO = "repo"
     USER = "user"
@@ -36,7 +36,7 @@ class By(StrEnum):
 
 
 def command(
-    by: Annotated[By, typer.Option(help="One line for each.")] = By.DAY,
+    by: Annotated[SpendGrouping, typer.Option(help="One line for each.")] = SpendGrouping.DAY,
     since: Annotated[str, typer.Option(metavar="DATE|30d", help="A day (UTC), or so long ago (h, d, w).")] = "30d",
     as_json: AsJson = False,
     config: Config = None,
@@ -54,7 +54,7 @@ def command(
     typer.echo(f"{sum(row['cost_usd'] for row in rows):>10.4f}  dollars {period(since)}{_machine(machine)}{open_}")
 
 
-async def _summed(config: Path | None, by: By, since: str) -> list[dict[str, Any]]:
+async def _summed(config: Path | None, by: SpendGrouping, since: str) -> list[dict[str, Any]]:
     from bot.store import spend
     from bot.store.base import Store
 
@@ -62,7 +62,11 @@ async def _summed(config: Path | None, by: By, since: str) -> list[dict[str, Any
     terms = BudgetTerms.of(settings.read_limits(values))
     async with Store.reading(data_directory.database(settings.data_dir(values))) as store:
         rows = [shown(row) for row in await spend.summed(store, by, start)]
-        return [{**row, **await _in_all(store, row["session"], terms)} for row in rows] if by is By.SESSION else rows
+        return (
+            [{**row, **await _in_all(store, row["session"], terms)} for row in rows]
+            if by is SpendGrouping.SESSION
+            else rows
+        )
 
 
 async def _in_all(store: Store, session: SessionId, terms: BudgetTerms) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bot.cli import narration
 from bot.live.figures import duration
 from bot.models import Outcome
-from bot.workbench.job import DONE, Job, Report
+from bot.workbench.job import DONE, Report, WorkbenchJob
 from sandbox.agents.text import one_line
 
 MOST_FILES = 30
@@ -29,7 +29,7 @@ class Summary:
     parts: tuple[str, ...]
 
 
-def text(job: Job, report: Report, *, with_result: bool) -> Summary:
+def text(job: WorkbenchJob, report: Report, *, with_result: bool) -> Summary:
     spent = f"{duration(report.seconds)} · {narration.money(report.cost, job.budget_usd)}"
     parts = [
         report.result.strip() if with_result else "",

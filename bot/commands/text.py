@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bot.text.markup import Block, Kind, Mark, Piece, blocks, pieces
+from bot.text.markup import Block, BlockMeaning, InlineMark, Piece, blocks, pieces
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def before_tail(text: str) -> str:
 
 
 def _is_own(block: Block) -> bool:
-    return block.kind in (Kind.TEXT, Kind.HTML) and not block.quoted
+    return block.kind in (BlockMeaning.TEXT, BlockMeaning.HTML) and not block.quoted
 
 
 def _within(offset: int, ranges: Sequence[tuple[int, int]]) -> bool:
@@ -88,12 +88,12 @@ def _closed(body: str, divided: Sequence[Block]) -> Iterator[tuple[int, int]]:
     """Ranges in which no line is a command: spans of code, comments, tags, and elements of code or quotation."""
     opened: list[tuple[str, int]] = []
     for piece in _all_pieces(body, divided):
-        if piece.mark is Mark.TEXT:
+        if piece.mark is InlineMark.TEXT:
             continue
         if piece.unclosed:
             yield (opened[0][1] if opened else piece.start), len(body)
             return
-        element = _ELEMENT.match(body, piece.start) if piece.mark is Mark.TAG else None
+        element = _ELEMENT.match(body, piece.start) if piece.mark is InlineMark.TAG else None
         if element and not element[1]:
             opened.append((element[2].lower(), piece.start))
         elif element and opened and opened[-1][0] == element[2].lower():
@@ -108,5 +108,5 @@ def _closed(body: str, divided: Sequence[Block]) -> Iterator[tuple[int, int]]:
 
 def _all_pieces(body: str, divided: Sequence[Block]) -> Iterator[Piece]:
     for block in divided:
-        if block.kind in (Kind.TEXT, Kind.HTML):
+        if block.kind in (BlockMeaning.TEXT, BlockMeaning.HTML):
             yield from pieces(body, block)

@@ -53,7 +53,7 @@ class BundleRefused(BotError):
     """What came out of the environment is not what was asked for; the text is one sentence for people."""
 
 
-class Refusal(StrEnum):
+class GitRefusal(StrEnum):
     """Why the remote (or the state of its branches) did not take a push."""
 
     PROTECTED = "protected"
@@ -73,7 +73,7 @@ class Refusal(StrEnum):
 class PushRefused(BotError):
     """The push was rejected. `words` are the remote's own, cleaned but not yet redacted: they are not in the text."""
 
-    def __init__(self, kind: Refusal, words: str) -> None:
+    def __init__(self, kind: GitRefusal, words: str) -> None:
         super().__init__(f"the push was refused ({kind.value})")
         self.kind = kind
         self.words = words

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bot.errors import BotError, GitHubRefused, GitHubUnavailable
 from bot.git import names, remote
-from bot.git.errors import GitFailed, GitTimedOut, PushRaced, PushRefused, Refusal
+from bot.git.errors import GitFailed, GitRefusal, GitTimedOut, PushRaced, PushRefused
 from bot.git.run import GitResult, Io, RemoteAccess, run_git
 
 PUSH_SECONDS = 300.0
@@ -79,7 +79,7 @@ class Push:
         argv = ["merge-base", "--is-ancestor", "--end-of-options", ancestor, self.commit]
         result = await run_git(argv, self.git_dir, accept=(0, 1, 128))
         if result.exit_code != 0:
-            raise PushRefused(Refusal.NON_FAST_FORWARD, "the commit does not continue the branch")
+            raise PushRefused(GitRefusal.NON_FAST_FORWARD, "the commit does not continue the branch")
 
     async def _send(self, ref: str, *, talk: bool) -> tuple[str, str, str]:
         """What git reports of our one ref (its flag and words), and what was said on stderr."""
@@ -149,7 +149,7 @@ async def require_free(git_dir: Path, access: RemoteAccess, branch: str) -> None
 def _require_free(branch: str, heads: Mapping[str, str]) -> None:
     other = names.clash(branch, heads)
     if other is not None:
-        raise PushRefused(Refusal.NAME, f"the branch {remote.clean(other)} is in the way of that name")
+        raise PushRefused(GitRefusal.NAME, f"the branch {remote.clean(other)} is in the way of that name")
 
 
 def _report(result: GitResult, ref: str) -> tuple[str, str]:
@@ -168,5 +168,5 @@ def _told(error: GitFailed | GitTimedOut) -> BotError:
     known = remote.failure(error)
     if isinstance(known, GitHubRefused) and known.status == 403:
         words = remote.remote_words(error.words if isinstance(error, GitFailed) else "")
-        return PushRefused(Refusal.PERMISSION, words or known.message)
+        return PushRefused(GitRefusal.PERMISSION, words or known.message)
     return GitHubUnavailable("the push did not get through") if isinstance(known, GitFailed) else known

@@ -11,10 +11,10 @@ from bot.git import names
 from bot.git.errors import (
     BadName,
     GitFailed,
+    GitRefusal,
     GitTimedOut,
     PushRefused,
     RefMissing,
-    Refusal,
     RepositoryEmpty,
     RepositoryUnsupported,
 )
@@ -32,15 +32,18 @@ _UNREACHABLE = (
 )
 _NOT_THERE = ("Repository not found", "' not found", "does not appear to be a git repository")
 _REFUSALS = (
-    (Refusal.WORKFLOW, ("refusing to allow",)),
-    (Refusal.SECRET, ("cannot contain secrets", "secret-scanning", "gh009")),
-    (Refusal.FILE_SIZE, ("gh001", "exceeds github's file size limit", "file size limit")),
-    (Refusal.LFS, ("gh008", "lfs object", "lfs pointer")),
-    (Refusal.PROTECTED, ("gh006", "gh003", "protected branch")),
-    (Refusal.RULES, ("gh013", "gh010", "repository rule violations", "pre-receive hook declined", "gh007")),
-    (Refusal.NAME, ("directory file conflict", "cannot create", "funny refname", "gh002")),
-    (Refusal.NON_FAST_FORWARD, ("non-fast-forward", "fetch first", "stale info", "cannot lock ref", "already exists")),
-    (Refusal.PERMISSION, ("denied to", "archived", "read-only", "permission", "not granted")),
+    (GitRefusal.WORKFLOW, ("refusing to allow",)),
+    (GitRefusal.SECRET, ("cannot contain secrets", "secret-scanning", "gh009")),
+    (GitRefusal.FILE_SIZE, ("gh001", "exceeds github's file size limit", "file size limit")),
+    (GitRefusal.LFS, ("gh008", "lfs object", "lfs pointer")),
+    (GitRefusal.PROTECTED, ("gh006", "gh003", "protected branch")),
+    (GitRefusal.RULES, ("gh013", "gh010", "repository rule violations", "pre-receive hook declined", "gh007")),
+    (GitRefusal.NAME, ("directory file conflict", "cannot create", "funny refname", "gh002")),
+    (
+        GitRefusal.NON_FAST_FORWARD,
+        ("non-fast-forward", "fetch first", "stale info", "cannot lock ref", "already exists"),
+    ),
+    (GitRefusal.PERMISSION, ("denied to", "archived", "read-only", "permission", "not granted")),
 )
 
 
@@ -119,7 +122,7 @@ def refusal(reason: str, stderr: str) -> PushRefused:
     """`reason` is what stands in brackets behind the ref in git's report."""
     words = remote_words(stderr)
     told = f"{reason}\n{words}".lower()
-    kind = next((kind for kind, signs in _REFUSALS if any(sign in told for sign in signs)), Refusal.OTHER)
+    kind = next((kind for kind, signs in _REFUSALS if any(sign in told for sign in signs)), GitRefusal.OTHER)
     return PushRefused(kind, "\n".join(filter(None, (words, clean(reason)))))
 
 

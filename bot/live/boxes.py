@@ -130,7 +130,7 @@ def _prose(body: str) -> set[int]:
     number = 0
     for block in markup.blocks(body):
         lines = body.count("\n", block.start, block.end) + (not body.endswith("\n", block.start, block.end))
-        if block.kind is markup.Kind.TEXT and not block.quoted:
+        if block.kind is markup.BlockMeaning.TEXT and not block.quoted:
             found.update(range(number, number + lines))
         number += lines
     return found

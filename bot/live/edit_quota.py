@@ -17,7 +17,7 @@ from enum import StrEnum
 from bot.models import InstallationId
 from bot.store import comments
 from bot.store.base import Store
-from bot.store.comments import EditQuota as Bucket
+from bot.store.comments import StoredEditQuota as Bucket
 
 
 class EditPace(StrEnum):

@@ -16,12 +16,12 @@ from sandbox.agents.base import Agent, Decoder
 from sandbox.agents.events import (
     SPAWNING,
     TODO_TOOLS,
+    AgentEnded,
     AgentEvent,
-    Asked,
-    Ended,
+    AgentSaid,
     FileChanged,
+    PermissionAsked,
     Retrying,
-    Said,
     SessionStarted,
     SubagentRefused,
     Todo,
@@ -65,8 +65,8 @@ class LiveState:
     retrying: Retrying | None = None
     refused_status: int | None = None
     """The provider does not accept our credential: no retry will help."""
-    ended: Ended | None = None
-    asked: dict[str, Asked] = field(default_factory=dict)
+    ended: AgentEnded | None = None
+    asked: dict[str, PermissionAsked] = field(default_factory=dict)
     spawning: dict[str, int] = field(default_factory=dict)
     """Its questions for sub-agents, by request: the how many-th that would be of those that were started."""
     spawns_refused: int = 0
@@ -106,7 +106,7 @@ class LiveState:
         match event:
             case SessionStarted():
                 self.model = event.model
-            case Said() if event.parent is None:
+            case AgentSaid() if event.parent is None:
                 self.said = event.text
                 self._note(at, event.text)
             case ToolCalled() | ToolReturned():
@@ -118,9 +118,9 @@ class LiveState:
             case Retrying():
                 self.retrying = event
                 self.refused_status = event.status if event.status in REFUSED_STATUSES else self.refused_status
-            case Ended():
+            case AgentEnded():
                 self.ended = event
-            case Asked() | SubagentRefused():
+            case PermissionAsked() | SubagentRefused():
                 self._asks(event)
             case _:
                 pass
@@ -135,7 +135,7 @@ class LiveState:
             words = NOT_PASSED_ON if found.get("withheld") is True else str(found["text"])
             self.heard.append((str(found["author"]), words))
 
-    def _asks(self, event: Asked | SubagentRefused) -> None:
+    def _asks(self, event: PermissionAsked | SubagentRefused) -> None:
         if isinstance(event, SubagentRefused):
             self.spawns_refused += 1
         elif event.tool not in SPAWNING:

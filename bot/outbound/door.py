@@ -17,7 +17,7 @@ from bot.github.reads import carries
 from bot.github.types import CheckOutput, Pull, ReviewDraft
 from bot.models import InstallationId, Thread
 from bot.outbound import neutralise, prose
-from bot.outbound.pace import Pace
+from bot.outbound.pace import WritePace
 from bot.outbound.redact import Redactor
 from bot.outbound.signing import SignedCommits
 from bot.portions import made_of
@@ -55,13 +55,13 @@ class Outbound:
         app: GitHubApp,
         redactor: Redactor,
         *,
-        pace: Pace | None = None,
+        pace: WritePace | None = None,
         on_made: Callable[[InstallationId], None] = lambda _: None,
         look_after: Sequence[float] = LOOK_AFTER_SECONDS,
     ) -> None:
         self._app = app
         self._redactor = redactor
-        self._pace = pace or Pace()
+        self._pace = pace or WritePace()
         self._on_made = on_made
         """Told of each thing that is made: GitHub counts them."""
         self._look_after = tuple(look_after)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from bot.outbound import prose, scrub
 from bot.text import lines as characters
-from bot.text.scanner import Form, Leaf
+from bot.text.scanner import BlockForm, Leaf
 from bot.words import quoting
 
 MARKER = re.compile(r"<!-- forgehand:[A-Za-z0-9_=. :#/-]{0,300} -->[ \t]*\Z")
@@ -112,14 +112,14 @@ def _outside_code(text: str, change: Change, escape: Change) -> str:
 
 
 def _block(leaf: Leaf, inside: list[str], change: Change) -> list[str]:
-    if leaf.form is Form.FENCE:
+    if leaf.form is BlockForm.FENCE:
         return [_opening(leaf, inside[0], change), *inside[1:]]
-    if leaf.form is Form.CODE:
+    if leaf.form is BlockForm.CODE:
         return inside if leaf.within is not None else _fenced(inside)
     words = "\n".join(inside)
-    if leaf.form in (Form.HTML, Form.DEFINITION):
+    if leaf.form in (BlockForm.HTML, BlockForm.DEFINITION):
         return change(words).split("\n")
-    outside = prose.outside_spans_of_cells if leaf.form is Form.ROW else prose.outside_spans
+    outside = prose.outside_spans_of_cells if leaf.form is BlockForm.ROW else prose.outside_spans
     return outside(words, change).split("\n")
 
 
@@ -150,7 +150,7 @@ def _without_commands(text: str) -> str:
     """Other bots read the raw lines, also those in code, where a space must do."""
     if not _ANY_COMMAND.search(text):
         return text
-    fences = (leaf for leaf in prose.blocks(text) if leaf.form is Form.FENCE)
+    fences = (leaf for leaf in prose.blocks(text) if leaf.form is BlockForm.FENCE)
     code = {at for leaf in fences for at in range(leaf.first + 1, leaf.last)}
     return "\n".join(
         _COMMAND_IN_CODE.sub(" ", line) if at in code else _COMMAND.sub(_defused, line)

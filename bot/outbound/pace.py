@@ -16,7 +16,7 @@ PATIENCE_SECONDS = 2.0
 while it answers; while it does not, a few beside each other are far from the hundred that it allows."""
 
 
-class Pace:
+class WritePace:
     """In memory: after a restart the first refusal teaches it again."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from bot.text.blocks import cells
-from bot.text.markup import Block, Kind, Mark, code_spans, pieces
-from bot.text.scanner import Form, Leaf, content, margin, scan
+from bot.text.blocks import row_cells
+from bot.text.markup import Block, BlockMeaning, InlineMark, code_spans, pieces
+from bot.text.scanner import BlockForm, Leaf, content, margin, scan
 
 CODE = "\0x\0"
 """Stands for inline code: not part of a word beside it, and a word to what looks across it."""
@@ -23,7 +23,7 @@ class TooDeep(Exception):
 def blocks(text: str) -> list[Leaf]:
     """The blocks in order; lines between them are empty or belong to a container."""
     found = scan(text)
-    if any(leaf.form is Form.DEEP for leaf in found):
+    if any(leaf.form is BlockForm.DEEP for leaf in found):
         raise TooDeep
     return found
 
@@ -32,19 +32,19 @@ def live_texts(text: str, leaves: Sequence[Leaf]) -> Iterator[str]:
     """All of it that is not code: what GitHub looks through for mentions and references."""
     for leaf in leaves:
         words = content(text, leaf)
-        if leaf.form in (Form.HTML, Form.DEFINITION):
+        if leaf.form in (BlockForm.HTML, BlockForm.DEFINITION):
             yield words
-        elif leaf.form is Form.ROW:
-            yield from map(_live, cells(words))
-        elif leaf.form not in (Form.FENCE, Form.CODE):
+        elif leaf.form is BlockForm.ROW:
+            yield from map(_live, row_cells(words))
+        elif leaf.form not in (BlockForm.FENCE, BlockForm.CODE):
             yield _live(words)
 
 
 def _live(words: str) -> str:
     if not _is_sure(words):
         return words
-    found = pieces(words, Block(Kind.TEXT, 0, len(words), quoted=False))
-    return "".join(CODE if one.mark is Mark.CODE else words[one.start : one.end] for one in found)
+    found = pieces(words, Block(BlockMeaning.TEXT, 0, len(words), quoted=False))
+    return "".join(CODE if one.mark is InlineMark.CODE else words[one.start : one.end] for one in found)
 
 
 def _is_sure(words: str) -> bool:
@@ -86,7 +86,7 @@ def without_tabs(text: str, leaves: Sequence[Leaf]) -> str:
 
 
 def _stands_alone(leaf: Leaf) -> bool:
-    return leaf.form is Form.FENCE and leaf.within is None
+    return leaf.form is BlockForm.FENCE and leaf.within is None
 
 
 def _indented(line: str) -> str:
@@ -170,7 +170,7 @@ def _ended(lines: list[str], note: str) -> str:
 
 
 def _open_folds(lines: list[str], leaves: list[Leaf]) -> int:
-    fenced = (leaf for leaf in leaves if leaf.form in (Form.FENCE, Form.CODE))
+    fenced = (leaf for leaf in leaves if leaf.form in (BlockForm.FENCE, BlockForm.CODE))
     code = {at for leaf in fenced for at in range(leaf.first, leaf.last)}
     tags = [tag.lower() for at, line in enumerate(lines) if at not in code for tag in _FOLD.findall(line)]
     return max(0, sum(1 if tag.startswith("<d") else -1 for tag in tags))

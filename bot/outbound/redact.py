@@ -86,7 +86,7 @@ UNFINISHED = re.compile(
 
 
 @dataclass(frozen=True)
-class View:
+class DecodedView:
     """Character i stands for `[starts[i], ends[i])` of the original."""
 
     text: str
@@ -98,7 +98,7 @@ class View:
         return self.starts[start], self.ends[end - 1]
 
 
-def views(text: str) -> list[View]:
+def views(text: str) -> list[DecodedView]:
     """As written; escapes decoded; and all of it without white space, as wrapped base64 or hex is read.
 
     Each kind of escape also by itself: a value may hold what looks like one of another kind, which stays as it is. By
@@ -106,11 +106,14 @@ def views(text: str) -> list[View]:
     split = "<" if SPLIT in text else ""
     kinds = [leads for leads in ("%", "\\", f"&{split}", split) if leads and leads[0] in text]
     decoded = (_decoded(text, leads) for leads in dict.fromkeys(("".join(dict.fromkeys("".join(kinds))), *kinds)))
-    found = [View(text, range(len(text)), range(1, len(text) + 1)), *(view for view in decoded if view is not None)]
+    found = [
+        DecodedView(text, range(len(text)), range(1, len(text) + 1)),
+        *(view for view in decoded if view is not None),
+    ]
     return found + [dense for one in found if (dense := _dense(one)) is not None]
 
 
-def _decoded(text: str, leads: str) -> View | None:
+def _decoded(text: str, leads: str) -> DecodedView | None:
     """Of the escapes that begin so; None when nothing is escaped."""
     parts: list[str] = []
     starts: list[int] = []
@@ -127,7 +130,7 @@ def _decoded(text: str, leads: str) -> View | None:
         return None
     starts += range(at, len(text))
     ends += range(at + 1, len(text) + 1)
-    return View("".join((*parts, text[at:])), starts, ends)
+    return DecodedView("".join((*parts, text[at:])), starts, ends)
 
 
 def _character(match: re.Match[str]) -> str | None:
@@ -142,7 +145,7 @@ def _character(match: re.Match[str]) -> str | None:
     return chr(code) if code < 0x110000 else None
 
 
-def _dense(view: View) -> View | None:
+def _dense(view: DecodedView) -> DecodedView | None:
     """None when there is no white space."""
     if not _SPACE.search(view.text):
         return None
@@ -153,7 +156,7 @@ def _dense(view: View) -> View | None:
         parts.append(match[0])
         starts += view.starts[match.start() : match.end()]
         ends += view.ends[match.start() : match.end()]
-    return View("".join(parts), starts, ends, dense=True)
+    return DecodedView("".join(parts), starts, ends, dense=True)
 
 
 REDACTED = "[redacted]"
@@ -320,7 +323,7 @@ def _beginning(text: str, form: str) -> int | None:
     return None
 
 
-def _open_pem(view: View) -> int | None:
+def _open_pem(view: DecodedView) -> int | None:
     """A key that has begun and whose end may still come."""
     text = view.text
     ends = [match.end() for match in END_PEM.finditer(text, max(0, len(text) - 2 * PEM_BODY))]

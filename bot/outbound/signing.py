@@ -10,7 +10,7 @@ from bot.github import writes
 from bot.github.client import GitHubApp
 from bot.github.types import FileChanges, MadeCommit, TokenPurpose
 from bot.models import Thread
-from bot.outbound.pace import Pace
+from bot.outbound.pace import WritePace
 
 CHUNK = 100
 """Entries of a tree in one request: larger ones have timed out."""
@@ -19,7 +19,7 @@ CHUNK = 100
 class SignedCommits:
     """`clean` makes a message harmless. Every method may be repeated: what is made twice is seen by nobody."""
 
-    def __init__(self, app: GitHubApp, pace: Pace, clean: Callable[[str], str]) -> None:
+    def __init__(self, app: GitHubApp, pace: WritePace, clean: Callable[[str], str]) -> None:
         self._app = app
         self._pace = pace
         self._clean = clean

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bot.text.scanner import Form, margin, scan
+from bot.text.scanner import BlockForm, margin, scan
 
 PLACES = tuple(
     f"{folder}pull_request_template{ending}" for folder in (".github/", "", "docs/") for ending in (".md", ".txt", "")
@@ -91,7 +91,7 @@ def _plain(template: str) -> str:
 def _sections(text: str) -> list[_Section]:
     leaves = scan(text)
     headings = {
-        leaf.first for leaf in leaves if leaf.form is Form.HEADING and leaf.within is None and leaf.mark[0] == "#"
+        leaf.first for leaf in leaves if leaf.form is BlockForm.HEADING and leaf.within is None and leaf.mark[0] == "#"
     }
     found = [_Section()]
     for at, line in enumerate(text.split("\n")):

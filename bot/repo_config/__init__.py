@@ -10,7 +10,7 @@ import msgspec
 
 from bot.errors import BadRepoConfig
 from bot.repo_config.values import KEYS, NAMED, READERS, Wrong, covered
-from bot.repo_config.yaml import Entry, read_entries
+from bot.repo_config.yaml import YamlEntry, read_entries
 
 PATH = ".github/forgehand.yml"
 MISNAMED = ".github/forgehand.yaml"
@@ -25,7 +25,7 @@ class Tools:
 
 
 @dataclass(frozen=True)
-class Subagents:
+class SubagentRules:
     """Where the repository wants fewer than the operator allows."""
 
     most: int | None = None
@@ -85,7 +85,7 @@ class RepoConfig:
     """Seconds."""
     permission: str = "auto"
     tools: Tools = field(default_factory=Tools)
-    subagents: Subagents = field(default_factory=Subagents)
+    subagents: SubagentRules = field(default_factory=SubagentRules)
     triggers: Triggers = field(default_factory=Triggers)
     review: Reviewing = field(default_factory=Reviewing)
     base: str | None = None
@@ -110,7 +110,7 @@ class RepoConfig:
 
 _SECTIONS: dict[str, type[Any]] = {
     "tools": Tools,
-    "subagents": Subagents,
+    "subagents": SubagentRules,
     "triggers": Triggers,
     "review": Reviewing,
     "pull": Pulls,
@@ -143,7 +143,7 @@ def keep_from(config: RepoConfig, hosts: Iterable[str]) -> None:
             raise BadRepoConfig(f"`{PATH}` cannot be used as it is:\n\n- `egress` {NAMED.format(never)}")
 
 
-def _section(kind: type[Any], entries: list[Entry], prefix: str, problems: list[str]) -> Any:
+def _section(kind: type[Any], entries: list[YamlEntry], prefix: str, problems: list[str]) -> Any:
     known = [one.name for one in fields(kind)]
     values: dict[str, Any] = {}
     for entry in entries:
@@ -164,7 +164,7 @@ def _section(kind: type[Any], entries: list[Entry], prefix: str, problems: list[
     return kind(**values)
 
 
-def _nested(entry: Entry, where: str, problems: list[str]) -> list[Entry]:
+def _nested(entry: YamlEntry, where: str, problems: list[str]) -> list[YamlEntry]:
     if entry.entries is None and entry.value is not None:
         problems.append(
             f"{where} must hold keys of its own ({', '.join(f.name for f in fields(_SECTIONS[entry.key]))})"

@@ -19,16 +19,16 @@ _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
 @dataclass(frozen=True)
-class Entry:
+class YamlEntry:
     """One key of a mapping; `entries` when its value is a mapping itself."""
 
     key: str
     line: int
     value: Any
-    entries: list[Entry] | None
+    entries: list[YamlEntry] | None
 
 
-def read_entries(text: str | bytes) -> list[Entry]:
+def read_entries(text: str | bytes) -> list[YamlEntry]:
     """The top mapping; nothing at all counts as an empty one."""
     source = _decoded(text)
     try:
@@ -87,13 +87,13 @@ def _check_events(source: str) -> None:
             raise _bad(f"line {line}: it is nested too deeply, or holds too much")
 
 
-def _entries(loader: yaml.SafeLoader, node: yaml.MappingNode) -> Iterator[Entry]:
+def _entries(loader: yaml.SafeLoader, node: yaml.MappingNode) -> Iterator[YamlEntry]:
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
         if not isinstance(key_node, yaml.ScalarNode):
             raise _bad(f"line {line}: a key must be a word")
         nested = isinstance(value_node, yaml.MappingNode)
-        yield Entry(
+        yield YamlEntry(
             key=_key(key_node.value),
             line=line,
             value=_value(loader, value_node, line),

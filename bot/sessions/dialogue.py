@@ -22,7 +22,7 @@ from bot.store.sessions import Turn
 from bot.text import lines
 from bot.words import endings, quoting
 from bot.words.quoting import shown
-from sandbox.agents.events import Asked
+from sandbox.agents.events import PermissionAsked
 from sandbox.execution import ExecutionEnvironment
 
 LOOK_SECONDS = 1.0
@@ -61,7 +61,7 @@ class _Asking:
         self._settled: set[str] = set()
         self._shown: set[str] = set()
 
-    async def look_at(self, asked: Asked) -> None:
+    async def look_at(self, asked: PermissionAsked) -> None:
         if asked.request_id in self._settled:
             return
         if self._people and asked.tool not in QUESTIONS:
@@ -85,7 +85,7 @@ class _Asking:
             await self._environment.forbid(n, request_id, endings.no_more_subagents(most))
         self._settled.add(request_id)
 
-    async def _asked(self, asked: Asked) -> Approval:
+    async def _asked(self, asked: PermissionAsked) -> Approval:
         """The question as it is stored and shown; answered at once where the same was allowed before."""
         store, now = self._services.store, self._services.clock()
         question = ApprovalRequest(
@@ -114,7 +114,7 @@ class _Asking:
             await self._environment.forbid(n, request_id, NO_ANSWER, interrupt=True)
 
 
-def _no_one(turn: Turn, asked: Asked) -> str:
+def _no_one(turn: Turn, asked: PermissionAsked) -> str:
     if not turn.traits.plans:
         return NOBODY_TO_ASK
     return PLAN_TAKEN if asked.tool == PLAN_READY else ONLY_READING
@@ -151,7 +151,7 @@ async def _put_to_people(services: Services, turn: Turn, approval: Approval) -> 
     services.board.touch(turn.key)
 
 
-def matter(asked: Asked) -> dict[str, Any]:
+def matter(asked: PermissionAsked) -> dict[str, Any]:
     told = json.dumps({name: value for name, value in asked.input.items() if name not in ASIDE}, sort_keys=True)
     if len(told) > MOST_SHOWN:  # what people did not see whole is never taken for the same again
         told += asked.request_id
@@ -159,7 +159,7 @@ def matter(asked: Asked) -> dict[str, Any]:
     return {"tool": asked.tool, "shown": _shown(asked), "call": call}
 
 
-def _shown(asked: Asked) -> str:
+def _shown(asked: PermissionAsked) -> str:
     why = asked.input.get("description")
     what = asked.input.get("command") or asked.input.get("url") or json.dumps(asked.input, indent=1, ensure_ascii=False)
     text = lines.spelled_out(str(what))

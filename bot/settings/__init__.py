@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from bot.errors import SettingsError
 from bot.settings import app_key, dotenv, e2b, prices
-from bot.settings.reader import LOOPBACK, Reader, Secret
+from bot.settings.reader import LOOPBACK, Secret, SettingsReader
 from sandbox.e2b.settings import E2BSettings
 
 __all__ = [
@@ -158,10 +158,10 @@ _MAKE_A_KEY = (
 
 def read_secret_keys(values: Mapping[str, str]) -> tuple[Secret, ...]:
     """The keys that encrypt what is stored, newest first."""
-    return _secret_keys(Reader(values))
+    return _secret_keys(SettingsReader(values))
 
 
-def _secret_keys(reader: Reader) -> tuple[Secret, ...]:
+def _secret_keys(reader: SettingsReader) -> tuple[Secret, ...]:
     given = reader.secret("FORGEHAND_SECRET_KEY")
     if given is None:
         raise SettingsError(f"FORGEHAND_SECRET_KEY is not set (nor FORGEHAND_SECRET_KEY_FILE). {_MAKE_A_KEY}")
@@ -179,7 +179,7 @@ def _secret_keys(reader: Reader) -> tuple[Secret, ...]:
     return tuple(Secret(key.strip()) for key in ring)
 
 
-def _webhook_secrets(reader: Reader, *, required: bool) -> tuple[Secret, ...]:
+def _webhook_secrets(reader: SettingsReader, *, required: bool) -> tuple[Secret, ...]:
     """Where nothing is received none is needed."""
     given = reader.secret("FORGEHAND_WEBHOOK_SECRET", required=required)
     secrets = tuple(Secret(one.strip()) for one in given.reveal().split(",") if one.strip()) if given else ()
@@ -188,7 +188,7 @@ def _webhook_secrets(reader: Reader, *, required: bool) -> tuple[Secret, ...]:
     return secrets
 
 
-def _github(reader: Reader, *, polls: bool) -> GitHubSettings:
+def _github(reader: SettingsReader, *, polls: bool) -> GitHubSettings:
     url, api_url = _github_urls(reader)
     return GitHubSettings(
         url=url,
@@ -202,7 +202,7 @@ def _github(reader: Reader, *, polls: bool) -> GitHubSettings:
     )
 
 
-def _private_key(reader: Reader) -> Secret:
+def _private_key(reader: SettingsReader) -> Secret:
     """Read once here, so that a damaged key stops the start and not the first session."""
     pem = reader.required_secret("FORGEHAND_PRIVATE_KEY").reveal()
     if "\n" not in pem:  # many stores of secrets keep one line, with the breaks written out
@@ -222,7 +222,7 @@ def _private_key(reader: Reader) -> Secret:
 
 def read_model(values: Mapping[str, str]) -> ModelSettings:
     """The part that `execute` needs too, without a GitHub App."""
-    reader = Reader(values)
+    reader = SettingsReader(values)
     return ModelSettings(
         model=reader.text("FORGEHAND_MODEL", "claude-sonnet-5-5"),
         upstream=reader.url("ANTHROPIC_BASE_URL", e2b.PROVIDER),
@@ -244,33 +244,33 @@ def require_credential(model: ModelSettings) -> None:
 
 def read_address(values: Mapping[str, str]) -> tuple[str, int]:
     """Where it listens."""
-    reader = Reader(values)
+    reader = SettingsReader(values)
     return reader.text("FORGEHAND_HOST", "127.0.0.1"), reader.port("FORGEHAND_PORT", 8080)
 
 
 def read_github_urls(values: Mapping[str, str]) -> tuple[str, str]:
     """The pages' and the API's."""
-    return _github_urls(Reader(values))
+    return _github_urls(SettingsReader(values))
 
 
-def _github_urls(reader: Reader) -> tuple[str, str]:
+def _github_urls(reader: SettingsReader) -> tuple[str, str]:
     url = reader.url("FORGEHAND_GITHUB_URL", GITHUB)
     return url, reader.url("FORGEHAND_GITHUB_API_URL", GITHUB_API if url == GITHUB else f"{url}/api/v3")
 
 
 def read_public_url(values: Mapping[str, str]) -> str:
     """Empty where there is none."""
-    reader = Reader(values)
+    reader = SettingsReader(values)
     given = reader.text("FORGEHAND_PUBLIC_URL", "")
     return reader.url("FORGEHAND_PUBLIC_URL", given) if given else ""
 
 
 def read_egress(values: Mapping[str, str]) -> frozenset[str]:
-    return Reader(values).hosts("FORGEHAND_EGRESS")
+    return SettingsReader(values).hosts("FORGEHAND_EGRESS")
 
 
 def read_limits(values: Mapping[str, str]) -> Limits:
-    reader = Reader(values)
+    reader = SettingsReader(values)
     return Limits(
         session_budget_usd=reader.number("FORGEHAND_SESSION_BUDGET", 5, least=0.01),
         session_ceiling_usd=reader.number("FORGEHAND_SESSION_CEILING", 50),
@@ -294,14 +294,14 @@ def read_limits(values: Mapping[str, str]) -> Limits:
 
 def read_e2b(values: Mapping[str, str]) -> E2BSettings | None:
     """None where sessions run on this host."""
-    reader = Reader(values)
+    reader = SettingsReader(values)
     chosen = reader.choice("FORGEHAND_SANDBOX", "local", ("local", "e2b"))
     return e2b.read(reader) if chosen == "e2b" else None
 
 
 def read_newest_agent(values: Mapping[str, str]) -> Path | None:
     """The folder of the newest Claude Code, where the operator wants that one; None: the tested one."""
-    chosen = Reader(values).choice("FORGEHAND_CLAUDE_VERSION", "tested", ("tested", "latest"))
+    chosen = SettingsReader(values).choice("FORGEHAND_CLAUDE_VERSION", "tested", ("tested", "latest"))
     return data_dir(values) / "claude" if chosen == "latest" else None
 
 
@@ -315,7 +315,7 @@ def data_dir(values: Mapping[str, str]) -> Path:
 
 def read(values: Mapping[str, str]) -> Settings:
     """All settings of the service, or a SettingsError with one sentence that names the wrong one."""
-    reader = Reader(values)
+    reader = SettingsReader(values)
     command = reader.text("FORGEHAND_COMMAND", "/claude")
     if len(command) < 2 or not _COMMAND.fullmatch(command):
         raise SettingsError(f"FORGEHAND_COMMAND must be one word such as /claude, not {command!r}.")

@@ -20,7 +20,7 @@ class _Secret(Protocol):
     def reveal(self) -> str: ...
 
 
-class Reader(Protocol):
+class E2BReader(Protocol):
     """As `bot.settings` reads single values."""
 
     def text(self, name: str, default: str | None = None) -> str: ...
@@ -32,7 +32,7 @@ class Reader(Protocol):
     def hosts(self, name: str) -> frozenset[str]: ...
 
 
-def read(reader: Reader) -> E2BSettings:
+def read(reader: E2BReader) -> E2BSettings:
     """A SettingsError says what is missing for sessions in E2B's cloud."""
     key = reader.secret("E2B_API_KEY")
     if key is None:
@@ -75,7 +75,7 @@ def _check_port(name: str, url: str | None) -> None:
         )
 
 
-def _unmetered(reader: Reader) -> Unmetered | None:
+def _unmetered(reader: E2BReader) -> Unmetered | None:
     """Where the operator wants it: E2B is given the key, agents ask the provider, and no budget of ours holds."""
     if reader.choice("FORGEHAND_E2B_UNMETERED", "0", ("0", "1")) == "0":
         return None
@@ -89,6 +89,6 @@ def _unmetered(reader: Reader) -> Unmetered | None:
     return Unmetered(key.reveal(), provider.hostname, path=Claude.gateway_path)
 
 
-def _optional_url(reader: Reader, name: str) -> str | None:
+def _optional_url(reader: E2BReader, name: str) -> str | None:
     given = reader.text(name, "")
     return reader.url(name, given) if given else None

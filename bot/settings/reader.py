@@ -34,7 +34,7 @@ class Secret:
         return "Secret([secret])"
 
 
-class Reader:
+class SettingsReader:
     """Looks settings up by name and raises a sentence that names the one that is wrong."""
 
     def __init__(self, values: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from bot import checkup, registration, settings
-from bot.checkup import NOWHERE, Finding
+from bot.checkup import NOWHERE, CheckupFinding
 from bot.errors import SettingsError, UserError
 from bot.github import tokens
 from bot.github.client import GitHubApp
@@ -24,7 +24,7 @@ ACTOR = "operator"
 LONGEST_ID = 18
 
 
-class Bench:
+class SetupState:
     def __init__(self, values: Mapping[str, str], store: Store, vault: Vault) -> None:
         self._values = values
         self._store = store
@@ -100,7 +100,7 @@ class Bench:
         found = await credentials.find(self._vault, settings.read_model(self._values), InstallationId(OPERATOR))
         return f"Forgehand uses {found.name} from {found.source}." if found else ""
 
-    async def check(self) -> list[Finding]:
+    async def check(self) -> list[CheckupFinding]:
         app = await self.app()
         return await checkup.examine(settings.read(registration.under(self._values, app)))
 

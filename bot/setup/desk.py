@@ -17,7 +17,7 @@ from bot.checkup import Level
 from bot.checkup import manifest as manifests
 from bot.errors import BotError, UserError
 from bot.registration import Registered
-from bot.setup.bench import Bench, host
+from bot.setup.bench import SetupState, host
 from bot.setup.door import Door
 from bot.web.pages import COMMON, Pages, forms, origin, static_routes
 
@@ -28,7 +28,7 @@ Act = Callable[[Request, Fields], Awaitable[Response]]
 
 
 class SetUpDesk:
-    def __init__(self, door: Door, bench: Bench, on_app: Callable[[Registered], None]) -> None:
+    def __init__(self, door: Door, bench: SetupState, on_app: Callable[[Registered], None]) -> None:
         self.finished = asyncio.Event()
         self._door = door
         self._bench = bench

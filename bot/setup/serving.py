@@ -17,7 +17,7 @@ from bot.events import HANDLED_EVENTS
 from bot.keyring import KeyRing
 from bot.outbound import Redactor
 from bot.registration import Registered
-from bot.setup.bench import Bench
+from bot.setup.bench import SetupState
 from bot.setup.desk import SetUpDesk
 from bot.setup.door import Door
 from bot.store import data_directory
@@ -52,7 +52,7 @@ async def serving(values: Mapping[str, str]) -> AsyncIterator[SetUp]:
         stack.push_async_callback(store.close)
         kept = Vault(store, ring, redactor.register)
         await kept.prepare()
-        bench, hook = Bench(values, store, kept), _Hook(store)
+        bench, hook = SetupState(values, store, kept), _Hook(store)
         if (known := await bench.app()) is not None:
             hook.take(known)
         desk = SetUpDesk(door, bench, hook.take)

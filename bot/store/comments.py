@@ -142,7 +142,7 @@ SET tokens = excluded.tokens, refilled_at = excluded.refilled_at, paused_until =
 
 
 @dataclass(frozen=True)
-class EditQuota(Record):
+class StoredEditQuota(Record):
     """The columns; `live.allowance` knows what they mean."""
 
     tokens: float
@@ -155,11 +155,11 @@ class EditQuota(Record):
     quick: float
 
 
-async def edit_quota(store: Store, installation: InstallationId) -> EditQuota | None:
+async def edit_quota(store: Store, installation: InstallationId) -> StoredEditQuota | None:
     """None for an installation that has not written yet."""
     row = await store.read(lambda db: one(db, _READ_QUOTA, id=installation))
-    return EditQuota.of(row) if row else None
+    return StoredEditQuota.of(row) if row else None
 
 
-async def save_edit_quota(store: Store, installation: InstallationId, quota: EditQuota) -> None:
+async def save_edit_quota(store: Store, installation: InstallationId, quota: StoredEditQuota) -> None:
     await store.write(lambda db: run(db, _WRITE_QUOTA, id=installation, **asdict(quota)))

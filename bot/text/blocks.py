@@ -56,7 +56,7 @@ _DELIMITERS = re.compile(rf"\|?{_DELIMITER}(?:\|{_DELIMITER})*+\|?[ \t]*+\Z")
 _ALIGNED = re.compile(r"[|:]")
 
 
-def cells(row: str) -> list[str]:
+def row_cells(row: str) -> list[str]:
     """The cells of a row, without the blanks around them; the bars at both ends may be left out."""
     found = [cell.strip(" \t") for cell in _BAR.split(row.strip(" \t"))]
     if found and not found[0]:
@@ -70,8 +70,8 @@ def begins(header: str, below: str) -> bool:
     """Whether the second line makes the first one the header of a table."""
     if not (_ALIGNED.search(below) and _DELIMITERS.match(below)):
         return False
-    many = len(cells(below))
-    return many > 0 and len(cells(header)) == many
+    many = len(row_cells(below))
+    return many > 0 and len(row_cells(header)) == many
 
 
 LONGEST_NAME = 999

@@ -16,7 +16,7 @@ def line_starts(text: str) -> list[int]:
     return starts if starts[-1] == len(text) else [*starts, len(text)]
 
 
-class Line:
+class LineReader:
     """What is left of one line: from `at`, which stands in column `column`, to `end`."""
 
     __slots__ = ("at", "column", "end", "indent", "number", "text", "word")

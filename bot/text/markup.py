@@ -10,10 +10,10 @@ from enum import Enum
 from itertools import groupby
 
 from bot.text.lines import line_starts
-from bot.text.scanner import Form, Leaf, scan
+from bot.text.scanner import BlockForm, Leaf, scan
 
 
-class Kind(Enum):
+class BlockMeaning(Enum):
     """What the lines of a block are on the page."""
 
     TEXT = "text"
@@ -27,7 +27,7 @@ class Kind(Enum):
 class Block:
     """Whole lines of the text, from offset to offset; the blocks of a text cover it without gaps."""
 
-    kind: Kind
+    kind: BlockMeaning
     start: int
     end: int
     quoted: bool
@@ -36,11 +36,11 @@ class Block:
 
 _ONLY_MARKERS = re.compile(r"(?:[\s>*+\-\d.)=_]|\[\^[^\]\s]++\]:)*+\Z")
 _KINDS = {
-    Form.FENCE: Kind.CODE,
-    Form.CODE: Kind.CODE,
-    Form.HTML: Kind.HTML,
-    Form.DEFINITION: Kind.UNSEEN,
-    Form.DEEP: Kind.UNSEEN,
+    BlockForm.FENCE: BlockMeaning.CODE,
+    BlockForm.CODE: BlockMeaning.CODE,
+    BlockForm.HTML: BlockMeaning.HTML,
+    BlockForm.DEFINITION: BlockMeaning.UNSEEN,
+    BlockForm.DEEP: BlockMeaning.UNSEEN,
 }
 
 
@@ -54,19 +54,19 @@ def blocks(text: str) -> list[Block]:
 
 
 def _group(text: str, starts: list[int], owners: list[Leaf | None]) -> Iterator[Block]:
-    def owner(line: int) -> tuple[int, Kind, bool]:
+    def owner(line: int) -> tuple[int, BlockMeaning, bool]:
         leaf = owners[line]
         if leaf is not None:
-            return leaf.first, _KINDS.get(leaf.form, Kind.TEXT), leaf.quoted
+            return leaf.first, _KINDS.get(leaf.form, BlockMeaning.TEXT), leaf.quoted
         shown = _ONLY_MARKERS.match(text, starts[line], starts[line + 1])
-        return -1, Kind.TEXT if shown else Kind.UNSEEN, False
+        return -1, BlockMeaning.TEXT if shown else BlockMeaning.UNSEEN, False
 
     for (_, kind, quoted), members in groupby(range(len(owners)), key=owner):
         lines = list(members)
         yield Block(kind, starts[lines[0]], starts[lines[-1] + 1], quoted)
 
 
-class Mark(Enum):
+class InlineMark(Enum):
     """What a piece of a block is."""
 
     TEXT = "text"
@@ -78,7 +78,7 @@ class Mark(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    mark: Mark
+    mark: InlineMark
     start: int
     end: int
     unclosed: bool = False
@@ -112,7 +112,7 @@ _ENDS = (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>"), ("<!", ">"))
 
 def pieces(text: str, block: Block) -> Iterator[Piece]:
     """The pieces of a TEXT or HTML block, in order and without gaps."""
-    raw = block.kind is Kind.HTML
+    raw = block.kind is BlockMeaning.HTML
     pattern = _NEXT_IN_HTML if raw else _NEXT
     ticks = None if raw else _Ticks(text, block.start, block.end)
     brackets = _Brackets()
@@ -123,14 +123,14 @@ def pieces(text: str, block: Block) -> Iterator[Piece]:
             continue
         piece = _piece(text, block, match, ticks)
         at = piece.end
-        if piece.mark is Mark.TEXT:
+        if piece.mark is InlineMark.TEXT:
             continue
         if piece.start > done:
-            yield Piece(Mark.TEXT, done, piece.start)
+            yield Piece(InlineMark.TEXT, done, piece.start)
         yield piece
         done = piece.end
     if done < block.end:
-        yield Piece(Mark.TEXT, done, block.end)
+        yield Piece(InlineMark.TEXT, done, block.end)
 
 
 def code_spans(text: str, *, addresses: bool = True) -> Iterator[tuple[int, int]]:
@@ -192,12 +192,12 @@ class _Ticks:
 def _piece(text: str, block: Block, match: re.Match[str], ticks: _Ticks | None) -> Piece:
     start, found = match.start(), match.group()
     if found.startswith("\\"):
-        return Piece(Mark.TEXT, start, match.end())
+        return Piece(InlineMark.TEXT, start, match.end())
     if ticks is not None and found.startswith("`"):
         close = ticks.closing(len(found), match.end())
         if close is None:
-            return Piece(Mark.TEXT, start, match.end())
-        return Piece(Mark.CODE, start, close + len(found))
+            return Piece(InlineMark.TEXT, start, match.end())
+        return Piece(InlineMark.CODE, start, close + len(found))
     return _unseen(text, block, start) or _tag(text, block, start)
 
 
@@ -207,21 +207,21 @@ def _unseen(text: str, block: Block, start: int) -> Piece | None:
             if opening == "<!" and not text[start + 2 : start + 3].isalpha():
                 continue
             if text.startswith(("<!-->", "<!--->"), start):
-                return Piece(Mark.UNSEEN, start, text.index(">", start) + 1)
+                return Piece(InlineMark.UNSEEN, start, text.index(">", start) + 1)
             end = text.find(closing, start + len(opening), block.end)
             if end < 0:
-                return Piece(Mark.UNSEEN, start, block.end, unclosed=True)
-            return Piece(Mark.UNSEEN, start, end + len(closing))
+                return Piece(InlineMark.UNSEEN, start, block.end, unclosed=True)
+            return Piece(InlineMark.UNSEEN, start, end + len(closing))
     return None
 
 
 def _tag(text: str, block: Block, start: int) -> Piece:
-    raw = block.kind is Kind.HTML
+    raw = block.kind is BlockMeaning.HTML
     match = (_TAG_IN_HTML if raw else _TAG).match(text, start, block.end)
     if match and not _AUTOLINK.match(text, start, block.end):
-        return Piece(Mark.TAG, start, match.end())
+        return Piece(InlineMark.TAG, start, match.end())
     if raw and match is None and text[start + 1] in "/!?" and not text[start + 2 : start + 3].isalpha():
-        return Piece(Mark.TEXT, start, start + 1)
+        return Piece(InlineMark.TEXT, start, start + 1)
     if raw and match is None:  # a tag that never ends takes the rest of the page into its attributes
-        return Piece(Mark.UNSEEN, start, block.end, unclosed=True)
-    return Piece(Mark.TEXT, start, start + 1)
+        return Piece(InlineMark.UNSEEN, start, block.end, unclosed=True)
+    return Piece(InlineMark.TEXT, start, start + 1)

@@ -12,7 +12,7 @@ from enum import Enum
 from itertools import pairwise
 
 from bot.text import blocks
-from bot.text.lines import Line, line_starts
+from bot.text.lines import LineReader, line_starts
 
 DEEPEST = 20
 """Quotes, items of lists and notes around a block; so also the most marks of quotation on a line."""
@@ -21,7 +21,7 @@ MOST_CHARACTERS = 262_144
 """Four times what GitHub takes, for what making harmless adds."""
 
 
-class Form(Enum):
+class BlockForm(Enum):
     """What a block is."""
 
     PARAGRAPH = "paragraph"
@@ -63,7 +63,7 @@ class Container:
 class Leaf:
     """Lines [first, last) of a text, and where the words of each stand: behind all marks of what it stands in."""
 
-    form: Form
+    form: BlockForm
     first: int
     last: int
     quoted: bool
@@ -89,7 +89,7 @@ def scan(text: str) -> list[Leaf]:
         if number >= MOST_LINES or end > MOST_CHARACTERS:
             scanner.give_up(number, len(starts) - 1)
             break
-        scanner.read(Line(text, number, start, end))
+        scanner.read(LineReader(text, number, start, end))
     return scanner.end()
 
 
@@ -116,15 +116,15 @@ class _Scanner:
 
     def end(self) -> list[Leaf]:
         if self._leaf is not None:
-            self._leaf.runs_on = self._leaf.form is Form.FENCE
+            self._leaf.runs_on = self._leaf.form is BlockForm.FENCE
         self._close(0)
         return self._found
 
     def give_up(self, line: int, lines: int) -> None:
         self._close(0)
-        self._found.append(Leaf(Form.DEEP, line, lines, quoted=False, within=None))
+        self._found.append(Leaf(BlockForm.DEEP, line, lines, quoted=False, within=None))
 
-    def read(self, line: Line) -> None:
+    def read(self, line: LineReader) -> None:
         kept = self._kept(line)
         whole = kept == len(self._stack)
         if whole and self._leaf is not None and self._goes_on(self._leaf, line):
@@ -134,7 +134,7 @@ class _Scanner:
             return
         self._begin(line, kept)
 
-    def _kept(self, line: Line) -> int:
+    def _kept(self, line: LineReader) -> int:
         """How many of the open containers this line belongs to, by its marks; it has passed them then."""
         for at, one in enumerate(self._stack):
             if one.kind is Around.QUOTE:
@@ -149,25 +149,25 @@ class _Scanner:
 
     # A block that is open already
 
-    def _goes_on(self, leaf: Leaf, line: Line) -> bool:
+    def _goes_on(self, leaf: Leaf, line: LineReader) -> bool:
         """Whether the line belongs to it without being looked at further."""
         match leaf.form:
-            case Form.FENCE:
+            case BlockForm.FENCE:
                 self._go_on_fence(leaf, line)
                 return True
-            case Form.CODE:
+            case BlockForm.CODE:
                 return self._go_on_code(leaf, line)
-            case Form.HTML if not (line.is_blank and leaf.ends is blocks.BLANK):
+            case BlockForm.HTML if not (line.is_blank and leaf.ends is blocks.BLANK):
                 _add(leaf, line)
                 self._end_html(leaf, line)
                 return True
-            case Form.DEEP if not line.is_blank:
+            case BlockForm.DEEP if not line.is_blank:
                 _add(leaf, line)
                 return True
             case _:
                 return False
 
-    def _go_on_fence(self, leaf: Leaf, line: Line) -> None:
+    def _go_on_fence(self, leaf: Leaf, line: LineReader) -> None:
         if line.indent <= 3 and blocks.closes(self._text, line.word, line.end, leaf.mark):
             leaf.last = line.number + 1
             self._finish()
@@ -175,7 +175,7 @@ class _Scanner:
         line.skip(min(leaf.indent, line.indent))
         _add(leaf, line)
 
-    def _go_on_code(self, leaf: Leaf, line: Line) -> bool:
+    def _go_on_code(self, leaf: Leaf, line: LineReader) -> bool:
         if line.indent < 4 and not line.is_blank:
             return False
         line.skip(4)
@@ -185,16 +185,16 @@ class _Scanner:
             leaf.last = last
         return True
 
-    def _end_html(self, leaf: Leaf, line: Line) -> None:
+    def _end_html(self, leaf: Leaf, line: LineReader) -> None:
         if leaf.ends is not None and leaf.ends is not blocks.BLANK and leaf.ends.search(self._text, line.at, line.end):
             self._finish()
 
     # What begins on a line
 
-    def _begin(self, line: Line, kept: int) -> None:
+    def _begin(self, line: LineReader, kept: int) -> None:
         """The containers and the block that begin here; or else the line goes on with a paragraph."""
         leaf = self._leaf
-        is_in_words = leaf is not None and leaf.form in (Form.PARAGRAPH, Form.DEEP)
+        is_in_words = leaf is not None and leaf.form in (BlockForm.PARAGRAPH, BlockForm.DEEP)
         inner = leaf if kept == len(self._stack) else None
         depth = kept
         while True:
@@ -204,7 +204,7 @@ class _Scanner:
                     self._open_code(line)
                     return
                 break
-            if self._container(line, depth, interrupts=inner is not None and inner.form is Form.PARAGRAPH):
+            if self._container(line, depth, interrupts=inner is not None and inner.form is BlockForm.PARAGRAPH):
                 if self._leaf is not None:  # deeper than we look
                     return
                 depth, inner, is_in_words = len(self._stack), None, False
@@ -216,37 +216,37 @@ class _Scanner:
             break
         self._words(line, depth, leaf if is_in_words else None)
 
-    def _words(self, line: Line, depth: int, leaf: Leaf | None) -> None:
+    def _words(self, line: LineReader, depth: int, leaf: Leaf | None) -> None:
         """`leaf`: the paragraph that these words belong to, also where marks of quotation are left out."""
         if leaf is None:
             if self._row(line, depth):
                 return
             self._close(depth)
-            leaf = self._open(Form.PARAGRAPH, line.number)
+            leaf = self._open(BlockForm.PARAGRAPH, line.number)
         line.skip(line.indent)
         _add(leaf, line)
 
-    def _container(self, line: Line, depth: int, *, interrupts: bool) -> bool:
+    def _container(self, line: LineReader, depth: int, *, interrupts: bool) -> bool:
         """Whether one begins here."""
         opened = self._quote(line) or self._item(line, interrupts=interrupts) or self._note(line)
         if opened is None:
             return False
         self._close(depth)
         if len(self._stack) >= DEEPEST:
-            _add(self._open(Form.DEEP, line.number), line)
+            _add(self._open(BlockForm.DEEP, line.number), line)
             return True
         self._fill()
         opened.parent = self._stack[-1] if self._stack else None
         self._stack.append(opened)
         return True
 
-    def _quote(self, line: Line) -> Container | None:
+    def _quote(self, line: LineReader) -> Container | None:
         if not self._text.startswith(">", line.word, line.end):
             return None
         _pass_quote(line)
         return Container(Around.QUOTE, line.number, None)
 
-    def _item(self, line: Line, *, interrupts: bool) -> Container | None:
+    def _item(self, line: LineReader, *, interrupts: bool) -> Container | None:
         match = blocks.ITEM.match(self._text, line.word, line.end)
         if match is None or blocks.RULE.match(self._text, line.word, line.end):
             return None
@@ -259,7 +259,7 @@ class _Scanner:
         line.skip(gap)
         return Container(Around.ITEM, line.number, None, needs + gap, match[0][-1], number)
 
-    def _note(self, line: Line) -> Container | None:
+    def _note(self, line: LineReader) -> Container | None:
         match = blocks.NOTE.match(self._text, line.word, line.end)
         if match is None:
             return None
@@ -267,14 +267,14 @@ class _Scanner:
         line.pass_to(match.end())
         return Container(Around.NOTE, line.number, None, 4, match[1], filled=True)
 
-    def _block(self, line: Line, depth: int, inner: Leaf | None) -> bool:
+    def _block(self, line: LineReader, depth: int, inner: Leaf | None) -> bool:
         """Whether a block begins here, other than one of plain words, or ends here as a heading."""
         text, word, end = self._text, line.word, line.end
-        paragraph = inner if inner is not None and inner.form is Form.PARAGRAPH else None
+        paragraph = inner if inner is not None and inner.form is BlockForm.PARAGRAPH else None
         match text[word]:
             case "#":
                 if heading := blocks.HEADING.match(text, word, end):
-                    return self._one_line(Form.HEADING, line, depth, mark=heading[0])
+                    return self._one_line(BlockForm.HEADING, line, depth, mark=heading[0])
             case "`" | "~":
                 if fence := blocks.FENCE.match(text, word, end):
                     return self._open_fence(line, depth, fence)
@@ -286,10 +286,10 @@ class _Scanner:
             case _:
                 pass
         if text[word] in "-_*" and blocks.RULE.match(text, word, end):
-            return self._one_line(Form.RULE, line, depth)
+            return self._one_line(BlockForm.RULE, line, depth)
         return paragraph is not None and self._table(paragraph, line)
 
-    def _one_line(self, form: Form, line: Line, depth: int, *, mark: str = "") -> bool:
+    def _one_line(self, form: BlockForm, line: LineReader, depth: int, *, mark: str = "") -> bool:
         self._close(depth)
         leaf = self._open(form, line.number)
         leaf.mark = mark
@@ -299,40 +299,40 @@ class _Scanner:
         self._finish()
         return True
 
-    def _open_fence(self, line: Line, depth: int, fence: re.Match[str]) -> bool:
+    def _open_fence(self, line: LineReader, depth: int, fence: re.Match[str]) -> bool:
         self._close(depth)
-        leaf = self._open(Form.FENCE, line.number)
+        leaf = self._open(BlockForm.FENCE, line.number)
         leaf.mark, leaf.info, leaf.indent = fence[1], fence[2].strip(), line.indent
         return True
 
-    def _open_html(self, line: Line, depth: int, ends: re.Pattern[str]) -> bool:
+    def _open_html(self, line: LineReader, depth: int, ends: re.Pattern[str]) -> bool:
         lazy = self._leaf is not None and self._leaf.quoted  # readers differ on whether it is in the quote still
         self._close(depth)
-        leaf = self._open(Form.HTML, line.number)
+        leaf = self._open(BlockForm.HTML, line.number)
         leaf.ends, leaf.quoted = ends, leaf.quoted or lazy
         _add(leaf, line)
         self._end_html(leaf, line)
         return True
 
-    def _open_code(self, line: Line) -> None:
+    def _open_code(self, line: LineReader) -> None:
         line.skip(4)
-        _add(self._open(Form.CODE, line.number), line)
+        _add(self._open(BlockForm.CODE, line.number), line)
 
-    def _underline(self, paragraph: Leaf, line: Line) -> bool:
+    def _underline(self, paragraph: Leaf, line: LineReader) -> bool:
         """Whether the paragraph above, without definitions, becomes a heading."""
         words = self._after_definitions(paragraph)
         if words is None:  # nothing stands above the line: to GitHub it is words itself
-            words = self._open(Form.PARAGRAPH, line.number)
+            words = self._open(BlockForm.PARAGRAPH, line.number)
             line.skip(line.indent)
             _add(words, line)
             return True
-        words.form, words.mark = Form.HEADING, self._text[line.word] * 2
+        words.form, words.mark = BlockForm.HEADING, self._text[line.word] * 2
         words.last = line.number + 1
         self._leaf = words
         self._finish()
         return True
 
-    def _table(self, paragraph: Leaf, line: Line) -> bool:
+    def _table(self, paragraph: Leaf, line: LineReader) -> bool:
         """Whether the last line of the paragraph and this one begin a table."""
         _, start, end = paragraph.words[-1]
         if paragraph.last != line.number or not blocks.begins(self._text[start:end], self._text[line.word : line.end]):
@@ -343,7 +343,7 @@ class _Scanner:
             self._finish()
         self._leaf = None
         for number, words in ((line.number - 1, header), (line.number, (0, line.word, line.end))):
-            leaf = self._open(Form.ROW, number)
+            leaf = self._open(BlockForm.ROW, number)
             leaf.words.append(words)
             leaf.last = number + 1
             if number == line.number - 1:
@@ -352,14 +352,14 @@ class _Scanner:
         leaf.mark = blocks.DELIMITERS
         return True
 
-    def _row(self, line: Line, depth: int) -> bool:
+    def _row(self, line: LineReader, depth: int) -> bool:
         """Whether this line is one more row of the table above."""
         leaf = self._leaf
-        if leaf is None or leaf.form is not Form.ROW or depth != len(self._stack) or leaf.last != line.number:
+        if leaf is None or leaf.form is not BlockForm.ROW or depth != len(self._stack) or leaf.last != line.number:
             return False
         self._finish()
         line.skip(line.indent)
-        _add(self._open(Form.ROW, line.number), line)
+        _add(self._open(BlockForm.ROW, line.number), line)
         return True
 
     # Opening and closing
@@ -368,7 +368,7 @@ class _Scanner:
         if self._stack:
             self._stack[-1].filled = True
 
-    def _open(self, form: Form, line: int) -> Leaf:
+    def _open(self, form: BlockForm, line: int) -> Leaf:
         self._fill()
         quoted = any(one.kind is Around.QUOTE for one in self._stack)
         self._leaf = Leaf(form, line, line + 1, quoted, self._stack[-1] if self._stack else None)
@@ -383,9 +383,9 @@ class _Scanner:
         leaf, self._leaf = self._leaf, None
         if leaf is None:
             return
-        if leaf.form is Form.PARAGRAPH:
+        if leaf.form is BlockForm.PARAGRAPH:
             leaf = self._after_definitions(leaf)
-        elif leaf.form is Form.CODE:
+        elif leaf.form is BlockForm.CODE:
             del leaf.words[leaf.last - leaf.first :]
         if leaf is not None:
             self._found.append(leaf)
@@ -399,21 +399,21 @@ class _Scanner:
         begun = 0
         for end in blocks.leading(words):
             lines = words.count("\n", begun, end) + (end == len(words))
-            self._found.append(_part(leaf, Form.DEFINITION, at, at + lines))
+            self._found.append(_part(leaf, BlockForm.DEFINITION, at, at + lines))
             at, begun = at + lines, end
         return _part(leaf, leaf.form, at, leaf.last) if at < leaf.last else None
 
 
-def _part(leaf: Leaf, form: Form, first: int, last: int) -> Leaf:
+def _part(leaf: Leaf, form: BlockForm, first: int, last: int) -> Leaf:
     words = leaf.words[first - leaf.first : last - leaf.first]
     return Leaf(form, first, last, leaf.quoted, leaf.within, words)
 
 
-def _add(leaf: Leaf, line: Line) -> None:
+def _add(leaf: Leaf, line: LineReader) -> None:
     leaf.words.append((*line.rest(), line.end))
     leaf.last = line.number + 1
 
 
-def _pass_quote(line: Line) -> None:
+def _pass_quote(line: LineReader) -> None:
     line.pass_to(line.word + 1)
     line.skip(1)

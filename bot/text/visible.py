@@ -6,10 +6,10 @@ import html
 import re
 from dataclasses import dataclass, field
 
-from bot.text.blocks import HEADER, cells
+from bot.text.blocks import HEADER, row_cells
 from bot.text.lines import plain
-from bot.text.markup import Block, Kind, Mark, Piece, blocks, pieces
-from bot.text.scanner import Form, scan
+from bot.text.markup import Block, BlockMeaning, InlineMark, Piece, blocks, pieces
+from bot.text.scanner import BlockForm, scan
 
 FORMULA = "[formula]"
 _CODE_OR_FORMULA = re.compile(
@@ -34,7 +34,9 @@ def drawn(text: str) -> str:
         return text
     named = {label.lower() for label in _REFERENCE.findall(text)}
     return "".join(
-        _drawn(text[block.start : block.end], named) if block.kind is Kind.TEXT else text[block.start : block.end]
+        _drawn(text[block.start : block.end], named)
+        if block.kind is BlockMeaning.TEXT
+        else text[block.start : block.end]
         for block in blocks(text)
     )
 
@@ -61,7 +63,7 @@ def kept(text: str) -> str:
 
 def _without_names(text: str) -> str:
     found = blocks(text)
-    unseen = (text[block.start : block.end] for block in found if block.kind is Kind.UNSEEN)
+    unseen = (text[block.start : block.end] for block in found if block.kind is BlockMeaning.UNSEEN)
     known = {_folded(name) for raw in unseen for name in _DEFINED.findall(raw)}
     if not known:
         return text
@@ -70,7 +72,9 @@ def _without_names(text: str) -> str:
         return "]" if _folded(match[1]) in known else match.group()
 
     return "".join(
-        _NAMED.sub(short, text[block.start : block.end]) if block.kind is Kind.TEXT else text[block.start : block.end]
+        _NAMED.sub(short, text[block.start : block.end])
+        if block.kind is BlockMeaning.TEXT
+        else text[block.start : block.end]
         for block in found
     )
 
@@ -83,9 +87,9 @@ def _folded(name: str) -> str:
 def _without_further_cells(text: str) -> str:
     parts: list[str] = []
     at = columns = 0
-    for row in (leaf for leaf in scan(text) if leaf.form is Form.ROW):
+    for row in (leaf for leaf in scan(text) if leaf.form is BlockForm.ROW):
         _, start, end = row.words[0]
-        found = cells(text[start:end])
+        found = row_cells(text[start:end])
         if row.mark == HEADER:
             columns = len(found)
         elif len(found) > columns:
@@ -175,9 +179,9 @@ class _Page:
     def _block(self, block: Block) -> bool:
         """False when the rest of the page is swallowed."""
         raw = self.text[block.start : block.end]
-        if block.kind is Kind.UNSEEN:
+        if block.kind is BlockMeaning.UNSEEN:
             self._hide(raw)
-        elif block.kind is Kind.CODE:
+        elif block.kind is BlockMeaning.CODE:
             self._code(raw)
         else:
             for piece in pieces(self.text, block):
@@ -200,16 +204,16 @@ class _Page:
 
     def _piece(self, piece: Piece, block: Block) -> bool:
         raw = self.text[piece.start : piece.end]
-        if piece.mark is Mark.TAG:
+        if piece.mark is InlineMark.TAG:
             self._tag(raw, piece.start)
-        elif piece.mark is Mark.TEXT:
+        elif piece.mark is InlineMark.TEXT:
             self._keep(self._prose(raw))
-        elif piece.mark is Mark.CODE:
+        elif piece.mark is InlineMark.CODE:
             self._keep(raw)
         elif piece.unclosed:
             if raw.endswith(("\n", "\r")):
                 self._keep("\n")
-            return self.exact and block.kind is Kind.TEXT
+            return self.exact and block.kind is BlockMeaning.TEXT
         return True
 
     def _prose(self, raw: str) -> str:

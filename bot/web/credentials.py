@@ -26,7 +26,7 @@ ENVIRONMENT = "the environment"
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundCredential:
     """A credential with where it came from, in words for the operator."""
 
     credential: Credential
@@ -62,7 +62,7 @@ def from_vault(vault: Vault, model: ModelSettings) -> Callable[[InstallationId],
     return credential
 
 
-async def find(vault: Vault, model: ModelSettings, installation: InstallationId) -> Found | None:
+async def find(vault: Vault, model: ModelSettings, installation: InstallationId) -> FoundCredential | None:
     """One that is stored and cannot be read raises: the next in line would pay for somebody else."""
     stored = await vault.around(installation)
     for place in dict.fromkeys((installation, OPERATOR)):
@@ -72,26 +72,26 @@ async def find(vault: Vault, model: ModelSettings, installation: InstallationId)
                 return own[name]
             if (row := stored.get((name, place))) is not None:
                 where = "the vault" if place == OPERATOR else f"the vault of installation {place}"
-                return Found(Credential(vault.read(row), name == OAUTH_TOKEN), name, where, place)
+                return FoundCredential(Credential(vault.read(row), name == OAUTH_TOKEN), name, where, place)
     return None
 
 
-def operators(model: ModelSettings) -> Found | None:
+def operators(model: ModelSettings) -> FoundCredential | None:
     """The operator's own, where nothing is stored."""
     return next(iter(_set(model).values()), None)
 
 
-def _set(model: ModelSettings) -> dict[str, Found]:
+def _set(model: ModelSettings) -> dict[str, FoundCredential]:
     """By name, the one that wins first."""
     named = zip(NAMES, (model.api_key, model.oauth_token), strict=True)
     return {
-        name: Found(Credential(value, name == OAUTH_TOKEN), name, ENVIRONMENT)
+        name: FoundCredential(Credential(value, name == OAUTH_TOKEN), name, ENVIRONMENT)
         for name, value in named
         if value is not None
     }
 
 
-def _needed(found: Found | None) -> Credential:
+def _needed(found: FoundCredential | None) -> Credential:
     if found is None:
         raise SettingsError(NONE)
     return found.credential
@@ -120,14 +120,14 @@ class Trial:
 async def proven(name: str, given: Secret, model: ModelSettings) -> Secret:
     """To be stored: what does not work would only be found out by the next session."""
     key = Secret(require_storable(name, given))
-    found = Found(Credential(key, name == OAUTH_TOKEN), name, "the form")
+    found = FoundCredential(Credential(key, name == OAUTH_TOKEN), name, "the form")
     trial = await try_out(found, model.upstream, model.model)
     if not trial.works:
         raise UserError(trial.words)
     return key
 
 
-async def try_out(found: Found, upstream_url: str, model: str) -> Trial:
+async def try_out(found: FoundCredential, upstream_url: str, model: str) -> Trial:
     upstream = Upstream(upstream_url, READ_SECONDS)
     headers, _ = dialect.forwarded([(b"anthropic-version", b"2023-06-01")], found.credential, Dialect())
     body = {"model": model, "messages": [{"role": "user", "content": "Does this key work?"}]}
@@ -145,7 +145,7 @@ async def try_out(found: Found, upstream_url: str, model: str) -> Trial:
     return Trial(False, f"{what} does not work: {_advice(status, found)} ({words})")
 
 
-def _advice(status: int, found: Found) -> str:
+def _advice(status: int, found: FoundCredential) -> str:
     default = "the provider has trouble; the key was not judged." if status >= 500 else "the provider says no."
     return ADVICE.get(status, default).format(another=found.another)
 

@@ -40,7 +40,7 @@ TICK = 1e-5
 
 
 @dataclass(frozen=True)
-class Reading:
+class LogReading:
     """How the log is read: with `poll_seconds` it is the only way in; else webhooks come, and this finds the rest."""
 
     app_id: int
@@ -60,7 +60,7 @@ class _Listed:
 
 
 class DeliveryLog:
-    def __init__(self, github: GitHubApp, store: Store, reading: Reading) -> None:
+    def __init__(self, github: GitHubApp, store: Store, reading: LogReading) -> None:
         self._github = github
         self._store = store
         self._reading = reading

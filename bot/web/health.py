@@ -21,7 +21,7 @@ from bot.store import operations
 from bot.store.base import Database, Store
 from bot.store.rows import one
 from bot.web import overload
-from bot.web.metrics import Metrics, metrics_routes
+from bot.web.metrics import ServiceMetrics, metrics_routes
 from sandbox.errors import SandboxError
 from sandbox.primitives import EnvironmentProvider
 
@@ -71,7 +71,7 @@ class Health:
     def __init__(self, store: Store, token: Secret | None, *, is_reached: bool) -> None:
         self._store = store
         self._is_reached = is_reached
-        self.metrics = Metrics(store)
+        self.metrics = ServiceMetrics(store)
         self._checks: dict[str, Check] = {"start": _starting}
         self._token = token
 

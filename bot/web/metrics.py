@@ -32,7 +32,7 @@ SECONDS = (1, 5, 15, 60, 180, 600, 1800, 3600, 7200)
 LEVELS = ("warning", "error", "critical")
 
 
-def metrics_routes(metrics: Metrics, token: Secret | None, *, is_reached: bool) -> list[BaseRoute]:
+def metrics_routes(metrics: ServiceMetrics, token: Secret | None, *, is_reached: bool) -> list[BaseRoute]:
     """`is_reached`: by others than this machine, as far as the settings tell."""
 
     async def answer(request: Request) -> Response:
@@ -43,7 +43,7 @@ def metrics_routes(metrics: Metrics, token: Secret | None, *, is_reached: bool) 
     return [Route("/metrics", answer)]
 
 
-class Metrics:
+class ServiceMetrics:
     """One per process. Labels have a closed set of values each: nothing that others name becomes one."""
 
     def __init__(self, store: Store) -> None:

@@ -19,7 +19,7 @@ _GATEWAYS = ("/gateway/", "/anthropic/", "/v1/")
 
 
 @dataclass(frozen=True)
-class Answer:
+class OverloadAnswer:
     """A 503 as it goes out."""
 
     retry_after: int
@@ -35,12 +35,12 @@ class Answer:
         ]
 
 
-def answer(path: str, what: str) -> Answer:
+def answer(path: str, what: str) -> OverloadAnswer:
     """An agent's client tries again by itself; a delivery is found in GitHub's log."""
     if path.startswith(_GATEWAYS):
         response = refusals.error_response(529, f"Overloaded: {what}")
-        return Answer(2, bytes(response.body))
-    return Answer(30, b'{"status":"overloaded","why":"%s"}' % what.encode())
+        return OverloadAnswer(2, bytes(response.body))
+    return OverloadAnswer(30, b'{"status":"overloaded","why":"%s"}' % what.encode())
 
 
 def few_left(descriptor: int) -> bool:

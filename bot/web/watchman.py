@@ -91,6 +91,6 @@ def _drain(client: socket.socket) -> None:
         continue
 
 
-def _bytes(answer: overload.Answer) -> bytes:
+def _bytes(answer: overload.OverloadAnswer) -> bytes:
     head = b"".join(name + b": " + value + b"\r\n" for name, value in answer.headers)
     return b"HTTP/1.1 503 Service Unavailable\r\n" + head + b"\r\n" + answer.body

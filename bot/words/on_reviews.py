@@ -35,7 +35,7 @@ class Known(Protocol):
 
 
 @dataclass(frozen=True)
-class Account:
+class ReviewAccount:
     """All that the summary of a review tells."""
 
     verdict: ReviewVerdict
@@ -97,7 +97,7 @@ def suggestion(finding: ReviewFinding) -> str | None:
     return None if finding.suggestion is None else code(finding.suggestion, "suggestion")
 
 
-def summary(account: Account, inert: Inert) -> str:
+def summary(account: ReviewAccount, inert: Inert) -> str:
     parts = [
         f"### {_HEADLINES[account.verdict]}",
         inert(account.summary),
@@ -115,7 +115,7 @@ def listed(said: Sequence[Known]) -> str:
     return "\n".join(rows[-MOST_LISTED:])
 
 
-def in_short(account: Account, url: str) -> str:
+def in_short(account: ReviewAccount, url: str) -> str:
     """For the live comment."""
     counts = [_count(account.on_lines, "comment on a line", "comments on lines")] if account.on_lines else []
     counts += [f"{len(account.below)} more in its summary"] if account.below else []
@@ -155,7 +155,7 @@ def room_for(findings: Sequence[ReviewFinding], inert: Inert) -> int:
     return min(len(findings), MOST_BELOW)
 
 
-def _below(account: Account, inert: Inert) -> str:
+def _below(account: ReviewAccount, inert: Inert) -> str:
     if not account.below:
         return ""
     rows = ["**Findings that could not be put at a line of the diff:**", *(_row(one, inert) for one in account.below)]
@@ -174,7 +174,7 @@ def _lines(one: ReviewFinding) -> str:
     return f"lines {one.start_line} to {one.line}" if one.start_line else f"line {one.line}"
 
 
-def _earlier(account: Account) -> str:
+def _earlier(account: ReviewAccount) -> str:
     rows = [f"- ✅ resolved: line {one.line} of {shown(one.path, 200)}" for one in account.resolved[:MOST_BELOW]]
     if account.repeated:
         rows.append(
@@ -183,7 +183,7 @@ def _earlier(account: Account) -> str:
     return "**Of what I said earlier:**\n\n" + "\n".join(rows) if rows else ""
 
 
-def _unread(account: Account) -> str:
+def _unread(account: ReviewAccount) -> str:
     rows = [f"- {shown(note, 500)}" for note in account.notes]
     if account.left_out:
         more = _count(account.left_out, "finding", "findings")
@@ -191,7 +191,7 @@ def _unread(account: Account) -> str:
     return "**Not read or left out:**\n\n" + "\n".join(rows) if rows else ""
 
 
-def _foot(account: Account) -> str:
+def _foot(account: ReviewAccount) -> str:
     words = [f"Read at `{account.commit[:12]}` against {shown(account.base, 200)}."]
     if account.base_now is not None:
         words.append(f"Its base is {shown(account.base_now, 200)} by now, with which I did not compare it.")

@@ -116,7 +116,7 @@ def why(lines: Sequence[str]) -> str:
     return "\n".join(["What I did not act on here, newest first:", "", *(f"- {line}" for line in lines)])
 
 
-class Delivered(Protocol):
+class DeliveryFacts(Protocol):
     """What is told of a delivery."""
 
     @property
@@ -131,7 +131,7 @@ class Delivered(Protocol):
     def reason(self) -> str | None: ...
 
 
-def fate(delivery: Delivered, ago: str, inert: Callable[[str], str]) -> str:
+def fate(delivery: DeliveryFacts, ago: str, inert: Callable[[str], str]) -> str:
     """What became of a delivery and why, in the same words for a thread and for the operator."""
     what = f"{delivery.event} {delivery.action or ''}".strip().replace("_", " ")
     who = inert(delivery.sender or "somebody")

@@ -17,11 +17,11 @@ from bot.store.base import Store
 from bot.words import endings
 from bot.workbench import folder as folders
 from bot.workbench import landing, place, slots, snapshot, words
-from bot.workbench.job import DONE, Audience, Job, Landed, Means, Report
-from bot.workbench.landing import Work
-from bot.workbench.place import Place
-from bot.workbench.run import TURN, Run
-from bot.workbench.snapshot import Snapshot
+from bot.workbench.job import DONE, Audience, Landed, Report, WorkbenchJob, WorkbenchMeans
+from bot.workbench.landing import BroughtWork
+from bot.workbench.place import WorkbenchPlace
+from bot.workbench.run import TURN, WorkbenchRun
+from bot.workbench.snapshot import FolderSnapshot
 from sandbox.errors import EnvironmentGone, SandboxError
 from sandbox.results import Collected
 
@@ -29,10 +29,10 @@ BUNDLE_BYTES = 200 << 20
 LONGEST_PROMPT = 100_000
 
 
-class Bench:
+class Workbench:
     """For one job. `stop` asks the agent to end and keeps what it did; cancelling the task abandons it."""
 
-    def __init__(self, job: Job, means: Means, audience: Audience, stop: asyncio.Event) -> None:
+    def __init__(self, job: WorkbenchJob, means: WorkbenchMeans, audience: Audience, stop: asyncio.Event) -> None:
         self._job = job
         self._means = means
         self._audience = audience
@@ -89,12 +89,12 @@ class Bench:
         landed = Landed()
         if bundle is not None:
             self._audience.phase("Bringing the work home")
-            work = Work(self._job, self._means, taken, bundle, self._said, finished=verdict.outcome is None)
+            work = BroughtWork(self._job, self._means, taken, bundle, self._said, finished=verdict.outcome is None)
             landed = await landing.land(work)
         return self._concluded(verdict, landed)
 
     async def _worked(
-        self, there: Place, store: Store, taken: Snapshot, scratch: Path
+        self, there: WorkbenchPlace, store: Store, taken: FolderSnapshot, scratch: Path
     ) -> tuple[RunVerdict, Path | None]:
         """How the run ended, and the file that holds what it changed, if it did."""
         verdict = await self._ran(there, store, taken)
@@ -111,11 +111,11 @@ class Bench:
             lost = endings.step_failed(Step.COLLECT, str(error).rstrip("."))
             return RunVerdict(verdict.outcome or Outcome.FAILED, _sentences(verdict.detail, lost)), None
 
-    async def _ran(self, there: Place, store: Store, taken: Snapshot) -> RunVerdict:
+    async def _ran(self, there: WorkbenchPlace, store: Store, taken: FolderSnapshot) -> RunVerdict:
         if self._stop.is_set():
             return RunVerdict(Outcome.STOPPED, words.stopped_early())
         self._audience.phase("Working")
-        run = Run(self._job, store, there, self._audience, self._stop)
+        run = WorkbenchRun(self._job, store, there, self._audience, self._stop)
         try:
             return await run.to_its_end(taken)
         except EnvironmentGone:
@@ -150,7 +150,7 @@ class Bench:
         )
 
 
-async def _fetched(there: Place, collected: Collected, target: Path) -> Path | None:
+async def _fetched(there: WorkbenchPlace, collected: Collected, target: Path) -> Path | None:
     if not collected.changed:
         return None
     await there.environment.fetch_bundle(collected, target, BUNDLE_BYTES)

@@ -14,14 +14,14 @@ from bot.git import commits
 from bot.git.run import RemoteAccess, run_git
 from bot.workbench import passage, repository, words
 from bot.workbench.passage import Passage
-from bot.workbench.repository import Repository
+from bot.workbench.repository import PersonsRepository
 
 FETCH_SECONDS = 600.0
 _FETCHED = "refs/forgehand/fetched"
 _FLAGS = ["--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-show-forced-updates"]
 
 
-async def branch(clone: Repository, access: RemoteAccess, ref: str, name: str) -> None:
+async def branch(clone: PersonsRepository, access: RemoteAccess, ref: str, name: str) -> None:
     """Never over work of one's own, nor under somebody's feet: it must fast-forward and not be checked out."""
     async with passage.opened(clone) as way:
         desk = way.place.with_name("fetched.git")
@@ -33,7 +33,7 @@ async def branch(clone: Repository, access: RemoteAccess, ref: str, name: str) -
         await _put(way, desk, name, new, clone)
 
 
-def _lend(clone: Repository, desk: Path, tips: list[str]) -> None:
+def _lend(clone: PersonsRepository, desk: Path, tips: list[str]) -> None:
     """The commits are refs of ours, so that the remote is told what need not be sent. A partial clone has not all that
     its commits reach, so it is sent everything."""
     passage.lend(clone, desk)
@@ -42,7 +42,7 @@ def _lend(clone: Repository, desk: Path, tips: list[str]) -> None:
         (desk / "packed-refs").write_text(f"# pack-refs with:\n{rows}", "ascii")
 
 
-async def _put(way: Passage, desk: Path, name: str, new: str, clone: Repository) -> None:
+async def _put(way: Passage, desk: Path, name: str, new: str, clone: PersonsRepository) -> None:
     old = await way.at(name)
     if old == new:
         return

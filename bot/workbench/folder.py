@@ -10,7 +10,7 @@ from pathlib import Path
 from bot.errors import UserError
 from bot.workbench import configured, passage, plain, words
 from bot.workbench import repository as repositories
-from bot.workbench.repository import Repository
+from bot.workbench.repository import PersonsRepository
 
 USUAL_IGNORES = b"__pycache__/\nnode_modules/\n.venv/\n.DS_Store\n"
 """For a folder without a repository, where nobody has said what is not worth carrying along."""
@@ -23,7 +23,7 @@ class Folder:
     path: Path
     top: Path
     """The root of the work tree; the folder itself when there is no repository."""
-    repository: Repository | None
+    repository: PersonsRepository | None
     ignored: bytes = b""
     """The person's own ignore rules that are not files of the work tree."""
     settings: dict[str, str] = field(default_factory=dict)

@@ -30,7 +30,7 @@ EXIT_CODES: Mapping[str, int] = {
 
 
 @dataclass(frozen=True)
-class Job:
+class WorkbenchJob:
     """One turn that a person asked for."""
 
     id: SessionId
@@ -54,7 +54,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Means:
+class WorkbenchMeans:
     """What the operator's settings give it to work with."""
 
     data_dir: Path

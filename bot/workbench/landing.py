@@ -23,9 +23,9 @@ from bot.outbound import Redactor
 from bot.proposal import descriptions, push_policy, secrets_scan
 from bot.workbench import passage, words
 from bot.workbench import repository as repositories
-from bot.workbench.job import Job, Landed, Means
-from bot.workbench.repository import Repository
-from bot.workbench.snapshot import AUTHOR, Snapshot
+from bot.workbench.job import Landed, WorkbenchJob, WorkbenchMeans
+from bot.workbench.repository import PersonsRepository
+from bot.workbench.snapshot import AUTHOR, FolderSnapshot
 from bot.workbench.waiting import unless_for_ever
 
 MOST_PATCH_BYTES = 512 << 20
@@ -34,12 +34,12 @@ DAY = 86_400.0
 
 
 @dataclass(frozen=True)
-class Work:
+class BroughtWork:
     """What the agent brought home, as a bundle that nobody has looked at yet."""
 
-    job: Job
-    means: Means
-    snapshot: Snapshot
+    job: WorkbenchJob
+    means: WorkbenchMeans
+    snapshot: FolderSnapshot
     bundle: Path
     result: str
     finished: bool
@@ -53,7 +53,7 @@ class Work:
         return self.means.root / "kept"
 
 
-async def land(work: Work) -> Landed:
+async def land(work: BroughtWork) -> Landed:
     """Whatever goes wrong here, the work is not lost."""
     try:
         return await _land(work)
@@ -61,7 +61,7 @@ async def land(work: Work) -> Landed:
         return await _refused_bundle(work, words.not_landed(_told(error)))
 
 
-async def _land(work: Work) -> Landed:
+async def _land(work: BroughtWork) -> Landed:
     await asyncio.to_thread(_expire, work.kept, work.means.retention_days * DAY)
     quarantine = await Quarantine.create(work.quarantine, work.snapshot.mirror)
     try:
@@ -81,7 +81,7 @@ async def _land(work: Work) -> Landed:
     return await _deliver(work, tree, quarantine, landed)
 
 
-async def _deliver(work: Work, tree: str, quarantine: Quarantine, landed: Landed) -> Landed:
+async def _deliver(work: BroughtWork, tree: str, quarantine: Quarantine, landed: Landed) -> Landed:
     repository = work.snapshot.folder.repository
     if repository is not None:
         base = work.snapshot.base
@@ -101,7 +101,7 @@ async def _deliver(work: Work, tree: str, quarantine: Quarantine, landed: Landed
     return replace(landed, advice=(*landed.advice, *_about_branch(work, landed)))
 
 
-async def _make_branch(work: Work, repository: Repository, commit: str) -> None:
+async def _make_branch(work: BroughtWork, repository: PersonsRepository, commit: str) -> None:
     """Objects first, then the name; a branch of that name must not be there yet. Much may have happened to the
     repository while the agent worked, so it is judged again."""
     target = work.bundle.with_name("out.pack")
@@ -117,7 +117,7 @@ async def _make_branch(work: Work, repository: Repository, commit: str) -> None:
         await way.set_branch(work.job.branch, commit, None)
 
 
-async def _apply(work: Work, tree: str, landed: Landed) -> Landed:
+async def _apply(work: BroughtWork, tree: str, landed: Landed) -> Landed:
     """All of it or nothing: where the person has changed the same lines meanwhile, the folder is left as it is."""
     folder = work.snapshot.folder
     patch = work.bundle.with_name("work.patch")
@@ -134,7 +134,7 @@ async def _apply(work: Work, tree: str, landed: Landed) -> Landed:
     return replace(landed, applied=True, advice=(*landed.advice, words.applied()))
 
 
-async def _write_patch(work: Work, tree: str, target: Path) -> None:
+async def _write_patch(work: BroughtWork, tree: str, target: Path) -> None:
     flags = ["--binary", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index"]
     with target.open("wb") as output:
         io = Io(stdout=output.fileno(), max_file_bytes=MOST_PATCH_BYTES)
@@ -142,7 +142,7 @@ async def _write_patch(work: Work, tree: str, target: Path) -> None:
         await run_git(argv, work.quarantine, io=io, timeout=SECONDS)
 
 
-async def _keep_patch(work: Work, tree: str, landed: Landed) -> Landed:
+async def _keep_patch(work: BroughtWork, tree: str, landed: Landed) -> Landed:
     target = await asyncio.to_thread(_place_for, work, "patch")
     try:
         await _write_patch(work, tree, target)
@@ -153,17 +153,17 @@ async def _keep_patch(work: Work, tree: str, landed: Landed) -> Landed:
     return replace(landed, kept=words.kept_patch(target), advice=(*landed.advice, "Apply it:", command))
 
 
-async def _refused_bundle(work: Work, reason: str) -> Landed:
+async def _refused_bundle(work: BroughtWork, reason: str) -> Landed:
     return await _keep_bundle(work, Landed(held=reason))
 
 
-async def _keep_bundle(work: Work, landed: Landed) -> Landed:
+async def _keep_bundle(work: BroughtWork, landed: Landed) -> Landed:
     target = await asyncio.to_thread(_place_for, work, "bundle")
     await asyncio.to_thread(shutil.copyfile, work.bundle, target)
     return replace(landed, kept=words.kept_bundle(target))
 
 
-async def _notes(work: Work, quarantine: Quarantine, changes: Sequence[Change]) -> tuple[str, ...]:
+async def _notes(work: BroughtWork, quarantine: Quarantine, changes: Sequence[Change]) -> tuple[str, ...]:
     """Nothing is published here, so a secret is no reason to hold the work; it is one to look before a push."""
     model = work.means.model
     known = Redactor(secret.reveal() for secret in (model.api_key, model.oauth_token) if secret)
@@ -171,7 +171,7 @@ async def _notes(work: Work, quarantine: Quarantine, changes: Sequence[Change]) 
     return (words.secret_in_work(found),) if found else ()
 
 
-def _about_branch(work: Work, landed: Landed) -> list[str]:
+def _about_branch(work: BroughtWork, landed: Landed) -> list[str]:
     """How the work is looked at and taken over. Over uncommitted changes no merge goes: their diff is applied."""
     if landed.branch is None:
         return []
@@ -193,7 +193,7 @@ def _told(error: BotError | OSError) -> str:
     return error.words if isinstance(error, GitFailed) else str(error)
 
 
-def _message(work: Work) -> str:
+def _message(work: BroughtWork) -> str:
     subject = descriptions.first_title((work.result, work.job.prompt)) or "Work of the agent"
     return f"{subject}\n\nAsked for in these words:\n\n{work.job.prompt.strip()}\n\nForgehand-Session: {work.job.id}"
 
@@ -209,7 +209,7 @@ def _files(changes: Sequence[Change]) -> tuple[dict[str, object], ...]:
     )
 
 
-def _place_for(work: Work, kind: str) -> Path:
+def _place_for(work: BroughtWork, kind: str) -> Path:
     work.kept.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = work.kept / f"{work.job.id}.{kind}"
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))

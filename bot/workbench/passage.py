@@ -17,7 +17,7 @@ from pathlib import Path
 from bot.git import names
 from bot.git.run import GitResult, Io, run_git
 from bot.workbench import plain
-from bot.workbench.repository import Repository
+from bot.workbench.repository import PersonsRepository
 
 SECONDS = 300.0
 LIST_CAP = 64 << 20
@@ -25,7 +25,7 @@ _NONE = "0" * 40
 
 
 class Passage:
-    def __init__(self, place: Path, repository: Repository) -> None:
+    def __init__(self, place: Path, repository: PersonsRepository) -> None:
         self.place = place
         self._repository = repository
 
@@ -70,7 +70,7 @@ class Passage:
 
 
 @asynccontextmanager
-async def opened(repository: Repository) -> AsyncIterator[Passage]:
+async def opened(repository: PersonsRepository) -> AsyncIterator[Passage]:
     """Beside its git directory there is room for files that go with it."""
     with tempfile.TemporaryDirectory(prefix="forgehand-passage-") as scratch:
         place = Path(scratch) / "passage.git"
@@ -78,7 +78,7 @@ async def opened(repository: Repository) -> AsyncIterator[Passage]:
         yield Passage(place, repository)
 
 
-def _furnish(place: Path, repository: Repository) -> None:
+def _furnish(place: Path, repository: PersonsRepository) -> None:
     (place / "objects").mkdir(parents=True)
     (place / "HEAD").write_text(f"{repository.on}\n", "utf-8", "surrogateescape")
     (place / "refs").symlink_to(repository.common_dir / "refs")
@@ -86,7 +86,7 @@ def _furnish(place: Path, repository: Repository) -> None:
     lend(repository, place)
 
 
-def lend(repository: Repository, place: Path) -> None:
+def lend(repository: PersonsRepository, place: Path) -> None:
     """To a git directory of ours: the objects, and where history is cut off."""
     lent = []
     for number, store in enumerate(repository.stores):

@@ -19,13 +19,13 @@ from bot.web.credentials import from_settings
 from bot.web.gateway import Dialect, Gateway
 from bot.web.server import Server
 from bot.workbench import slots, words
-from bot.workbench.job import Audience, Job, Means
-from bot.workbench.snapshot import Snapshot
+from bot.workbench.job import Audience, WorkbenchJob, WorkbenchMeans
+from bot.workbench.snapshot import FolderSnapshot
 from sandbox.agents.claude import Claude
-from sandbox.choice import Choice, choose
+from sandbox.choice import EnvironmentChoice, choose
 from sandbox.egress import EgressProxy
 from sandbox.execution import ExecutionEnvironment
-from sandbox.local.folders import Base
+from sandbox.local.folders import EnvironmentsFolder
 from sandbox.primitives import EnvironmentProvider, EnvironmentSpec
 
 LABELS = {"app": "forgehand", "kind": "execute"}
@@ -35,7 +35,7 @@ LONGEST_SOCKET = 107
 
 
 @dataclass(frozen=True)
-class Place:
+class WorkbenchPlace:
     environment: ExecutionEnvironment
     isolation: str
     egress: EgressProxy
@@ -46,8 +46,8 @@ class Place:
 
 @asynccontextmanager
 async def opened(
-    slot: Path, job: Job, means: Means, store: Store, snapshot: Snapshot, audience: Audience
-) -> AsyncIterator[Place]:
+    slot: Path, job: WorkbenchJob, means: WorkbenchMeans, store: Store, snapshot: FolderSnapshot, audience: Audience
+) -> AsyncIterator[WorkbenchPlace]:
     """With the snapshot checked out in it. Nothing that ran there outlives the block, however it ends."""
     async with AsyncExitStack() as stack:
         choice = await _chosen(slot, means, isolate=job.isolate)
@@ -67,10 +67,10 @@ async def opened(
         environment = ExecutionEnvironment(await choice.provider.create(f"execute-{job.id}", spec), Claude())
         stack.push_async_callback(environment.close)
         await _bring_in(environment, job, snapshot)
-        yield Place(environment, choice.words if choice.isolated else "none", egress)
+        yield WorkbenchPlace(environment, choice.words if choice.isolated else "none", egress)
 
 
-async def _chosen(slot: Path, means: Means, *, isolate: bool) -> Choice:
+async def _chosen(slot: Path, means: WorkbenchMeans, *, isolate: bool) -> EnvironmentChoice:
     with slots.alone(means.root, "tools"):
         if isolate:
             await asyncio.to_thread(_share_tools, slot, means.root / "shared")
@@ -83,7 +83,7 @@ async def _chosen(slot: Path, means: Means, *, isolate: bool) -> Choice:
 
 def _share_tools(slot: Path, shared: Path) -> None:
     """One copy of the agent's binary for all slots; `Base` knows where either of them really lies."""
-    here, there = Base(slot).tools, Base(shared).tools
+    here, there = EnvironmentsFolder(slot).tools, EnvironmentsFolder(shared).tools
     if not here.is_symlink():
         shutil.rmtree(here)
         here.symlink_to(there)
@@ -95,7 +95,9 @@ async def _remove_leftovers(provider: EnvironmentProvider) -> None:
         await left.terminate()
 
 
-async def _sockets(stack: AsyncExitStack, choice: Choice, gateway: Gateway, means: Means) -> EgressProxy:
+async def _sockets(
+    stack: AsyncExitStack, choice: EnvironmentChoice, gateway: Gateway, means: WorkbenchMeans
+) -> EgressProxy:
     path = choice.sockets / "gateway.sock"
     if len(os.fsencode(path)) > LONGEST_SOCKET:
         raise SettingsError(words.long_socket(path))
@@ -108,7 +110,7 @@ async def _sockets(stack: AsyncExitStack, choice: Choice, gateway: Gateway, mean
     return egress
 
 
-async def _bring_in(environment: ExecutionEnvironment, job: Job, snapshot: Snapshot) -> None:
+async def _bring_in(environment: ExecutionEnvironment, job: WorkbenchJob, snapshot: FolderSnapshot) -> None:
     target = snapshot.mirror.with_name("in.pack")
     try:
         packed = await pack.write(snapshot.mirror, snapshot.base, target, pack.Extent(50, MOST_PACKED_BYTES))

@@ -28,7 +28,7 @@ _UNREADABLE = (OSError, ValueError, RuntimeError)
 
 
 @dataclass(frozen=True)
-class Repository:
+class PersonsRepository:
     """The person's own, which we look at and add one branch to. Its parts may be handed to git by `passage` alone."""
 
     top: Path
@@ -71,7 +71,7 @@ def _is_git_dir(place: Path) -> bool:
     return data and (place / "HEAD").is_file()
 
 
-async def judged(top: Path) -> Repository:
+async def judged(top: Path) -> PersonsRepository:
     """Raises UserError, with what to do, where the repository is not certainly this folder's own."""
     try:
         return await _judged(top)
@@ -79,7 +79,7 @@ async def judged(top: Path) -> Repository:
         raise UserError(words.unreadable_repository(top, str(error))) from None
 
 
-async def _judged(top: Path) -> Repository:
+async def _judged(top: Path) -> PersonsRepository:
     git_dir = await asyncio.to_thread(_git_dir, top)
     common = await asyncio.to_thread(_common_dir, git_dir)
     await asyncio.to_thread(_require_plain, git_dir, common)
@@ -95,7 +95,7 @@ async def _judged(top: Path) -> Repository:
     else:
         await _require_own(top, git_dir, settings.get("core.worktree"))
     stores = await _stores((top, common), common / "objects")
-    return Repository(top, git_dir, common, stores, await asyncio.to_thread(_head, git_dir))
+    return PersonsRepository(top, git_dir, common, stores, await asyncio.to_thread(_head, git_dir))
 
 
 def _git_dir(top: Path) -> Path:
@@ -204,7 +204,7 @@ def _head(git_dir: Path) -> str:
     return said
 
 
-def checked_out(repository: Repository) -> set[str]:
+def checked_out(repository: PersonsRepository) -> set[str]:
     """The branches that its work trees are on, this one's and all others'."""
     common = repository.common_dir
     said = (plain.text(file) or "" for file in (common / "HEAD", *common.glob("worktrees/*/HEAD")))

@@ -20,11 +20,11 @@ from bot.store import gateway, spend
 from bot.store.base import Store
 from bot.words import endings
 from bot.workbench import plain, words
-from bot.workbench.job import Audience, Job
-from bot.workbench.place import Place
-from bot.workbench.snapshot import Snapshot
+from bot.workbench.job import Audience, WorkbenchJob
+from bot.workbench.place import WorkbenchPlace
+from bot.workbench.snapshot import FolderSnapshot
 from sandbox.agents.base import AgentRun
-from sandbox.agents.events import Asked
+from sandbox.agents.events import PermissionAsked
 
 LOOK_SECONDS = 1.0
 GRACE_SECONDS = 3.0
@@ -46,7 +46,7 @@ You work for Forgehand on a copy of a folder of the person who asks. Your workin
 
 
 @dataclass(frozen=True)
-class Terms:
+class WorkbenchTerms:
     """What the run is judged by."""
 
     stop_requested: str | None
@@ -54,10 +54,12 @@ class Terms:
     budget_usd: float
 
 
-class Run:
+class WorkbenchRun:
     """Of one job; `stop` is the person's wish, set from outside."""
 
-    def __init__(self, job: Job, store: Store, place: Place, audience: Audience, stop: asyncio.Event) -> None:
+    def __init__(
+        self, job: WorkbenchJob, store: Store, place: WorkbenchPlace, audience: Audience, stop: asyncio.Event
+    ) -> None:
         self.state = LiveState()
         self._job = job
         self._store = store
@@ -66,7 +68,7 @@ class Run:
         self._stop = stop
         self._wake = asyncio.Event()
 
-    async def to_its_end(self, snapshot: Snapshot) -> RunVerdict:
+    async def to_its_end(self, snapshot: FolderSnapshot) -> RunVerdict:
         """The verdict; what the agent did is in the environment still."""
         await self._start(snapshot)
         watcher = asyncio.create_task(self._watch())
@@ -82,7 +84,7 @@ class Run:
     def said(self) -> str:
         return self.state.last_words
 
-    async def _start(self, snapshot: Snapshot) -> None:
+    async def _start(self, snapshot: FolderSnapshot) -> None:
         job = self._job
         token = await gateway.mint(
             self._store,
@@ -115,13 +117,13 @@ class Run:
                 for event in decoder.feed(line):
                     self.state.apply(event, time.time())
                     self._audience.event(event, self.state)
-                    if isinstance(event, Asked):
+                    if isinstance(event, PermissionAsked):
                         await self._answer(event)
             self._audience.spent(await spend.turn_cost(self._store, self._job.key))
             if self.state.refused_status:
                 self._wake.set()
 
-    async def _answer(self, asked: Asked) -> None:
+    async def _answer(self, asked: PermissionAsked) -> None:
         """Sub-agents are counted; to anything else nobody says yes."""
         number = self.state.spawning.get(asked.request_id)
         if number is not None and number <= self._job.subagents.most:
@@ -143,7 +145,7 @@ class Run:
         status = await self._environment.status(TURN)
         cost = await spend.turn_cost(self._store, job.key)
         exhausted = budget.decide([Ledger(cost.counted_usd, 0.0, job.budget_usd)]) is BudgetDecision.EXHAUSTED
-        terms = Terms("You" if self._stop.is_set() else None, job.timeout_seconds, job.budget_usd)
+        terms = WorkbenchTerms("You" if self._stop.is_set() else None, job.timeout_seconds, job.budget_usd)
         found = judge(terms, status, self.state, exhausted=exhausted)
         if found.error == "out_of_credit":
             return RunVerdict(found.outcome, words.provider_out_of_credit(), found.error)
@@ -165,7 +167,7 @@ async def _first_of(*events: asyncio.Event) -> None:
             task.cancel()
 
 
-def instructions(snapshot: Snapshot) -> str:
+def instructions(snapshot: FolderSnapshot) -> str:
     """Ours, and the rules for agents that the person keeps in the folder: it is theirs, so they are instruction."""
     folder = snapshot.folder
     parts = [INSTRUCTIONS]

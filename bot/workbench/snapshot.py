@@ -35,7 +35,7 @@ _MESSAGE = "The work tree as it was\n\nWith what was not committed when `forgeha
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class FolderSnapshot:
     """A commit in a bare repository of ours."""
 
     folder: Folder
@@ -59,7 +59,7 @@ class _Paths:
     size: int = 0
 
 
-async def take(folder: Folder, mirror: Path, when: int) -> Snapshot:
+async def take(folder: Folder, mirror: Path, when: int) -> FolderSnapshot:
     scratch = _Scratch(folder, mirror)
     await scratch.create()
     paths = await _paths(scratch, folder)
@@ -72,7 +72,7 @@ async def take(folder: Folder, mirror: Path, when: int) -> Snapshot:
     if len(paths.take) > MOST_FILES or paths.size > MOST_BYTES:
         raise UserError(words.too_much(folder.path, len(paths.take), paths.size))
     base = await scratch.commit(await scratch.tree(paths), when)
-    return Snapshot(folder, mirror, base, tuple(paths.left_out))
+    return FolderSnapshot(folder, mirror, base, tuple(paths.left_out))
 
 
 async def _paths(scratch: _Scratch, folder: Folder) -> _Paths:

@@ -14,11 +14,11 @@ MAX_REPAIRS = 64
 MAX_DIGITS = 18
 
 
-class Text(msgspec.Struct, tag="text", omit_defaults=True):
+class ClaudeText(msgspec.Struct, tag="text", omit_defaults=True):
     text: str = ""
 
 
-class ToolUse(msgspec.Struct, tag="tool_use", omit_defaults=True):
+class ClaudeToolUse(msgspec.Struct, tag="tool_use", omit_defaults=True):
     id: str = ""
     name: str = ""
     input: dict[str, Any] = {}
@@ -42,10 +42,10 @@ class Image(msgspec.Struct, tag="image", omit_defaults=True):
     pass
 
 
-Block = Text | ToolUse | ToolResult | Thinking | RedactedThinking | Image
+Block = ClaudeText | ClaudeToolUse | ToolResult | Thinking | RedactedThinking | Image
 
 
-class Message(msgspec.Struct, omit_defaults=True):
+class ClaudeMessage(msgspec.Struct, omit_defaults=True):
     content: str | list[Block] = ""
 
 
@@ -70,18 +70,18 @@ class System(msgspec.Struct, tag="system", omit_defaults=True):
 
 
 class Assistant(msgspec.Struct, tag="assistant", omit_defaults=True):
-    message: Message = msgspec.field(default_factory=Message)
+    message: ClaudeMessage = msgspec.field(default_factory=ClaudeMessage)
     parent_tool_use_id: str | None = None
     error: str | None = None
 
 
-class User(msgspec.Struct, tag="user", omit_defaults=True):
-    message: Message = msgspec.field(default_factory=Message)
+class ClaudeUser(msgspec.Struct, tag="user", omit_defaults=True):
+    message: ClaudeMessage = msgspec.field(default_factory=ClaudeMessage)
     parent_tool_use_id: str | None = None
     tool_use_result: TaskResult | str | list[Any] | None = None
 
 
-class Result(msgspec.Struct, tag="result", omit_defaults=True):
+class ClaudeResult(msgspec.Struct, tag="result", omit_defaults=True):
     subtype: str = ""
     is_error: bool | None = None
     result: str | None = None
@@ -92,7 +92,7 @@ class Result(msgspec.Struct, tag="result", omit_defaults=True):
     structured_output: dict[str, Any] | None = None
 
 
-class Question(msgspec.Struct, omit_defaults=True):
+class ClaudeQuestion(msgspec.Struct, omit_defaults=True):
     subtype: str = ""
     tool_name: str = ""
     input: dict[str, Any] = {}
@@ -100,7 +100,7 @@ class Question(msgspec.Struct, omit_defaults=True):
 
 class ControlRequest(msgspec.Struct, tag="control_request", omit_defaults=True):
     request_id: str = ""
-    request: Question = msgspec.field(default_factory=Question)
+    request: ClaudeQuestion = msgspec.field(default_factory=ClaudeQuestion)
 
 
 class StreamEvent(msgspec.Struct, tag="stream_event", omit_defaults=True):
@@ -117,7 +117,7 @@ class Other(msgspec.Struct, omit_defaults=True):
     type: str
 
 
-Known = System | Assistant | User | Result | ControlRequest | StreamEvent | ToolProgress
+Known = System | Assistant | ClaudeUser | ClaudeResult | ControlRequest | StreamEvent | ToolProgress
 Line = Known | Other
 
 _fast: msgspec.json.Decoder[Known] = msgspec.json.Decoder(Known)
@@ -225,7 +225,7 @@ LONG = 1 << 20
 MOST_PARTS = 500_000
 """Commas and brackets in a line longer than that: what is made of millions of tiny values takes seconds to take apart
 and a gigabyte to hold, and no agent writes it. Long texts and images have few."""
-WHOLE = (Result, ControlRequest)
+WHOLE = (ClaudeResult, ControlRequest)
 
 
 def slim(line: bytes, cap: int) -> str:

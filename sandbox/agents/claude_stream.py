@@ -7,33 +7,33 @@ from typing import Any
 from sandbox.agents.claude_lines import (
     Assistant,
     Block,
+    ClaudeMessage,
+    ClaudeResult,
+    ClaudeText,
+    ClaudeToolUse,
+    ClaudeUser,
     ControlRequest,
     Line,
-    Message,
     Other,
-    Result,
     StreamEvent,
     System,
     TaskResult,
-    Text,
     ToolProgress,
     ToolResult,
-    ToolUse,
     UnreadableLine,
-    User,
     parse,
 )
 from sandbox.agents.claude_tools import Edit, TodoList, edit, title
 from sandbox.agents.events import (
     NO_MORE_SUBAGENTS,
     SPAWNING,
+    AgentEnded,
     AgentEvent,
-    Asked,
-    Ended,
+    AgentNoted,
+    AgentSaid,
     FileChanged,
-    Noted,
+    PermissionAsked,
     Retrying,
-    Said,
     SessionStarted,
     SubagentRefused,
     TodoChanged,
@@ -81,20 +81,20 @@ class ClaudeDecoder:
         match line:
             case Assistant():
                 return self._assistant(line)
-            case User():
+            case ClaudeUser():
                 return self._user(line)
             case System():
                 return [self._system(line)]
-            case Result():
+            case ClaudeResult():
                 return [_ended(line)]
             case ControlRequest():
                 return [self._asked(line)]
             case StreamEvent():
-                return [Noted("stream_event")]
+                return [AgentNoted("stream_event")]
             case ToolProgress():
-                return [Noted("tool_progress")]
+                return [AgentNoted("tool_progress")]
             case Other():
-                return [Noted(one_line(line.type, 80))]
+                return [AgentNoted(one_line(line.type, 80))]
 
     def _system(self, line: System) -> AgentEvent:
         if line.subtype == "init":
@@ -105,21 +105,21 @@ class ClaudeDecoder:
         if line.subtype == "api_retry":
             delay = min(max(line.retry_delay_ms, 0.0) / 1000, 86_400.0)
             return Retrying(_count(line.attempt), line.error_status, one_line(line.error, 80), delay)
-        return Noted(f"system/{one_line(line.subtype, 80)}")
+        return AgentNoted(f"system/{one_line(line.subtype, 80)}")
 
     def _assistant(self, line: Assistant) -> list[AgentEvent]:
         if line.error:
-            return [Noted(f"api_error/{one_line(line.error, 80)}")]  # its words come again in the result
+            return [AgentNoted(f"api_error/{one_line(line.error, 80)}")]  # its words come again in the result
         events: list[AgentEvent] = []
         for block in _blocks(line.message):
             match block:
-                case Text() if block.text.strip():
-                    events.append(Said(clean(block.text), line.parent_tool_use_id))
-                case ToolUse():
+                case ClaudeText() if block.text.strip():
+                    events.append(AgentSaid(clean(block.text), line.parent_tool_use_id))
+                case ClaudeToolUse():
                     events.append(self._called(block, line.parent_tool_use_id))
-        return events or [Noted("assistant")]
+        return events or [AgentNoted("assistant")]
 
-    def _called(self, block: ToolUse, parent: str | None) -> ToolCalled:
+    def _called(self, block: ClaudeToolUse, parent: str | None) -> ToolCalled:
         if parent is None or block.name != "TodoWrite":  # a sub-agent's own list is not the turn's
             self._todos.called(block.id, block.name, block.input)
         name = one_line(block.name, 80)
@@ -129,12 +129,12 @@ class ClaudeDecoder:
             self._spawns.add(block.id)
         return ToolCalled(block.id, name, title(name, block.input, self._cwd), block.input, parent)
 
-    def _user(self, line: User) -> list[AgentEvent]:
+    def _user(self, line: ClaudeUser) -> list[AgentEvent]:
         events: list[AgentEvent] = []
         for block in _blocks(line.message):
             if isinstance(block, ToolResult):
                 events += self._returned(block, line.tool_use_result)
-        return events or [Noted("user")]
+        return events or [AgentNoted("user")]
 
     def _returned(self, block: ToolResult, detail: Any) -> list[AgentEvent]:
         ok, text = not block.is_error, _result_text(block.content)
@@ -156,14 +156,14 @@ class ClaudeDecoder:
     def _asked(self, line: ControlRequest) -> AgentEvent:
         asked = line.request
         if asked.subtype != "can_use_tool":
-            return Noted(f"control_request/{one_line(asked.subtype, 80)}")
+            return AgentNoted(f"control_request/{one_line(asked.subtype, 80)}")
         tool = one_line(asked.tool_name, 80)
-        return Asked(line.request_id, tool, title(tool, asked.input, self._cwd), asked.input)
+        return PermissionAsked(line.request_id, tool, title(tool, asked.input, self._cwd), asked.input)
 
 
-def _blocks(message: Message) -> list[Block]:
+def _blocks(message: ClaudeMessage) -> list[Block]:
     if isinstance(message.content, str):
-        return [Text(message.content)]
+        return [ClaudeText(message.content)]
     return message.content
 
 
@@ -182,10 +182,10 @@ def _part_text(part: Any) -> str:
     return f"[{one_line(str(part.get('type')), 40)}]"
 
 
-def _ended(line: Result) -> Ended:
+def _ended(line: ClaudeResult) -> AgentEnded:
     failed = line.subtype != "success" if line.is_error is None else line.is_error
     reason = line.terminal_reason or line.subtype or "unknown"
-    return Ended(
+    return AgentEnded(
         ok=not failed,
         reason=one_line(REASONS.get(reason, reason), 80),
         text=clean(line.result or ""),

@@ -14,7 +14,7 @@ class SessionStarted:
 
 
 @dataclass(frozen=True)
-class Said:
+class AgentSaid:
     """A block of the agent's own text."""
 
     text: str
@@ -77,7 +77,7 @@ class Retrying:
 
 
 @dataclass(frozen=True)
-class Asked:
+class PermissionAsked:
     """The agent wants permission for a tool call and waits."""
 
     request_id: str
@@ -94,7 +94,7 @@ class SubagentRefused:
 
 
 @dataclass(frozen=True)
-class Ended:
+class AgentEnded:
     """A result line. The run is over at process exit, not here; the last one counts."""
 
     ok: bool
@@ -108,7 +108,7 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class Noted:
+class AgentNoted:
     """A sign of life without further meaning to us."""
 
     kind: str
@@ -130,15 +130,15 @@ TODO_TOOLS = frozenset(("TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "Ta
 
 AgentEvent = (
     SessionStarted
-    | Said
+    | AgentSaid
     | ToolCalled
     | ToolReturned
     | FileChanged
     | TodoChanged
     | Retrying
-    | Asked
+    | PermissionAsked
     | SubagentRefused
-    | Ended
-    | Noted
+    | AgentEnded
+    | AgentNoted
     | Unreadable
 )

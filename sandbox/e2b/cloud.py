@@ -13,7 +13,7 @@ from sandbox.e2b import faults
 from sandbox.e2b.secret import Secrets
 from sandbox.e2b.settings import E2BSettings
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
-from sandbox.primitives import Lease, Metrics
+from sandbox.primitives import EnvironmentMetrics, Lease
 
 if TYPE_CHECKING:
     from e2b import E2B, AsyncSandbox, SandboxInfo
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedSandbox:
     """One sandbox as E2B lists it."""
 
     id: str
@@ -127,12 +127,12 @@ class Cloud:
         call = self._sandboxes.connect(sandbox_id, timeout=seconds, on_resume="reboot")
         return await self._ask(what, call, CREATE_SECONDS)
 
-    async def list(self, metadata: Mapping[str, str]) -> list[Listed]:
+    async def list(self, metadata: Mapping[str, str]) -> list[ListedSandbox]:
         """All pages, the oldest sandbox first."""
         from e2b import SandboxQuery
 
         pages = self._sandboxes.list(query=SandboxQuery(metadata=dict(metadata)), limit=PAGE)
-        found: list[Listed] = []
+        found: list[ListedSandbox] = []
         while pages.has_next:
             found += [_listed(one) for one in await self._ask("listing sandboxes", pages.next_items(), ASK_SECONDS)]
         return sorted(found, key=lambda one: (one.started_at, one.id))
@@ -141,7 +141,7 @@ class Cloud:
         """running or paused; EnvironmentGone for one that is not there."""
         return (await self.look(sandbox_id)).state
 
-    async def look(self, sandbox_id: str) -> Listed:
+    async def look(self, sandbox_id: str) -> ListedSandbox:
         return _listed(await self._ask("looking at a sandbox", self._sandboxes.get_info(sandbox_id), ASK_SECONDS))
 
     async def left(self, sandbox_id: str) -> float:
@@ -195,7 +195,7 @@ class Cloud:
                 raise faults.Paused("the sandbox is paused") from None
             raise
 
-    async def metrics(self, sandbox_id: str) -> Metrics | None:
+    async def metrics(self, sandbox_id: str) -> EnvironmentMetrics | None:
         """The last sample, if there is one yet."""
         since = datetime.now(UTC) - timedelta(seconds=MEASURED_SECONDS)
         call = self._sandboxes.get_metrics(sandbox_id, start=since)
@@ -203,7 +203,7 @@ class Cloud:
         if not found:
             return None
         last = max(found, key=lambda one: one.timestamp)
-        return Metrics(last.cpu_used_pct * last.cpu_count, last.mem_used, last.disk_used)
+        return EnvironmentMetrics(last.cpu_used_pct * last.cpu_count, last.mem_used, last.disk_used)
 
     async def _ask(self, what: str, call: Awaitable[T], seconds: float) -> T:
         try:
@@ -220,6 +220,6 @@ class Cloud:
         return False
 
 
-def _listed(one: SandboxInfo) -> Listed:
+def _listed(one: SandboxInfo) -> ListedSandbox:
     size = (one.cpu_count, one.memory_mb)
-    return Listed(one.sandbox_id, dict(one.metadata or {}), one.state.value, one.started_at, one.end_at, *size)
+    return ListedSandbox(one.sandbox_id, dict(one.metadata or {}), one.state.value, one.started_at, one.end_at, *size)

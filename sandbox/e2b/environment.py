@@ -17,15 +17,15 @@ from typing import Any
 from sandbox import blocked
 from sandbox.e2b import answers
 from sandbox.e2b.cloud import Cloud
-from sandbox.e2b.exposure import Exposures
+from sandbox.e2b.exposure import CloudExposures
 from sandbox.e2b.faults import Unclear
 from sandbox.e2b.inside import places
-from sandbox.e2b.line import Line
+from sandbox.e2b.line import SandboxLine
 from sandbox.e2b.operations import PYTHON
 from sandbox.e2b.settings import E2BSettings
-from sandbox.e2b.watching import FRESH_SECONDS, Watch
+from sandbox.e2b.watching import FRESH_SECONDS, GrowthWatch
 from sandbox.errors import EnvironmentGone, NotThere, SandboxError, TooLarge
-from sandbox.primitives import ExecResult, Layout, Lease, Liveness, Metrics
+from sandbox.primitives import EnvironmentMetrics, ExecResult, Layout, Lease, Liveness
 from sandbox.runner.safe_files import FileStat
 
 READ_BYTES = 1 << 20
@@ -48,14 +48,14 @@ class Ends:
     resting: Callable[[], Awaitable[None]]
     rested: Callable[[], None]
     rousing: Callable[[], Awaitable[None]]
-    roused: Callable[[Line], Awaitable[None]]
+    roused: Callable[[SandboxLine], Awaitable[None]]
 
 
 class E2BEnvironment:
     """Holds no state that another process would need."""
 
     def __init__(
-        self, key: str, line: Line, cloud: Cloud, settings: E2BSettings, ends: Ends, egress: Sequence[str] | None
+        self, key: str, line: SandboxLine, cloud: Cloud, settings: E2BSettings, ends: Ends, egress: Sequence[str] | None
     ) -> None:
         self._key = key
         self._hosts = settings.hosts(egress)
@@ -64,11 +64,11 @@ class E2BEnvironment:
         self._cloud = cloud
         self._settings = settings
         self._ends = ends
-        self._watches: set[Watch] = set()
+        self._watches: set[GrowthWatch] = set()
         self._running: tuple[float, frozenset[str]] = (0.0, frozenset())
         self._over: frozenset[str] = frozenset()
         """What was ended by us: words of a watch that are still on their way here do not bring it back to life."""
-        self._exposures = Exposures(line, settings)
+        self._exposures = CloudExposures(line, settings)
 
     @property
     def id(self) -> str:
@@ -182,7 +182,7 @@ class E2BEnvironment:
         return None if found is None else answers.entry(found)
 
     async def watch(self, path: str, size: int) -> AsyncIterator[int]:
-        watch = Watch(self._line, path, self._heard)
+        watch = GrowthWatch(self._line, path, self._heard)
         self._watches.add(watch)
         try:
             async with aclosing(watch.sizes(size)) as sizes:
@@ -223,11 +223,11 @@ class E2BEnvironment:
         await self._line.connect()
         await self._ends.roused(self._line)
 
-    async def metrics(self) -> Metrics:
+    async def metrics(self) -> EnvironmentMetrics:
         if (found := await self._cloud.metrics(self._line.sandbox_id)) is not None:
             return found
         now = await self._line.call("measure")
-        return Metrics(float(now["cpu"]), int(now["memory"]), int(now["disk"]))
+        return EnvironmentMetrics(float(now["cpu"]), int(now["memory"]), int(now["disk"]))
 
     async def lease(self) -> Lease | None:
         found = await self._cloud.look(self._line.sandbox_id)

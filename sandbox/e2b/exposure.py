@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
-from sandbox.e2b.line import Line
+from sandbox.e2b.line import SandboxLine
 from sandbox.e2b.ports import target
 from sandbox.e2b.settings import E2BSettings
 from sandbox.runner import web
 
 
-class Exposures:
+class CloudExposures:
     """Of one environment; they last as long as this object is not closed."""
 
-    def __init__(self, line: Line, settings: E2BSettings) -> None:
+    def __init__(self, line: SandboxLine, settings: E2BSettings) -> None:
         self._line = line
         self._settings = settings
         self._servers: dict[int, asyncio.Server] = {}

@@ -29,7 +29,7 @@ HEARTBEAT_SECONDS = 60.0
 ROOT = "root"
 
 
-class Line:
+class SandboxLine:
     """Connects when it is first used. `lifetime` is what the sandbox is given at every heartbeat."""
 
     def __init__(

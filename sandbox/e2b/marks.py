@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from sandbox.e2b.line import Line
+from sandbox.e2b.line import SandboxLine
 from sandbox.errors import EnvironmentGone
 from sandbox.primitives import Marks
 
@@ -46,12 +46,12 @@ class Marking:
             raise EnvironmentGone(OLDER.format(key))
         return len(known) <= 1
 
-    async def renew(self, key: str, line: Line) -> None:
+    async def renew(self, key: str, line: SandboxLine) -> None:
         before, mark = await self._added(key)
         await line.call("mark", key=key, mark=mark, seconds=60.0)
         await self._marks.settle(key, mark, before)
 
-    async def furnished(self, key: str, line: Line, needed: Sequence[str]) -> dict[str, Any]:
+    async def furnished(self, key: str, line: SandboxLine, needed: Sequence[str]) -> dict[str, Any]:
         """Of one that was furnished before, the word that it had is looked at."""
         before, mark = await self._added(key)
         answer = await line.call("furnish", key=key, mark=mark, needed=needed, seconds=60.0)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sandbox.e2b import faults
-from sandbox.e2b.cloud import Cloud, Listed, TemplateGone
+from sandbox.e2b.cloud import Cloud, ListedSandbox, TemplateGone
 from sandbox.e2b.environment import E2BEnvironment, Ends
 from sandbox.e2b.inside import places
-from sandbox.e2b.line import Line
+from sandbox.e2b.line import SandboxLine
 from sandbox.e2b.marks import Marking, Remembered
 from sandbox.e2b.operations import PYTHON
 from sandbox.e2b.settings import E2BSettings
@@ -22,7 +22,15 @@ from sandbox.e2b.slots import Slots
 from sandbox.e2b.tunnels import Tunnels
 from sandbox.e2b.versions import check_agent
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError, SnapshotGone
-from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Lease, Marks, Overview, Witness
+from sandbox.primitives import (
+    EnvironmentOverview,
+    EnvironmentPrimitives,
+    EnvironmentSpec,
+    EnvironmentState,
+    Lease,
+    Marks,
+    Witness,
+)
 
 if TYPE_CHECKING:
     from e2b import AsyncSandbox
@@ -72,7 +80,7 @@ class E2BProvider:
         found = {one.metadata[KEY]: one for one in reversed(listed) if KEY in one.metadata}
         return [self._environment(key, self._line(one.id), egress_of(one)) for key, one in sorted(found.items())]
 
-    async def overview(self, labels: Mapping[str, str]) -> list[Overview]:
+    async def overview(self, labels: Mapping[str, str]) -> list[EnvironmentOverview]:
         """Of several sandboxes for one key, which a lost answer may leave for a moment, all."""
         listed = await self._cloud.list({**labels, INSTANCE: self._settings.instance})
         return sorted((_overview(one) for one in listed if KEY in one.metadata), key=lambda one: one.id)
@@ -97,7 +105,7 @@ class E2BProvider:
         await self._tunnels.open(environment_id, line, egress, anew=chosen.state == "paused")
         return self._environment(environment_id, line, egress)
 
-    async def _woken(self, key: str, line: Line, *, was_paused: bool) -> None:
+    async def _woken(self, key: str, line: SandboxLine, *, was_paused: bool) -> None:
         """EnvironmentGone where what answers is not what went to sleep."""
         woken = await line.call("wake", key=key, end=was_paused, seconds=60.0)
         if not woken["marked"]:
@@ -150,7 +158,7 @@ class E2BProvider:
         for environment in [one for one in self._open if one.id == key]:
             await environment.detach()
 
-    async def _found(self, key: str) -> Line | None:
+    async def _found(self, key: str) -> SandboxLine | None:
         listed = await self._listed(key)
         if not listed:
             return None
@@ -161,7 +169,7 @@ class E2BProvider:
         self._slots.hold(key)
         return line
 
-    async def _created(self, key: str, spec: EnvironmentSpec) -> Line:
+    async def _created(self, key: str, spec: EnvironmentSpec) -> SandboxLine:
         await self._slots.take(key, ahead=spec.ahead)
         metadata = {**spec.labels, KEY: key, INSTANCE: self._settings.instance}
         if spec.egress != ():
@@ -191,7 +199,7 @@ class E2BProvider:
             words = "`forgehand sandbox template build` makes the template."
             raise SandboxError(f"{error}. {words}") from None
 
-    async def _adopted(self, key: str, unclear: faults.Unclear) -> Line:
+    async def _adopted(self, key: str, unclear: faults.Unclear) -> SandboxLine:
         """The answer was lost; the sandbox may be there."""
         for pause in LOOKS:
             await asyncio.sleep(pause)
@@ -200,7 +208,7 @@ class E2BProvider:
         self._slots.give(key)
         raise EnvironmentBusy(str(unclear))
 
-    async def _chosen(self, key: str, listed: list[Listed]) -> Listed:
+    async def _chosen(self, key: str, listed: list[ListedSandbox]) -> ListedSandbox:
         """Of several, the one that was furnished for this key; the others are ended."""
         chosen = listed[0]
         if len(listed) > 1:
@@ -211,7 +219,7 @@ class E2BProvider:
             await self._end_unasked(key, [one for one in listed if one is not chosen])
         return chosen
 
-    async def _end_unasked(self, key: str, listed: list[Listed]) -> None:
+    async def _end_unasked(self, key: str, listed: list[ListedSandbox]) -> None:
         for one in listed:
             lease = one.lease(self._settings)
             if self._witness is not None:
@@ -220,13 +228,13 @@ class E2BProvider:
             if self._witness is not None:
                 await self._witness.ended(key, lease)
 
-    async def _is_furnished(self, key: str, one: Listed) -> bool:
+    async def _is_furnished(self, key: str, one: ListedSandbox) -> bool:
         try:
             return bool((await self._line(one.id).call("wake", key=key, end=False))["marked"])
         except SandboxError:
             return False
 
-    async def _furnish(self, key: str, line: Line, egress: Sequence[str] | None) -> None:
+    async def _furnish(self, key: str, line: SandboxLine, egress: Sequence[str] | None) -> None:
         self._code = self._code or await asyncio.to_thread(_sources)
         await line.install(self._code)
         answer = await self._marking.furnished(key, line, [*NEEDED, self._settings.agent])
@@ -259,26 +267,26 @@ class E2BProvider:
             return error
         return None
 
-    async def _listed(self, key: str) -> list[Listed]:
+    async def _listed(self, key: str) -> list[ListedSandbox]:
         return await self._cloud.list({KEY: key, INSTANCE: self._settings.instance})
 
     async def _running(self) -> set[str]:
         listed = await self._cloud.list({INSTANCE: self._settings.instance})
         return {one.metadata.get(KEY, one.id) for one in listed if one.state == "running"}
 
-    def _line(self, sandbox_id: str, sandbox: Any = None) -> Line:
-        return Line(self._cloud, sandbox_id, self._settings.lifetime_seconds, sandbox, clock=self._clock)
+    def _line(self, sandbox_id: str, sandbox: Any = None) -> SandboxLine:
+        return SandboxLine(self._cloud, sandbox_id, self._settings.lifetime_seconds, sandbox, clock=self._clock)
 
-    async def _resting(self, key: str, line: Line) -> None:
+    async def _resting(self, key: str, line: SandboxLine) -> None:
         await self._marking.renew(key, line)
         await self._tunnels.close(key)
 
-    async def _roused(self, key: str, line: Line, egress: Sequence[str] | None) -> None:
+    async def _roused(self, key: str, line: SandboxLine, egress: Sequence[str] | None) -> None:
         await self._woken(key, line, was_paused=False)
         await self._marking.renew(key, line)
         await self._tunnels.open(key, line, egress)
 
-    def _environment(self, key: str, line: Line, egress: Sequence[str] | None) -> E2BEnvironment:
+    def _environment(self, key: str, line: SandboxLine, egress: Sequence[str] | None) -> E2BEnvironment:
         ends = Ends(
             terminate=lambda: self._end(key),
             resting=lambda: self._resting(key, line),
@@ -291,17 +299,17 @@ class E2BProvider:
         return found
 
 
-def egress_of(one: Listed) -> tuple[str, ...] | None:
+def egress_of(one: ListedSandbox) -> tuple[str, ...] | None:
     """The hosts that the sandbox was created with beside everybody's; None where it may not even reach those."""
     if one.metadata.get(EGRESS) == CLOSED:
         return None
     return tuple(host for host in one.metadata.get(EGRESS, "").split(",") if host)
 
 
-def _overview(one: Listed) -> Overview:
+def _overview(one: ListedSandbox) -> EnvironmentOverview:
     labels = {name: value for name, value in one.metadata.items() if name not in (KEY, INSTANCE)}
     state = EnvironmentState(one.state)
-    return Overview(one.metadata[KEY], "e2b", state, labels, one.started_at.timestamp())
+    return EnvironmentOverview(one.metadata[KEY], "e2b", state, labels, one.started_at.timestamp())
 
 
 def _sources() -> dict[str, bytes]:

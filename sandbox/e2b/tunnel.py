@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from sandbox.e2b.call import HostCall
 from sandbox.e2b.inside import places
 from sandbox.e2b.inside.frames import Broken
-from sandbox.e2b.line import Line
+from sandbox.e2b.line import SandboxLine
 from sandbox.e2b.ports import target
 from sandbox.e2b.settings import E2BSettings
 from sandbox.errors import EnvironmentGone, SandboxError
@@ -43,7 +43,7 @@ class _Way:
 class Tunnel:
     """To one sandbox, from `start` to `close`; a line that breaks is made anew."""
 
-    def __init__(self, line: Line, settings: E2BSettings) -> None:
+    def __init__(self, line: SandboxLine, settings: E2BSettings) -> None:
         self._line = line
         self._settings = settings
         self._room = asyncio.Semaphore(MOST)

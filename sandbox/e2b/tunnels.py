@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sandbox.e2b.line import Line
+from sandbox.e2b.line import SandboxLine
 from sandbox.e2b.settings import E2BSettings
 from sandbox.e2b.tunnel import Tunnel
 
@@ -12,12 +12,12 @@ from sandbox.e2b.tunnel import Tunnel
 class Tunnels:
     """By the environment's key. For those that reach the gateway by themselves, all of this does nothing."""
 
-    def __init__(self, settings: E2BSettings, line: Callable[[str, object], Line]) -> None:
+    def __init__(self, settings: E2BSettings, line: Callable[[str, object], SandboxLine]) -> None:
         self._settings = settings
         self._line = line
         self._open: dict[str, Tunnel] = {}
 
-    async def open(self, key: str, line: Line, egress: Sequence[str] | None, *, anew: bool = False) -> None:
+    async def open(self, key: str, line: SandboxLine, egress: Sequence[str] | None, *, anew: bool = False) -> None:
         """What leads there already stays, unless it is known to lead nowhere."""
         if self._settings.gateway_address is None or not self._settings.by_tunnel(egress):
             return

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 
 from sandbox.e2b.faults import Paused
-from sandbox.e2b.line import Line
+from sandbox.e2b.line import SandboxLine
 from sandbox.errors import EnvironmentGone, SandboxError
 
 LIFE_SECONDS = 50.0
@@ -18,10 +18,10 @@ TELL_SECONDS = 1.0
 FRESH_SECONDS = 1.5
 
 
-class Watch:
+class GrowthWatch:
     """One watched file. What else its command says, the names that run, is kept for whoever asks soon after."""
 
-    def __init__(self, line: Line, path: str, on_names: Callable[[frozenset[str]], None]) -> None:
+    def __init__(self, line: SandboxLine, path: str, on_names: Callable[[frozenset[str]], None]) -> None:
         self._line = line
         self._path = path
         self._on_names = on_names

@@ -18,7 +18,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
-class Limits:
+class BoxLimits:
     """Of one process (files, memory) or of one environment (processes)."""
 
     processes: int = 1024
@@ -42,7 +42,7 @@ class Box:
     """The host's folder of sockets for this environment alone."""
 
 
-def prefix(uid: int | None, limits: Limits, ceilings: Mapping[str, int]) -> list[str]:
+def prefix(uid: int | None, limits: BoxLimits, ceilings: Mapping[str, int]) -> list[str]:
     """What runs before bubblewrap: limits that everything inside inherits and, from root, the step down to a user.
 
     Without that step a box is no sandbox: the kernel lets the global uid 0 write sysctls, from any namespace.

@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import TypeVar
 
 from sandbox import disk
-from sandbox.disk import Usage
+from sandbox.disk import DiskUsage
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
 from sandbox.files import Files
 from sandbox.local import box as boxes
 from sandbox.local import folders as at
 from sandbox.local import members
 from sandbox.local.box import Box
-from sandbox.local.exposure import Exposures
+from sandbox.local.exposure import LocalExposures
 from sandbox.local.folders import Folders
 from sandbox.local.launched import Launched
 from sandbox.local.launcher import Launcher
 from sandbox.local.tools import Furniture
-from sandbox.primitives import ExecResult, Layout, Lease, Liveness, Metrics
+from sandbox.primitives import EnvironmentMetrics, ExecResult, Layout, Lease, Liveness
 from sandbox.runner.safe_files import FileStat
 
 TERMINATE_SECONDS = 20.0
@@ -59,9 +59,9 @@ class LocalEnvironment:
         self._furniture = furniture
         self._sockets = sockets
         self._files = Files(folders.behind, launcher.uid)
-        self._exposures = Exposures(folders.out, self._running)
+        self._exposures = LocalExposures(folders.out, self._running)
         self._cpu: tuple[float, float] | None = None
-        self._disk: tuple[float, Usage] | None = None
+        self._disk: tuple[float, DiskUsage] | None = None
 
     @property
     def id(self) -> str:
@@ -168,7 +168,7 @@ class LocalEnvironment:
     async def resume(self) -> None:
         await self._in_thread(lambda: members.thaw(self._folders.home))
 
-    async def metrics(self) -> Metrics:
+    async def metrics(self) -> EnvironmentMetrics:
         if self._cpu is None:
             self._cpu = await self._in_thread(self._cpu_now)
             await asyncio.sleep(CPU_SAMPLE_SECONDS)
@@ -177,7 +177,7 @@ class LocalEnvironment:
         elapsed = max(self._cpu[0] - before[0], 1e-3)
         percent = max(0.0, 100 * (self._cpu[1] - before[1]) / elapsed)
         used, memory = await self._in_thread(self._disk_now), sum(one.memory_bytes for one in found)
-        return Metrics(percent, memory, used.bytes, used.files, used.whole)
+        return EnvironmentMetrics(percent, memory, used.bytes, used.files, used.whole)
 
     async def lease(self) -> Lease | None:
         return None
@@ -235,7 +235,7 @@ class LocalEnvironment:
     def _cpu_now(self) -> tuple[float, float]:
         return time.monotonic(), sum(one.cpu_seconds for one in members.members(self._folders.home))
 
-    def _disk_now(self) -> Usage:
+    def _disk_now(self) -> DiskUsage:
         """Counting walks the whole tree, so an answer serves for a while."""
         if self._disk is None or time.monotonic() - self._disk[0] > DISK_AGE_SECONDS:
             found = disk.measured(self._folders.box)

@@ -17,7 +17,7 @@ from sandbox.named import Connection, relay
 CONNECT_SECONDS = 10.0
 
 
-class Exposures:
+class LocalExposures:
     """Of one environment; they last as long as this object is not closed."""
 
     def __init__(self, out: Path, running: Callable[[], Sequence[str]]) -> None:

@@ -81,7 +81,7 @@ class Folders:
         return found._replace(base=str(bound[found.base]))
 
 
-class Base:
+class EnvironmentsFolder:
     """The folder above all environments: reachable for the users that they run as, listable by none of them."""
 
     def __init__(self, root: Path) -> None:

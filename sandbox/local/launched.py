@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sandbox.errors import EnvironmentBusy, EnvironmentGone
 from sandbox.local.box import Box
-from sandbox.local.launcher import Launcher, Status
+from sandbox.local.launcher import BoxStatus, Launcher
 from sandbox.local.members import namespace_of
 from sandbox.primitives import Liveness
 from sandbox.runner.family import stat_fields, wait_dead
@@ -54,12 +54,12 @@ class Launched:
                 with contextlib.suppress(FileNotFoundError):
                     (self.folder / f"{self.name}.status").unlink()
                 raise
-            self._remember(Status.read(status_fd))
+            self._remember(BoxStatus.read(status_fd))
 
     def liveness(self) -> Liveness:
         try:
             with self._open(os.O_RDONLY) as status_fd:
-                status = Status.read(status_fd)
+                status = BoxStatus.read(status_fd)
                 if status.init is None:
                     return Liveness.RUNNING if _is_locked(status_fd) else Liveness.ABSENT
         except FileNotFoundError:
@@ -75,7 +75,7 @@ class Launched:
         """The kernel ends the whole namespace with its first process, and that one last of all."""
         try:
             with self._open(os.O_RDONLY) as status_fd:
-                status = Status.read(status_fd)
+                status = BoxStatus.read(status_fd)
         except FileNotFoundError:
             return
         with self._init(status) as pidfd:
@@ -88,12 +88,12 @@ class Launched:
     def _claim(self, status_fd: int) -> bool:
         """True: ours to start. An empty file that nobody holds is left of a process that died before it started."""
         deadline = time.monotonic() + LAUNCH_SECONDS
-        while Status.read(status_fd).init is None:
+        while BoxStatus.read(status_fd).init is None:
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(status_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if os.fstat(status_fd).st_nlink == 0:
                     raise EnvironmentBusy(f"{self.name} could not be launched: another attempt failed just now")
-                return Status.read(status_fd).init is None
+                return BoxStatus.read(status_fd).init is None
             if time.monotonic() > deadline:
                 raise EnvironmentBusy(f"{self.name} is being launched by another process and does not get ready")
             time.sleep(_POLL_SECONDS)
@@ -109,7 +109,7 @@ class Launched:
         finally:
             os.close(descriptor)
 
-    def _remember(self, status: Status) -> None:
+    def _remember(self, status: BoxStatus) -> None:
         """Without this (we died in between) the namespace's number has to do."""
         if status.init is None:
             return
@@ -120,14 +120,14 @@ class Launched:
             partial.replace(self.folder / f"{self.name}.json")
 
     def _kill_unready(self, status_fd: int) -> None:
-        status = Status.read(status_fd)
+        status = BoxStatus.read(status_fd)
         with self._init(status) as pidfd:
             if pidfd is not None:
                 signal.pidfd_send_signal(pidfd, signal.SIGKILL)
                 wait_dead(pidfd, KILL_SECONDS)
 
     @contextlib.contextmanager
-    def _init(self, status: Status) -> Iterator[int | None]:
+    def _init(self, status: BoxStatus) -> Iterator[int | None]:
         """A handle on the box's first process, or None when it is dead or its number is another's now."""
         pidfd = _open_process(status.init) if status.init is not None else None
         if pidfd is None or status.init is None:
@@ -139,7 +139,7 @@ class Launched:
         finally:
             os.close(pidfd)
 
-    def _is_ours(self, pid: int, status: Status) -> bool:
+    def _is_ours(self, pid: int, status: BoxStatus) -> bool:
         try:
             kept = Identity(**json.loads((self.folder / f"{self.name}.json").read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):

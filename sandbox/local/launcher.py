@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from sandbox.errors import EnvironmentBusy, NotThere, SandboxError
 from sandbox.local import box as boxes
-from sandbox.local.box import Box, Limits
+from sandbox.local.box import Box, BoxLimits
 from sandbox.local.members import namespace_of
 from sandbox.primitives import ExecResult
 from sandbox.runner.family import wait_dead
@@ -37,7 +37,7 @@ class Launcher:
 
     uid: int | None
     """The user to step down to; None when we are an ordinary user already."""
-    limits: Limits
+    limits: BoxLimits
     seccomp: bytes
 
     @contextmanager
@@ -135,7 +135,7 @@ async def _finish(process: asyncio.subprocess.Process, stdin: bytes, timeout: fl
     finally:
         feeding.cancel()
         await asyncio.gather(feeding, return_exceptions=True)
-    code = 124 if timed_out else Status.read(status_fd).exit_code
+    code = 124 if timed_out else BoxStatus.read(status_fd).exit_code
     if code is None:
         if b"bwrap: execvp " not in err.data:
             raise failure(err.data)
@@ -167,7 +167,7 @@ class _Capped:
 
 async def _end(process: asyncio.subprocess.Process, status_fd: int) -> None:
     """Kills what is left of the box and waits for it: with its inner init the kernel ends the whole namespace."""
-    status = Status.read(status_fd)
+    status = BoxStatus.read(status_fd)
     if status.init is not None:
         with contextlib.suppress(OSError):
             pidfd = os.pidfd_open(status.init)
@@ -184,7 +184,7 @@ async def _end(process: asyncio.subprocess.Process, status_fd: int) -> None:
 
 
 @dataclass(frozen=True)
-class Status:
+class BoxStatus:
     """What bubblewrap says of itself, as lines of JSON on its status descriptor."""
 
     init: int | None = None
@@ -193,7 +193,7 @@ class Status:
     exit_code: int | None = None
 
     @classmethod
-    def read(cls, descriptor: int) -> Status:
+    def read(cls, descriptor: int) -> BoxStatus:
         """The first word counts: it was said before anything ran inside."""
         found: dict[str, int] = {}
         for line in os.pread(descriptor, BLOCK, 0).splitlines():

@@ -20,12 +20,12 @@ from typing import Any
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, IsolationMissing
 from sandbox.local import folders as at
 from sandbox.local import members, probe, seccomp, tools
-from sandbox.local.box import Box, Limits
+from sandbox.local.box import Box, BoxLimits
 from sandbox.local.environment import LocalEnvironment, check_name, write_json
-from sandbox.local.folders import Base
+from sandbox.local.folders import EnvironmentsFolder
 from sandbox.local.launcher import Launcher
 from sandbox.local.tools import Furniture
-from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Lease, Overview
+from sandbox.primitives import EnvironmentOverview, EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Lease
 
 FIRST_UID, LAST_UID = 61001, 65000
 PROBE_UID = 61000
@@ -48,12 +48,12 @@ class LocalProvider:
         agent_binary: Path,
         *,
         tool_folders: Sequence[Path] = (),
-        limits: Limits | None = None,
+        limits: BoxLimits | None = None,
     ) -> None:
-        self._base = Base(root)
+        self._base = EnvironmentsFolder(root)
         self._agent = agent_binary
         self._tool_folders = tuple(tool_folders)
-        self._limits = limits or Limits()
+        self._limits = limits or BoxLimits()
         self._starting = asyncio.Lock()
         self._ready: _Ready | None = None
         self._given: weakref.WeakSet[LocalEnvironment] = weakref.WeakSet()
@@ -94,7 +94,7 @@ class LocalProvider:
                 found.append(self._environment(key, spec["uid"], ready))
         return found
 
-    async def overview(self, labels: Mapping[str, str]) -> list[Overview]:
+    async def overview(self, labels: Mapping[str, str]) -> list[EnvironmentOverview]:
         return await asyncio.to_thread(self._overview, labels)
 
     async def attach(self, environment_id: str) -> EnvironmentPrimitives:
@@ -186,14 +186,14 @@ class LocalProvider:
                 )
         return uid
 
-    def _overview(self, labels: Mapping[str, str]) -> list[Overview]:
-        found: list[Overview] = []
+    def _overview(self, labels: Mapping[str, str]) -> list[EnvironmentOverview]:
+        found: list[EnvironmentOverview] = []
         for key in self._base.environment_ids():
             spec = self._spec(key)
             if spec is not None and labels.items() <= spec["labels"].items():
                 frozen = members.are_frozen(self._base.folders(key).home)
                 state = EnvironmentState.PAUSED if frozen else EnvironmentState.RUNNING
-                found.append(Overview(key, "local", state, spec["labels"], spec["created_at"]))
+                found.append(EnvironmentOverview(key, "local", state, spec["labels"], spec["created_at"]))
         return found
 
     def _free_uid(self, key: str) -> int | None:

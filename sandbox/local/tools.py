@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.errors import IsolationMissing
-from sandbox.local.folders import AGENT, HOME, TEMPORARY, WORK, Base, others_reach
+from sandbox.local.folders import AGENT, HOME, TEMPORARY, WORK, EnvironmentsFolder, others_reach
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -71,7 +71,7 @@ class Furniture:
     git: str
 
 
-def furnish(base: Base, agent: Path, extra: Sequence[Path]) -> Furniture:
+def furnish(base: EnvironmentsFolder, agent: Path, extra: Sequence[Path]) -> Furniture:
     """Slow the first time (the binary is hashed and perhaps copied); raises IsolationMissing with a cure."""
     prefixes = [check_prefix(prefix, base) for prefix in extra]
     python, base_prefix = _python()
@@ -86,7 +86,7 @@ def furnish(base: Base, agent: Path, extra: Sequence[Path]) -> Furniture:
     return Furniture(tuple(shown), tuple(links), path, python, _git())
 
 
-def check_prefix(prefix: Path, base: Base) -> Path:
+def check_prefix(prefix: Path, base: EnvironmentsFolder) -> Path:
     """A folder of tools that may be shown inside, or IsolationMissing saying why not."""
     found = Path(os.path.realpath(prefix))
     why = None
@@ -140,7 +140,7 @@ def _system_roots() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     return shown, links
 
 
-def _etc(base: Base) -> list[tuple[str, str]]:
+def _etc(base: EnvironmentsFolder) -> list[tuple[str, str]]:
     folder = base.tools / "etc"
     folder.mkdir(mode=0o755, exist_ok=True)
     folder.chmod(0o755)
@@ -155,7 +155,7 @@ def _etc(base: Base) -> list[tuple[str, str]]:
     return shown
 
 
-def _agent(base: Base, source: Path) -> Path:
+def _agent(base: EnvironmentsFolder, source: Path) -> Path:
     """The binary under a name that carries its hash, linked or copied once; a changed source gets a new name."""
     try:
         about = source.stat()

@@ -13,7 +13,7 @@ from typing import Any
 
 from . import documents, processes
 from .outputs import CappedFile
-from .repository import GitFailed, Repository
+from .repository import Checkout, CheckoutGitFailed
 
 LOOK_SECONDS = 20.0
 MOST_CHANGED = 20
@@ -32,7 +32,7 @@ def check(spec: dict[str, Any]) -> dict[str, Any]:
         [*_shell(), spec["command"]],
         cwd=spec["cwd"],
         env=os.environ,
-        limits=processes.Limits(spec["timeout_seconds"], spec["tail_bytes"], log.add if log else None),
+        limits=processes.CommandLimits(spec["timeout_seconds"], spec["tail_bytes"], log.add if log else None),
         merged=True,
     )
     if log:
@@ -51,11 +51,11 @@ def _changed(spec: dict[str, Any]) -> list[str]:
     if not spec.get("commit"):
         return []
     work = Path(spec["work"])
-    repository = Repository(spec["git"], work / ".git", work, seconds=LOOK_SECONDS)
+    repository = Checkout(spec["git"], work / ".git", work, seconds=LOOK_SECONDS)
     argv = ("diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv", spec["commit"], "--")
     try:
         found = repository(*argv, raw=True).split("\0")[:-1]
-    except (GitFailed, OSError):
+    except (CheckoutGitFailed, OSError):
         return []
     return [path.encode("utf-8", "replace").decode() for path in found[:MOST_CHANGED]]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import documents
-from .repository import GitFailed, GitTimedOut, Repository, create, remove
+from .repository import Checkout, CheckoutGitFailed, CheckoutGitTimedOut, create, remove
 
 REF = "refs/forgehand/work"
 SUBJECTS = 50
@@ -22,7 +22,7 @@ def main() -> int:
     spec = documents.read_stdin()
     try:
         documents.answer({"ok": True, **collect(spec)})
-    except (GitFailed, OSError) as error:
+    except (CheckoutGitFailed, OSError) as error:
         documents.answer({"ok": False, "error": str(error)})
         return 1
     return 0
@@ -37,16 +37,16 @@ def collect(spec: dict[str, Any]) -> dict[str, Any]:
     scratch.mkdir(parents=True)
     if spec.get("gently"):
         os.nice(GENTLY)
-    own = Repository(spec["git"], work / ".git", work, seconds=spec["timeout_seconds"] / 2)
+    own = Checkout(spec["git"], work / ".git", work, seconds=spec["timeout_seconds"] / 2)
     try:
         return _snapshot(own, scratch, spec["base"], start="HEAD" if own.has("HEAD^{tree}") else spec["base"])
-    except GitFailed as error:
+    except CheckoutGitFailed as error:
         if not (Path(spec["state"]) / "base.pack").exists():
             raise
         try:
             return _from_pack(spec, scratch)
-        except GitFailed as second:
-            raise GitFailed(f"{error}; and from the original pack: {second}") from None
+        except CheckoutGitFailed as second:
+            raise CheckoutGitFailed(f"{error}; and from the original pack: {second}") from None
     finally:
         remove(scratch)
 
@@ -62,14 +62,14 @@ def _make_way(folder: Path) -> None:
 def _from_pack(spec: dict[str, Any], scratch: Path) -> dict[str, Any]:
     """Also without the agent's filters, one of which may be what failed."""
     state = Path(spec["state"])
-    spare = Repository(spec["git"], scratch / "spare.git", Path(spec["work"]), seconds=spec["timeout_seconds"] / 2)
+    spare = Checkout(spec["git"], scratch / "spare.git", Path(spec["work"]), seconds=spec["timeout_seconds"] / 2)
     base = json.loads((state / "base.json").read_text(encoding="utf-8"))
     packs = [state / name for name in base["packs"]]
     create(spare, packs=packs, sha=spec["base"], shallow=base["shallow"])
     return _snapshot(spare, scratch, spec["base"], start=spec["base"])
 
 
-def _snapshot(repository: Repository, scratch: Path, base: str, *, start: str) -> dict[str, Any]:
+def _snapshot(repository: Checkout, scratch: Path, base: str, *, start: str) -> dict[str, Any]:
     repository.use_index(scratch / f"{repository.git_dir.name}.index")
     repository("read-tree", start)
     left_out = _add_all(repository)
@@ -91,14 +91,14 @@ def _snapshot(repository: Repository, scratch: Path, base: str, *, start: str) -
     }
 
 
-def _add_all(repository: Repository) -> list[str]:
+def _add_all(repository: Checkout) -> list[str]:
     """A path that git does not take (unreadable, an empty repository, `git~1/x`) must not keep the others from coming
     home; which ones those are is said."""
     try:
         repository("add", "--all", "--", ".")
-    except GitTimedOut:
+    except CheckoutGitTimedOut:
         raise
-    except GitFailed:
+    except CheckoutGitFailed:
         repository("add", "--all", "--ignore-errors", "--", ".", allowed=(0, 1))
         others = repository("ls-files", "--others", "--exclude-standard", "-z", raw=True)
         paths = sorted(filter(None, others.split("\0")))
@@ -106,16 +106,16 @@ def _add_all(repository: Repository) -> list[str]:
     return []
 
 
-def _subjects(repository: Repository, base: str) -> list[str]:
+def _subjects(repository: Checkout, base: str) -> list[str]:
     """Of the agent's own commits: only to word ours, so that a history that cannot be read is no obstacle."""
     try:
         said = repository("log", f"--max-count={SUBJECTS}", "--format=%<(300,trunc)%s", f"{base}..HEAD", "--")
-    except GitFailed:
+    except CheckoutGitFailed:
         return []
     return [line.strip() for line in said.splitlines() if line.strip()]
 
 
-def _bundle(repository: Repository, scratch: Path, base: str) -> Path:
+def _bundle(repository: Checkout, scratch: Path, base: str) -> Path:
     made, bundle = scratch / f"{repository.git_dir.name}.bundle", scratch.parent / "work.bundle"
     repository("bundle", "create", "--quiet", str(made), REF, f"^{base}")
     made.replace(bundle)

@@ -222,7 +222,7 @@ async def run(options: dict[str, str], command: list[str]) -> int:
     if "expose" in options:
         servers.append(await listen_exposed(options["expose"]))
     output = redirect(options["log"]) if "log" in options else None
-    signals = Signals()
+    signals = ForwarderSignals()
     try:
         process = await asyncio.create_subprocess_exec(*command, env=environment(*ports))
     except OSError as error:
@@ -236,7 +236,7 @@ async def run(options: dict[str, str], command: list[str]) -> int:
     return code if code >= 0 else 128 - code
 
 
-class Signals:
+class ForwarderSignals:
     """Passes signals on to the command; what comes before it was started is kept for it."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class Message(NamedTuple):
+class InboxMessage(NamedTuple):
     id: str
     line: bytes
 
@@ -28,7 +28,7 @@ class Inbox:
     def waiting(self) -> bool:
         return any(True for _ in self._unread())
 
-    def take(self) -> Message | None:
+    def take(self) -> InboxMessage | None:
         """The next message that was not taken yet."""
         for path in self._unread():
             self._read.add(path.name)
@@ -40,7 +40,7 @@ class Inbox:
                 return message
         return None
 
-    def acknowledge(self, message: Message) -> None:
+    def acknowledge(self, message: InboxMessage) -> None:
         with contextlib.suppress(OSError):  # a full disk: the host does not know, and asks again
             (self._delivered / message.id).touch()
 
@@ -50,7 +50,7 @@ class Inbox:
         )
 
 
-def _parse(path: Path) -> Message | None:
+def _parse(path: Path) -> InboxMessage | None:
     """None for a file that is not ours: the host writes whole files only."""
     try:
         found = json.loads(path.read_bytes())
@@ -59,4 +59,4 @@ def _parse(path: Path) -> Message | None:
         return None
     if not isinstance(name, str) or not isinstance(line, str) or Path(name).name != name:
         return None
-    return Message(name, line.encode("utf-8").rstrip(b"\n") + b"\n")
+    return InboxMessage(name, line.encode("utf-8").rstrip(b"\n") + b"\n")

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import IO
 
-from .processes import Tail
+from .processes import OutputTail
 
 READ_SIZE = 1 << 18
 LINE_CAP = 8 << 20
@@ -64,7 +64,7 @@ class CappedFile:
     def __init__(self, path: Path, head: int = LOG_HEAD, tail: int = LOG_TAIL) -> None:
         self._file = path.open("wb", buffering=0)
         self._left = head
-        self._tail = Tail(tail)
+        self._tail = OutputTail(tail)
         self._dropped = 0
 
     def add(self, data: bytes) -> None:

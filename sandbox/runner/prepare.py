@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import documents
-from .repository import GitFailed, Repository, add, create, remove
+from .repository import Checkout, CheckoutGitFailed, add, create, remove
 
 MARKER = "forgehand-prepared"
 MOST_RULES = 1000
@@ -20,7 +20,7 @@ def main() -> int:
     spec = documents.read_stdin()
     try:
         answer = prepare(spec)
-    except (GitFailed, OSError) as error:
+    except (CheckoutGitFailed, OSError) as error:
         documents.answer({"ok": False, "error": str(error)})
         return 1
     documents.answer({"ok": True, **answer})
@@ -40,7 +40,7 @@ def prepare(spec: dict[str, Any]) -> dict[str, bool]:
     work.mkdir(parents=True, exist_ok=True)
     state.mkdir(parents=True, exist_ok=True)
     remove(state / MARKER)
-    repository = Repository(spec["git"], work / ".git", work, seconds=spec["timeout_seconds"])
+    repository = Checkout(spec["git"], work / ".git", work, seconds=spec["timeout_seconds"])
     base = _grown(repository, spec, state, found) if spec["on"] else _made(repository, spec)
     _check_out(repository, spec["sha"], spec["branch"])
     hidden = not spec["on"] and _clear_what_hid_itself(repository)  # in a snapshot no agent has been
@@ -51,24 +51,24 @@ def prepare(spec: dict[str, Any]) -> dict[str, bool]:
     return {"already": False, "known": found is not None and not hidden}
 
 
-def _made(repository: Repository, spec: dict[str, Any]) -> dict[str, Any]:
+def _made(repository: Checkout, spec: dict[str, Any]) -> dict[str, Any]:
     """Anew. The old .git goes as a whole: in a kept environment its hooks, filters and settings are the agent's."""
     remove(repository.git_dir)
     create(repository, packs=[Path(spec["pack"])], sha=spec["sha"], shallow=spec["shallow"])
     return {"sha": spec["sha"], "shallow": spec["shallow"], "packs": [Path(spec["pack"]).name]}
 
 
-def _grown(repository: Repository, spec: dict[str, Any], state: Path, found: Any) -> dict[str, Any]:
+def _grown(repository: Checkout, spec: dict[str, Any], state: Path, found: Any) -> dict[str, Any]:
     """What a snapshot brought, and what has come since. Only of a machine in which no agent has been yet."""
     before = json.loads((state / "base.json").read_text(encoding="utf-8"))
     if before["sha"] != spec["on"] or not isinstance(found, dict) or found.get("turn") != NO_TURN:
-        raise GitFailed(f"the snapshot does not hold {spec['on']}")
+        raise CheckoutGitFailed(f"the snapshot does not hold {spec['on']}")
     shallow = sorted({*before["shallow"], *spec["shallow"]})
     add(repository, packs=[Path(spec["pack"])], sha=spec["sha"], shallow=shallow)
     return {"sha": spec["sha"], "shallow": shallow, "packs": [*before["packs"], Path(spec["pack"]).name]}
 
 
-def _check_out(repository: Repository, sha: str, branch: str) -> None:
+def _check_out(repository: Checkout, sha: str, branch: str) -> None:
     repository("update-ref", f"refs/heads/{branch}", sha)
     repository("symbolic-ref", "HEAD", f"refs/heads/{branch}")
     repository("reset", "--hard", "--quiet", sha)
@@ -78,7 +78,7 @@ def _check_out(repository: Repository, sha: str, branch: str) -> None:
     repository("config", "gc.auto", "0")
 
 
-def _clear_what_hid_itself(repository: Repository) -> bool:
+def _clear_what_hid_itself(repository: Checkout) -> bool:
     """Only rules of the commit itself keep a file: one laid beside them would hide the next turn's work as well.
     True: there was something, which setup commands may have made."""
     found = repository("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z", raw=True)
@@ -98,7 +98,7 @@ def _clear_what_hid_itself(repository: Repository) -> bool:
     return bool(hidden)
 
 
-def _put_back(repository: Repository, base: str, bundle: str) -> None:
+def _put_back(repository: Checkout, base: str, bundle: str) -> None:
     """Work that was brought home, as if it had just been done: on top of the commit and in no commit of its own."""
     said = repository("bundle", "unbundle", bundle)
     repository("read-tree", "--reset", "-u", said.split()[0])

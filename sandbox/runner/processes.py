@@ -15,7 +15,7 @@ from . import family
 READ_SIZE = 65536
 
 
-class Limits(NamedTuple):
+class CommandLimits(NamedTuple):
     seconds: float
     keep: int = READ_SIZE
     """Bytes of each stream, the last ones."""
@@ -31,7 +31,7 @@ class Finished(NamedTuple):
     seconds: float
 
 
-class Tail:
+class OutputTail:
     """The last bytes of a stream; `also` is handed all of them."""
 
     def __init__(self, keep: int, also: Callable[[bytes], object] | None = None) -> None:
@@ -57,7 +57,7 @@ def run(
     *,
     cwd: str,
     env: Mapping[str, str],
-    limits: Limits,
+    limits: CommandLimits,
     stdin: IO[bytes] | None = None,
     merged: bool = False,
 ) -> Finished:
@@ -72,7 +72,7 @@ def run(
         stderr=subprocess.STDOUT if merged else subprocess.PIPE,
         start_new_session=True,
     ) as process:
-        tails = {pipe: Tail(limits.keep, limits.also) for pipe in (process.stdout, process.stderr) if pipe}
+        tails = {pipe: OutputTail(limits.keep, limits.also) for pipe in (process.stdout, process.stderr) if pipe}
         try:
             timed_out = not _drain(process, tails, started + limits.seconds)
         finally:
@@ -82,7 +82,7 @@ def run(
     return Finished(exit_code, output, errors, timed_out, time.monotonic() - started)
 
 
-def _drain(process: subprocess.Popen[bytes], tails: Mapping[IO[bytes], Tail], deadline: float) -> bool:
+def _drain(process: subprocess.Popen[bytes], tails: Mapping[IO[bytes], OutputTail], deadline: float) -> bool:
     """False when the time ran out. A child that holds the pipes open after the command's end is not waited for."""
     with selectors.DefaultSelector() as selector:
         for pipe in tails:

@@ -37,15 +37,15 @@ RAW_BYTES = 64 << 20
 WHEN = "1767225600 +0000"  # the host makes the commit that counts; this one only carries the tree
 
 
-class GitFailed(Exception):
+class CheckoutGitFailed(Exception):
     """git said no, or ran out of time; the text is its own last words."""
 
 
-class GitTimedOut(GitFailed):
+class CheckoutGitTimedOut(CheckoutGitFailed):
     """No use in asking the same again."""
 
 
-class Repository:
+class Checkout:
     """A git directory with a work tree; every call shares one deadline."""
 
     def __init__(self, git: str, git_dir: Path, work: Path, *, seconds: float) -> None:
@@ -68,20 +68,20 @@ class Repository:
             [self._git, *arguments],
             cwd=str(self.work),
             env=self._environment(),
-            limits=processes.Limits(left, RAW_BYTES) if raw else processes.Limits(left),
+            limits=processes.CommandLimits(left, RAW_BYTES) if raw else processes.CommandLimits(left),
             stdin=stdin,
         )
         if done.timed_out:
-            raise GitTimedOut(f"git {arguments[0]} did not end in time")
+            raise CheckoutGitTimedOut(f"git {arguments[0]} did not end in time")
         if done.exit_code not in allowed:
             words = done.errors.decode("utf-8", "replace").strip()
-            raise GitFailed(f"git {arguments[0]} failed: {words[-1500:]}")
+            raise CheckoutGitFailed(f"git {arguments[0]} failed: {words[-1500:]}")
         return done.output.decode("utf-8", "surrogateescape") if raw else done.output.decode("utf-8", "replace").strip()
 
     def has(self, thing: str) -> bool:
         try:
             self("cat-file", "-e", thing)
-        except GitFailed:
+        except CheckoutGitFailed:
             return False
         return True
 
@@ -111,14 +111,14 @@ class Repository:
         return own
 
 
-def create(repository: Repository, *, packs: Sequence[Path], sha: str, shallow: Sequence[str]) -> None:
+def create(repository: Checkout, *, packs: Sequence[Path], sha: str, shallow: Sequence[str]) -> None:
     """A git directory that holds the packs' objects, and no remote."""
     hashing = ["--object-format=sha256"] if len(sha) == 64 else []
     repository("init", "--quiet", "--template=", *hashing)
     add(repository, packs=packs, sha=sha, shallow=shallow)
 
 
-def add(repository: Repository, *, packs: Sequence[Path], sha: str, shallow: Sequence[str]) -> None:
+def add(repository: Checkout, *, packs: Sequence[Path], sha: str, shallow: Sequence[str]) -> None:
     """One after the other: a later pack may be given as differences to an earlier one."""
     for pack in packs:
         with pack.open("rb") as file:
@@ -126,7 +126,7 @@ def add(repository: Repository, *, packs: Sequence[Path], sha: str, shallow: Seq
     if shallow:
         (repository.git_dir / "shallow").write_text("".join(f"{commit}\n" for commit in shallow), encoding="ascii")
     if not repository.has(f"{sha}^{{commit}}"):
-        raise GitFailed(f"the pack does not hold {sha}")
+        raise CheckoutGitFailed(f"the pack does not hold {sha}")
 
 
 def remove(path: Path) -> None:

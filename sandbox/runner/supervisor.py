@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from . import family
-from .inbox import Inbox, Message
+from .inbox import Inbox, InboxMessage
 from .outputs import CappedLog, FinalLines
 
 POLL_SECONDS = 0.025
@@ -35,7 +35,7 @@ class Supervisor:
         self._asked_to_stop = False
         self.timed_out = False
         self._inbox = Inbox(folder)
-        self._message: Message | None = None
+        self._message: InboxMessage | None = None
         self._unsent = b""
         self._final = False
         self._process = self._start(environment)

@@ -29,7 +29,7 @@ from bot.simulation.github import SimulatedGitHub
 from bot.simulation.github.threads import Issue
 from bot.store import comments, events, sessions
 from bot.store.base import Store
-from bot.store.comments import EditQuota as Bucket
+from bot.store.comments import StoredEditQuota as Bucket
 from bot.store.records import NewTurn
 from sandbox.agents.claude import Claude
 from tests.bench.scheduler import share

@@ -20,7 +20,7 @@ from bot.simulation.pages.views import templates
 from bot.store.approvals import Approval, ApprovalKind, ApprovalState, Scope
 from bot.words import on_forks, on_reviews
 from bot.words.on_forks import Patch
-from bot.words.on_reviews import Account
+from bot.words.on_reviews import ReviewAccount
 from tests.unit.test_live_comment import fold, view
 
 REPO: Any = SimpleNamespace(full_name="octo-org/shop", path=Path())
@@ -46,7 +46,7 @@ FOUND = ReviewReport(
     ReviewVerdict.REQUEST_CHANGES, "The idea is **sound**, but an empty basket goes wrong.", (EMPTY, SPAN, AWAY)
 )
 SAID = SimpleNamespace(id="ab-1-1", path="basket.py", line=14, body="Lowest, not dearest.")
-ACCOUNT = Account(
+ACCOUNT = ReviewAccount(
     verdict=ReviewVerdict.REQUEST_CHANGES,
     approves=False,
     summary=FOUND.summary,

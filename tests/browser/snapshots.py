@@ -26,10 +26,10 @@ from bot.store.approvals import Approval, ApprovalKind, ApprovalState, Scope
 from bot.store.sessions import Turn
 from bot.words import endings, on_approvals, on_pushes
 from sandbox.agents.events import (
-    Asked,
+    AgentSaid,
     FileChanged,
+    PermissionAsked,
     Retrying,
-    Said,
     SessionStarted,
     Todo,
     TodoChanged,
@@ -56,7 +56,7 @@ TODO = TodoChanged(
 WORK = (
     SessionStarted("x", "claude-sonnet-5-5", "2"),
     TODO,
-    Said("The rounding happens before the discount is capped. I will **cap first**, then round."),
+    AgentSaid("The rounding happens before the discount is capped. I will **cap first**, then round."),
     ToolCalled("1", "Bash", "python3 -m unittest 2>&1"),
     ToolReturned("1", False, "FAIL: test_never_below_zero\n2 failures"),
     ToolCalled("2", "Edit", "shop.py"),
@@ -65,7 +65,7 @@ WORK = (
     ToolCalled("3", "Bash", "python3 -m unittest -v tests.test_a_very_long_module_name.WithALongClass.and_method"),
 )
 LONG = TodoChanged(tuple(Todo(f"Step {n} of a long list, with some words to it", "pending") for n in range(40)))
-TALK = tuple(Said(f"Line {n} of the log, which goes on and on.") for n in range(60))
+TALK = tuple(AgentSaid(f"Line {n} of the log, which goes on and on.") for n in range(60))
 RESULT = (
     "Prices are capped at **zero**; discounts below it are refused.\n\n```python\nmax(0.0, price)\n```\n\n- one\n- two"
 )
@@ -83,7 +83,7 @@ CHECKS = (
     },
     {"command": "mypy", "exit_code": 2, "where": "fresh", "sha": "4f2c" * 10, "seconds": 1.1, "base_exit_code": 2},
 )
-ASKED = Asked(
+ASKED = PermissionAsked(
     "r1", "Bash", "", {"command": "curl -fsS https://example.org/data.csv\n", "description": "Get the prices"}
 )
 PLAN = "1. Clamp the price at zero in `shop.py`.\n2. Add a test for a discount of 120 %.\n\nNothing else changes."

@@ -15,7 +15,7 @@ import pytest
 
 from bot.cli import demo_world
 from bot.cli.demo import Scenario
-from bot.cli.demo_service import Service
+from bot.cli.demo_service import DemoService
 from bot.cli.demo_story import Story
 from bot.errors import SettingsError
 from bot.simulation.github import SimulatedGitHub
@@ -104,7 +104,7 @@ async def test_a_service_that_does_not_start_says_why(tmp_path: Path) -> None:
     async with SimulatedGitHub.running(tmp_path / "github") as github:
         app = github.create_app(slug="forgehand", webhook_secret="secret")
         with pytest.raises(SettingsError, match="FORGEHAND_SECRET_KEY is not set"):
-            async with Service.running({"HOME": str(tmp_path)}, app, tmp_path / "log"):
+            async with DemoService.running({"HOME": str(tmp_path)}, app, tmp_path / "log"):
                 pass
 
 

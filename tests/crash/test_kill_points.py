@@ -16,7 +16,7 @@ from bot.store import environments, events, sessions
 from bot.store.base import Store
 from bot.store.environments import EnvironmentUse
 from sandbox.local import members
-from sandbox.local.folders import Base
+from sandbox.local.folders import EnvironmentsFolder
 from tests.crash import points
 from tests.e2b_stand_in import E2BStandIn
 from tests.slices import MATRIX_SECONDS
@@ -95,7 +95,7 @@ async def no_strays(world: World) -> None:
     """What is there is what is kept, and nothing runs in it. (What is in the cloud is asked there.)"""
     if world.environment.get("FORGEHAND_SANDBOX") == "e2b":
         return
-    base = Base(world.root / "data" / "environments")
+    base = EnvironmentsFolder(world.root / "data" / "environments")
     store = await Store.open_reader(world.root / "data" / "state.db")
     try:
         async with asyncio.timeout(20):

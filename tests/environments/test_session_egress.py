@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from bot.simulation.anthropic import Call, Say, Script
-from sandbox.local.folders import Base
+from sandbox.local.folders import EnvironmentsFolder
 from tests.world import World, ways_out
 from tests.world.e2b import e2b_spine
 
@@ -36,7 +36,7 @@ async def test_a_host_of_the_config_is_reached_by_sessions_of_that_repository_on
         world.say("/claude look once more")
         assert await world.outcome(2) == "no_change", world.replies()[1].body
         assert "files.example.invalid 403" in heard(world), "and not once the config does not name it"
-    ways = Base(world.root / "data" / "environments").ways
+    ways = EnvironmentsFolder(world.root / "data" / "environments").ways
     assert not await asyncio.to_thread(lambda: list(ways.glob("*/*"))), "nobody listens any more"
 
 

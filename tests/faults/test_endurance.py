@@ -19,7 +19,7 @@ from bot.models import TokenUsage
 from bot.simulation.anthropic import Call, Cut, Fail, Say, Script, Slow, Wait
 from bot.simulation.github import Fault
 from bot.simulation.github.threads import Issue
-from sandbox.local.folders import Base
+from sandbox.local.folders import EnvironmentsFolder
 from tests.slices import EVERY
 from tests.world import World
 from tests.world.environments import short_folder
@@ -221,7 +221,10 @@ async def test_a_disk_that_runs_out_of_files_is_cleared_of_who_makes_them(monkey
     """There is room for bytes all the time. As root, sandboxes are on a disk that need not be the store's."""
     monkeypatch.setattr("bot.sessions.beside.SMALL_FILES", 5_000)
     many = "echo half > half.txt; mkdir /tmp/m; for i in $(seq 40000); do : > /tmp/m/$i || break; done; sleep 300"
-    with short_folder() as root, small_disk(Base(root / "data" / "environments").path, 2_000, files=30_000):
+    with (
+        short_folder() as root,
+        small_disk(EnvironmentsFolder(root / "data" / "environments").path, 2_000, files=30_000),
+    ):
         async with World.running(root) as world:
             world.model.default(Script([Call("Bash", {"command": many}), Say("unreachable")]))
             async with world.bot():

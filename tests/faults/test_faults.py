@@ -23,7 +23,7 @@ from bot.store.base import Store
 from bot.store.deliveries import NewDelivery
 from sandbox.agents import claude_binary
 from sandbox.local import members
-from sandbox.local.folders import Base
+from sandbox.local.folders import EnvironmentsFolder
 from sandbox.local.provider import LocalProvider
 from tests.crash.process import Service
 from tests.slices import EVERY
@@ -50,7 +50,7 @@ async def shows(world: World, words: str, timeout: float = 30) -> None:
 
 def kill_box(world: World) -> None:
     """As the kernel does when memory runs out: the first process of each box dies, and the box with it."""
-    base = Base(world.root / "data" / "environments")
+    base = EnvironmentsFolder(world.root / "data" / "environments")
     for one in base.environment_ids():
         members.kill_all(base.folders(one).home, 5.0)
 

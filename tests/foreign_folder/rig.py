@@ -14,9 +14,9 @@ from bot.settings import ModelSettings, Secret
 from bot.workbench import folder as folders
 from bot.workbench import landing, snapshot
 from bot.workbench.folder import Folder
-from bot.workbench.job import Job, Landed, Means
-from bot.workbench.landing import Work
-from bot.workbench.snapshot import Snapshot
+from bot.workbench.job import Landed, WorkbenchJob, WorkbenchMeans
+from bot.workbench.landing import BroughtWork
+from bot.workbench.snapshot import FolderSnapshot
 from sandbox.agents.base import Subagents
 from tests.world.git_remote import git, git_bytes
 
@@ -29,7 +29,7 @@ class Taken:
     """What the sandbox would get, and what became of the work."""
 
     folder: Folder
-    snapshot: Snapshot
+    snapshot: FolderSnapshot
     box: Path
     landed: Landed
 
@@ -66,9 +66,9 @@ async def executed(
     bundle = _bundle(box, taken.base, scratch / "work.bundle")
     meanwhile()
     model = ModelSettings("claude-sonnet-4-5", "", Secret("sk-test"), None)
-    means = Means(root / "data", model, frozenset(), 30)
-    job = Job(SessionId(f"run{number}"), "work", folder, "m", 1.0, 60, None, apply, True, Subagents(1, 1))
-    landed = await landing.land(Work(job, means, taken, bundle, "Worked.", finished=True))
+    means = WorkbenchMeans(root / "data", model, frozenset(), 30)
+    job = WorkbenchJob(SessionId(f"run{number}"), "work", folder, "m", 1.0, 60, None, apply, True, Subagents(1, 1))
+    landed = await landing.land(BroughtWork(job, means, taken, bundle, "Worked.", finished=True))
     return Taken(found, taken, box, landed)
 
 

@@ -10,7 +10,7 @@ import pytest
 from bot.github.client import GitHubApp
 from bot.models import InstallationId, Repo, RepoId, Thread
 from bot.outbound import Outbound, Redactor
-from bot.outbound.pace import Pace
+from bot.outbound.pace import WritePace
 from bot.settings import GitHubSettings, Secret
 from bot.simulation.github.simulated import SimulatedGitHub
 from tests.github_client.bench import Bench, Clock
@@ -34,7 +34,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
             redactor.register(value)
 
         ours = GitHubApp(settings, clock=clock, on_secret=on_secret, on_retired=retired.append, repeat_after=(0.0, 0.0))
-        outbound = Outbound(ours, redactor, pace=Pace(clock), look_after=(0.0, 0.0))
+        outbound = Outbound(ours, redactor, pace=WritePace(clock), look_after=(0.0, 0.0))
         where = Repo(RepoId(repo.id), "octo", "calc", True, "main")
         thread = Thread(where, InstallationId(installed.id), issue.number, False)
         yield Bench(github, settings, ours, outbound, redactor, thread, issue, installed, clock, secrets, retired)

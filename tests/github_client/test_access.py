@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.models import Permission
-from bot.web.pages.access import EACH_SECONDS, HOLDS_SECONDS, LONGEST_SECONDS, Access
+from bot.web.pages.access import EACH_SECONDS, HOLDS_SECONDS, LONGEST_SECONDS, VisitorAccess
 from bot.web.pages.visitors import Visitor
 from tests.github_client.bench import Bench
 
@@ -16,7 +16,7 @@ def people(bench: Bench, count: int) -> list[Visitor]:
     return [Visitor(one.id, one.login, 0.0, "", "") for one in known]
 
 
-async def look(bench: Bench, access: Access, who: list[Visitor], after: float) -> int:
+async def look(bench: Bench, access: VisitorAccess, who: list[Visitor], after: float) -> int:
     """How many questions it took."""
     bench.clock.now += after
     before = bench.sent(ASKED)
@@ -27,7 +27,7 @@ async def look(bench: Bench, access: Access, who: list[Visitor], after: float) -
 
 async def test_an_answer_holds_longer_where_many_watch(bench: Bench) -> None:
     bench.issue.repo.private = False
-    access, [alone, *others] = Access(bench.app, bench.clock), people(bench, MANY)
+    access, [alone, *others] = VisitorAccess(bench.app, bench.clock), people(bench, MANY)
     assert [await look(bench, access, [alone], after) for after in (0.0, HOLDS_SECONDS - 1, 2.0)] == [1, 0, 1]
     assert await look(bench, access, others, 0.0) == MANY - 1
     assert await look(bench, access, [alone, *others], EACH_SECONDS * MANY - 1) == 0

@@ -11,9 +11,9 @@ from bot.errors import BotError, GitHubRefused, GitHubUnavailable, Unrecognised
 from bot.git import remote
 from bot.git.errors import (
     BadName,
+    GitRefusal,
     PushRaced,
     PushRefused,
-    Refusal,
 )
 from bot.git.quarantine import Quarantine
 from tests.host_git.bench import (
@@ -123,7 +123,7 @@ async def test_a_branch_of_somebody_else_is_left_alone(
     for taken in ("forgehand/1-a/x", "Forgehand/1-A", "forgehand"):
         with pytest.raises(PushRefused) as refused:
             await quarantine.push(bench.access, work, taken, expect=None)
-        assert refused.value.kind is Refusal.NAME
+        assert refused.value.kind is GitRefusal.NAME
     assert bench.remote_heads() == {"main": base, "forgehand/1-a": base}
 
 
@@ -151,7 +151,7 @@ async def test_nothing_is_ever_pushed_by_force(bench: Bench, base: str, quaranti
     await quarantine.push(bench.access, work, "b", expect=None)
     with pytest.raises(PushRefused) as refused:
         await quarantine.push(bench.access, other, "b", expect=work)
-    assert refused.value.kind is Refusal.NON_FAST_FORWARD
+    assert refused.value.kind is GitRefusal.NON_FAST_FORWARD
     assert bench.remote_heads()["b"] == work
     for bad in ("-x", "a..b", "x/../y", "refs heads", "@", "x.lock", "a\nb", ""):
         with pytest.raises(BadName):
@@ -159,15 +159,15 @@ async def test_nothing_is_ever_pushed_by_force(bench: Bench, base: str, quaranti
 
 
 REFUSALS = {
-    Refusal.PROTECTED: "error: GH006: Protected branch update failed for refs/heads/b.",
-    Refusal.RULES: "error: GH013: Repository rule violations found for refs/heads/b.\n\n- Changes must be reviewed.",
-    Refusal.SECRET: "error: GH013: Repository rule violations found\n- Push cannot contain secrets",
-    Refusal.WORKFLOW: "refusing to allow a GitHub App to create or update workflow `.github/workflows/x.yml`",
+    GitRefusal.PROTECTED: "error: GH006: Protected branch update failed for refs/heads/b.",
+    GitRefusal.RULES: "error: GH013: Repository rule violations found for refs/heads/b.\n\n- Changes must be reviewed.",
+    GitRefusal.SECRET: "error: GH013: Repository rule violations found\n- Push cannot contain secrets",
+    GitRefusal.WORKFLOW: "refusing to allow a GitHub App to create or update workflow `.github/workflows/x.yml`",
     GitRefusal.FILE_SIZE: (
         "error: GH001: Large files detected.\nerror: this exceeds GitHub's file size limit of 100.00 MB"
     ),
-    Refusal.LFS: "error: GH008: Your push referenced at least 1 unknown Git LFS object:",
-    Refusal.OTHER: "we do not like you\x1b[31m\x07",
+    GitRefusal.LFS: "error: GH008: Your push referenced at least 1 unknown Git LFS object:",
+    GitRefusal.OTHER: "we do not like you\x1b[31m\x07",
 }
 
 
@@ -175,13 +175,13 @@ REFUSALS = {
 @pytest.mark.acceptance("E05")
 @pytest.mark.parametrize("kind", list(REFUSALS))
 async def test_refusals_are_told_apart_and_their_words_are_kept(
-    bench: Bench, base: str, quarantine: Quarantine, work: str, kind: Refusal
+    bench: Bench, base: str, quarantine: Quarantine, work: str, kind: GitRefusal
 ) -> None:
     (bench.root / "words").write_text(REFUSALS[kind])
     bench.remote.hook("calc", f"cat '{bench.root}/words' >&2; exit 1")
     with pytest.raises(PushRefused) as refused:
         await quarantine.push(bench.access, work, "b", expect=None)
-    kind_of_hook = Refusal.RULES if kind is Refusal.OTHER else kind
+    kind_of_hook = GitRefusal.RULES if kind is GitRefusal.OTHER else kind
     assert refused.value.kind in (kind, kind_of_hook)
     assert REFUSALS[kind].splitlines()[-1].split("\x1b")[0] in refused.value.words
     assert "remote:" not in refused.value.words and refused.value.words.isprintable() is (

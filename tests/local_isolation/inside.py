@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.errors import IsolationMissing
-from sandbox.local.box import Limits
+from sandbox.local.box import BoxLimits
 from sandbox.local.environment import LocalEnvironment
 from sandbox.local.provider import LocalProvider
 from sandbox.primitives import EnvironmentSpec, ExecResult
@@ -25,7 +25,7 @@ is_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: each environ
 
 @asynccontextmanager
 async def running(
-    root: Path, *, limits: Limits | None = None, agent: Path | None = None
+    root: Path, *, limits: BoxLimits | None = None, agent: Path | None = None
 ) -> AsyncIterator[LocalProvider]:
     provider = LocalProvider(root / "env", agent or small_agent(root), limits=limits)
     try:

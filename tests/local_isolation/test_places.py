@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.errors import IsolationMissing
-from sandbox.local.folders import Base
+from sandbox.local.folders import EnvironmentsFolder
 from sandbox.local.provider import LocalProvider
 from sandbox.local.tools import check_prefix
 from tests.local_isolation.inside import REPOSITORY, created, is_root, running
@@ -54,7 +54,7 @@ def test_a_foreseeable_folder_of_somebody_else_is_refused(tmp_path: Path) -> Non
 
 @pytest.mark.acceptance("F16")
 def test_tool_folders_that_hold_secrets_are_refused(root: Path) -> None:
-    base = Base(root / "env")
+    base = EnvironmentsFolder(root / "env")
     (root / "home/.ssh").mkdir(parents=True)
     (root / "home/tools").mkdir()
     assert check_prefix(root / "home/tools", base) == root / "home/tools"
@@ -153,7 +153,7 @@ async def test_a_host_without_bubblewrap_says_what_to_do(root: Path, monkeypatch
 
 
 def test_sockets_paths_fit(root: Path) -> None:
-    base = Base(root / ("y" * 120))
+    base = EnvironmentsFolder(root / ("y" * 120))
     try:
         with socket.socket(socket.AF_UNIX) as one:
             one.bind(str(base.sockets / "gateway.sock"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.local.box import Limits
+from sandbox.local.box import BoxLimits
 from sandbox.local.environment import LocalEnvironment
 from sandbox.local.exposure import connect
 from sandbox.local.members import members
@@ -56,7 +56,7 @@ async def test_what_outlives_an_ended_command_is_ended_too(env: LocalEnvironment
 @pytest.mark.acceptance("C11")
 async def test_a_fork_bomb_is_bounded_and_ends(root: Path) -> None:
     """Processes are counted per user, and the user is made from the key: tests beside this one must not have it too."""
-    limits = Limits(processes=40 if os.geteuid() == 0 else 1)
+    limits = BoxLimits(processes=40 if os.geteuid() == 0 else 1)
     bomb = (
         "import os,time\n"
         "n = 0\n"
@@ -79,7 +79,7 @@ async def test_a_fork_bomb_is_bounded_and_ends(root: Path) -> None:
 
 @pytest.mark.acceptance("C11")
 async def test_a_file_has_a_largest_size(root: Path) -> None:
-    async with running(root, limits=Limits(file_bytes=1 << 20)) as provider:
+    async with running(root, limits=BoxLimits(file_bytes=1 << 20)) as provider:
         env = await created(provider)
         result = await env.exec(shell("head -c 2000000 /dev/zero > big; ls -s --block-size=1 big"))
         assert b"File size limit" in result.stderr or result.stdout.startswith(b"1048576")

@@ -23,7 +23,7 @@ from bot.store import approvals, audit, sessions
 from bot.store.approvals import ApprovalAnswer, ApprovalKind, ApprovalRequest, ApprovalState, Scope
 from bot.store.base import Store
 from bot.store.records import NewTurn
-from sandbox.agents.events import Asked
+from sandbox.agents.events import PermissionAsked
 from tests.crash.process import Service
 from tests.world import World, ways_out
 
@@ -118,9 +118,12 @@ async def test_words_below_a_no_reach_the_agent_that_waits(world: World) -> None
 def test_nothing_unseen_is_said_yes_to() -> None:
     """Fillers and selectors are letters by category: a program of that name would be run unseen."""
     for letter in ("\u3164", "\u2800", "\u115f", "\ufe0f", "\U000e0101", "\u034f", "\u200b", "\u202e"):
-        asked = Asked("r", "Bash", "Bash", {"command": f"./{letter} clean"})
+        asked = PermissionAsked("r", "Bash", "Bash", {"command": f"./{letter} clean"})
         assert f"\\u{{{ord(letter):x}}}" in dialogue.matter(asked)["shown"], hex(ord(letter))
-    assert "schön 漢字 ✓ é" in dialogue.matter(Asked("r", "Bash", "Bash", {"command": "echo schön 漢字 ✓ é"}))["shown"]
+    assert (
+        "schön 漢字 ✓ é"
+        in dialogue.matter(PermissionAsked("r", "Bash", "Bash", {"command": "echo schön 漢字 ✓ é"}))["shown"]
+    )
 
 
 async def test_a_yes_for_the_session_is_not_asked_for_again_and_covers_nothing_else(world: World) -> None:

@@ -17,7 +17,16 @@ import pytest
 from bot.simulation.anthropic import Call, Say, Script, SimulatedAnthropic, Wait
 from sandbox.agents.base import AgentRun
 from sandbox.agents.claude import Claude
-from sandbox.agents.events import AgentEvent, Asked, Ended, Retrying, Said, SessionStarted, ToolCalled, ToolReturned
+from sandbox.agents.events import (
+    AgentEnded,
+    AgentEvent,
+    AgentSaid,
+    PermissionAsked,
+    Retrying,
+    SessionStarted,
+    ToolCalled,
+    ToolReturned,
+)
 from sandbox.execution import ExecutionEnvironment, RunState
 from sandbox.plain import PlainProvider, PlainSettings
 from sandbox.primitives import EnvironmentSpec
@@ -123,8 +132,8 @@ async def test_a_turn_with_tools_and_the_next_one_resumed(cli: Cli) -> None:
     assert of(events, SessionStarted)[0].agent_session_id == cli.session
     assert [call.title for call in of(events, ToolCalled)] == ["echo made > made.txt"]
     assert of(events, ToolReturned)[0].ok
-    assert of(events, Said)[-1].text == "It is made."
-    assert [(end.ok, end.reason) for end in of(events, Ended)] == [(True, "completed")]
+    assert of(events, AgentSaid)[-1].text == "It is made."
+    assert [(end.ok, end.reason) for end in of(events, AgentEnded)] == [(True, "completed")]
     assert (cli.work / "made.txt").read_text() == "made\n"
     sent = str(cli.model.requests[0].body)
     assert "/context make @made.txt" in sent
@@ -136,7 +145,7 @@ async def test_a_turn_with_tools_and_the_next_one_resumed(cli: Cli) -> None:
     cli.model.default(Script([Say("Still there.")]))
     again = replace(run, turn=2, resume=True, prompt="And now?", instructions="The new rule is: be kind.")
     events = await cli.events(again)
-    assert [end.text for end in of(events, Ended)] == ["Still there."], _stderr(cli, 2)
+    assert [end.text for end in of(events, AgentEnded)] == ["Still there."], _stderr(cli, 2)
     last = str(cli.model.requests[-1].body)
     assert "It is made." in last
     assert "The new rule is: be kind." in last
@@ -153,7 +162,7 @@ async def test_a_word_in_between_is_heard_in_the_same_run(cli: Cli) -> None:
     assert await cli.execution.steer(1, "comment-1", "By the way, keep it small.")
     cli.model.release("told")
     events = await following
-    assert of(events, Ended)[-1].text == "Kept small."
+    assert of(events, AgentEnded)[-1].text == "Kept small."
     assert "By the way, keep it small." in str(cli.model.requests[-1].body)
     assert await cli.execution.steer(1, "comment-2", "Too late") is False
 
@@ -164,14 +173,14 @@ async def test_permission_is_asked_for_and_answered(cli: Cli) -> None:
     run = replace(cli.run("Go"), permission="ask", allowed_tools=())
     await cli.execution.start(run)
     decoder = cli.execution.agent.decoder()
-    ends: list[Ended] = []
+    ends: list[AgentEnded] = []
     async for chunk in cli.execution.follow(1, 0):
         for event in [event for line in chunk.lines for event in decoder.feed(line)]:
-            if isinstance(event, Asked) and event.title == "touch yes":
+            if isinstance(event, PermissionAsked) and event.title == "touch yes":
                 assert await cli.execution.permit(1, event.request_id)
-            elif isinstance(event, Asked):
+            elif isinstance(event, PermissionAsked):
                 assert await cli.execution.forbid(1, event.request_id, "Not that.")
-            elif isinstance(event, Ended):
+            elif isinstance(event, AgentEnded):
                 ends.append(event)
     assert [end.text for end in ends] == ["Asked twice."]
     assert (cli.work / "yes").exists()
@@ -193,14 +202,14 @@ async def test_deny_rules_hold_though_nothing_is_asked(cli: Cli) -> None:
     events = await cli.events(cli.run("Go"))
     assert [back.ok for back in of(events, ToolReturned)] == [False, False]
     assert (cli.work / "kept").exists()
-    assert of(events, Ended)[-1].ok
+    assert of(events, AgentEnded)[-1].ok
 
 
 async def test_a_structured_answer(cli: Cli) -> None:
     schema = {"type": "object", "properties": {"verdict": {"enum": ["approve", "comment"]}}, "required": ["verdict"]}
     cli.model.default(Script([Call("StructuredOutput", {"verdict": "comment"}), Say("Given.")]))
     events = await cli.events(replace(cli.run("Review"), schema=schema, max_turns=None, permission="plan"))
-    assert of(events, Ended)[-1].structured == {"verdict": "comment"}, _stderr(cli, 1)
+    assert of(events, AgentEnded)[-1].structured == {"verdict": "comment"}, _stderr(cli, 1)
 
 
 async def test_a_stopped_run_can_be_resumed(cli: Cli) -> None:
@@ -214,10 +223,10 @@ async def test_a_stopped_run_can_be_resumed(cli: Cli) -> None:
     events = await following
     status = await cli.execution.status(1)
     assert (status.exit_code, status.stopped) == (143, True)
-    assert of(events, Ended) == []
+    assert of(events, AgentEnded) == []
     cli.model.default(Script([Say("Gone on.")]))
     events = await cli.events(replace(run, turn=2, resume=True, prompt="Go on"))
-    assert of(events, Ended)[-1].ok, _stderr(cli, 2)
+    assert of(events, AgentEnded)[-1].ok, _stderr(cli, 2)
     assert "echo begun" in str(cli.model.requests[-1].body)
 
 

@@ -13,7 +13,7 @@ import pytest
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github import Fault
 from bot.simulation.github.gitstore import refs
-from sandbox.local.folders import Base
+from sandbox.local.folders import EnvironmentsFolder
 from tests.e2b_stand_in import Fault as E2BFault
 from tests.world import World
 from tests.world.e2b import e2b_spine
@@ -69,7 +69,7 @@ async def collect(world: World) -> Held:
     """By the agent's own git: a filter that takes its time for each file."""
     _does(world, SLOW)
     world.say("/claude fix this")
-    base = Base(world.root / "data" / "environments")
+    base = EnvironmentsFolder(world.root / "data" / "environments")
 
     def places() -> list[Path]:
         return [base.folders(one).work / ".git" for one in base.environment_ids()]

@@ -8,7 +8,7 @@ from pathlib import Path
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.store import sessions
 from bot.store.base import Store
-from sandbox.local.folders import Base
+from sandbox.local.folders import EnvironmentsFolder
 from tests.environments.test_kept import Ahead
 from tests.world import World
 from tests.world.e2b import e2b_spine
@@ -24,7 +24,7 @@ async def test_after_half_an_hour_the_agent_is_told_once(world: World) -> None:
         world.say("/claude fix this")
         await world.model.reached("late", timeout=60)
         clock.seconds = 30 * 60 + 1
-        boxes = Base(world.root / "data" / "environments").path / "boxes"
+        boxes = EnvironmentsFolder(world.root / "data" / "environments").path / "boxes"
         await until(lambda: is_told(boxes))
         world.model.release("late")
         assert await world.outcome() == "no_change", world.replies()[0].body

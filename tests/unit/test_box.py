@@ -11,7 +11,7 @@ import pytest
 from sandbox.errors import IsolationMissing, NotThere, SandboxError
 from sandbox.local import box as boxes
 from sandbox.local import folders, probe
-from sandbox.local.box import Box, Limits
+from sandbox.local.box import Box, BoxLimits
 from sandbox.local.folders import Folders
 from sandbox.local.launcher import CLEAN
 from sandbox.local.tools import Furniture
@@ -76,14 +76,14 @@ def test_encoding_ends_each_option_with_nul() -> None:
 
 
 def test_root_steps_down_and_limits_go_no_higher_than_ours() -> None:
-    steps = boxes.prefix(61001, Limits(processes=100), {"nofile": 1024})
+    steps = boxes.prefix(61001, BoxLimits(processes=100), {"nofile": 1024})
     assert steps[steps.index("--reuid") + 1] == "61001"
     assert {"--nproc=100", "--nofile=1024", "--core=0", "--no-new-privs", "--bounding-set=-all"} <= set(steps)
     assert steps.index("prlimit") < steps.index("setpriv")
 
 
 def test_an_ordinary_user_shares_one_number_of_processes_over_all_boxes() -> None:
-    steps = boxes.prefix(None, Limits(processes=100), {})
+    steps = boxes.prefix(None, BoxLimits(processes=100), {})
     assert "setpriv" not in steps
     assert f"--nproc={100 * boxes.SHARED_BY}" in steps
 
@@ -177,4 +177,4 @@ def test_where_boxes_can_live_nowhere_a_sentence_says_so(tmp_path: Path, monkeyp
     """As with a root file system that is read-only, as in a container."""
     monkeypatch.setattr(folders, "_FALLBACK", tmp_path / "is not there")
     with pytest.raises(IsolationMissing, match="choose another data directory"):
-        folders.Base(tmp_path / ("long" * 40))
+        folders.EnvironmentsFolder(tmp_path / ("long" * 40))

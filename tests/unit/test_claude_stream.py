@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from sandbox.agents.claude_lines import RESULT_CAP, slim
 from sandbox.agents.claude_stream import ClaudeDecoder
 from sandbox.agents.events import (
+    AgentEnded,
     AgentEvent,
-    Asked,
-    Ended,
-    Noted,
+    AgentNoted,
+    AgentSaid,
+    PermissionAsked,
     Retrying,
-    Said,
     SessionStarted,
     Todo,
     TodoChanged,
@@ -62,8 +62,8 @@ def shape(event: AgentEvent) -> tuple[object, ...]:
         return (ToolReturned, event.id, event.ok)
     if isinstance(event, TodoChanged):
         return (TodoChanged, event.items)
-    if isinstance(event, Ended):
-        return (Ended, event.ok, event.reason, event.turns, event.api_status, event.structured)
+    if isinstance(event, AgentEnded):
+        return (AgentEnded, event.ok, event.reason, event.turns, event.api_status, event.structured)
     return (type(event),)
 
 
@@ -95,7 +95,7 @@ def test_a_whole_run() -> None:
         ("Bash", "python -m pytest -q 2>&1 | tail -n 5 && git diff --stat"),
     ]
     assert [back.ok for back in only(events, ToolReturned)] == [True] * 5
-    (ended,) = only(events, Ended)
+    (ended,) = only(events, AgentEnded)
     assert (ended.ok, ended.reason, ended.turns) == (True, "completed", 6)
     assert ended.text.startswith("Fixed. `total()` treated")
 
@@ -115,17 +115,17 @@ def test_a_whole_run() -> None:
     ],
 )
 def test_how_runs_end(name: str, ok: bool, reason: str, status: int | None) -> None:
-    last = only(decode(name), Ended)[-1]
+    last = only(decode(name), AgentEnded)[-1]
     assert (last.ok, last.reason, last.api_status) == (ok, reason, status)
 
 
 @pytest.mark.parametrize("name", ["killed-sigterm.wire.jsonl", "killed-sigkill.wire.jsonl"])
 def test_a_killed_run_has_no_end(name: str) -> None:
-    assert not only(decode(name), Ended)
+    assert not only(decode(name), AgentEnded)
 
 
 def test_background_work_ends_more_than_once() -> None:
-    assert [(end.ok, end.text) for end in only(decode("subagents.jsonl"), Ended)] == [
+    assert [(end.ok, end.text) for end in only(decode("subagents.jsonl"), AgentEnded)] == [
         (True, "Both were started; I wait for them."),
         (True, ""),
         (True, "The first helper reported."),
@@ -133,9 +133,9 @@ def test_background_work_ends_more_than_once() -> None:
 
 
 def test_structured_output_and_errors_in_words() -> None:
-    (ended,) = only(decode("json-schema.jsonl"), Ended)
+    (ended,) = only(decode("json-schema.jsonl"), AgentEnded)
     assert ended.structured["risk"] == "low"
-    assert only(decode("max-turns.jsonl"), Ended)[0].errors == ("Reached maximum number of turns (3)",)
+    assert only(decode("max-turns.jsonl"), AgentEnded)[0].errors == ("Reached maximum number of turns (3)",)
 
 
 def test_task_tools_make_one_list() -> None:
@@ -167,13 +167,13 @@ def test_tasks_are_matched_by_results_in_any_order() -> None:
 
 
 def test_permission_questions() -> None:
-    asked = only(decode("permission-stdio.wire.jsonl"), Asked)
+    asked = only(decode("permission-stdio.wire.jsonl"), PermissionAsked)
     assert [(one.tool, one.title) for one in asked] == [
         ("Bash", "mkdir -p build && touch build/x && rm -r build && echo cleaned"),
         ("Bash", "git push origin HEAD:main"),
     ]
     assert asked[1].request_id == "4a7a325d-cf1c-4194-a314-bf6b9a37472b"
-    assert only(decode("question-stdio.wire.jsonl"), Asked)[0].title == "Which database should I use?"
+    assert only(decode("question-stdio.wire.jsonl"), PermissionAsked)[0].title == "Which database should I use?"
 
 
 def test_retries() -> None:
@@ -215,14 +215,14 @@ def test_what_is_no_line_of_the_protocol_is_counted(line: str | bytes) -> None:
 
 @pytest.mark.acceptance("D01")
 def test_bom_and_crlf_are_no_obstacle() -> None:
-    assert feed(b'\xef\xbb\xbf{"type":"tool_progress"}\r\n') == [Noted("tool_progress")]
+    assert feed(b'\xef\xbb\xbf{"type":"tool_progress"}\r\n') == [AgentNoted("tool_progress")]
 
 
 @pytest.mark.acceptance("D03")
 def test_broken_text_is_replaced() -> None:
     line = rb'{"type":"assistant","message":{"content":[{"type":"text","text":"a\ud800b\u0000c' + b'\xff"}]}}'
     (said,) = feed(line)
-    assert said == Said("a\ufffdb\ufffdc\ufffd")
+    assert said == AgentSaid("a\ufffdb\ufffdc\ufffd")
     json.loads(slim(line, CAP)).__repr__().encode()
     (called,) = feed(
         r'{"type":"assistant","message":{"content":[{"type":"tool_use","id":"i","name":"Bash",'
@@ -235,15 +235,15 @@ def test_broken_text_is_replaced() -> None:
 @pytest.mark.parametrize(
     ("line", "event"),
     [
-        ({"type": "brand_new", "x": 1}, Noted("brand_new")),
-        ({"type": "system"}, Noted("system/")),
+        ({"type": "brand_new", "x": 1}, AgentNoted("brand_new")),
+        ({"type": "system"}, AgentNoted("system/")),
         ({"type": "system", "subtype": "init"}, SessionStarted("", "", "")),
         ({"type": "system", "subtype": "init", "session_id": 7, "model": None}, SessionStarted("", "", "")),
-        ({"type": "assistant"}, Noted("assistant")),
-        ({"type": "assistant", "message": 7}, Noted("assistant")),
-        ({"type": "assistant", "message": {"content": [{"type": "new_block"}, 7, None]}}, Noted("assistant")),
-        ({"type": "assistant", "message": {"content": [7, {"type": "text", "text": "hi"}]}}, Said("hi")),
-        ({"type": "user", "message": {"content": "replayed"}}, Noted("user")),
+        ({"type": "assistant"}, AgentNoted("assistant")),
+        ({"type": "assistant", "message": 7}, AgentNoted("assistant")),
+        ({"type": "assistant", "message": {"content": [{"type": "new_block"}, 7, None]}}, AgentNoted("assistant")),
+        ({"type": "assistant", "message": {"content": [7, {"type": "text", "text": "hi"}]}}, AgentSaid("hi")),
+        ({"type": "user", "message": {"content": "replayed"}}, AgentNoted("user")),
         (
             {
                 "type": "user",
@@ -252,11 +252,14 @@ def test_broken_text_is_replaced() -> None:
             },
             ToolReturned("i", True, ""),
         ),
-        ({"type": "control_request", "request": {"subtype": "hook_callback"}}, Noted("control_request/hook_callback")),
-        ({"type": "result"}, Ended(False, "unknown", "")),
+        (
+            {"type": "control_request", "request": {"subtype": "hook_callback"}},
+            AgentNoted("control_request/hook_callback"),
+        ),
+        ({"type": "result"}, AgentEnded(False, "unknown", "")),
         (
             {"type": "result", "subtype": "success", "result": "ok", "num_turns": -4, "errors": 3},
-            Ended(True, "completed", "ok"),
+            AgentEnded(True, "completed", "ok"),
         ),
     ],
 )
@@ -270,8 +273,8 @@ def test_numbers_of_any_size() -> None:
     line = (
         '{"type":"result","is_error":false,"subtype":"success","total_cost_usd":NaN,"x":1e999,"num_turns":' + huge + "}"
     )
-    assert feed(line) == [Ended(True, "completed", "")]
-    assert feed('{"type":"result","is_error":false,"num_turns":1000000000000000}')[0] == Ended(
+    assert feed(line) == [AgentEnded(True, "completed", "")]
+    assert feed('{"type":"result","is_error":false,"num_turns":1000000000000000}')[0] == AgentEnded(
         True, "unknown", "", turns=10**9
     )
     (retry,) = feed('{"type":"system","subtype":"api_retry","attempt":1,"retry_delay_ms":-Infinity}')

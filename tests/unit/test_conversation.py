@@ -42,7 +42,7 @@ def test_who_knows_a_part_is_told_the_rest_and_what_has_changed() -> None:
 def test_the_same_lines_give_the_same_entries_however_they_come() -> None:
     lines = [called(1, "Bash", {"command": "ls"}), returned(2, 1, "x"), said(3, "One."), said(4, "Two.")]
     whole, parts = Conversation(ClaudeDecoder), Conversation(ClaudeDecoder)
-    seen: dict[str, conversation.Entry] = {}
+    seen: dict[str, conversation.ConversationEntry] = {}
     for one in lines:
         whole.feed(one)
     for one in lines:

@@ -102,7 +102,7 @@ def test_what_has_no_place_at_a_line_says_what_to_do_with_its_suggestion_and_wha
         ReviewFinding("a.py", 1, "Wrong.", suggestion="right = 1"),
         ReviewFinding("b.py", 2, "Dead.", suggestion=""),
     ]
-    account = on_reviews.Account(
+    account = on_reviews.ReviewAccount(
         verdict=ReviewVerdict.COMMENT, approves=False, summary="Fine.", on_lines=0, below=below, unsaid=0, left_out=2,
         repeated=1, resolved=(), notes=(), commit="1" * 40, base="main", base_now=None, moved_to=None,
     )  # fmt: skip

@@ -25,11 +25,11 @@ from bot.store.spend import ModelCost
 from bot.web.pages import wording
 from bot.words import outcomes
 from sandbox.agents.events import (
+    AgentEnded,
     AgentEvent,
-    Ended,
+    AgentSaid,
     FileChanged,
     Retrying,
-    Said,
     SessionStarted,
     Todo,
     TodoChanged,
@@ -209,7 +209,7 @@ def test_a_running_turn_shows_step_todo_tools_and_money() -> None:
     state = fold(
         SessionStarted("x", "claude-sonnet-5-5", "2"),
         TodoChanged((Todo("Read", "completed"), Todo("Fix", "in_progress"), Todo("Test", "pending"))),
-        Said("I will fix it."),
+        AgentSaid("I will fix it."),
         ToolCalled("1", "Bash", "pytest -q"),
         ToolReturned("1", False, "2 failed"),
         FileChanged("shop.py", 3, 1),
@@ -233,7 +233,7 @@ def test_a_running_turn_shows_step_todo_tools_and_money() -> None:
 
 
 def test_silence_and_retries_are_told_apart() -> None:
-    assert "silent for 1 min 30 s" in render.comment(view(fold(Said("Hm."))))
+    assert "silent for 1 min 30 s" in render.comment(view(fold(AgentSaid("Hm."))))
     retrying = render.comment(view(fold(Retrying(3, 529, "overloaded", 4.0))))
     assert "answered with an error (529); trying again (try 3)" in retrying
 
@@ -273,7 +273,7 @@ HOSTILE = (
 
 
 def test_hostile_words_keep_their_place_and_lose_their_effect() -> None:
-    state = fold(Said(HOSTILE), ToolCalled("1", HOSTILE, HOSTILE), ToolReturned("1", True, HOSTILE))
+    state = fold(AgentSaid(HOSTILE), ToolCalled("1", HOSTILE, HOSTILE), ToolReturned("1", True, HOSTILE))
     text = neutralise.whole(render.comment(view(state, prompt=HOSTILE)))
     assert text.count("<!-- forgehand:session=") == 1
     outside_code = re.sub(r"`[^`\n]*`", "", text)
@@ -288,10 +288,10 @@ def test_hostile_words_keep_their_place_and_lose_their_effect() -> None:
 def test_it_is_always_short_enough_and_carries_one_marker(said: str, result: str, todo: list[str]) -> None:
     state = fold(
         TodoChanged(tuple(Todo(one, "pending") for one in todo)),
-        Said(said * 50),
+        AgentSaid(said * 50),
         ToolCalled("1", "Bash", said),
         ToolReturned("1", True, result * 50),
-        Ended(True, "completed", result),
+        AgentEnded(True, "completed", result),
     )
     for text in (render.comment(view(state)), done(Outcome.FAILED, agent_result=result * 400, live=state)):
         assert len(text) < 65_536

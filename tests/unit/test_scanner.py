@@ -14,17 +14,17 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from bot.text.markup import Kind, blocks
-from bot.text.scanner import DEEPEST, MOST_CHARACTERS, MOST_LINES, Form, content, scan
+from bot.text.markup import BlockMeaning, blocks
+from bot.text.scanner import DEEPEST, MOST_CHARACTERS, MOST_LINES, BlockForm, content, scan
 
 CORPUS = json.loads((Path(__file__).parents[1] / "data/markdown/blocks.json").read_text(encoding="utf-8"))
 WORD = re.compile(r"w\d+x")
 SEEN = {
-    Form.FENCE: "code",
-    Form.CODE: "code",
-    Form.ROW: "row",
-    Form.HEADING: "head",
-    Form.PARAGRAPH: "p",
+    BlockForm.FENCE: "code",
+    BlockForm.CODE: "code",
+    BlockForm.ROW: "row",
+    BlockForm.HEADING: "head",
+    BlockForm.PARAGRAPH: "p",
 }
 """The rest is drawn by nobody, or is raw HTML."""
 LIBRARY = MarkdownIt("commonmark", {"maxNesting": 200})
@@ -99,23 +99,27 @@ def test_blocks_cover_the_text_without_gaps(text: str) -> None:
 def test_what_is_nested_deeper_than_anybody_writes_is_not_looked_into(marks: str) -> None:
     levels = marks.replace(" ", "").replace(".", "")
     within = marks * (DEEPEST // len(levels))
-    assert [leaf.form for leaf in scan(f"{within}a")] == [Form.PARAGRAPH]
-    assert [leaf.form for leaf in scan(f"{within}{marks}a\nb")] == [Form.DEEP]
-    assert blocks(f"{within}{marks}a\n/claude fix")[-1].kind is Kind.UNSEEN
+    assert [leaf.form for leaf in scan(f"{within}a")] == [BlockForm.PARAGRAPH]
+    assert [leaf.form for leaf in scan(f"{within}{marks}a\nb")] == [BlockForm.DEEP]
+    assert blocks(f"{within}{marks}a\n/claude fix")[-1].kind is BlockMeaning.UNSEEN
 
 
 @pytest.mark.review("security-1")
 def test_so_many_lines_are_read_and_no_more() -> None:
     text = "a\n" * MOST_LINES
-    assert {leaf.form for leaf in scan(text)} == {Form.PARAGRAPH}
+    assert {leaf.form for leaf in scan(text)} == {BlockForm.PARAGRAPH}
     *before, last = scan(text + "b")
-    assert (last.form, last.first, {leaf.form for leaf in before}) == (Form.DEEP, MOST_LINES, {Form.PARAGRAPH})
+    assert (last.form, last.first, {leaf.form for leaf in before}) == (
+        BlockForm.DEEP,
+        MOST_LINES,
+        {BlockForm.PARAGRAPH},
+    )
 
 
 @pytest.mark.review("security-1")
 def test_so_many_characters_are_read_and_no_more() -> None:
-    assert {leaf.form for leaf in scan("a" * MOST_CHARACTERS)} == {Form.PARAGRAPH}
-    assert [leaf.form for leaf in scan("a" * MOST_CHARACTERS + "b")] == [Form.DEEP]
+    assert {leaf.form for leaf in scan("a" * MOST_CHARACTERS)} == {BlockForm.PARAGRAPH}
+    assert [leaf.form for leaf in scan("a" * MOST_CHARACTERS + "b")] == [BlockForm.DEEP]
 
 
 def test_a_fence_that_runs_on_is_known() -> None:

@@ -10,7 +10,7 @@ from bot.models import Outcome
 from bot.outbound import neutralise
 from bot.simulation.github import tasks
 from bot.text.scanner import scan
-from sandbox.agents.events import Said
+from sandbox.agents.events import AgentSaid
 from tests.unit.test_live_comment import done, fold, view
 from tests.unit.test_neutralise import assert_inert, fragments, live
 
@@ -33,7 +33,7 @@ def test_nothing_comes_to_life_behind_a_mark_of_quotation(indent: str, act: str)
 @pytest.mark.parametrize("indent", INDENTS)
 def test_nothing_comes_to_life_in_the_live_comment(indent: str, act: str) -> None:
     said = f"{indent}{act}"
-    for page in (done(Outcome.NO_CHANGE, agent_result=said), render.comment(view(fold(Said(said, None))))):
+    for page in (done(Outcome.NO_CHANGE, agent_result=said), render.comment(view(fold(AgentSaid(said, None))))):
         body = neutralise.whole(page)
         words = body.partition("**The agent says:**\n\n")[2].partition("\n\n")[0]
         assert words.startswith("> ")

@@ -14,12 +14,12 @@ from bot.sessions import dialogue
 from bot.sessions.kinds import plan as plans
 from bot.sessions.kinds import undo
 from bot.store.sessions import Turn
-from sandbox.agents.events import Asked
+from sandbox.agents.events import PermissionAsked
 from tests.unit.turns import TURN
 
 
 def asked(request: str = "r-1", **given: Any) -> dict[str, Any]:
-    return dialogue.matter(Asked(request, "Bash", "title", given))
+    return dialogue.matter(PermissionAsked(request, "Bash", "title", given))
 
 
 def test_the_same_call_is_known_by_what_it_does_not_by_its_reason() -> None:

@@ -10,12 +10,12 @@ import pytest
 from bot.live.state import LiveState
 from bot.models import Outcome
 from bot.sessions.run_verdict import judge
-from sandbox.agents.events import AgentEvent, Ended, Retrying
+from sandbox.agents.events import AgentEnded, AgentEvent, Retrying
 from sandbox.execution import RunState, RunStatus
 from tests.unit.turns import TURN
 
-DONE = Ended(True, "completed", "Done.")
-API_ERROR = Ended(False, "api_error", "API Error", api_status=400)
+DONE = AgentEnded(True, "completed", "Done.")
+API_ERROR = AgentEnded(False, "api_error", "API Error", api_status=400)
 
 
 def status(exit_code: int | None = 0, state: RunState = RunState.EXITED, timed_out: bool = False) -> RunStatus:
@@ -39,13 +39,13 @@ def folded(*events: AgentEvent) -> LiveState:
         ("alice", status(), [DONE], False, Outcome.STOPPED),
         (None, status(143, timed_out=True), [], False, Outcome.TIMED_OUT),
         (None, status(1), [API_ERROR], True, Outcome.OVER_BUDGET),
-        (None, status(1), [Ended(False, "budget_exhausted", "")], False, Outcome.OVER_BUDGET),
+        (None, status(1), [AgentEnded(False, "budget_exhausted", "")], False, Outcome.OVER_BUDGET),
         (None, status(1), [API_ERROR], False, Outcome.FAILED),
         (None, status(143), [Retrying(1, 401, "auth", 1)], False, Outcome.FAILED),
         (None, status(137), [], False, Outcome.KILLED),
         (None, status(None, RunState.LOST), [], False, Outcome.KILLED),
         (None, status(0), [], False, Outcome.FAILED),
-        (None, status(1), [Ended(False, "max_turns", "")], False, Outcome.FAILED),
+        (None, status(1), [AgentEnded(False, "max_turns", "")], False, Outcome.FAILED),
     ],
 )
 def test_what_caused_what(

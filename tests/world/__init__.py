@@ -33,7 +33,7 @@ from bot.simulation.github.webhooks import Signed
 from bot.simulation.scenarios import discount
 from bot.store.base import Clock, Store
 from sandbox.agents import claude_binary
-from sandbox.local.folders import Base
+from sandbox.local.folders import EnvironmentsFolder
 from sandbox.local.provider import LocalProvider
 
 MODEL_KEY = "sk-ant-api03-" + "canary-model-key" * 4
@@ -78,7 +78,7 @@ class World:
             issue = github.open_issue(repo, title=discount.ISSUE_TITLE, body=discount.ISSUE_BODY, by="alice")
             world = cls(root, github, model, registered, installation, repo, issue)
             world.environment = {**world._environment(), **changes}
-            _bring_tools(Base(world.environments))
+            _bring_tools(EnvironmentsFolder(world.environments))
             try:
                 yield world
             finally:
@@ -86,7 +86,7 @@ class World:
 
     async def _clear(self) -> None:
         """What a failed or killed run has left: its boxes, and their folders where they lie outside of ours."""
-        base = Base(self.environments)
+        base = EnvironmentsFolder(self.environments)
         if base.environment_ids():
             provider = LocalProvider(self.environments, claude_binary.find())
             for left in await provider.find({}):
@@ -212,14 +212,14 @@ def _tools(device: int) -> Path:
     return folder
 
 
-def _bring_tools(base: Base) -> None:
+def _bring_tools(base: EnvironmentsFolder) -> None:
     """As a second start of the service on this folder would find them."""
     kept = _tools(base.path.stat().st_dev)
     if any(kept.iterdir()):
         _link_tools(kept, base.tools)
 
 
-def _remember_tools(base: Base) -> None:
+def _remember_tools(base: EnvironmentsFolder) -> None:
     kept = _tools(base.path.stat().st_dev)
     if not any(kept.iterdir()):
         _link_tools(base.tools, kept)

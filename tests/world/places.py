@@ -10,7 +10,7 @@ from typing import Self
 
 import pytest
 
-from sandbox.local.folders import Base
+from sandbox.local.folders import EnvironmentsFolder
 from tests.e2b_stand_in import E2BStandIn
 from tests.world import World
 from tests.world.e2b import e2b_spine
@@ -35,8 +35,8 @@ class Place:
                 yield cls(world)
 
     @property
-    def base(self) -> Base:
-        return Base(self.world.environments)
+    def base(self) -> EnvironmentsFolder:
+        return EnvironmentsFolder(self.world.environments)
 
     def there(self) -> list[str]:
         """Environments that there are, by their names."""

@@ -30,7 +30,7 @@ from bot.store import ci, sessions
 from bot.store import findings as said
 from bot.store.sessions import Session, Turn
 from bot.words import endings, on_reviews
-from bot.words.on_reviews import Account
+from bot.words.on_reviews import ReviewAccount
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class _Work:
     """The pull request."""
     pull: Pull
     found: Sorted
-    account: Account
+    account: ReviewAccount
     event: str
 
 
@@ -131,7 +131,7 @@ async def _prepared(services: Services, turn: Turn, thread: Thread, pull: Pull) 
         and not retargeted
         and not any(one.startswith(prompt.UNREAD) for one in notes),
     }
-    account = Account(
+    account = ReviewAccount(
         verdict=read.verdict,
         approves=allowed[ReviewVerdict.APPROVE],
         summary=read.summary,

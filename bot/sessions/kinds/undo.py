@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bot import repo_config
 from bot.errors import GitHubRefused
-from bot.git.errors import PushRaced, PushRefused, RefMissing, Refusal
+from bot.git.errors import GitRefusal, PushRaced, PushRefused, RefMissing
 from bot.git.quarantine import Quarantine
 from bot.github.types import TokenPurpose
 from bot.kinds import undo
@@ -140,7 +140,7 @@ async def _push_back(work: TurnWork, branch: str, words: str) -> Move:
         return End(Outcome.REFUSED, guarded.why)
     except PushRefused as error:
         words = work.services.outbound.text(TextKind.COMMENT, error.words)
-        if error.kind is Refusal.WORKFLOW:
+        if error.kind is GitRefusal.WORKFLOW:
             return await judgement.hold_for_permission(work, words)
         return End(Outcome.REFUSED, on_pushes.refused(words, error.kind))
     return End(Outcome.PUSHED, words, {"commit_sha": sha})

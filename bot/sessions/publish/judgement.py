@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bot import repo_config
 from bot.errors import GitHubRefused
-from bot.git.errors import PushRefused, Refusal
+from bot.git.errors import GitRefusal, PushRefused
 from bot.git.inspection import Change
 from bot.kinds.resolve import Merge
 from bot.models import Outcome
@@ -126,13 +126,13 @@ async def _offered(work: TurnWork, words: str) -> Move:
     return End(Outcome.REFUSED, on_pushes.waits(words, approval.id), {"kept": kept})
 
 
-ABOUT_THE_BRANCH = (Refusal.PROTECTED, Refusal.RULES, Refusal.NAME, Refusal.NON_FAST_FORWARD)
+ABOUT_THE_BRANCH = (GitRefusal.PROTECTED, GitRefusal.RULES, GitRefusal.NAME, GitRefusal.NON_FAST_FORWARD)
 """The commit itself is not what is refused: a ref of ours, which is no branch, may hold it."""
 
 
 async def after_refusal(work: TurnWork, error: PushRefused) -> Move:
     words = work.services.outbound.text(TextKind.COMMENT, error.words)
-    if error.kind is Refusal.WORKFLOW:
+    if error.kind is GitRefusal.WORKFLOW:
         return await hold_for_permission(work, words)
     end = End(Outcome.REFUSED, on_pushes.refused(words, error.kind))
     if error.kind in ABOUT_THE_BRANCH:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from bot import repo_config
 from bot.errors import GitHubRefused
-from bot.git.errors import PushRaced, PushRefused, Refusal
+from bot.git.errors import GitRefusal, PushRaced, PushRefused
 from bot.models import Outcome
 from bot.sessions.moves import End, Move
 from bot.sessions.publish import judgement, pull_request, rescue, target_branch, turn_commit
@@ -114,12 +114,12 @@ async def _push(work: TurnWork, branch: str) -> tuple[str, str]:
 
 def _is_after_others(work: TurnWork, error: PushRaced | PushRefused) -> bool:
     """The branch has moved, and the work may go on top: a commit that somebody let go is pushed as it is, or not."""
-    moved = isinstance(error, PushRaced) or error.kind is Refusal.NON_FAST_FORWARD
+    moved = isinstance(error, PushRaced) or error.kind is GitRefusal.NON_FAST_FORWARD
     return moved and work.turn.tip_sha is not None and not work.let_go
 
 
 def _is_name_taken(error: PushRaced | PushRefused) -> bool:
-    return isinstance(error, PushRaced) or error.kind is Refusal.NAME
+    return isinstance(error, PushRaced) or error.kind is GitRefusal.NAME
 
 
 async def _after_others(work: TurnWork, branch: str, words: str) -> Move:

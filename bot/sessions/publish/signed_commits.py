@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from bot.errors import GitHubRefused
 from bot.git import remote
 from bot.git.commits import Facts
-from bot.git.errors import PushRaced, PushRefused, Refusal
+from bot.git.errors import GitRefusal, PushRaced, PushRefused
 from bot.git.inspection import ABSENT, Change
 from bot.git.push import Beginning
 from bot.github.types import FileChanges, MadeCommit, TokenPurpose
@@ -42,7 +42,7 @@ async def commit_on_branch(work: TurnWork, branch: str, purpose: TokenPurpose, f
         made = await found_on_branch(work, branch, facts)
     await drop_ref(work, branch_mark(work, branch))
     if made is None or not made.verified:
-        raise PushRefused(Refusal.UNVERIFIED, on_pushes.not_signed(made.reason if made else "unknown"))
+        raise PushRefused(GitRefusal.UNVERIFIED, on_pushes.not_signed(made.reason if made else "unknown"))
     return made.sha
 
 
@@ -210,7 +210,7 @@ async def _made(work: TurnWork, purpose: TokenPurpose, facts: Facts, parents: Se
         tree = await commits.make_tree(thread, purpose, base, changes)
         made = await commits.make(thread, purpose, message=facts.message, tree=tree, parents=parents)
     if made.tree != facts.tree:
-        raise PushRefused(Refusal.UNVERIFIED, on_pushes.another_tree(facts.tree, made.tree))
+        raise PushRefused(GitRefusal.UNVERIFIED, on_pushes.another_tree(facts.tree, made.tree))
     if not made.verified:
-        raise NotSigned(Refusal.UNVERIFIED, on_pushes.not_signed(made.reason))
+        raise NotSigned(GitRefusal.UNVERIFIED, on_pushes.not_signed(made.reason))
     return made

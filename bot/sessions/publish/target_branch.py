@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot import repo_config
-from bot.git.errors import PushRefused, RefMissing, Refusal
+from bot.git.errors import GitRefusal, PushRefused, RefMissing
 from bot.github.types import Pull, TokenPurpose
 from bot.kinds.resolve import Merge
 from bot.sessions import starting_point
@@ -20,7 +20,7 @@ class Guarded(PushRefused):
     """By its owners, since the turn was prepared; the text is one sentence for people."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(Refusal.PROTECTED, why)
+        super().__init__(GitRefusal.PROTECTED, why)
         self.why = why
 
 

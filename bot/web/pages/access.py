@@ -30,7 +30,7 @@ Where = tuple[str, int]
 """A repository or an account, by number."""
 
 
-class Access:
+class VisitorAccess:
     """Fails closed: what GitHub does not confirm is not allowed. While it does not answer, TransientError."""
 
     def __init__(self, github: GitHubApp, clock: Callable[[], float] = time.monotonic) -> None:

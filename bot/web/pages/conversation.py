@@ -12,11 +12,11 @@ from bot.store.events import StoredEvent
 from sandbox.agents.base import Decoder
 from sandbox.agents.events import (
     TODO_TOOLS,
+    AgentEnded,
     AgentEvent,
-    Asked,
-    Ended,
+    AgentSaid,
+    PermissionAsked,
     Retrying,
-    Said,
     ToolCalled,
     ToolReturned,
     Unreadable,
@@ -35,7 +35,7 @@ _KINDS = {"+": "add", "-": "del", "@": "hunk", " ": "same"}
 
 
 @dataclass
-class Entry:
+class ConversationEntry:
     """Mutable on purpose: a tool call becomes one with its result."""
 
     id: str
@@ -65,7 +65,7 @@ class Conversation:
     """Fed with lines in their order; the same lines always give the same entries."""
 
     def __init__(self, decoder: Callable[[], Decoder]) -> None:
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, ConversationEntry] = {}
         self.states: dict[int, LiveState] = {}
         self.seq = 0
         self.dropped = 0
@@ -90,15 +90,15 @@ class Conversation:
         self.dropped += 1
         return name
 
-    def since(self, seq: int) -> list[Entry]:
+    def since(self, seq: int) -> list[ConversationEntry]:
         """What a reader who knows all up to that line has yet to see, in the order of its last change."""
         changed = [entry for entry in self.entries.values() if entry.changed > seq]
         return sorted(changed, key=lambda entry: entry.changed)
 
     def _take(self, event: AgentEvent, row: StoredEvent, part: int) -> None:
-        made = Entry(f"e{row.seq}-{part}", row.turn, row.at, row.seq, "note")
+        made = ConversationEntry(f"e{row.seq}-{part}", row.turn, row.at, row.seq, "note")
         match event:
-            case Said():
+            case AgentSaid():
                 made.kind, made.text, made.inner = "said", event.text[:MOST_SAID], event.parent is not None
             case ToolCalled() if event.name not in TODO_TOOLS:
                 self._called(event, made)
@@ -107,9 +107,9 @@ class Conversation:
                 return
             case Retrying():
                 made.text = f"The model's provider does not answer ({event.status or event.error}); trying again."
-            case Asked():
+            case PermissionAsked():
                 made.text = f"The agent asks to use {event.tool}: {event.title}"
-            case Ended() if not event.ok:
+            case AgentEnded() if not event.ok:
                 made.kind, made.text = "ended", "\n".join([event.reason, *event.errors])
             case Unreadable():
                 made.text = "One line of the agent's output could not be read."
@@ -117,7 +117,7 @@ class Conversation:
                 return
         self.entries[made.id] = made
 
-    def _called(self, event: ToolCalled, made: Entry) -> None:
+    def _called(self, event: ToolCalled, made: ConversationEntry) -> None:
         made.kind, made.tool, made.title, made.inner = "tool", event.name, event.title, event.parent is not None
         made.diff = changes(event.input)
         said = event.input.get(SPEAKING.get(event.name, ""), "")

@@ -35,7 +35,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Line:
+class DrawnLine:
     """`corners` as a polyline of WIDTH × HEIGHT, its top at `most`."""
 
     name: str
@@ -55,7 +55,7 @@ class Bar:
     """Of 100."""
 
 
-def line(name: str, series: Series, words: str, axis: Axis | None = None, *, steps: bool = False) -> Line | None:
+def line(name: str, series: Series, words: str, axis: Axis | None = None, *, steps: bool = False) -> DrawnLine | None:
     """`words` formats a number, as in `{:.0f} %`. Without an axis its own times are. None where nothing is to draw."""
     if len(series) < 2:
         return None
@@ -67,7 +67,7 @@ def line(name: str, series: Series, words: str, axis: Axis | None = None, *, ste
         places = _stairs(places)
     corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     last, most = words.format(series[-1][1]), words.format(max(value for _, value in series))
-    return Line(name, corners, last, most, axis.seams, axis.seconds)
+    return DrawnLine(name, corners, last, most, axis.seams, axis.seconds)
 
 
 def summed(series: Series) -> list[tuple[float, float]]:

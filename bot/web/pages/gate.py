@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from bot.errors import BotError, Hidden, NotAllowed, TransientError
 from bot.store.base import Store
 from bot.web.pages import forms, visitors
-from bot.web.pages.access import Access, Place
+from bot.web.pages.access import Place, VisitorAccess
 from bot.web.pages.frame import COMMON, Pages
 from bot.web.pages.sign_in import SignIn
 from bot.web.pages.visitors import Visitor, Visitors
@@ -37,7 +37,7 @@ class Gate:
     store: Store
     pages: Pages
     people: Visitors
-    access: Access
+    access: VisitorAccess
     sign_in: SignIn
 
     def page(self, show: Show) -> Endpoint:

@@ -11,7 +11,7 @@ from bot.models import Step, TurnState
 from bot.store.records import Turn
 from bot.store.session_view import SessionView
 from bot.web.pages import drawing, wording
-from bot.web.pages.drawing import Line
+from bot.web.pages.drawing import DrawnLine
 from bot.words import endings, on_money
 from sandbox.agents.events import Todo
 
@@ -27,7 +27,7 @@ class StepRow:
 
 
 @dataclass(frozen=True)
-class Overview:
+class SessionOverview:
     """The latest turn's, with the money of all."""
 
     headline: str = "There is nothing yet."
@@ -43,18 +43,18 @@ class Overview:
     """What may come to that; empty where all is confirmed."""
     funds: Funds | None = None
     tokens: int = 0
-    lines: list[Line] = field(default_factory=list)
+    lines: list[DrawnLine] = field(default_factory=list)
     deliveries: list[str] = field(default_factory=list)
     environments: list[str] = field(default_factory=list)
 
 
-def overview(look: SessionView, state: LiveState | None, terms: BudgetTerms) -> Overview:
+def overview(look: SessionView, state: LiveState | None, terms: BudgetTerms) -> SessionOverview:
     if not look.turns:
-        return Overview()
+        return SessionOverview()
     turn = look.turns[-1]
     stopping = " · stopping" if turn.stop_requested and turn.state is not TurnState.DONE else ""
     current = state.current if state and turn.state is TurnState.RUNNING else None
-    return Overview(
+    return SessionOverview(
         headline=f"{wording.standing(turn.state, turn.outcome, turn.step)}{stopping}",
         live=turn.state is not TurnState.DONE,
         turn=turn,
@@ -91,7 +91,7 @@ def steps(turn: Turn) -> list[StepRow]:
     return rows
 
 
-def _lines(look: SessionView) -> list[Line]:
+def _lines(look: SessionView) -> list[DrawnLine]:
     """Of all turns, over the time that they worked; of one that runs as far as something is known of it."""
     cpu = [(one.at, one.cpu_percent) for one in look.points]
     memory = [(one.at, one.memory_bytes / (1 << 20)) for one in look.points]

@@ -8,8 +8,8 @@ from itertools import pairwise
 from markupsafe import Markup, escape
 
 from bot.text.blocks import DELIMITERS, HEADER
-from bot.text.blocks import cells as cells_of
-from bot.text.scanner import Around, Container, Form, Leaf, content, scan
+from bot.text.blocks import row_cells as cells_of
+from bot.text.scanner import Around, BlockForm, Container, Leaf, content, scan
 from bot.web.pages import inline
 
 HEADING = "h3"
@@ -41,9 +41,9 @@ class _Page:
     def html(self) -> str:
         for at, leaf in enumerate(self._leaves):
             self._enter(_path(leaf))
-            if leaf.form is Form.ROW:
+            if leaf.form is BlockForm.ROW:
                 after = self._leaves[at + 1] if at + 1 < len(self._leaves) else None
-                self._row(leaf, ends=after is None or after.form is not Form.ROW or after.mark == HEADER)
+                self._row(leaf, ends=after is None or after.form is not BlockForm.ROW or after.mark == HEADER)
             else:
                 self._parts.append(self._block(leaf))
         self._enter([])
@@ -63,16 +63,16 @@ class _Page:
     def _block(self, leaf: Leaf) -> str:
         words = content(self._text, leaf)
         match leaf.form:
-            case Form.HEADING:
+            case BlockForm.HEADING:
                 text = words.rstrip(" \t").rstrip("#") if leaf.mark.startswith("#") else words
                 return f"<{HEADING}>{inline.rendered(text.strip())}</{HEADING}>\n"
-            case Form.RULE:
+            case BlockForm.RULE:
                 return "<hr />\n"
-            case Form.FENCE | Form.CODE:
+            case BlockForm.FENCE | BlockForm.CODE:
                 language = (leaf.info.split() or [""])[0]
                 named = f' class="language-{escape(language)}"' if language else ""
                 return f"<pre><code{named}>{escape(words)}\n</code></pre>\n"
-            case Form.PARAGRAPH:
+            case BlockForm.PARAGRAPH:
                 shown = inline.rendered(words.strip())
             case _:
                 shown = str(escape(words)).replace("\n", "<br />\n")

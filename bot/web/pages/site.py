@@ -15,7 +15,7 @@ from bot.funds import BudgetTerms
 from bot.handlers.desk import Desk
 from bot.vault import Vault
 from bot.web.pages import origin
-from bot.web.pages.access import Access
+from bot.web.pages.access import VisitorAccess
 from bot.web.pages.frame import COMMON, Pages, static_routes
 from bot.web.pages.front import FrontStream
 from bot.web.pages.gate import Gate
@@ -36,7 +36,7 @@ class Site:
 
     def __init__(self) -> None:
         self._app: ASGIApp = _waiting(STARTING)
-        self._access: Access | None = None
+        self._access: VisitorAccess | None = None
         self._watching: Watching | None = None
 
     def routes(self) -> list[BaseRoute]:
@@ -52,7 +52,7 @@ class Site:
     @asynccontextmanager
     async def opened(self, desk: Desk, vault: Vault, agent: Agent) -> AsyncIterator[None]:
         pages, settings = await asyncio.to_thread(Pages), desk.settings
-        people, access = Visitors(desk.store), Access(desk.github, desk.store.now)
+        people, access = Visitors(desk.store), VisitorAccess(desk.github, desk.store.now)
         sign_in = SignIn(pages, people, settings.github, settings.public_url)
         gate = Gate(desk.store, pages, people, access, sign_in)
         watching = Watching(desk.store, pages, agent, BudgetTerms.of(desk.settings.limits))

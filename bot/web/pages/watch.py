@@ -18,9 +18,9 @@ from bot.portions import LONG_TEXT, beside, in_portions
 from bot.store import events, session_view
 from bot.store.base import Store
 from bot.store.session_view import SessionView
-from bot.web.pages.conversation import Conversation, Entry
+from bot.web.pages.conversation import Conversation, ConversationEntry
 from bot.web.pages.frame import Pages
-from bot.web.pages.overview import Overview, overview
+from bot.web.pages.overview import SessionOverview, overview
 from sandbox.agents.base import Agent
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class Watched:
         self.session = session
         self.viewers = 0
         self.conversation = Conversation(agent.decoder)
-        self.overview = Overview()
+        self.overview = SessionOverview()
         self._store = store
         self._pages = pages
         self._terms = terms
@@ -193,7 +193,7 @@ class Watched:
             self._batches[seq] = event("lines", shown, upto), upto
         return self._batches[seq]
 
-    def _portion(self, told: list[Entry]) -> list[Entry]:
+    def _portion(self, told: list[ConversationEntry]) -> list[ConversationEntry]:
         """The first of them, and no line's entries in part: what is left is told next."""
         size = 0
         for at, entry in enumerate(told):
