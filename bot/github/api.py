@@ -14,7 +14,7 @@ from urllib.parse import urljoin, urlsplit
 import msgspec
 
 from bot.errors import GitHubRefused, GitHubUnavailable, NotFound
-from bot.portions import beside
+from bot.loops import beside
 from bot.settings import Secret
 
 if TYPE_CHECKING:

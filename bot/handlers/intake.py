@@ -19,8 +19,7 @@ from bot.events.remarks import CommentDeleted, CommentEdited
 from bot.events.threads import ThreadChanged
 from bot.handlers import buttons, changes, ci_rounds, remarks
 from bot.handlers.desk import Desk, Handled, ignored, refused
-from bot.loops import Loop
-from bot.portions import LARGE_BODY, beside
+from bot.loops import LARGE_BODY, Loop, beside
 from bot.store import deliveries
 from bot.store.deliveries import DeliveryState, StoredDelivery, ThreadId, WaitingThread
 

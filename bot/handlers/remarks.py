@@ -13,8 +13,8 @@ from bot.github.types import Pull
 from bot.handlers import answers, table, turns
 from bot.handlers.desk import Desk, Handled, ignored, refused
 from bot.handlers.turns import Wish
+from bot.loops import made_of
 from bot.models import Outcome, TurnState
-from bot.portions import made_of
 from bot.repo_config import Triggers
 from bot.store import repos, sessions
 from bot.store.sessions import Turn

@@ -8,8 +8,8 @@ import json
 from collections import deque
 from dataclasses import dataclass, field, replace
 
+from bot.loops import in_portions
 from bot.models import TurnKey
-from bot.portions import in_portions
 from bot.store import events
 from bot.store.base import Store
 from sandbox.agents.base import Agent, Decoder

@@ -15,12 +15,12 @@ from bot.github import checks, reviews, writes
 from bot.github.client import GitHubApp, InstallationClient
 from bot.github.reads import carries
 from bot.github.types import CheckOutput, Pull, ReviewDraft
+from bot.loops import made_of
 from bot.models import InstallationId, Thread
 from bot.outbound import neutralise, prose
 from bot.outbound.pace import WritePace
 from bot.outbound.redact import Redactor
 from bot.outbound.signing import SignedCommits
-from bot.portions import made_of
 from bot.text import lines
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.errors import BotError
-from bot.portions import LARGE_BODY, beside
+from bot.loops import LARGE_BODY, beside
 from bot.settings import Secret
 from bot.store import deliveries
 from bot.store.base import Store

@@ -13,8 +13,8 @@ from markupsafe import Markup
 
 from bot.errors import BotError
 from bot.funds import BudgetTerms
+from bot.loops import LONG_TEXT, beside, in_portions
 from bot.models import SessionId, TurnState
-from bot.portions import LONG_TEXT, beside, in_portions
 from bot.store import events, session_view
 from bot.store.base import Store
 from bot.store.session_view import SessionView
