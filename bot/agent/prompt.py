@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bot.agent import discussions
+from bot.agent import material as discussions
 from bot.agent.material import (
     Diff,
     Log,

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from bot.agent.discussions import place
+from bot.agent.material import place
 from bot.errors import GitHubRefused
 from bot.github import wire
 from bot.github.api import GRAPHQL, ApiAnswer, ApiCall

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Collection
 from dataclasses import replace
 
-from bot.agent import discussions
-from bot.agent.discussions import DiscussionAnswer
+from bot.agent import material
+from bot.agent.material import DiscussionAnswer
 from bot.errors import GitHubRefused
 from bot.github import reviews
 from bot.kinds.parts import OnFork, Places
@@ -29,13 +29,13 @@ async def in_diff(services: Services, turn: Turn) -> None:
     """Once for each, found again by its marker; a discussion that was deleted or locked is left alone."""
     spots = await asked_at(services, turn)
     thread = _pull(turn, await sessions.session(services.store, turn.key.session))
-    said = discussions.answers(turn.agent_result or "")
+    said = material.answers(turn.agent_result or "")
     settled = []
     for number, spot in enumerate(spots, 1):
         answer = said.get(number)
         if len(spots) == 1 or answer is not None or _is_said_everywhere(turn):
             await _reply(services, turn, thread, spot, _words(turn, answer, alone=len(spots) == 1))
-        if turn.outcome is Outcome.PUSHED and discussions.is_settled(
+        if turn.outcome is Outcome.PUSHED and material.is_settled(
             spot, answer, [str(file["path"]) for file in turn.files_changed or ()]
         ):
             settled.append(spot.comment_id)
@@ -44,7 +44,7 @@ async def in_diff(services: Services, turn: Turn) -> None:
 
 
 async def number_of(services: Services, turn: Turn, spot: Spot) -> int:
-    known = discussions.distinct([*await asked_at(services, turn), spot])
+    known = material.distinct([*await asked_at(services, turn), spot])
     return next((at for at, one in enumerate(known, 1) if one.comment_id == spot.comment_id), 0)
 
 
@@ -63,7 +63,7 @@ async def resolve(services: Services, thread: Thread, comment_ids: Collection[in
 
 async def asked_at(services: Services, turn: Turn) -> list[Spot]:
     """Lists those it began with, then those at which words were written for the agent while it worked."""
-    return discussions.distinct([*turn.part(Places).asked, *await messages.spots(services.store, turn.key)])
+    return material.distinct([*turn.part(Places).asked, *await messages.spots(services.store, turn.key)])
 
 
 def _pull(turn: Turn, session: Session) -> Thread:

@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from bot import commands
-from bot.agent import diffs, discussions, findings
+from bot.agent import diffs, findings, material
 from bot.errors import BadRepoConfig, CommandError
 from bot.live import boxes
 from bot.outbound import neutralise
@@ -132,7 +132,7 @@ READERS: Mapping[str, Reader] = {
     "what a program printed": agent_text.clean,
     "request at the model": _asked,
     "review": _review,
-    "answers to discussions": discussions.answers,
+    "answers to discussions": material.answers,
     "ticked boxes": lambda text: boxes.newly("", text),
     "title of a pull request": lambda text: descriptions.first_title((text,)),
 }

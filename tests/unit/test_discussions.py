@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.agent.discussions import DiscussionAnswer, DiscussionState, answers, distinct, is_settled, place
+from bot.agent.material import DiscussionAnswer, DiscussionState, answers, distinct, is_settled, place
 from bot.models import Spot
 
 SPOT = Spot(7, "calc.py", 3, None, "")
