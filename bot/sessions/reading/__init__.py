@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from bot.agent import diffs, prompt, rules
+from bot.agent import diffs, prompt
 from bot.agent import material as discussions
+from bot.agent import material as rules
 from bot.agent.material import Diff, Log, Material, ThreadText
 from bot.events.remarks import standing
 from bot.git.reading import Comparison

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from bot.agent import rules
-from bot.agent.rules import Rulebook
+from bot.agent import material
+from bot.agent.material import Rulebook
 from bot.kinds.parts import AgentReading
 from bot.models import RepoId
 from bot.sessions.services import Services
@@ -21,14 +21,14 @@ async def read(services: Services, repo: RepoId, branch: str, sha: str | None) -
     if sha is None:
         return Rulebook(branch)
     paths = await services.cache.paths(repo, sha)
-    claude = await _text(services, repo, sha, rules.CLAUDE)
-    agents = await _text(services, repo, sha, rules.AGENTS) if rules.wanted(claude) else None
-    found = ((rules.CLAUDE, claude), (rules.AGENTS, agents))
+    claude = await _text(services, repo, sha, material.CLAUDE)
+    agents = await _text(services, repo, sha, material.AGENTS) if material.wanted(claude) else None
+    found = ((material.CLAUDE, claude), (material.AGENTS, agents))
     return Rulebook(
         branch,
         files=tuple((name, text) for name, text in found if text is not None),
-        nested=await asyncio.to_thread(rules.nested, paths),
-        unused=await asyncio.to_thread(rules.unused, paths),
+        nested=await asyncio.to_thread(material.nested, paths),
+        unused=await asyncio.to_thread(material.unused, paths),
     )
 
 
