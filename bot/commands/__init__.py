@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from bot.commands import spelling
+from bot.commands import text as spelling
 from bot.commands.options import NO_OPTIONS, Options, take
 from bot.commands.text import before_tail, candidates, command_lines
 from bot.errors import CommandError
