@@ -8,19 +8,122 @@ import hashlib
 import secrets
 import shutil
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bot.errors import BotError, GitHubUnavailable
-from bot.git import commits, names, pack, reading, remote
+from bot.git import commits, names, pack, remote
 from bot.git.commits import Joined
 from bot.git.errors import GitFailed, GitTimedOut, MirrorLost, RefMissing, RepositoryUnsupported
 from bot.git.pack import Extent, Had, RepositoryPack
 from bot.git.quarantine import Quarantine
-from bot.git.reading import Comparison
 from bot.git.remote import Removed
-from bot.git.run import Io, RemoteAccess, run_git
+from bot.git.run import Io, RemoteAccess, environment, run_git
 from bot.models import RepoId
+
+if TYPE_CHECKING:
+    from git import Commit
+from bot.git import inspection
+from bot.git.inspection import decode
+
+
+@dataclass(frozen=True)
+class CommitFacts:
+    sha: str
+    subject: str
+    author: str
+    parents: tuple[str, ...]
+
+
+def read_file(mirror: Path, sha: str, path: str, max_bytes: int) -> bytes | None:
+    with _commit(mirror, sha) as commit:
+        try:
+            found = commit.tree.join(path)
+        except KeyError:
+            return None
+        if found.type != "blob" or found.mode & 0o170000 != 0o100000 or found.size > max_bytes:
+            return None
+        return bytes(found.data_stream.read())
+
+
+def describe(mirror: Path, sha: str) -> CommitFacts:
+    with _commit(mirror, sha) as commit:
+        subject = str(commit.summary)
+        parents = tuple(parent.hexsha for parent in commit.parents)
+        return CommitFacts(commit.hexsha, subject, str(commit.author.name or ""), parents)
+
+
+@contextlib.contextmanager
+def _commit(mirror: Path, sha: str) -> Iterator[Commit]:
+    """GitPython asks one `git cat-file`, which is given our environment over the one that it inherits."""
+    from git import Repo
+    from git.exc import GitError, ODBError
+
+    try:
+        with Repo(mirror) as repo:
+            repo.git.update_environment(**environment(mirror, None, Io()))
+            yield repo.commit(sha)
+    except (GitError, ODBError, ValueError):
+        raise MirrorLost("the commit is not in the cache, or the cache is damaged") from None
+
+
+LOOK_SECONDS = 120.0
+NAMES_BYTES = 32 << 20
+_READABLE = ["--find-renames", "-l200", "--no-ext-diff", "--no-textconv", "--no-color"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `head` changes since it left `base`."""
+
+    parted: str
+    """Their merge base."""
+    head: str
+    patch: bytes
+    cut: bool
+    """The patch is longer."""
+    paths: tuple[str, ...]
+    """Old and new names of all that differs."""
+
+
+async def compare(mirror: Path, base: str, head: str, max_bytes: int) -> Comparison | None:
+    """None where the mirror's history is too short to tell where they parted."""
+    found = await run_git(
+        ["merge-base", "--end-of-options", base, head], mirror, accept=(0, 1, 128), timeout=LOOK_SECONDS
+    )
+    return await between(mirror, found.text, head, max_bytes) if found.exit_code == 0 else None
+
+
+async def between(mirror: Path, old: str, head: str, max_bytes: int) -> Comparison:
+    """How two commits differ, wherever they come from."""
+    if not await inspection.is_bounded(mirror, head):
+        raise RepositoryUnsupported(f"`{head[:12]}` holds more than {inspection.MOST_PATHS} files.")
+    argv = ["diff-tree", "-r", "-p", *_READABLE, old, head]
+    patch = await run_git(argv, mirror, io=Io(cap=max_bytes, max_memory=inspection.LOOK_MEMORY), timeout=LOOK_SECONDS)
+    text = patch.stdout[: patch.stdout.rfind(b"\n") + 1] if patch.truncated else patch.stdout
+    argv = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", old, head]
+    names = await run_git(argv, mirror, io=Io(cap=NAMES_BYTES, max_memory=inspection.LOOK_MEMORY), timeout=LOOK_SECONDS)
+    return Comparison(old, head, text, patch.truncated, await _names(names.stdout))
+
+
+async def paths(mirror: Path, sha: str) -> tuple[str, ...]:
+    """All files of a commit, as far as their names are of a bearable size together."""
+    argv = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", sha]
+    try:
+        found = await run_git(argv, mirror, io=Io(cap=NAMES_BYTES), timeout=LOOK_SECONDS)
+    except GitFailed:
+        raise MirrorLost("the cached repository does not give out its files") from None
+    return await _names(found.stdout)
+
+
+async def _names(output: bytes) -> tuple[str, ...]:
+    """In a thread: half a million of them take a while."""
+    return await asyncio.to_thread(
+        lambda: tuple(decode(name).encode("utf-8", "replace").decode() for name in output.split(b"\0")[:-1])
+    )
+
 
 FETCH_SECONDS = 600.0
 MAX_PACKS = 20
@@ -94,20 +197,20 @@ class RepositoryCache:
 
     async def file(self, repo_id: RepoId, sha: str, path: str, *, max_bytes: int = 1 << 20) -> bytes | None:
         """A regular file as it stands in a commit that was fetched; None when it is not there or too large."""
-        return await asyncio.to_thread(reading.read_file, self._mirror(repo_id), sha, path, max_bytes)
+        return await asyncio.to_thread(read_file, self._mirror(repo_id), sha, path, max_bytes)
 
     async def paths(self, repo_id: RepoId, sha: str) -> tuple[str, ...]:
-        return await reading.paths(self._mirror(repo_id), sha)
+        return await paths(self._mirror(repo_id), sha)
 
     async def compare(self, repo_id: RepoId, base: str, head: str, *, max_bytes: int) -> Comparison | None:
         """What `head` changes since it left `base`; None where not enough history was fetched to tell."""
-        return await reading.compare(self._mirror(repo_id), base, head, max_bytes)
+        return await compare(self._mirror(repo_id), base, head, max_bytes)
 
     async def difference(self, repo_id: RepoId, old: str, new: str, *, max_bytes: int) -> Comparison | None:
         """How `new` differs from `old`; None where the older one was never fetched, or is gone."""
         if not await self.has(repo_id, old):
             return None
-        return await reading.between(self._mirror(repo_id), old, new, max_bytes)
+        return await between(self._mirror(repo_id), old, new, max_bytes)
 
     async def join(self, repo_id: RepoId, ours: str, theirs: str) -> Joined | None:
         """Both merged, with the conflicts marked; None where not enough history was fetched for that."""
@@ -118,8 +221,8 @@ class RepositoryCache:
         """What one of two sides did to these files since they parted: its commits' subjects, and the difference."""
         return await commits.side(self._mirror(repo_id), parted, tip, paths, max_bytes)
 
-    async def describe(self, repo_id: RepoId, sha: str) -> reading.CommitFacts:
-        return await asyncio.to_thread(reading.describe, self._mirror(repo_id), sha)
+    async def describe(self, repo_id: RepoId, sha: str) -> CommitFacts:
+        return await asyncio.to_thread(describe, self._mirror(repo_id), sha)
 
     async def remove_ref(self, access: RemoteAccess, ref: str, sha: str) -> Removed:
         """A ref of our own at the remote, if it stands at this commit; the mirror need not be there."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from bot.errors import GitHubRefused, TransientError
+from bot.git.cache import Comparison
 from bot.git.errors import RepositoryUnsupported
-from bot.git.reading import Comparison
 from bot.git.run import RemoteAccess
 from bot.github.client import GitHubApp
 from bot.github.types import TokenPurpose

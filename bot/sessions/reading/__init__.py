@@ -13,7 +13,7 @@ from bot.agent import material as discussions
 from bot.agent import material as rules
 from bot.agent.material import Diff, Log, Material, ThreadText
 from bot.events.remarks import standing
-from bot.git.reading import Comparison
+from bot.git.cache import Comparison
 from bot.github import reviews
 from bot.github.client import InstallationClient
 from bot.github.types import Comment, Issue

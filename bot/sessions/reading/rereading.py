@@ -6,7 +6,7 @@ import asyncio
 
 from bot.agent import diffs
 from bot.agent.material import Diff
-from bot.git.reading import Comparison
+from bot.git.cache import Comparison
 from bot.models import Outcome
 from bot.sessions import starting_point
 from bot.sessions.services import Services
