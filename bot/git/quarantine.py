@@ -8,12 +8,12 @@ import shutil
 from collections.abc import AsyncIterator, Collection, Sequence
 from pathlib import Path
 
-from bot.git import admission, commits, inspection, pack, push
+from bot.git import admission, commits, inspection, pack, remote
 from bot.git.admission import ImportLimits
 from bot.git.commits import Author, Facts, Joined, Left, Made
 from bot.git.inspection import Change, Names
 from bot.git.pack import Extent, Had, RepositoryPack
-from bot.git.push import Beginning, Push, PushResult
+from bot.git.remote import Beginning, Push, PushResult
 from bot.git.run import RemoteAccess, run_git
 
 
@@ -115,7 +115,7 @@ class Quarantine:
 
     async def require_free(self, access: RemoteAccess, branch: str) -> None:
         """PushRefused where a branch of the remote is in the way of that name on some system."""
-        await push.require_free(self._dir, access, branch)
+        await remote.require_free(self._dir, access, branch)
 
     async def pack(self, commit: str, target: Path, *, depth: int = 50, had: Had | None = None) -> RepositoryPack:
         """A commit of ours with what came before it, for an environment to start from."""

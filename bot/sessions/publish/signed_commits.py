@@ -18,7 +18,7 @@ from bot.git import remote
 from bot.git.commits import Facts
 from bot.git.errors import GitRefusal, PushRaced, PushRefused
 from bot.git.inspection import ABSENT, Change
-from bot.git.push import Beginning
+from bot.git.remote import Beginning
 from bot.github.types import FileChanges, MadeCommit, TokenPurpose
 from bot.sessions.publish import rescue
 from bot.sessions.publish.turn_commit import TurnWork
