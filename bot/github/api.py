@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from githubkit import GitHub, UnauthAuthStrategy
     from githubkit.exception import GitHubException
 
-    from bot.github.transport import SharedTransport
+    from bot.github.client import SharedTransport
 
 T = TypeVar("T")
 
@@ -192,7 +192,7 @@ class Api:
             from githubkit import GitHub, UnauthAuthStrategy
             from githubkit.cache import MemCacheStrategy
 
-            from bot.github.transport import SharedTransport, environment_proxy, ssl_context
+            from bot.github.client import SharedTransport, environment_proxy, ssl_context
 
             self._transport = SharedTransport(environment_proxy(self._base))
             self._github = GitHub(

@@ -60,7 +60,7 @@ class _Storage:
         if self._client is None:
             import httpx
 
-            from bot.github.transport import ssl_context
+            from bot.github.client import ssl_context
 
             self._client = httpx.AsyncClient(
                 verify=ssl_context(), timeout=self._seconds, follow_redirects=False, headers={"User-Agent": "forgehand"}
@@ -105,7 +105,7 @@ class Attachments(_Storage):
         raise GitHubRefused(310, "an image's address redirects in circles")
 
     async def _check(self, url: str) -> None:
-        from bot.github.transport import environment_proxy
+        from bot.github.client import environment_proxy
 
         if not self.is_own(url):
             raise GitHubRefused(403, "an image lies on another host than GitHub's")
@@ -206,7 +206,7 @@ class JobLogs(_Storage):
         return LogTail(kept.decode("utf-8", "replace"), sizes[0], whole)
 
     async def _check(self, url: str) -> None:
-        from bot.github.transport import environment_proxy
+        from bot.github.client import environment_proxy
 
         try:
             parts = urlsplit(url)
