@@ -72,7 +72,7 @@ async def _list(config: Path | None) -> list[Row]:
 
 
 def _line(row: Row) -> str:
-    from bot.live.figures import duration
+    from bot.live.sections import duration
 
     belongs = (
         f"{row.repo or '(unknown)'}  session {row.session} turn {row.turn}"
@@ -99,7 +99,7 @@ def status(sandbox: Id, as_json: AsJson = False, config: Config = None) -> None:
     if as_json:
         console.print_json(found)
         return
-    from bot.live.figures import duration
+    from bot.live.sections import duration
 
     since, age = _clock(found["since"]), duration(found["age_seconds"])
     typer.echo(f"{found['id']}: {found['kind']}, {found['state']} since {since} ({age})")

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from bot.cli import narration
 from bot.cli.narration import SIGNS, NarratedLine, Narrator
-from bot.live.figures import duration
+from bot.live.sections import duration
 from bot.live.state import LiveState
 from bot.models import TokenUsage
 from bot.store.spend import ModelCost

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.cli import narration
-from bot.live.figures import duration
+from bot.live.sections import duration
 from bot.models import Outcome
 from bot.workbench.job import DONE, Report, WorkbenchJob
 from sandbox.agents.text import one_line

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.live import boxes, sections
-from bot.live.figures import clip, clock, duration, line, ordinal, roughly, tokens
+from bot.live.sections import clip, clock, duration, line, ordinal, roughly, tokens
 from bot.models import Step, TurnState
 from bot.outbound import prose
 from bot.words import endings, on_approvals

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bot.cli import screens, summary
 from bot.funds import Funds
 from bot.kinds.parts import AgentReading, BroughtHome, TurnPart
-from bot.live import boxes, figures, render
+from bot.live import boxes, render, sections
 from bot.live.page import QueuePlace, TurnView
 from bot.live.state import LiveState
 from bot.models import InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TokenUsage, TurnState
@@ -387,6 +387,6 @@ def test_a_stop_that_came_too_late_is_answered_in_the_last_form() -> None:
     ],
 )
 def test_seconds_have_one_form_in_words(seconds: float, words: str) -> None:
-    assert figures.duration(seconds) == words
+    assert sections.duration(seconds) == words
     for other in (wording, screens, summary):
-        assert vars(other)["duration"] is figures.duration, f"{other.__name__} has one of its own"
+        assert vars(other)["duration"] is sections.duration, f"{other.__name__} has one of its own"

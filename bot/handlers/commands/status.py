@@ -8,7 +8,7 @@ from bot.commands import Command
 from bot.events.remarks import Remark
 from bot.handlers import turns
 from bot.handlers.desk import Desk, Feature, Handled, acted
-from bot.live.figures import duration, ordinal
+from bot.live.sections import duration, ordinal
 from bot.models import Outcome, TurnState
 from bot.store import approvals, sessions, spend
 from bot.store.approvals import Approval, ApprovalKind, ApprovalState

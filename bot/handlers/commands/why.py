@@ -5,7 +5,7 @@ from __future__ import annotations
 from bot.commands import Command
 from bot.events.remarks import Remark
 from bot.handlers.desk import Desk, Feature, Handled, acted
-from bot.live.figures import duration
+from bot.live.sections import duration
 from bot.outbound import neutralise
 from bot.store import deliveries
 from bot.words import replies

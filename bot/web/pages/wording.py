@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from bot.kinds.parts import OnFork
-from bot.live.figures import duration
+from bot.live.sections import duration
 from bot.models import Outcome, Step, TurnState
 from bot.proposal import verification
 from bot.web.pages.prose import prose
