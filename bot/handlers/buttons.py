@@ -12,9 +12,9 @@ from bot.events.remarks import BoxTicked, ButtonPressed, CommentDeleted, Comment
 from bot.handlers import remarks, turns
 from bot.handlers.commands import retry
 from bot.handlers.desk import Desk, Handled, acted, ignored, refused
-from bot.live import boxes
+from bot.live import questions
 from bot.live import questions as live_questions
-from bot.live.boxes import TickBox
+from bot.live.questions import TickBox
 from bot.models import DeliveryId, Origin, Person, SessionId, Thread, TurnKey, TurnState
 from bot.store import approvals, audit, comments, sessions
 from bot.store.approvals import QuestionComment
@@ -54,14 +54,14 @@ async def edited(remark: CommentEdited, desk: Desk) -> Handled:
     else:
         await comments.spoilt(desk.store, comment.key, by_bot=not sender.is_human)
     try:
-        if remark.before is None or not boxes.newly(remark.before, remark.body):
+        if remark.before is None or not questions.newly(remark.before, remark.body):
             return ignored("our comment was edited; it is written anew")
         if isinstance(comment, QuestionComment):
             approval = await approvals.get(desk.store, comment.approval_id)
             offered = live_questions.offered(approval) if approval else []
         else:
             offered = await desk.board.boxes(comment.key)
-        found = boxes.ticked(remark.before, remark.body, offered, desk.settings.command)
+        found = questions.ticked(remark.before, remark.body, offered, desk.settings.command)
         return await _carry_out(found, remark, desk) if found else ignored("what was ticked is no longer on offer")
     finally:
         await _rewrite(comment.key, desk)
@@ -146,7 +146,7 @@ async def _rewrite(key: TurnKey, desk: Desk) -> None:
 
 async def _carry_out(found: list[TickBox], remark: CommentEdited, desk: Desk) -> Handled:
     """Run the command beside the box; if it is unclear which one is meant, say so to people who may ask."""
-    if (box := boxes.meant(found)) is not None:
+    if (box := questions.meant(found)) is not None:
         return await remarks.handle(await _tick(box, remark, desk), desk)
     unclear = await _tick(TickBox("", " ".join(one.command for one in found)), remark, desk)
     if not (decision := await desk.judge(unclear)).allowed:

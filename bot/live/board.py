@@ -18,11 +18,10 @@ from typing import Any
 from bot.errors import BotError, GitHubRefused, NotFound, TransientError
 from bot.kinds.parts import Places
 from bot.live import render
-from bot.live.boxes import TickBox
 from bot.live.due import Due, DueList, Weight
 from bot.live.edit_quota import EditQuotas
 from bot.live.page import Page, Rendered
-from bot.live.questions import Questions
+from bot.live.questions import Questions, TickBox
 from bot.live.state import Folds
 from bot.models import InstallationId, Thread, TurnKey, TurnState
 from bot.outbound import Outbound

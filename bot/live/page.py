@@ -12,8 +12,8 @@ from typing import Any
 from bot import funds, repo_config
 from bot.funds import BudgetTerms, Funds, FundsState
 from bot.kinds.parts import OnFork
-from bot.live import boxes, questions, render, sections
-from bot.live.boxes import TickBox
+from bot.live import questions, render, sections
+from bot.live.questions import TickBox
 from bot.live.state import Folds, LiveState
 from bot.models import Outcome, Thread, TurnKey, TurnState
 from bot.settings import Limits
@@ -177,14 +177,14 @@ class Page:
     async def _boxes(self, turn: Turn, session: Session, asked: Sequence[Approval], means: FundsState) -> list[TickBox]:
         offered = [box for one in _open(asked) for box in _to_answer(one)]
         if turn.state is not TurnState.DONE:
-            return offered + [boxes.STOP] * (turn.stop_requested is None)
+            return offered + [questions.STOP] * (turn.stop_requested is None)
         if turn.stop_requested == endings.TRANSFERRED:  # what is ticked elsewhere would be asked of another thread
             return []
         latest = await sessions.latest(self._store, session.thread)
         if latest is None or latest.key != turn.key:
             return []
-        offered += [box for one in questions.answerable(asked) for box in boxes.to_answer_late(one.id)]
-        return offered + boxes.at_the_end(turn.outcome or Outcome.FAILED, means)
+        offered += [box for one in questions.answerable(asked) for box in questions.to_answer_late(one.id)]
+        return offered + questions.at_the_end(turn.outcome or Outcome.FAILED, means)
 
     def _subagents(self, turn: Turn) -> tuple[int, int]:
         chosen = repo_config.load(turn.config).subagents
@@ -212,10 +212,10 @@ def _rendered(view: TurnView) -> Rendered:
 
 def _to_answer(one: Approval) -> list[TickBox]:
     if one.kind is ApprovalKind.PUSH:
-        return boxes.to_let_go(one.id)
+        return questions.to_let_go(one.id)
     if one.sha is not None:
-        return boxes.to_adopt(one.id, one.sha[: on_forks.SHORT])
-    return boxes.to_answer(one.id, plan=one.kind is ApprovalKind.PLAN)
+        return questions.to_adopt(one.id, one.sha[: on_forks.SHORT])
+    return questions.to_answer(one.id, plan=one.kind is ApprovalKind.PLAN)
 
 
 def _open(asked: Sequence[Approval]) -> list[Approval]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.live import boxes, sections
+from bot.live import questions, sections
 from bot.live.sections import clip, clock, duration, line, ordinal, roughly, tokens
 from bot.models import Step, TurnState
 from bot.outbound import prose
@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 
 from bot.kinds.parts import BroughtHome, OnFork
 from bot.kinds.review import HandedOver
-from bot.live import questions
 from bot.models import Outcome, TokenUsage
 from bot.proposal import verification
 from bot.words import on_forks, on_reviews, outcomes
@@ -53,7 +52,7 @@ def final_parts(view: TurnView) -> list[tuple[str, int]]:
         (sections.subagents(view), 2),
         (sections.withheld(view), 2),
         (_next(view, outcome), 0),
-        (boxes.rendered(questions.boxes_left(view), view.command), 0),
+        (questions.rendered(questions.boxes_left(view), view.command), 0),
         (_final_meter(view), 0),
     ]
 
@@ -179,7 +178,7 @@ def comment(view: TurnView) -> str:
     while _is_too_long(kept) and any(part.rank for part in kept):
         kept.remove(max(kept, key=lambda part: part.rank))
     body = "\n\n".join([_marker(view), *(part.text for part in kept)])
-    return boxes.alone(body, view.boxes, view.command)
+    return questions.alone(body, view.boxes, view.command)
 
 
 def _is_too_long(parts: Sequence[Part]) -> bool:
@@ -212,7 +211,7 @@ def _running(view: TurnView) -> list[tuple[str, int]]:
         (sections.withheld(view), 2),
         (_meter(view), 0),
         (sections.environment(view), 1),
-        ("" if view.asks else boxes.rendered(view.boxes, view.command), 0),
+        ("" if view.asks else questions.rendered(view.boxes, view.command), 0),
         (_foot(view), 1),
     ]
 
@@ -247,17 +246,19 @@ def waiting(view: TurnView) -> str:
 
 def _asks(view: TurnView) -> str:
     """Shows each question with the boxes that answer it: nobody must guess which is which."""
-    answers = {one.id: boxes.of(one.id, view.boxes) for one in view.asks}
+    answers = {one.id: questions.of(one.id, view.boxes) for one in view.asks}
     parts, of_none = [], [box for box in view.boxes if not any(box in own for own in answers.values())]
     for one in view.asks[:MOST_ASKS]:
         question = on_approvals.question(str(one.matter["shown"])) if "shown" in one.matter else ""
-        parts += [question, boxes.rendered(answers[one.id], view.command)]
+        parts += [question, questions.rendered(answers[one.id], view.command)]
     if (more := len(view.asks) - MOST_ASKS) > 0:
         parts.append(on_approvals.more_questions(more))
     if not parts:
         return ""
     *before, last = parts
-    return "\n\n".join([*filter(None, before), "\n".join(filter(None, (last, boxes.rendered(of_none, view.command))))])
+    return "\n\n".join(
+        [*filter(None, before), "\n".join(filter(None, (last, questions.rendered(of_none, view.command))))]
+    )
 
 
 def _todo(state: LiveState) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from bot.agent.findings import ReviewFinding, ReviewReport, ReviewVerdict, dump
 from bot.kinds.parts import OnFork
 from bot.kinds.review import HandedOver
-from bot.live import boxes, check_runs
+from bot.live import check_runs, questions
 from bot.live.page import TurnView
 from bot.models import Fork, Outcome, SessionId, Step, TurnState
 from bot.outbound import neutralise
@@ -97,7 +97,7 @@ def views() -> dict[str, TurnView]:
         None,
         late=False,
     )
-    offered = tuple(boxes.to_adopt(asked.id, sha[: on_forks.SHORT]))
+    offered = tuple(questions.to_adopt(asked.id, sha[: on_forks.SHORT]))
     on_a_fork: dict[str, Any] = {
         "state": TurnState.DONE,
         "step": Step.SETTLE,

@@ -12,8 +12,9 @@ from playwright.async_api import Browser, async_playwright
 
 from bot.git.inspection import Change
 from bot.kinds.parts import AgentReading, BroughtHome
-from bot.live import boxes, render
+from bot.live import questions as boxes
 from bot.live import questions as live_questions
+from bot.live import render
 from bot.live.page import QueuePlace, TurnView
 from bot.models import Outcome, Step, TurnState
 from bot.outbound import neutralise

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from bot import commands
 from bot.agent import diffs, findings, material
 from bot.errors import BadRepoConfig, CommandError
-from bot.live import boxes
+from bot.live import questions
 from bot.outbound import neutralise
 from bot.outbound import prose as truncate
 from bot.outbound.redact import Redactor
@@ -133,6 +133,6 @@ READERS: Mapping[str, Reader] = {
     "request at the model": _asked,
     "review": _review,
     "answers to discussions": material.answers,
-    "ticked boxes": lambda text: boxes.newly("", text),
+    "ticked boxes": lambda text: questions.newly("", text),
     "title of a pull request": lambda text: descriptions.first_title((text,)),
 }

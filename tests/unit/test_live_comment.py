@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bot.cli import screens, summary
 from bot.funds import Funds
 from bot.kinds.parts import AgentReading, BroughtHome, TurnPart
-from bot.live import boxes, render, sections
+from bot.live import questions, render, sections
 from bot.live.page import QueuePlace, TurnView
 from bot.live.state import LiveState
 from bot.models import InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TokenUsage, TurnState
@@ -110,13 +110,13 @@ def test_each_of_several_questions_stands_over_its_own_boxes() -> None:
         )
 
     both = (asked(1), asked(2))
-    offered = [box for one in both for box in boxes.to_answer(one.id, plan=False)]
-    text = render.comment(replace(view(), asks=both, boxes=(*offered, boxes.STOP)))
+    offered = [box for one in both for box in questions.to_answer(one.id, plan=False)]
+    text = render.comment(replace(view(), asks=both, boxes=(*offered, questions.STOP)))
     first, second = text.split("touch 1")[1].split("touch 2")
     assert first.count("- [ ]") == 3 and first.count("abcd1234-1-1") == 3
     assert second.count("- [ ]") == 4 and second.count("abcd1234-1-2") == 3
     many = [replace(asked(n), matter={"shown": "x" * 4000}) for n in range(40)]
-    text = render.comment(replace(view(), asks=many, boxes=(boxes.STOP,)))
+    text = render.comment(replace(view(), asks=many, boxes=(questions.STOP,)))
     assert "And 35 more, each in a comment of its own.\n- [ ] **Stop**" in text and len(text) < 60_000
 
 
@@ -139,7 +139,7 @@ def test_what_a_late_yes_is_for_stands_over_its_boxes() -> None:
         late=False,
     )
     ended = view(state=TurnState.DONE, outcome=Outcome.FAILED)
-    offered = (*boxes.to_answer_late(hosts.id), boxes.RETRY)
+    offered = (*questions.to_answer_late(hosts.id), questions.RETRY)
     text = render.comment(replace(ended, asked=(hosts,), boxes=offered))
     question, rest = text.split("**Next:**")
     assert question.split("`a.example`")[1].count("- [ ]") == 3 and rest.count("- [ ]") == 1
