@@ -54,7 +54,7 @@ def whole(text: str, closes: int | None = None) -> str:
     text = characters.shown(text)
     first, separator, rest = text.partition("\n")
     marked = MARKER.match(first) is not None
-    changed = _markdown(rest if marked else text, lambda part: scrub.whole(part, closes), scrub.foreign_html)
+    changed = _markdown(rest if marked else text, lambda part: scrub.scrub_whole(part, closes), scrub.foreign_html)
     return first.rstrip() + separator + changed if marked else changed
 
 

@@ -54,7 +54,7 @@ def any_html(text: str) -> str:
     return _ANY_HTML.sub("&lt;", text)
 
 
-def whole(text: str, closes: int | None = None) -> str:
+def scrub_whole(text: str, closes: int | None = None) -> str:
     """For text that we composed: nothing in it calls people, closes threads, loads images or carries code."""
     text = foreign_html(_ENTITY.sub("&amp;", text))
     text = _IMAGE.sub("&#33;", _DEFINITION.sub("&#58;", text))
@@ -67,7 +67,7 @@ def untrusted(text: str) -> str:
     """For text that others wrote: besides, no HTML at all, no references, no boxes to tick."""
     text = any_html(TASK.sub(_shown_box, text))
     text = _URL.sub(lambda match: _THREAD_URL.sub(_percent, match[0]), text)
-    return _REFERENCE.sub(lambda match: match[0] + SPLIT, whole(text))
+    return _REFERENCE.sub(lambda match: match[0] + SPLIT, scrub_whole(text))
 
 
 def _shown_box(match: re.Match[str]) -> str:
