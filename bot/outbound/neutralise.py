@@ -59,7 +59,7 @@ def whole(text: str, closes: int | None = None) -> str:
 
 
 def whole_plain(text: str, closes: int | None = None) -> str:
-    return scrub.plain_whole(_forged(characters.shown(text)), closes)
+    return scrub.scrub_plain_whole(_forged(characters.shown(text)), closes)
 
 
 def _markdown(text: str, change: Change, escape: Change, apart: Change = str) -> str:

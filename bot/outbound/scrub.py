@@ -75,7 +75,7 @@ def _shown_box(match: re.Match[str]) -> str:
     return match[1] + ("☑" if match[3] in "xX" else "☐")
 
 
-def plain_whole(text: str, closes: int | None = None) -> str:
+def scrub_plain_whole(text: str, closes: int | None = None) -> str:
     """For titles and commit messages, where Markdown does not apply: a space splits what would act."""
     text = _CLOSING.sub(lambda match: _unless(match, closes, " "), _closing_urls(text))
     return skip_ci(_MENTION.sub("@ ", text))
