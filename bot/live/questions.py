@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from bot.funds import FundsState
 from bot.models import Outcome
-from bot.outbound import scrub
+from bot.outbound import neutralise
 from bot.text import markup
 
 _LINE_END = re.compile(r"\r\n?")
@@ -100,7 +100,7 @@ def alone(body: str, offered: Sequence[TickBox], word: str) -> str:
     """The body with no other box than ours, in code either: a click names a box by its number, and those who count
     do not agree on what is one. In others a space stands, as in `[x ]`."""
     lines = body.split("\n")
-    like = [at for at, line in enumerate(lines) if scrub.TASK.match(line)]
+    like = [at for at, line in enumerate(lines) if neutralise.TASK.match(line)]
     if not like:
         return body
     ours, prose = set(rendered(offered, word).split("\n")), _prose(body)
@@ -108,7 +108,7 @@ def alone(body: str, offered: Sequence[TickBox], word: str) -> str:
         if lines[at] in ours and at in prose:
             ours.remove(lines[at])
         else:
-            lines[at] = scrub.TASK.sub(r"\1\2\3 \4", lines[at])
+            lines[at] = neutralise.TASK.sub(r"\1\2\3 \4", lines[at])
     return "\n".join(lines)
 
 

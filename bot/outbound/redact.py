@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bot.outbound.scrub import SPLIT
+from bot.outbound.neutralise import SPLIT
 
 SHORTEST = 6  # a shorter value would redact ordinary words
 
