@@ -20,7 +20,7 @@ from bot.git.inspection import Change
 from bot.git.quarantine import Quarantine
 from bot.git.run import Io, run_git
 from bot.outbound import Redactor
-from bot.proposal import descriptions, push_policy, secrets_scan
+from bot.proposal import descriptions, push_policy
 from bot.workbench import passage, words
 from bot.workbench import repository as repositories
 from bot.workbench.job import Landed, WorkbenchJob, WorkbenchMeans
@@ -167,7 +167,7 @@ async def _notes(work: BroughtWork, quarantine: Quarantine, changes: Sequence[Ch
     """Nothing is published here, so a secret is no reason to hold the work; it is one to look before a push."""
     model = work.means.model
     known = Redactor(secret.reveal() for secret in (model.api_key, model.oauth_token) if secret)
-    found = await secrets_scan.paths_with_secrets(quarantine, changes, known)
+    found = await push_policy.paths_with_secrets(quarantine, changes, known)
     return (words.secret_in_work(found),) if found else ()
 
 

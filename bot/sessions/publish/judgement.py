@@ -12,7 +12,7 @@ from bot.git.inspection import Change
 from bot.kinds.resolve import Merge
 from bot.models import Outcome
 from bot.outbound import TextKind
-from bot.proposal import push_policy, secrets_scan
+from bot.proposal import push_policy
 from bot.proposal.push_policy import Hold
 from bot.sessions.moves import End, Move
 from bot.sessions.publish import rescue, turn_commit
@@ -45,7 +45,7 @@ async def judge(work: TurnWork, tree: str) -> Judged:
     if any(item.kind is not Hold.WORKFLOW for item in verdict.held):
         return Judged(endings.held((item.path, item.why) for item in verdict.held))
     contents = [*changes, *await _below(work, along)]
-    found = await secrets_scan.paths_with_secrets(work.quarantine, contents, work.services.redactor)
+    found = await push_policy.paths_with_secrets(work.quarantine, contents, work.services.redactor)
     if found:
         return Judged(endings.secret_in_work(found))
     if verdict.held:
