@@ -11,7 +11,7 @@ from pathlib import Path
 from bot.errors import UserError
 from bot.models import Outcome, Step
 from bot.sessions.money.budget import Prices
-from bot.sessions.run_verdict import RunVerdict
+from bot.sessions.moves import RunVerdict
 from bot.store import data_directory, spend
 from bot.store.base import Store
 from bot.words import endings

@@ -11,11 +11,11 @@ from pathlib import Path
 from bot.errors import UserError
 from bot.live.state import LiveState
 from bot.models import InstallationId
-from bot.sessions import run_verdict
+from bot.sessions import moves
 from bot.sessions.dialogue import NOBODY_TO_ASK
 from bot.sessions.money import budget
 from bot.sessions.money.budget import BudgetDecision, Ledger
-from bot.sessions.run_verdict import RunVerdict, judge
+from bot.sessions.moves import RunVerdict, judge
 from bot.store import gateway, spend
 from bot.store.base import Store
 from bot.words import endings
@@ -149,7 +149,7 @@ class WorkbenchRun:
         found = judge(terms, status, self.state, exhausted=exhausted)
         if found.error == "out_of_credit":
             return RunVerdict(found.outcome, words.provider_out_of_credit(), found.error)
-        found = await run_verdict.told_apart(self._store, job.key, found)
+        found = await moves.told_apart(self._store, job.key, found)
         if found.error and found.error.startswith("provider_"):
             return RunVerdict(found.outcome, words.provider_refused(found.error.removeprefix("provider_")), found.error)
         if status.error and found.error == "no_result":

@@ -9,7 +9,7 @@ import pytest
 
 from bot.live.state import LiveState
 from bot.models import Outcome
-from bot.sessions.run_verdict import judge
+from bot.sessions.moves import judge
 from sandbox.agents.events import AgentEnded, AgentEvent, Retrying
 from sandbox.execution import RunState, RunStatus
 from tests.unit.turns import TURN

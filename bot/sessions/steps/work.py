@@ -9,13 +9,12 @@ from bot.agent import prompt
 from bot.errors import TransientError
 from bot.kinds.parts import AgentReading
 from bot.models import Outcome, Step
-from bot.sessions import agent_memory, dialogue, environments, kinds, rights, run_verdict, saved_work, setbacks
+from bot.sessions import agent_memory, dialogue, environments, kinds, moves, rights, saved_work, setbacks
 from bot.sessions.beside import keep_up, spare_the_disk
 from bot.sessions.environments import meter
 from bot.sessions.money import spending_limits
-from bot.sessions.moves import Move, To
+from bot.sessions.moves import Move, RunVerdict, To, has_no_credit, judge
 from bot.sessions.reading import briefing
-from bot.sessions.run_verdict import RunVerdict, has_no_credit, judge
 from bot.sessions.services import Services
 from bot.store import events, gateway, sessions
 from bot.store.sessions import Turn
@@ -56,7 +55,7 @@ async def run(services: Services, turn: Turn) -> Move:
         return await agent_memory.begin_without_memory(services, turn)
     spent = await spending_limits.exhaustion_of(services, turn, refused=has_no_credit(state))
     verdict = judge(turn, status, state, exhausted=spent is not None)
-    verdict = await run_verdict.told_apart(services.store, turn.key, verdict)
+    verdict = await moves.told_apart(services.store, turn.key, verdict)
     if not readable and not turn.stop_requested:
         verdict = RunVerdict(Outcome.KILLED, endings.wrote_too_much(), "flood")
     if verdict.outcome is Outcome.FAILED and (question := await dialogue.unanswered_question(services, turn)):
