@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bot.live.page import QueuePlace
 from bot.models import TurnState
 from bot.sessions import turn_order
-from bot.sessions.admission import choose
+from bot.sessions.turn_order import choose
 from bot.settings import Limits
 from bot.store.sessions import Turn
 from tests.unit.test_admission import turn
