@@ -34,6 +34,7 @@ from bot.live.state import Folds
 from bot.loops import background
 from bot.models import TurnKey
 from bot.outbound import Outbound, Redactor
+from bot.sessions.admission import Admission, QueuePlaces
 from bot.sessions.environments import strays
 from bot.sessions.environments.meter import MachineWitness
 from bot.sessions.environments.warm_start import Warming
@@ -43,7 +44,6 @@ from bot.sessions.money.spending_limits import Ceilings
 from bot.sessions.retention import Retention
 from bot.sessions.services import Services, TurnSignals
 from bot.sessions.session_egress import SessionEgress
-from bot.sessions.turn_order import Admission, QueuePlaces
 from bot.settings import Settings
 from bot.store import data_directory, spend
 from bot.store.base import Clock, Store

@@ -23,7 +23,7 @@ from bot.live.page import Page, PageSettings
 from bot.live.state import Folds
 from bot.models import InstallationId, Outcome, Repo, RepoId, Step, Thread, TurnKey
 from bot.outbound import Outbound, Redactor
-from bot.sessions.turn_order import QueuePlaces
+from bot.sessions.admission import QueuePlaces
 from bot.settings import GitHubSettings, Limits, Secret
 from bot.simulation.github import SimulatedGitHub
 from bot.simulation.github.threads import Issue

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.models import InstallationId, RepoId, SessionId
-from bot.sessions.turn_order import choose, settled
+from bot.sessions.admission import choose, settled
 from bot.settings import Limits
 from bot.store.sessions import Turn
 from tests.unit.turns import TURN

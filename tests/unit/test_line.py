@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from bot.live.page import QueuePlace
 from bot.models import TurnState
-from bot.sessions import turn_order
-from bot.sessions.turn_order import choose
+from bot.sessions import admission
+from bot.sessions.admission import choose
 from bot.settings import Limits
 from bot.store.sessions import Turn
 from tests.unit.test_admission import turn
@@ -22,7 +22,7 @@ TURNS = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 3)), max_size=15)
 def places(queued: list[Turn], running: list[Turn], limits: Limits) -> dict[tuple[str, int], int]:
     standing = [replace(one, state=TurnState.QUEUED) for one in queued]
     standing += [replace(one, state=TurnState.RUNNING) for one in running]
-    found = {one.key: turn_order.place(one.key, standing, [], limits, 0.0) for one in queued}
+    found = {one.key: admission.place(one.key, standing, [], limits, 0.0) for one in queued}
     return {(key.session, key.n): place.number for key, place in found.items() if place}
 
 
@@ -47,7 +47,7 @@ def test_an_installation_with_one_turn_comes_before_the_tenth_of_another() -> No
 
 def test_every_round_is_within_the_limits_of_a_repository() -> None:
     waiting = [turn(at, thread=at) for at in range(6)]
-    rounds = list(turn_order.rounds(waiting, [], Limits(repo_sessions=2)))
+    rounds = list(admission.rounds(waiting, [], Limits(repo_sessions=2)))
     assert [len(one) for one in rounds] == [2, 2, 2]
     assert list(chain.from_iterable(rounds)) == waiting
 
@@ -56,7 +56,7 @@ def test_an_estimate_goes_by_what_ended_turns_took() -> None:
     running = replace(turn(1, 1), state=TurnState.RUNNING, started_at=100.0)
     waiting = replace(turn(2, 2, repo=2), state=TurnState.QUEUED)
     one = Limits(max_sessions=1)
-    place = turn_order.place(waiting.key, [running, waiting], [300.0] * 5, one, now=200.0)
+    place = admission.place(waiting.key, [running, waiting], [300.0] * 5, one, now=200.0)
     assert place == QueuePlace(1, running=1, estimate=200.0, known=5)
-    unknown = turn_order.place(waiting.key, [running, waiting], [300.0], one, now=200.0)
+    unknown = admission.place(waiting.key, [running, waiting], [300.0], one, now=200.0)
     assert unknown is not None and unknown.estimate is None
