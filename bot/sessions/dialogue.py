@@ -12,8 +12,8 @@ from bot import repo_config
 from bot.agent import prompt
 from bot.errors import GitHubRefused
 from bot.live import questions as live_questions
-from bot.sessions import diff_replies, rights
-from bot.sessions.reading import pictures, trust
+from bot.sessions import diff_replies, reading, rights
+from bot.sessions.reading import pictures
 from bot.sessions.services import Services
 from bot.store import approvals, messages, sessions
 from bot.store.approvals import Approval, ApprovalAnswer, ApprovalKind, ApprovalRequest, ApprovalState, Scope
@@ -206,7 +206,7 @@ async def _is_allowed(services: Services, turn: Turn, message: StoredMessage) ->
     """Asked again now: its author may have lost access since it was said."""
     thread = (await sessions.session(services.store, turn.key.session)).thread
     reads = services.github.installation(thread.installation)
-    return await trust.may_write(reads, thread.repo, message.author, message.request.requester_id)
+    return await reading.may_write(reads, thread.repo, message.author, message.request.requester_id)
 
 
 async def _give(services: Services, turn: Turn, message: StoredMessage, environment: ExecutionEnvironment) -> bool:

@@ -14,10 +14,10 @@ from bot.models import Outcome
 from bot.outbound import TextKind
 from bot.proposal import push_policy
 from bot.proposal.push_policy import Hold
+from bot.sessions import reading
 from bot.sessions.moves import End, Move
 from bot.sessions.publish import rescue, turn_commit
 from bot.sessions.publish.turn_commit import TurnWork
-from bot.sessions.reading import trust
 from bot.sessions.remote import follow_move
 from bot.store import approvals, sessions
 from bot.store.approvals import ApprovalKind, ApprovalRequest
@@ -87,7 +87,7 @@ async def not_allowed(work: TurnWork) -> str | None:
     """Asked again now: somebody may have lost access while the agent worked."""
     reads = work.services.github.installation(work.session.installation_id)
     turn = work.turn
-    if await trust.may_write(reads, work.session.thread.repo, turn.requester, turn.requester_id):
+    if await reading.may_write(reads, work.session.thread.repo, turn.requester, turn.requester_id):
         return None
     return endings.permission_gone(turn.requester)
 

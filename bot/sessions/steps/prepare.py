@@ -14,7 +14,7 @@ from bot.sessions import kinds, reading, starting_point
 from bot.sessions.kinds.base import Preparation
 from bot.sessions.money import spending_limits
 from bot.sessions.moves import End, Move, To
-from bot.sessions.reading import briefing, trust
+from bot.sessions.reading import briefing
 from bot.sessions.services import Services
 from bot.sessions.starting_point import Start
 from bot.store import sessions
@@ -71,7 +71,7 @@ async def _may_begin(services: Services, turn: Turn, session: Session) -> bool:
     if services.clock() - (turn.asked_at or turn.created_at) < FRESH_SECONDS:
         return True
     reads = services.github.installation(session.installation_id)
-    return await trust.may_write(reads, session.thread.repo, turn.requester, turn.requester_id)
+    return await reading.may_write(reads, session.thread.repo, turn.requester, turn.requester_id)
 
 
 async def _start(services: Services, turn: Turn, session: Session, config: RepoConfig) -> tuple[str, Start]:
