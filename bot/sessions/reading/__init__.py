@@ -21,7 +21,7 @@ from bot.github.types import Comment, Issue
 from bot.kinds.parts import AgentReading, OnFork, Places
 from bot.models import Person, Repo, Spot, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions.reading import pictures, rereading, rulebook
+from bot.sessions.reading import briefing, pictures, rereading
 from bot.sessions.reading.pictures import Album
 from bot.sessions.remote import compared
 from bot.sessions.services import Services
@@ -115,7 +115,7 @@ async def gather(
     base, start = place
     thread = (await sessions.session(services.store, turn.key.session)).thread
     found = await _conversation(services, turn, thread)
-    book = await rulebook.read(services, thread.repo.id, base, start.base)
+    book = await briefing.read(services, thread.repo.id, base, start.base)
     change, diff = await _change(services, turn, thread, base, start) if found.issue.is_pull else (None, None)
     album = await pictures.gather(services.github.attachments, _with_pictures(found))
     ignored = rules.ignored(change.paths) if change else ()
@@ -129,7 +129,7 @@ async def gather(
         extras += more
     material = replace(_material(turn, thread, found, config, (diff, album, missing)), extras=extras, logs=beside.logs)
     composed = await asyncio.to_thread(prompt.compose, material, delimiter=secrets.token_hex(8))
-    notes = (*composed.notes, *await rulebook.untold(services, turn, book.unused))
+    notes = (*composed.notes, *await briefing.untold(services, turn, book.unused))
     return Gathered(
         AgentReading(composed.text, instructions, notes, tuple(ignored)),
         files={**album.files, **{name: text.encode("utf-8", "replace") for name, text in composed.files.items()}},
