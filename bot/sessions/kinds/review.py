@@ -21,7 +21,7 @@ from bot.outbound import TextKind, neutralise
 from bot.sessions import diff_replies, starting_point
 from bot.sessions.kinds.base import Preparation, TurnKind
 from bot.sessions.moves import End, Move, To
-from bot.sessions.reading import rereading
+from bot.sessions.reading import briefing
 from bot.sessions.reviews import earlier, placing
 from bot.sessions.reviews.earlier import Placed, Sorted
 from bot.sessions.services import Services
@@ -62,7 +62,7 @@ class ReviewTurn(TurnKind):
 
     async def begin(self, services: Services, turn: Turn, preparation: Preparation) -> Preparation | To | End:
         sha = preparation.start.sha
-        if await rereading.is_repetition(services, turn, sha):
+        if await briefing.is_repetition(services, turn, sha):
             return End(Outcome.NO_CHANGE, endings.reviewed_already(sha))
         await ci.show_turn(services.store, turn.key, sha)
         return preparation

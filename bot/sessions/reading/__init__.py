@@ -21,7 +21,7 @@ from bot.github.types import Comment, Issue
 from bot.kinds.parts import AgentReading, OnFork, Places
 from bot.models import Person, Repo, Spot, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions.reading import briefing, pictures, rereading
+from bot.sessions.reading import briefing, pictures
 from bot.sessions.reading.pictures import Album
 from bot.sessions.remote import compared
 from bot.sessions.services import Services
@@ -123,9 +123,9 @@ async def gather(
         turn.traits.told(fork=turn.part(OnFork).fork is not None), book, config.instructions
     )
     missing = [*album.notes, *cut, *_of_the_pull(ignored, base), *beside.missing]
-    extras = [*_hunks(found.asked_at), *found.own_words, *beside.said, *await rereading.own_findings(services, turn)]
+    extras = [*_hunks(found.asked_at), *found.own_words, *beside.said, *await briefing.own_findings(services, turn)]
     if turn.traits.judges and change and diff:
-        diff, more = await rereading.given(services, turn, change, diff)
+        diff, more = await briefing.given(services, turn, change, diff)
         extras += more
     material = replace(_material(turn, thread, found, config, (diff, album, missing)), extras=extras, logs=beside.logs)
     composed = await asyncio.to_thread(prompt.compose, material, delimiter=secrets.token_hex(8))
