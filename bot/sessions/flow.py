@@ -19,8 +19,8 @@ from bot.live.sections import stop_said_from
 from bot.models import Outcome, Step, TurnKey, TurnState
 from bot.sessions import environments, moves, setbacks
 from bot.sessions.moves import End, Move, To
-from bot.sessions.remote import follow_move, restore_mirror
 from bot.sessions.services import Services
+from bot.sessions.starting_point import follow_move, restore_mirror
 from bot.sessions.steps import collect, furnish, prepare, publish, settle, verify, work
 from bot.store import sessions
 from bot.store.sessions import Turn

@@ -13,7 +13,7 @@ from bot.git.errors import GitFailed, PushRaced, PushRefused
 from bot.github.types import TokenPurpose
 from bot.handlers.desk import Desk, Feature, Handled, acted, refused
 from bot.outbound import TextKind
-from bot.sessions.remote import remote_access
+from bot.sessions.starting_point import remote_access
 from bot.words import replies
 
 BRANCH = "forgehand/config"

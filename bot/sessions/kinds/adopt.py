@@ -21,8 +21,8 @@ from bot.sessions.kinds.base import TurnKind
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publish import judgement, pull_request, target_branch, turn_commit
 from bot.sessions.publish.turn_commit import TurnWork
-from bot.sessions.remote import compared, remote_access
 from bot.sessions.services import Services
+from bot.sessions.starting_point import compared, remote_access
 from bot.store import approvals, sessions
 from bot.store.sessions import Session, Turn
 from bot.words import endings, on_forks, on_pushes

@@ -19,8 +19,8 @@ from bot.sessions.kinds.base import TurnKind
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publish import judgement, push, rescue
 from bot.sessions.publish.turn_commit import TurnWork
-from bot.sessions.remote import restore_mirror
 from bot.sessions.services import Services
+from bot.sessions.starting_point import restore_mirror
 from bot.store import approvals, sessions
 from bot.store.approvals import Approval, ApprovalState
 from bot.store.sessions import Session, Turn

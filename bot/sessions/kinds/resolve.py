@@ -12,9 +12,8 @@ from bot.models import Outcome, Step
 from bot.sessions.kinds.base import Preparation, TurnKind
 from bot.sessions.moves import End, To
 from bot.sessions.reading import Evidence
-from bot.sessions.remote import JOINED_DEPTH, remote_access
 from bot.sessions.services import Services
-from bot.sessions.starting_point import Start
+from bot.sessions.starting_point import JOINED_DEPTH, Start, remote_access
 from bot.store import sessions
 from bot.store.sessions import Turn
 from bot.words import on_pulls

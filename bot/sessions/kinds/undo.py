@@ -19,8 +19,8 @@ from bot.sessions.kinds.base import TurnKind
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publish import judgement, pull_request, push, rescue, target_branch, turn_commit
 from bot.sessions.publish.turn_commit import TurnWork
-from bot.sessions.remote import remote_access
 from bot.sessions.services import Services
+from bot.sessions.starting_point import remote_access
 from bot.store import sessions
 from bot.store.sessions import Session, Turn
 from bot.words import endings, on_pulls, on_pushes

@@ -23,9 +23,9 @@ from bot.sessions import moves, saved_work
 from bot.sessions.moves import End, Move
 from bot.sessions.publish import judgement, rescue
 from bot.sessions.publish.turn_commit import TurnWork
-from bot.sessions.remote import remote_access
 from bot.sessions.reviews import earlier
 from bot.sessions.services import Services
+from bot.sessions.starting_point import remote_access
 from bot.store import approvals, sessions
 from bot.store.approvals import ApprovalKind, ApprovalRequest
 from bot.words import endings, on_forks, on_pushes, quoting

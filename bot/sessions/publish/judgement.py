@@ -18,7 +18,7 @@ from bot.sessions import reading
 from bot.sessions.moves import End, Move
 from bot.sessions.publish import rescue, turn_commit
 from bot.sessions.publish.turn_commit import TurnWork
-from bot.sessions.remote import follow_move
+from bot.sessions.starting_point import follow_move
 from bot.store import approvals, sessions
 from bot.store.approvals import ApprovalKind, ApprovalRequest
 from bot.text import lines

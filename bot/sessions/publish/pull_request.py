@@ -15,7 +15,7 @@ from bot.proposal import descriptions, pull_template
 from bot.proposal.descriptions import Extras
 from bot.sessions.moves import End, Move
 from bot.sessions.publish.turn_commit import TurnWork
-from bot.sessions.remote import remote_access
+from bot.sessions.starting_point import remote_access
 from bot.store import spend
 from bot.words import endings, on_pulls, on_pushes
 

@@ -13,8 +13,8 @@ from bot.models import SessionId
 from bot.sessions import saved_work
 from bot.sessions.moves import End, Move
 from bot.sessions.publish.turn_commit import TurnWork
-from bot.sessions.remote import follow_move, remote_access
 from bot.sessions.services import Services
+from bot.sessions.starting_point import follow_move, remote_access
 from bot.store import audit, pushes, sessions
 from bot.store.base import Store
 from bot.store.operations import DAY

@@ -22,7 +22,7 @@ from bot.git.remote import Beginning
 from bot.github.types import FileChanges, MadeCommit, TokenPurpose
 from bot.sessions.publish import rescue
 from bot.sessions.publish.turn_commit import TurnWork
-from bot.sessions.remote import remote_access
+from bot.sessions.starting_point import remote_access
 from bot.store import pushes
 from bot.words import on_pushes
 

@@ -11,7 +11,7 @@ from bot.kinds.resolve import Merge
 from bot.sessions import starting_point
 from bot.sessions.publish import signed_commits, turn_commit
 from bot.sessions.publish.turn_commit import TurnWork
-from bot.sessions.remote import remote_access
+from bot.sessions.starting_point import remote_access
 from bot.store import pushes
 from bot.words import endings
 

@@ -23,9 +23,8 @@ from bot.models import Person, Repo, Spot, Thread
 from bot.repo_config import RepoConfig
 from bot.sessions.reading import briefing, pictures
 from bot.sessions.reading.pictures import Album
-from bot.sessions.remote import compared
 from bot.sessions.services import Services
-from bot.sessions.starting_point import Start
+from bot.sessions.starting_point import Start, compared
 from bot.store import sessions
 from bot.store.sessions import Turn
 from bot.text.visible import visible

@@ -13,8 +13,8 @@ from bot.agent.diffs import FileDiff
 from bot.agent.findings import ReviewFinding, ReviewReport
 from bot.git.errors import RefMissing
 from bot.github.types import Pull, TokenPurpose
-from bot.sessions.remote import compared, remote_access
 from bot.sessions.services import Services
+from bot.sessions.starting_point import compared, remote_access
 from bot.store import findings, sessions
 from bot.store.findings import StoredFinding
 from bot.store.sessions import Turn
