@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from bot.models import Outcome, Step
 from bot.proposal import verification
 from bot.proposal.verification import CheckedCommand
-from bot.sessions import agent_memory, environments, saved_work
+from bot.sessions import agent_memory, environments
 from bot.sessions.money import spending_limits
 from bot.sessions.moves import End, Move, To
+from bot.sessions.publish import rescue
 from bot.sessions.services import Services
 from bot.sessions.steps import collect
 from bot.store import environments as rows
@@ -86,7 +87,7 @@ def _again(turn: Turn, words: str) -> Move:
 
 
 async def _with_what_was_saved(services: Services, turn: Turn) -> Move:
-    saved, bundle = saved_work.checkpoint_bundle(services, turn), saved_work.collected_bundle(services, turn)
+    saved, bundle = rescue.checkpoint_bundle(services, turn), rescue.collected_bundle(services, turn)
     if not saved.is_file():
         return End(Outcome.KILLED, endings.environment_lost())
     await asyncio.to_thread(shutil.copyfile, saved, bundle)
@@ -106,8 +107,8 @@ async def after_failed_checks(services: Services, turn: Turn, checks: Sequence[C
         if turn.tree_sha is not None:
             await asyncio.to_thread(
                 shutil.copyfile,
-                saved_work.collected_bundle(services, turn),
-                saved_work.checkpoint_bundle(services, turn),
+                rescue.collected_bundle(services, turn),
+                rescue.checkpoint_bundle(services, turn),
             )
     except OSError as error:
         log.warning("what failed stays as it is", extra={"turn": turn.key.workflow_id, "error": error.strerror})

@@ -11,7 +11,7 @@ import pytest
 
 from bot.models import Step
 from bot.sessions import flow
-from bot.sessions.saved_work import EVERY_SECONDS
+from bot.sessions.publish.rescue import EVERY_SECONDS
 from bot.sessions.setbacks import MOST_RESUMPTIONS
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script, SimulatedAnthropic, Wait
 from bot.simulation.github import Fault as GitHubFault

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.sessions.saved_work import EVERY_SECONDS
+from bot.sessions.publish.rescue import EVERY_SECONDS
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.store import sessions
 from bot.store.base import Store

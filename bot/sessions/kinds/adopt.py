@@ -16,10 +16,10 @@ from bot.kinds import adopt
 from bot.kinds.parts import OnFork
 from bot.models import Outcome, Step, TurnKey
 from bot.outbound import TextKind
-from bot.sessions import saved_work, starting_point
+from bot.sessions import starting_point
 from bot.sessions.kinds.base import TurnKind
 from bot.sessions.moves import End, Move, To
-from bot.sessions.publish import judgement, pull_request, target_branch, turn_commit
+from bot.sessions.publish import judgement, pull_request, rescue, target_branch, turn_commit
 from bot.sessions.publish.turn_commit import TurnWork
 from bot.sessions.services import Services
 from bot.sessions.starting_point import compared, remote_access
@@ -34,7 +34,7 @@ class AdoptTurn(TurnKind):
     async def prepare(self, services: Services, turn: Turn) -> Move:
         """Straight to the push: there is nothing for an environment to do."""
         worked = await _worked(services, turn)
-        if worked is None or not await asyncio.to_thread(saved_work.kept_bundle(services, worked).is_file):
+        if worked is None or not await asyncio.to_thread(rescue.kept_bundle(services, worked).is_file):
             return End(Outcome.REFUSED, on_forks.gone(services.settings.command))
         session = await sessions.session(services.store, turn.key.session)
         config = repo_config.dump(await starting_point.read_config(services, session))
@@ -44,7 +44,7 @@ class AdoptTurn(TurnKind):
         worked = await _worked(services, turn)
         assert worked is not None and worked.base_sha is not None
         async with services.cache.quarantine(session.repo_id) as quarantine:
-            tree = await quarantine.admit(saved_work.kept_bundle(services, worked), base=worked.base_sha)
+            tree = await quarantine.admit(rescue.kept_bundle(services, worked), base=worked.base_sha)
             commit = await turn_commit.commit_of_turn(services, worked, quarantine, tree)
             work = TurnWork(services, turn, session, quarantine, commit)
             if (there := await _there(work)) is not None:

@@ -14,7 +14,7 @@ from bot.kinds.parts import Places
 from bot.kinds.resolve import Merge
 from bot.kinds.undo import TakenBack
 from bot.models import Outcome, Step, TurnKey
-from bot.sessions import diff_replies, saved_work, starting_point
+from bot.sessions import diff_replies, starting_point
 from bot.sessions.kinds.base import TurnKind
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publish import judgement, push, rescue
@@ -67,7 +67,7 @@ class ReleaseTurn(TurnKind):
         approval = await _approval(services, turn)
         held = await sessions.turn(services.store, approval.key)
         done_by = await sessions.turn(services.store, TurnKey(session.id, approval.matter["done_by"]))
-        bundle = saved_work.kept_bundle(services, held)
+        bundle = rescue.kept_bundle(services, held)
         if not await asyncio.to_thread(bundle.exists):
             return End(Outcome.REFUSED, on_pushes.lost())
         async with services.cache.quarantine(session.repo_id) as quarantine:

@@ -19,7 +19,7 @@ from bot.github.types import LineComment, Pull, ReviewDraft, TokenPurpose
 from bot.kinds.parts import OnFork
 from bot.models import Outcome, Repo, Thread
 from bot.outbound import TextKind, neutralise
-from bot.sessions import moves, saved_work
+from bot.sessions import moves
 from bot.sessions.moves import End, Move
 from bot.sessions.publish import judgement, rescue
 from bot.sessions.publish.turn_commit import TurnWork
@@ -60,7 +60,7 @@ async def hand_over(work: TurnWork, pull: Pull, why: str) -> Move:
 
 
 async def _kept(work: TurnWork) -> Path:
-    file = saved_work.kept_patch(work.services, work.turn)
+    file = rescue.kept_patch(work.services, work.turn)
     await work.quarantine.mail(work.commit, file, max_bytes=PATCH_BYTES)
     return file
 

@@ -15,7 +15,7 @@ from bot.kinds.resolve import Merge
 from bot.models import RepoId
 from bot.outbound import TextKind
 from bot.proposal import descriptions, verification
-from bot.sessions import saved_work
+from bot.sessions.publish import rescue
 from bot.sessions.services import Services
 from bot.store.sessions import Session, Turn
 from bot.words import on_pulls
@@ -105,7 +105,7 @@ async def tree_of(services: Services, turn: Turn, quarantine: Quarantine) -> str
     joined = await _begun_with(services, turn, quarantine)
     if joined is not None and turn.tree_sha == joined.tree:
         return joined.tree
-    return await quarantine.admit(saved_work.collected_bundle(services, turn), base=turn.base_sha)
+    return await quarantine.admit(rescue.collected_bundle(services, turn), base=turn.base_sha)
 
 
 async def unsolved_conflicts(work: TurnWork, tree: str) -> str | None:

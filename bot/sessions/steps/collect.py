@@ -10,7 +10,7 @@ from bot.git.errors import BundleRefused
 from bot.kinds.parts import BroughtHome
 from bot.kinds.resolve import Merge
 from bot.models import Outcome, Step
-from bot.sessions import agent_memory, environments, kinds, saved_work
+from bot.sessions import agent_memory, environments, kinds
 from bot.sessions.kinds.base import NO_WORK
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publish import rescue
@@ -39,7 +39,7 @@ async def _collect(services: Services, turn: Turn, environment: ExecutionEnviron
         return await kinds.of(turn).ended(services, turn)
     collected = await environment.collect(turn.key.n, turn.base_sha)
     left_out = tuple((path, names.alias_fault(path) or endings.UNREADABLE) for path in collected.left_out)
-    bundle = saved_work.collected_bundle(services, turn)
+    bundle = rescue.collected_bundle(services, turn)
     if collected.changed:
         bundle.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         await environment.fetch_bundle(collected, bundle, BUNDLE_BYTES)

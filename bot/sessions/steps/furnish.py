@@ -14,12 +14,13 @@ from bot.errors import TransientError, UserError
 from bot.git.pack import Had, RepositoryPack
 from bot.kinds.resolve import Merge
 from bot.models import Step
-from bot.sessions import agent_memory, environments, saved_work, setbacks, starting_point
+from bot.sessions import agent_memory, environments, setbacks, starting_point
 from bot.sessions.beside import DiskFilled, spared
 from bot.sessions.environments import warm_start
 from bot.sessions.money import spending_limits
 from bot.sessions.money.budget import Prices
 from bot.sessions.moves import Move, To
+from bot.sessions.publish import rescue
 from bot.sessions.services import Services
 from bot.store import environments as rows
 from bot.store import sessions
@@ -96,9 +97,9 @@ async def _furnished(services: Services, turn: Turn) -> Move:
 async def _saved(services: Services, turn: Turn) -> Path | None:
     """What an agent has done that was lost, or in an earlier turn where it could not be pushed."""
     if turn.resumptions:
-        lost = saved_work.checkpoint_bundle(services, turn)
+        lost = rescue.checkpoint_bundle(services, turn)
         return lost if lost.is_file() else None
-    return await saved_work.left_before(services, turn)
+    return await rescue.left_before(services, turn)
 
 
 async def _grow(place: _Place, snapshot: StoredSnapshot) -> bool:

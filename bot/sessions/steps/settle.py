@@ -7,9 +7,10 @@ import shutil
 
 from bot import repo_config
 from bot.models import Outcome, Step
-from bot.sessions import declared_checks, dialogue, diff_replies, environments, saved_work
+from bot.sessions import declared_checks, dialogue, diff_replies, environments
 from bot.sessions.environments import warm_start
 from bot.sessions.moves import Move, To
+from bot.sessions.publish import rescue
 from bot.sessions.services import Services
 from bot.store import approvals, ci, comments, gateway, machines, sessions
 from bot.store.sessions import Turn
@@ -22,7 +23,7 @@ async def run(services: Services, turn: Turn) -> Move:
     await warm_start.consider_snapshot(services, turn)
     if not stays:  # else it runs, and costs, until it is at rest
         await machines.end(services.store, turn.key)
-    await saved_work.keep_unpublished(services, turn)
+    await rescue.keep_unpublished(services, turn)
     await asyncio.to_thread(shutil.rmtree, services.turn_folder(turn.key.workflow_id), ignore_errors=True)
     await environments.ask_for_hosts(services, turn)
     await approvals.expire_questions(services.store, turn.key)

@@ -9,11 +9,12 @@ from bot.agent import prompt
 from bot.errors import TransientError
 from bot.kinds.parts import AgentReading
 from bot.models import Outcome, Step
-from bot.sessions import agent_memory, dialogue, environments, kinds, moves, rights, saved_work, setbacks
+from bot.sessions import agent_memory, dialogue, environments, kinds, moves, rights, setbacks
 from bot.sessions.beside import keep_up, spare_the_disk
 from bot.sessions.environments import meter
 from bot.sessions.money import spending_limits
 from bot.sessions.moves import Move, RunVerdict, To, has_no_credit, judge
+from bot.sessions.publish import rescue
 from bot.sessions.reading import briefing
 from bot.sessions.services import Services
 from bot.store import events, gateway, sessions
@@ -121,7 +122,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
 async def _follow_and_watch(services: Services, turn: Turn, environment: ExecutionEnvironment) -> bool:
     """All until the run has ended; those beside it can only make it end sooner. False: it wrote too much."""
     told = (dialogue.deliver_messages, spending_limits.remind, spending_limits.tell_time)
-    parts = (_watch, dialogue.answer_questions, spare_the_disk, *told, meter.sample, saved_work.save_checkpoints)
+    parts = (_watch, dialogue.answer_questions, spare_the_disk, *told, meter.sample, rescue.save_checkpoints)
     beside = [asyncio.create_task(keep_up(part, services, turn, environment)) for part in parts]
     try:
         if not await _follow(services, turn, environment):
