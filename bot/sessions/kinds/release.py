@@ -14,7 +14,7 @@ from bot.kinds.parts import Places
 from bot.kinds.resolve import Merge
 from bot.kinds.undo import TakenBack
 from bot.models import Outcome, Step, TurnKey
-from bot.sessions import diff_replies, starting_point
+from bot.sessions import dialogue, starting_point
 from bot.sessions.kinds.base import TurnKind
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publish import judgement, push, rescue
@@ -58,7 +58,7 @@ class ReleaseTurn(TurnKind):
             "new_branch": int(held.new_branch),
             "files_changed": list(held.files_changed or ()) or None,
         }
-        discussions = tuple(await diff_replies.asked_at(services, held))
+        discussions = tuple(await dialogue.asked_at(services, held))
         places = msgspec.structs.replace(turn.part(Places), discussions=discussions)
         return To(Step.PUBLISH, columns, parts=(held.part(Merge), held.part(TakenBack), places))
 

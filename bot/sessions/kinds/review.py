@@ -18,7 +18,7 @@ from bot.kinds.parts import AgentReading, TurnPart
 from bot.live.state import LiveState
 from bot.models import Outcome, Step, Thread
 from bot.outbound import TextKind, neutralise
-from bot.sessions import diff_replies, starting_point
+from bot.sessions import dialogue, starting_point
 from bot.sessions.kinds.base import Preparation, TurnKind
 from bot.sessions.moves import End, Move, To
 from bot.sessions.reading import briefing
@@ -235,7 +235,7 @@ async def _remember(work: _Work, review_id: int) -> None:
     ids = {name: one.id for one in comments if (name := reviews.finding_of(one.body)) is not None}
     new = [one.said(work.turn, ids.get(one.name)) for one in (*work.found.on_lines, *work.found.below)]
     await _let_go(work, review_id)
-    await diff_replies.resolve(
+    await dialogue.resolve(
         services, thread, [one.comment_id for one in work.found.resolved if one.comment_id is not None]
     )
     await said.settle(services.store, new, [one.id for one in work.found.resolved])
