@@ -35,7 +35,7 @@ from bot.loops import background
 from bot.models import TurnKey
 from bot.outbound import Outbound, Redactor
 from bot.sessions.admission import Admission, QueuePlaces
-from bot.sessions.environments import strays
+from bot.sessions.environments import meter
 from bot.sessions.environments.meter import MachineWitness
 from bot.sessions.environments.warm_start import Warming
 from bot.sessions.flow import Flow
@@ -257,7 +257,7 @@ async def _work(
         admission.loop.wake()
 
     engine = DurableEngine(services.settings.data_dir / "engine.db", advance)
-    limits, sweeps = services.settings.limits, strays.loop(services)
+    limits, sweeps = services.settings.limits, meter.loop(services)
     admission = Admission(services.store, engine, services.board, limits)
     await engine.start()
     stack.push_async_callback(engine.drain)

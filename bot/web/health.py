@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Route
 from bot.errors import BotError
 from bot.github.client import GitHubApp
 from bot.loops import Loop, LoopName
-from bot.sessions.environments.strays import LABEL
+from bot.sessions.environments.meter import LABEL
 from bot.settings import Secret
 from bot.store import operations
 from bot.store.base import Database, Store

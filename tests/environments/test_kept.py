@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot import settings
-from bot.sessions.environments import strays
+from bot.sessions.environments import meter
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.threads import Comment
 from bot.store import environments
@@ -49,7 +49,7 @@ class Life(Place):
         chosen = settings.read(self.world.environment)
         choice = await choose(self.world.environments, e2b=chosen.e2b)
         try:
-            await choice.provider.create(STRAY, EnvironmentSpec(strays.LABEL, public_repository=True))
+            await choice.provider.create(STRAY, EnvironmentSpec(meter.LABEL, public_repository=True))
         finally:
             await choice.provider.close()
 
