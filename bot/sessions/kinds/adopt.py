@@ -19,7 +19,7 @@ from bot.outbound import TextKind
 from bot.sessions import starting_point
 from bot.sessions.kinds.base import TurnKind
 from bot.sessions.moves import End, Move, To
-from bot.sessions.publish import judgement, pull_request, rescue, target_branch, turn_commit
+from bot.sessions.publish import judgement, pull_request, rescue, turn_commit
 from bot.sessions.publish.turn_commit import TurnWork
 from bot.sessions.services import Services
 from bot.sessions.starting_point import compared, remote_access
@@ -95,8 +95,8 @@ async def _held(work: TurnWork, tree: str) -> str | None:
 async def _there(work: TurnWork) -> tuple[str, str] | None:
     """By which branch and commit an earlier try has pushed it: what the fork holds since then takes nothing back."""
     for name in _names(work):
-        at = await target_branch.branch_head(work, name)
-        found = await target_branch.landed_at(work, at) if at is not None else None
+        at = await pull_request.branch_head(work, name)
+        found = await pull_request.landed_at(work, at) if at is not None else None
         if found is not None:
             return name, found[1]
     return None
@@ -135,9 +135,9 @@ async def _push(work: TurnWork) -> tuple[str, str]:
     """Where it lies now, under which name and which commit."""
     branch, another = _names(work)
     try:
-        return branch, await target_branch.land(work, branch)
+        return branch, await pull_request.land(work, branch)
     except PushRaced:
-        return another, await target_branch.land(work, another)
+        return another, await pull_request.land(work, another)
 
 
 KIND = AdoptTurn()

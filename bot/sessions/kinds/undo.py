@@ -17,7 +17,7 @@ from bot.proposal import descriptions
 from bot.sessions import starting_point
 from bot.sessions.kinds.base import TurnKind
 from bot.sessions.moves import End, Move, To
-from bot.sessions.publish import judgement, pull_request, push, rescue, target_branch, turn_commit
+from bot.sessions.publish import judgement, pull_request, push, rescue, turn_commit
 from bot.sessions.publish.turn_commit import TurnWork
 from bot.sessions.services import Services
 from bot.sessions.starting_point import remote_access
@@ -116,7 +116,7 @@ async def _is_there(services: Services, session: Session, quarantine: Quarantine
         return True
     access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
     try:
-        await services.cache.fetch(session.repo_id, access, f"refs/heads/{session.branch}", depth=target_branch.DEEPER)
+        await services.cache.fetch(session.repo_id, access, f"refs/heads/{session.branch}", depth=pull_request.DEEPER)
     except RefMissing:
         return False
     await quarantine.look_again()
@@ -125,18 +125,18 @@ async def _is_there(services: Services, session: Session, quarantine: Quarantine
 
 async def _push_back(work: TurnWork, branch: str, words: str) -> Move:
     try:
-        sha = await target_branch.land(work, branch)
+        sha = await pull_request.land(work, branch)
     except PushRaced:
-        at = await target_branch.branch_head(work, branch)
+        at = await pull_request.branch_head(work, branch)
         if at is None:
             return await _without_branch(work, branch, words)
-        found = await target_branch.landed_at(work, at)
+        found = await pull_request.landed_at(work, at)
         if found is None:
             return End(Outcome.REFUSED, endings.branch_moved(branch))
         sha = found[1]
     except GitHubRefused as error:
         return End(Outcome.REFUSED, await judgement.refusal_words(work, error))
-    except target_branch.Guarded as guarded:
+    except pull_request.Guarded as guarded:
         return End(Outcome.REFUSED, guarded.why)
     except PushRefused as error:
         words = work.services.outbound.text(TextKind.COMMENT, error.words)
@@ -149,7 +149,7 @@ async def _push_back(work: TurnWork, branch: str, words: str) -> Move:
 async def _without_branch(work: TurnWork, branch: str, words: str) -> Move:
     """An earlier try of this push may have arrived before the pull request ended and its branch was removed."""
     pull = await pull_request.pull_state(work)
-    sha = await target_branch.arrived_at_pull(work, pull) if pull is not None and pull.state != "open" else None
+    sha = await pull_request.arrived_at_pull(work, pull) if pull is not None and pull.state != "open" else None
     if pull is None or sha is None:
         return End(Outcome.REFUSED, endings.branch_gone(branch))
     told = f"{words} {on_pulls.ended_since(pull.number, pull.merged)}"

@@ -9,7 +9,7 @@ from bot.errors import GitHubRefused
 from bot.git.errors import GitRefusal, PushRaced, PushRefused
 from bot.models import Outcome
 from bot.sessions.moves import End, Move
-from bot.sessions.publish import judgement, pull_request, rescue, target_branch, turn_commit
+from bot.sessions.publish import judgement, pull_request, rescue, turn_commit
 from bot.sessions.publish.turn_commit import TurnWork
 from bot.store import sessions
 from bot.words import endings, on_pulls, on_pushes
@@ -26,7 +26,7 @@ async def publish_separately(work: TurnWork, onto: str, words: str) -> Move:
     services, turn = work.services, work.turn
     name = f"{repo_config.load(turn.config).branch_name(turn.number, turn.key.session)}-{turn.n}"
     await sessions.update_turn(services.store, turn.key, branch=name)
-    sha = await target_branch.land(replace(work, turn=replace(turn, tip_sha=None)), name)
+    sha = await pull_request.land(replace(work, turn=replace(turn, tip_sha=None)), name)
     await sessions.update_turn(services.store, turn.key, commit_sha=sha)
     move = await pull_request.open_pull(replace(work, turn=replace(turn, base=onto), landed=sha), name)
     if not isinstance(move, End):
@@ -43,7 +43,7 @@ async def publish(work: TurnWork) -> Move:
         if (
             pull is not None
             and pull.state != "open"
-            and (sha := await target_branch.arrived_at_pull(work, pull)) is not None
+            and (sha := await pull_request.arrived_at_pull(work, pull)) is not None
         ):
             done = replace(work, landed=sha)
             return End(Outcome.PUSHED, on_pulls.ended_since(pull.number, pull.merged), done.columns)
@@ -52,7 +52,7 @@ async def publish(work: TurnWork) -> Move:
         return await _published(
             work, _together(await turn_commit.words_on_merge(work), pull_request.beside_it(work, pull))
         )
-    except target_branch.Guarded as guarded:
+    except pull_request.Guarded as guarded:
         return await rescue.rescue(work, End(Outcome.REFUSED, guarded.why))
     except PushRefused as error:
         return await judgement.after_refusal(work, error)
@@ -65,8 +65,8 @@ async def publish(work: TurnWork) -> Move:
 async def arrived(work: TurnWork) -> End | None:
     """Tells what an earlier try of this turn has pushed, though its requester could not push it now."""
     turn, branch = work.turn, work.turn.branch or work.session.branch
-    at = await target_branch.branch_head(work, branch) if branch and turn.push_began is not None else None
-    found = await target_branch.landed_at(work, at) if at is not None else None
+    at = await pull_request.branch_head(work, branch) if branch and turn.push_began is not None else None
+    found = await pull_request.landed_at(work, at) if at is not None else None
     if branch is None or found is None:
         return None
     done = replace(work, landed=found[1])
@@ -105,7 +105,7 @@ async def _push(work: TurnWork, branch: str) -> tuple[str, str]:
     for name in dict.fromkeys((branch, another, flat)):
         await sessions.update_session(work.services.store, turn.key.session, branch=name)
         try:
-            return name, await target_branch.land(work, name)
+            return name, await pull_request.land(work, name)
         except (PushRaced, PushRefused) as error:
             if turn.tip_sha is not None or name == flat or not _is_name_taken(error):
                 raise
@@ -124,12 +124,12 @@ def _is_name_taken(error: PushRaced | PushRefused) -> bool:
 
 async def _after_others(work: TurnWork, branch: str, words: str) -> Move:
     """The branch is not where the work began: the same work on top of it, once; else beside it."""
-    at = await target_branch.branch_head(work, branch)
+    at = await pull_request.branch_head(work, branch)
     if at is None:
         return await rescue.rescue(work, End(Outcome.REFUSED, on_pulls.branch_deleted(branch)))
-    if (landed := await target_branch.landed_at(work, at)) is not None:
+    if (landed := await pull_request.landed_at(work, at)) is not None:
         return await _pushed(landed[0], branch, landed[1], words)
-    found = await target_branch.put_on_top(work, at)
+    found = await pull_request.put_on_top(work, at)
     if found is None:
         return await publish_separately(work, branch, on_pulls.does_not_fit(branch, at))
     moved, tree = found
@@ -139,8 +139,8 @@ async def _after_others(work: TurnWork, branch: str, words: str) -> Move:
     try:
         return await _pushed(moved, *await _push(moved, branch), told)
     except PushRaced:
-        at_last = await target_branch.branch_head(work, branch)
-        if at_last is not None and (landed := await target_branch.landed_at(work, at_last)) is not None:
+        at_last = await pull_request.branch_head(work, branch)
+        if at_last is not None and (landed := await pull_request.landed_at(work, at_last)) is not None:
             return await _pushed(landed[0], branch, landed[1], told)
         return await publish_separately(work, branch, on_pulls.moved_again(branch))
 
