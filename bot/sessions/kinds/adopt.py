@@ -19,7 +19,7 @@ from bot.outbound import TextKind
 from bot.sessions import starting_point
 from bot.sessions.kinds.base import TurnKind
 from bot.sessions.moves import End, Move, To
-from bot.sessions.publish import judgement, pull_request, rescue, turn_commit
+from bot.sessions.publish import pull_request, rescue, turn_commit
 from bot.sessions.publish.turn_commit import TurnWork
 from bot.sessions.services import Services
 from bot.sessions.starting_point import compared, remote_access
@@ -51,7 +51,7 @@ class AdoptTurn(TurnKind):
                 return await _opened(work, worked, *there)
             if (moved := await _moved(services, worked, session)) is not None:
                 return End(Outcome.REFUSED, moved)
-            if (held := await _held(work, tree) or await judgement.not_allowed(work)) is not None:
+            if (held := await _held(work, tree) or await turn_commit.not_allowed(work)) is not None:
                 return End(Outcome.REFUSED, held)
             return await _pushed(work, worked)
 
@@ -89,7 +89,7 @@ async def _held(work: TurnWork, tree: str) -> str | None:
     except RefMissing:
         return endings.branch_missing(turn.base)
     parted = tip if found is None else found.parted
-    return (await judgement.judge(replace(work, turn=replace(turn, base_sha=parted)), tree)).held
+    return (await turn_commit.judge(replace(work, turn=replace(turn, base_sha=parted)), tree)).held
 
 
 async def _there(work: TurnWork) -> tuple[str, str] | None:
@@ -117,7 +117,7 @@ async def _pushed(work: TurnWork, worked: Turn) -> Move:
         words = work.services.outbound.text(TextKind.COMMENT, error.words)
         return End(Outcome.REFUSED, on_pushes.refused(words, error.kind))
     except GitHubRefused as error:
-        return End(Outcome.REFUSED, await judgement.refusal_words(work, error))
+        return End(Outcome.REFUSED, await turn_commit.refusal_words(work, error))
     return await _opened(work, worked, branch, sha)
 
 

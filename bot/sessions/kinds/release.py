@@ -17,7 +17,7 @@ from bot.models import Outcome, Step, TurnKey
 from bot.sessions import dialogue, starting_point
 from bot.sessions.kinds.base import TurnKind
 from bot.sessions.moves import End, Move, To
-from bot.sessions.publish import judgement, push, rescue
+from bot.sessions.publish import push, rescue, turn_commit
 from bot.sessions.publish.turn_commit import TurnWork
 from bot.sessions.services import Services
 from bot.sessions.starting_point import restore_mirror
@@ -73,8 +73,8 @@ class ReleaseTurn(TurnKind):
         async with services.cache.quarantine(session.repo_id) as quarantine:
             tree = await quarantine.readmit(bundle, str(approval.matter["commit"]))
             work = TurnWork(services, turn, session, quarantine, str(approval.matter["commit"]), done_by=done_by)
-            judged = await judgement.judge(work, tree)
-            forbidden = await judgement.not_allowed(work)
+            judged = await turn_commit.judge(work, tree)
+            forbidden = await turn_commit.not_allowed(work)
             if forbidden is not None and (there := await push.arrived(work)) is not None:
                 return there
             if (held_back := judged.held or forbidden) is not None:

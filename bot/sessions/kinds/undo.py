@@ -17,7 +17,7 @@ from bot.proposal import descriptions
 from bot.sessions import starting_point
 from bot.sessions.kinds.base import TurnKind
 from bot.sessions.moves import End, Move, To
-from bot.sessions.publish import judgement, pull_request, push, rescue, turn_commit
+from bot.sessions.publish import pull_request, push, rescue, turn_commit
 from bot.sessions.publish.turn_commit import TurnWork
 from bot.sessions.services import Services
 from bot.sessions.starting_point import remote_access
@@ -74,10 +74,10 @@ class UndoTurn(TurnKind):
             words = descriptions.undo_message(turn, undone.key, undone.commit_sha)
             commit = await turn_commit.make_commit(services, turn, quarantine, tree, [turn.tip_sha], words)
             work = TurnWork(services, turn, session, quarantine, commit)
-            if (forbidden := await judgement.not_allowed(work)) is not None:
+            if (forbidden := await turn_commit.not_allowed(work)) is not None:
                 return await push.arrived(work) or End(Outcome.REFUSED, forbidden)
-            if (judged := await judgement.judge(work, tree)).allowable:
-                return await judgement.hold_workflows(work, judged)
+            if (judged := await turn_commit.judge(work, tree)).allowable:
+                return await turn_commit.hold_workflows(work, judged)
             return await _push_back(work, session.branch, endings.taken_back(undone.n, undone.commit_sha))
 
 
@@ -135,13 +135,13 @@ async def _push_back(work: TurnWork, branch: str, words: str) -> Move:
             return End(Outcome.REFUSED, endings.branch_moved(branch))
         sha = found[1]
     except GitHubRefused as error:
-        return End(Outcome.REFUSED, await judgement.refusal_words(work, error))
+        return End(Outcome.REFUSED, await turn_commit.refusal_words(work, error))
     except pull_request.Guarded as guarded:
         return End(Outcome.REFUSED, guarded.why)
     except PushRefused as error:
         words = work.services.outbound.text(TextKind.COMMENT, error.words)
         if error.kind is GitRefusal.WORKFLOW:
-            return await judgement.hold_for_permission(work, words)
+            return await turn_commit.hold_for_permission(work, words)
         return End(Outcome.REFUSED, on_pushes.refused(words, error.kind))
     return End(Outcome.PUSHED, words, {"commit_sha": sha})
 

@@ -21,7 +21,7 @@ from bot.models import Outcome, Repo, Thread
 from bot.outbound import TextKind, neutralise
 from bot.sessions import moves
 from bot.sessions.moves import End, Move
-from bot.sessions.publish import judgement, rescue
+from bot.sessions.publish import rescue, turn_commit
 from bot.sessions.publish.turn_commit import TurnWork
 from bot.sessions.reviews import earlier
 from bot.sessions.services import Services
@@ -151,8 +151,8 @@ def _thread(work: TurnWork) -> Thread:
 
 async def publish(work: TurnWork, tree: str) -> Move:
     services, turn = work.services, work.turn
-    judged = await judgement.judge(work, tree)
-    if (held := judged.held or await judgement.not_allowed(work)) is not None:
+    judged = await turn_commit.judge(work, tree)
+    if (held := judged.held or await turn_commit.not_allowed(work)) is not None:
         return await rescue.keep_on_host(work, End(turn.outcome or Outcome.REFUSED, turn.detail or held))
     if turn.outcome is not None:
         return await rescue.keep_on_host(work, End(turn.outcome, turn.detail or ""))

@@ -9,7 +9,7 @@ from bot.errors import GitHubRefused
 from bot.git.errors import GitRefusal, PushRaced, PushRefused
 from bot.models import Outcome
 from bot.sessions.moves import End, Move
-from bot.sessions.publish import judgement, pull_request, rescue, turn_commit
+from bot.sessions.publish import pull_request, rescue, turn_commit
 from bot.sessions.publish.turn_commit import TurnWork
 from bot.store import sessions
 from bot.words import endings, on_pulls, on_pushes
@@ -55,11 +55,11 @@ async def publish(work: TurnWork) -> Move:
     except pull_request.Guarded as guarded:
         return await rescue.rescue(work, End(Outcome.REFUSED, guarded.why))
     except PushRefused as error:
-        return await judgement.after_refusal(work, error)
+        return await turn_commit.after_refusal(work, error)
     except PushRaced as raced:
         return await rescue.rescue(work, End(Outcome.REFUSED, endings.branch_moved(raced.branch)))
     except GitHubRefused as error:
-        return await judgement.without_access(work, error)
+        return await turn_commit.without_access(work, error)
 
 
 async def arrived(work: TurnWork) -> End | None:
@@ -133,7 +133,7 @@ async def _after_others(work: TurnWork, branch: str, words: str) -> Move:
     if found is None:
         return await publish_separately(work, branch, on_pulls.does_not_fit(branch, at))
     moved, tree = found
-    if (held := (await judgement.judge(moved, tree)).held) is not None:
+    if (held := (await turn_commit.judge(moved, tree)).held) is not None:
         return await rescue.keep_on_host(work, End(Outcome.REFUSED, held))
     told = _together(on_pulls.put_on_top(branch, at, unchecked=bool(work.turn.verified)), words)
     try:

@@ -9,16 +9,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bot import repo_config
+from bot.errors import GitHubRefused
 from bot.git.commits import Author, Joined, Left
+from bot.git.errors import GitRefusal, PushRefused
+from bot.git.inspection import Change
 from bot.git.quarantine import Quarantine
 from bot.kinds.resolve import Merge
-from bot.models import RepoId
+from bot.models import Outcome, RepoId
 from bot.outbound import TextKind
-from bot.proposal import descriptions, verification
+from bot.proposal import descriptions, push_policy, verification
+from bot.proposal.push_policy import Hold
+from bot.sessions import reading
+from bot.sessions.moves import End, Move
 from bot.sessions.publish import rescue
 from bot.sessions.services import Services
+from bot.sessions.starting_point import follow_move
+from bot.store import approvals, sessions
+from bot.store.approvals import ApprovalKind, ApprovalRequest
 from bot.store.sessions import Session, Turn
-from bot.words import on_pulls
+from bot.text import lines
+from bot.words import endings, on_pulls, on_pushes
 
 
 @dataclass(frozen=True)
@@ -136,3 +147,132 @@ async def _begun_with(services: Services, turn: Turn, quarantine: Quarantine) ->
 async def host_merge(services: Services, turn: Turn, parents: Sequence[str]) -> Joined | None:
     """Asks git for the merge of these, which is the same each time; None where they are not two."""
     return await services.cache.join(RepoId(turn.repo_id), *parents) if len(parents) == MERGED else None
+
+
+@dataclass(frozen=True)
+class Judged:
+    held: str | None
+    allowable: tuple[str, ...] = ()
+    """The paths that are held where a person's yes would be enough: nothing else speaks against the commit."""
+    report: tuple[str, ...] = ()
+    over: str = ""
+
+
+async def judge(work: TurnWork, tree: str) -> Judged:
+    """All that the branch would newly get: work of earlier turns that was saved beside it goes along, and the rules
+    may have changed since."""
+    config, along = repo_config.load(work.turn.config), await _going_along(work)
+    over = await _over(work, along)
+    changes = await work.quarantine.changes(over, tree)
+    paths = await work.quarantine.paths(tree)
+    verdict = push_policy.check(changes, blocked=config.paths.blocked, workflows_approved=work.let_go, existing=paths)
+    if any(item.kind is not Hold.WORKFLOW for item in verdict.held):
+        return Judged(endings.held((item.path, item.why) for item in verdict.held))
+    contents = [*changes, *await _below(work, along)]
+    found = await push_policy.paths_with_secrets(work.quarantine, contents, work.services.redactor)
+    if found:
+        return Judged(endings.secret_in_work(found))
+    if verdict.held:
+        held = endings.held((item.path, item.why) for item in verdict.held)
+        return Judged(held, tuple(item.path for item in verdict.held), over=over)
+    by = work.turn.requester if work.let_go else None
+    return Judged(None, report=push_policy.look_closely(changes, sensitive=config.paths.sensitive, let_go_by=by))
+
+
+async def _going_along(work: TurnWork) -> list[str]:
+    """Commits of turns that were cut short, right below the work and not on its branch; newest first."""
+    saved, tip, found = await rescue.saved_commits(work.services.store, work.session.id), work.turn.tip_sha, list[str]()
+    at = work.turn.base_sha
+    while at in saved and not (tip is not None and await work.quarantine.continues(tip, at)):
+        found.append(at)
+        at = next(iter(await work.quarantine.parents(at)), None)
+    return found
+
+
+async def _over(work: TurnWork, along: Sequence[str]) -> str:
+    assert work.turn.base_sha is not None
+    if not along:
+        return work.turn.base_sha
+    parents = await work.quarantine.parents(along[-1])
+    merge = await host_merge(work.services, work.turn, parents)
+    return parents[0] if merge is None else merge.commit
+
+
+async def _below(work: TurnWork, along: Sequence[str]) -> list[Change]:
+    """Lists what each changed, though a later one may have taken it away: the history would hold it."""
+    found = list[Change]()
+    for at, commit in enumerate(along):
+        below = await _over(work, along[: at + 1])
+        found += await work.quarantine.changes(below, (await work.quarantine.facts(commit)).tree)
+    return found
+
+
+async def not_allowed(work: TurnWork) -> str | None:
+    """Asked again now: somebody may have lost access while the agent worked."""
+    reads = work.services.github.installation(work.session.installation_id)
+    turn = work.turn
+    if await reading.may_write(reads, work.session.thread.repo, turn.requester, turn.requester_id):
+        return None
+    return endings.permission_gone(turn.requester)
+
+
+DAYS = 7
+MOST_SHOWN = 5_000
+"""Bytes of the held files' patch: what is longer is looked at in the bundle."""
+
+
+async def hold_workflows(work: TurnWork, judged: Judged) -> Move:
+    """Held by our own policy: it shows what a yes lets go."""
+    paths = judged.allowable
+    # Of a merge that is what the branch gets: over both sides with their conflicts it would show marks.
+    over = judged.over if work.turn.part(Merge).sha is None else work.turn.tip_sha or judged.over
+    whole = await work.quarantine.patch(over, f"{work.commit}^{{tree}}", MOST_SHOWN + 1, paths=paths)
+    text = lines.spelled_out(whole.decode("utf-8", "replace"))
+    return await _offered(work, on_pushes.held(paths, work.commit, text, DAYS, cut=len(whole) > MOST_SHOWN))
+
+
+async def hold_for_permission(work: TurnWork, words: str) -> Move:
+    """The remote found workflow files that we may not push: with the permission, a yes pushes the same commit."""
+    app = await work.services.github.identity()
+    told = on_pushes.no_permission if work.let_go else on_pushes.takes_a_yes
+    return await _offered(work, told(words, app.slug, work.commit, DAYS))
+
+
+async def _offered(work: TurnWork, words: str) -> Move:
+    """Keeps what a yes pushes before it is offered."""
+    kept = await rescue.keep_bundle(work)
+    session = await sessions.session(work.services.store, work.turn.key.session)
+    matter = {"commit": work.commit, "branch": session.branch, "done_by": work.done.n}
+    expires = work.services.clock() + DAYS * 24 * 3600
+    approval = await approvals.ask(
+        work.services.store, ApprovalRequest(work.turn.key, ApprovalKind.PUSH, matter, expires)
+    )
+    return End(Outcome.REFUSED, on_pushes.waits(words, approval.id), {"kept": kept})
+
+
+ABOUT_THE_BRANCH = (GitRefusal.PROTECTED, GitRefusal.RULES, GitRefusal.NAME, GitRefusal.NON_FAST_FORWARD)
+"""The commit itself is not what is refused: a ref of ours, which is no branch, may hold it."""
+
+
+async def after_refusal(work: TurnWork, error: PushRefused) -> Move:
+    words = work.services.outbound.text(TextKind.COMMENT, error.words)
+    if error.kind is GitRefusal.WORKFLOW:
+        return await hold_for_permission(work, words)
+    end = End(Outcome.REFUSED, on_pushes.refused(words, error.kind))
+    if error.kind in ABOUT_THE_BRANCH:
+        return await rescue.rescue(work, end)
+    return await rescue.keep_on_host(work, end)
+
+
+async def without_access(work: TurnWork, error: GitHubRefused) -> Move:
+    """No token for it, or no way in. What somebody has let go takes a permission that the App may not have."""
+    words = await refusal_words(work, error)
+    if work.let_go and error.status in (403, 422):
+        return await hold_for_permission(work, work.services.outbound.text(TextKind.COMMENT, error.message))
+    return await rescue.keep_on_host(work, End(Outcome.REFUSED, words))
+
+
+async def refusal_words(work: TurnWork, error: GitHubRefused) -> str:
+    """Gives GitHub's words; a repository that has moved is followed for what comes next."""
+    await follow_move(work.services, work.turn, error)
+    return endings.push_refused(work.services.outbound.text(TextKind.COMMENT, error.message))

@@ -11,9 +11,8 @@ from bot.kinds.parts import OnFork
 from bot.models import Outcome
 from bot.sessions import kinds, moves
 from bot.sessions.moves import End, Move
-from bot.sessions.publish import forks, judgement, push, rescue, turn_commit
-from bot.sessions.publish.judgement import Judged
-from bot.sessions.publish.turn_commit import TurnWork
+from bot.sessions.publish import forks, push, rescue, turn_commit
+from bot.sessions.publish.turn_commit import Judged, TurnWork
 from bot.sessions.services import Services
 from bot.store import sessions
 from bot.store.sessions import Session, Turn
@@ -42,7 +41,7 @@ async def _without_work(services: Services, turn: Turn, session: Session) -> Mov
 
 async def _decide(work: TurnWork, tree: str) -> Move:
     turn, store = work.turn, work.services.store
-    judged, forbidden = await judgement.judge(work, tree), await judgement.not_allowed(work)
+    judged, forbidden = await turn_commit.judge(work, tree), await turn_commit.not_allowed(work)
     if judged.allowable and forbidden is None and turn.outcome is None:
         return await _held_for_a_yes(work, judged, tree)
     if forbidden is not None and (there := await push.arrived(work)) is not None:
@@ -62,4 +61,4 @@ async def _held_for_a_yes(work: TurnWork, judged: Judged, tree: str) -> Move:
     """What no yes would mend is told at once."""
     if (unsolved := await turn_commit.unsolved_conflicts(work, tree)) is not None:
         return await rescue.keep_on_host(work, End(Outcome.REFUSED, unsolved))
-    return await judgement.hold_workflows(work, judged)
+    return await turn_commit.hold_workflows(work, judged)
