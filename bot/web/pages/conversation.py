@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.live.state import LiveState
-from bot.store.events import StoredEvent
+from bot.store.messages import StoredEvent
 from sandbox.agents.base import Decoder
 from sandbox.agents.events import (
     TODO_TOOLS,
