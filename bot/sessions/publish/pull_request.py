@@ -18,7 +18,7 @@ from bot.sessions.moves import End, Move
 from bot.sessions.publish import signed_commits, turn_commit
 from bot.sessions.publish.turn_commit import TurnWork
 from bot.sessions.starting_point import remote_access
-from bot.store import pushes, spend
+from bot.store import repos, spend
 from bot.words import endings, on_pulls, on_pushes
 
 
@@ -148,7 +148,7 @@ class Guarded(PushRefused):
 
 async def commit_names(work: TurnWork) -> tuple[str, ...]:
     """Lists the names of the commit at the remote: its own, and that of what was made and signed of it."""
-    made = await pushes.signed_for(work.services.store, work.session.id, work.commit)
+    made = await repos.signed_for(work.services.store, work.session.id, work.commit)
     return (work.commit,) if made is None else (work.commit, made)
 
 
@@ -217,7 +217,7 @@ async def landed_at(work: TurnWork, at: str) -> tuple[TurnWork, str] | None:
     since = work.turn.tip_sha
     if since is None or not await _continues(work, at):
         return None
-    made = await pushes.signed_in(work.services.store, work.session.id)
+    made = await repos.signed_in(work.services.store, work.session.id)
     for one in await work.quarantine.made_at(since, at, int(work.turn.created_at), or_one_of=made):
         ours = await turn_commit.commit_on_top(work, one.tree, one.parent)
         if ours in (one.sha, made.get(one.sha)):

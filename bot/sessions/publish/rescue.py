@@ -18,11 +18,11 @@ from bot.sessions.moves import End, Move
 from bot.sessions.publish.turn_commit import TurnWork
 from bot.sessions.services import Services
 from bot.sessions.starting_point import follow_move, remote_access
-from bot.store import approvals, audit, pushes, sessions
+from bot.store import approvals, audit, repos, sessions
 from bot.store.approvals import ApprovalKind
 from bot.store.base import Store
 from bot.store.operations import DAY
-from bot.store.pushes import Rescue
+from bot.store.repos import Rescue
 from bot.store.sessions import Turn
 from sandbox.errors import EnvironmentGone, SandboxError
 from sandbox.execution import ExecutionEnvironment
@@ -170,7 +170,7 @@ def rescue_until(services: Services) -> float:
 
 async def expire_rescues(services: Services) -> None:
     """Tries again later what GitHub does not answer; what it refuses is not ours to remove."""
-    for one in await pushes.rescues_due(services.store, services.settings.limits.rescue_days * DAY):
+    for one in await repos.rescues_due(services.store, services.settings.limits.rescue_days * DAY):
         try:
             became = str(await _remove(services, one))
         except GitHubRefused as error:
@@ -178,7 +178,7 @@ async def expire_rescues(services: Services) -> None:
         except BotError as error:
             log.warning("a rescue ref waits", extra={"ref": one.rescue_ref, "error": str(error)})
             continue
-        await pushes.rescue_gone(services.store, one)
+        await repos.rescue_gone(services.store, one)
         await audit.add(services.store, "forgehand", "rescue ref expired", one.rescue_ref, became)
 
 
@@ -207,7 +207,7 @@ async def saved_commits(store: Store, session: SessionId) -> set[str]:
     """Commits of turns that were cut short, by all their names: they go along with what is pushed on top of them."""
     turns = await sessions.turns_of(store, session)
     ours = {one.commit_sha for one in turns if one.rescue_ref is not None and one.commit_sha is not None}
-    made = await pushes.signed_in(store, session)
+    made = await repos.signed_in(store, session)
     return ours | {name for name, commit in made.items() if commit in ours}
 
 
@@ -216,7 +216,7 @@ async def begun_with(store: Store, turn: Turn) -> Turn | None:
     if turn.base_sha in (None, turn.tip_sha):
         return None
     earlier = [one for one in await sessions.turns_of(store, turn.key.session) if one.n < turn.n]
-    names = await pushes.signed_in(store, turn.key.session)
+    names = await repos.signed_in(store, turn.key.session)
     at = names.get(str(turn.base_sha), turn.base_sha)
     return next((one for one in reversed(earlier) if one.rescue_ref is not None and one.commit_sha == at), None)
 

@@ -23,7 +23,7 @@ from bot.github.types import FileChanges, MadeCommit, TokenPurpose
 from bot.sessions.publish import rescue
 from bot.sessions.publish.turn_commit import TurnWork
 from bot.sessions.starting_point import remote_access
-from bot.store import pushes
+from bot.store import repos
 from bot.words import on_pushes
 
 PLAIN = ("100644", ABSENT)
@@ -120,7 +120,7 @@ class NotSigned(PushRefused):
 async def land_signed(work: TurnWork, branch: str, purpose: TokenPurpose) -> str:
     """The commit at which the branch then stands. PushRefused also where GitHub does not sign: never ours instead."""
     try:
-        known = await pushes.signed_for(work.services.store, work.session.id, work.commit)
+        known = await repos.signed_for(work.services.store, work.session.id, work.commit)
         if known is None or await branch_stands(work, branch) != known:
             known = await _moved(work, branch, purpose)
     except (PushRefused, PushRaced):
@@ -149,7 +149,7 @@ async def _moved(work: TurnWork, branch: str, purpose: TokenPurpose) -> str:
     except NotSigned:
         if (made := await commit_on_branch(work, branch, purpose, facts)) is None:
             raise
-        await pushes.put_signed(work.services.store, work.session.id, work.commit, made)
+        await repos.put_signed(work.services.store, work.session.id, work.commit, made)
         return made
     await _set(work, branch, sha, purpose)
     return sha
@@ -165,7 +165,7 @@ async def _begun(work: TurnWork, branch: str, purpose: TokenPurpose, facts: Fact
     made = await commit_on_branch(work, branch, purpose, facts)
     if made is None:
         raise PushRaced(branch, actual)
-    await pushes.put_signed(work.services.store, work.session.id, work.commit, made)
+    await repos.put_signed(work.services.store, work.session.id, work.commit, made)
     return made
 
 
@@ -188,11 +188,11 @@ async def _signed(work: TurnWork, purpose: TokenPurpose) -> str:
     while len(chain[0].parents) == 1 and chain[0].parents[0] in saved:
         chain.insert(0, await work.quarantine.facts(chain[0].parents[0]))
     for facts in chain:
-        if await pushes.signed_for(store, session, facts.sha) is None:
-            parents = [await pushes.signed_for(store, session, one) or one for one in facts.parents]
+        if await repos.signed_for(store, session, facts.sha) is None:
+            parents = [await repos.signed_for(store, session, one) or one for one in facts.parents]
             made = await _made(work, purpose, facts, parents)
-            await pushes.put_signed(store, session, facts.sha, made.sha)
-    sha = await pushes.signed_for(store, session, work.commit)
+            await repos.put_signed(store, session, facts.sha, made.sha)
+    sha = await repos.signed_for(store, session, work.commit)
     assert sha is not None
     return sha
 
