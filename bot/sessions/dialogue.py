@@ -22,7 +22,7 @@ from bot.outbound import neutralise
 from bot.sessions import reading, rights
 from bot.sessions.reading import pictures
 from bot.sessions.services import Services
-from bot.store import approvals, findings, messages, sessions
+from bot.store import approvals, comments, messages, sessions
 from bot.store.approvals import Approval, ApprovalAnswer, ApprovalKind, ApprovalRequest, ApprovalState, Scope
 from bot.store.messages import StoredMessage
 from bot.store.sessions import Session, Turn
@@ -54,7 +54,7 @@ async def in_diff(services: Services, turn: Turn) -> None:
         ):
             settled.append(spot.comment_id)
     await resolve(services, thread, settled)
-    await findings.answered(services.store, thread.repo.id, settled)
+    await comments.answered(services.store, thread.repo.id, settled)
 
 
 async def number_of(services: Services, turn: Turn, spot: Spot) -> int:

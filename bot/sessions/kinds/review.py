@@ -27,7 +27,7 @@ from bot.sessions.reviews.earlier import Placed, Sorted
 from bot.sessions.services import Services
 from bot.sessions.starting_point import Start
 from bot.store import ci, sessions
-from bot.store import findings as said
+from bot.store import comments as said
 from bot.store.sessions import Session, Turn
 from bot.words import endings, on_reviews
 from bot.words.on_reviews import ReviewAccount
