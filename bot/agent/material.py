@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from bot.models import Spot
-from bot.text.lines import plain
+from bot.text.blocks import plain
 from bot.text.visible import as_written
 
 

@@ -22,7 +22,7 @@ from bot.agent.material import (
 )
 from bot.kinds import TRAITS
 from bot.models import Spot
-from bot.text.lines import plain
+from bot.text.blocks import plain
 from bot.text.visible import as_written, visible
 
 __all__ = ["Diff", "Log", "Material", "Picture", "Prompt", "ThreadText", "beside", "compose"]

@@ -32,7 +32,7 @@ def command(limit: Limit = 100, as_json: AsJson = False, config: Config = None) 
 
 def _line(one: AuditEntry) -> str:
     """Names and details come from people: in the terminal it is text, on one line."""
-    from bot.text.lines import plain
+    from bot.text.blocks import plain
 
     at = datetime.fromtimestamp(one.at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     detail = f" ({one.detail})" if one.detail else ""

@@ -48,7 +48,7 @@ async def _list(path: Path, limit: int) -> list[dict[str, Any]]:
 def _row(delivery: Any) -> dict[str, Any]:
     """Without the body; `explained` is the sentence of `why` in a thread."""
     from bot.live.sections import duration
-    from bot.text.lines import plain
+    from bot.text.blocks import plain
     from bot.words import replies
 
     found = {name: value for name, value in dataclasses.asdict(delivery).items() if name != "body"}

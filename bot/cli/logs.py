@@ -11,7 +11,7 @@ import typer
 from bot.cli import console
 from bot.cli.narration import NarratedLine, Narrator
 from bot.models import TurnKey, TurnState
-from bot.text.lines import shown
+from bot.text.blocks import shown
 from sandbox.agents.claude import Claude
 from sandbox.agents.events import AgentEnded, AgentEvent, Unreadable
 

@@ -12,7 +12,7 @@ from bot.commands import text as spelling
 from bot.commands.options import NO_OPTIONS, Options, take
 from bot.commands.text import before_tail, candidates, command_lines
 from bot.errors import CommandError
-from bot.text.lines import plain
+from bot.text.blocks import plain
 from bot.words.quoting import shown
 
 FREE_TEXT = "run"

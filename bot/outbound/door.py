@@ -21,7 +21,7 @@ from bot.outbound import neutralise, prose
 from bot.outbound.pace import WritePace
 from bot.outbound.redact import Redactor
 from bot.outbound.signing import SignedCommits
-from bot.text import lines
+from bot.text import blocks
 
 T = TypeVar("T")
 LOOK_AFTER_SECONDS = (0.5, 2.0, 4.0)  # a new comment may take a moment to be listed
@@ -69,7 +69,7 @@ class Outbound:
 
     def text(self, kind: TextKind, text: str, *, closes: int | None = None) -> str:
         """Redacted, made harmless, cut to GitHub's limit. `closes`: the one issue that it may close."""
-        clean = self._redactor.redact(lines.shown(text))  # what nobody sees would hide a secret until it is gone
+        clean = self._redactor.redact(blocks.shown(text))  # what nobody sees would hide a secret until it is gone
         if kind is TextKind.TITLE:
             return prose.title(neutralise.whole_plain(clean[:COMMIT_LIMIT]))
         if kind is TextKind.COMMIT:

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 
 from bot.outbound import prose
-from bot.text import lines as characters
+from bot.text import blocks as characters
 from bot.text.scanner import BlockForm, Leaf
 from bot.words import quoting
 

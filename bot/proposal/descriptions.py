@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from bot.models import TokenUsage, TurnKey
 from bot.proposal import pull_template, verification
-from bot.text.lines import plain
+from bot.text.blocks import plain
 from bot.text.visible import visible
 from bot.words.quoting import shown
 

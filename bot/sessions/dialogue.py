@@ -26,7 +26,7 @@ from bot.store import approvals, comments, messages, sessions
 from bot.store.approvals import Approval, ApprovalAnswer, ApprovalKind, ApprovalRequest, ApprovalState, Scope
 from bot.store.messages import StoredMessage
 from bot.store.sessions import Session, Turn
-from bot.text import lines
+from bot.text import blocks
 from bot.words import endings, on_forks, outcomes, quoting
 from bot.words.quoting import shown
 from sandbox.agents.events import PermissionAsked
@@ -256,7 +256,7 @@ def matter(asked: PermissionAsked) -> dict[str, Any]:
 def _shown(asked: PermissionAsked) -> str:
     why = asked.input.get("description")
     what = asked.input.get("command") or asked.input.get("url") or json.dumps(asked.input, indent=1, ensure_ascii=False)
-    text = lines.spelled_out(str(what))
+    text = blocks.spelled_out(str(what))
     cut = "" if len(text) <= MOST_SHOWN else f"\n\n(Shortened: it is {len(text):,} characters long.)"
     reason = f"\n\nIts reason: {shown(why, 300)}" if isinstance(why, str) and why else ""
     return f"{shown(asked.tool, 60)}\n\n{quoting.fenced(text[:MOST_SHOWN])}{cut}{reason}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby
 
-from bot.text.lines import line_starts
+from bot.text.blocks import line_starts
 from bot.text.scanner import BlockForm, Leaf, scan
 
 

@@ -12,7 +12,7 @@ from enum import Enum
 from itertools import pairwise
 
 from bot.text import blocks
-from bot.text.lines import LineReader, line_starts
+from bot.text.blocks import LineReader, line_starts
 
 DEEPEST = 20
 """Quotes, items of lists and notes around a block; so also the most marks of quotation on a line."""

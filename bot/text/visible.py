@@ -6,8 +6,7 @@ import html
 import re
 from dataclasses import dataclass, field
 
-from bot.text.blocks import HEADER, row_cells
-from bot.text.lines import plain
+from bot.text.blocks import HEADER, plain, row_cells
 from bot.text.markup import Block, BlockMeaning, InlineMark, Piece, blocks, pieces
 from bot.text.scanner import BlockForm, scan
 

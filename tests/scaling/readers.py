@@ -18,7 +18,7 @@ from bot.outbound import prose as truncate
 from bot.outbound.redact import Redactor
 from bot.proposal import descriptions, pull_template
 from bot.repo_config.yaml import read_entries
-from bot.text import lines
+from bot.text import blocks
 from bot.text.visible import as_written, visible
 from bot.web.gateway import model_request
 from bot.web.gateway.refusals import GatewayRefusal
@@ -100,8 +100,8 @@ READERS: Mapping[str, Reader] = {
     "command named": lambda text: commands.named(text, app_slug="forge"),
     "hidden text of data": visible,
     "hidden text of an instruction": as_written,
-    "characters": lines.shown,
-    "characters spelled out": lines.spelled_out,
+    "characters": blocks.shown,
+    "characters spelled out": blocks.spelled_out,
     "neutraliser, words of others": neutralise.inert,
     "neutraliser, quoted": neutralise.quoted,
     "neutraliser, within a line": neutralise.line,

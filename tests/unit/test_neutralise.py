@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from bot.outbound import neutralise, prose
 from bot.simulation.github import tasks
-from bot.text.lines import shown as visible
+from bot.text.blocks import shown as visible
 
 MARKER = "<!-- forgehand:session=abcd1234 turn=1 state=running -->"
 GITHUB = MarkdownIt("commonmark", {"maxNesting": 200}).enable("table")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.text.lines import plain
+from bot.text.blocks import plain
 from bot.text.visible import as_written, visible
 
 SECRET = "CANARY"

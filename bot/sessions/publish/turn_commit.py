@@ -28,7 +28,7 @@ from bot.sessions.starting_point import follow_move
 from bot.store import approvals, sessions
 from bot.store.approvals import ApprovalKind, ApprovalRequest
 from bot.store.sessions import Session, Turn
-from bot.text import lines
+from bot.text import blocks
 from bot.words import endings, on_pulls, on_pushes
 
 
@@ -227,7 +227,7 @@ async def hold_workflows(work: TurnWork, judged: Judged) -> Move:
     # Of a merge that is what the branch gets: over both sides with their conflicts it would show marks.
     over = judged.over if work.turn.part(Merge).sha is None else work.turn.tip_sha or judged.over
     whole = await work.quarantine.patch(over, f"{work.commit}^{{tree}}", MOST_SHOWN + 1, paths=paths)
-    text = lines.spelled_out(whole.decode("utf-8", "replace"))
+    text = blocks.spelled_out(whole.decode("utf-8", "replace"))
     return await _offered(work, on_pushes.held(paths, work.commit, text, DAYS, cut=len(whole) > MOST_SHOWN))
 
 

@@ -20,7 +20,7 @@ from bot.sessions.agent_memory import MEMORY_REFUSED
 from bot.sessions.services import Services
 from bot.store import comments, sessions
 from bot.store.sessions import Turn
-from bot.text.lines import plain
+from bot.text.blocks import plain
 from bot.words import on_reviews
 
 MOST_CHECKS = 5
