@@ -19,8 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from bot.errors import SettingsError
 from bot.web import overload
-from bot.web.overload import Sturdy
-from bot.web.watchman import Watchman
+from bot.web.overload import Sturdy, Watchman
 
 
 @dataclass(frozen=True)
