@@ -15,8 +15,7 @@ from bot.vault import NAMES, OAUTH_TOKEN, Vault, require_storable
 from bot.web.gateway import dialect
 from bot.web.gateway.connection import ConnectionBroken
 from bot.web.gateway.dialect import Credential, Dialect
-from bot.web.gateway.exchange import scrub
-from bot.web.gateway.upstream import Unreachable, Upstream
+from bot.web.gateway.exchange import Unreachable, Upstream, scrub
 
 NONE = (
     "There is no credential for the model: set ANTHROPIC_API_KEY (or CLAUDE_CODE_OAUTH_TOKEN), or store one with "

@@ -21,9 +21,9 @@ from pathlib import Path
 import aiohttp
 from yarl import URL
 
-from bot.web.gateway import upstream as ours
+from bot.web.gateway import exchange as ours
 from bot.web.gateway.connection import MOST_BYTES, ConnectionBroken
-from bot.web.gateway.upstream import Unreachable, Upstream
+from bot.web.gateway.exchange import Unreachable, Upstream
 from tests.bench.gateway import process
 from tests.world.certificates import Authority
 

@@ -9,7 +9,7 @@ import pytest
 
 from bot.web.gateway import connection
 from bot.web.gateway.connection import MOST_BYTES, ConnectionBroken
-from bot.web.gateway.upstream import Unreachable, Upstream
+from bot.web.gateway.exchange import Unreachable, Upstream
 from tests.world.provider import END, STREAM, everything, piece, provided, saying
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from bot.web.gateway import Tuning
 from bot.web.gateway.connection import ConnectionBroken
-from bot.web.gateway.upstream import ProviderAnswer
+from bot.web.gateway.exchange import ProviderAnswer
 from tests.world.gateway import kind, rigged
 from tests.world.provider import END, STREAM, everything, piece, provided, saying
 

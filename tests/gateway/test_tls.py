@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from bot.web.gateway import upstream as upstreams
+from bot.web.gateway import exchange as upstreams
 from bot.web.gateway.connection import MOST_BYTES
 from tests.world.certificates import Authority
 from tests.world.gateway import REAL_KEY, rigged

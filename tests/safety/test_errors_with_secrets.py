@@ -22,7 +22,7 @@ PLACES = {
     "making a box": "sandbox.local.provider.LocalProvider.create",
     "preparing": "sandbox.execution.ExecutionEnvironment.prepare",
     "starting": "sandbox.execution.ExecutionEnvironment.start",
-    "asking the model": "bot.web.gateway.upstream.Upstream.ask",
+    "asking the model": "bot.web.gateway.exchange.Upstream.ask",
     "collecting": "sandbox.execution.ExecutionEnvironment.collect",
     "admitting": "bot.git.quarantine.Quarantine.admit",
     "pushing": "bot.git.quarantine.Quarantine.push",

@@ -29,10 +29,9 @@ from bot.store.gateway import Grant
 from bot.web.gateway import dialect, model_request, refusals
 from bot.web.gateway.clients import Presence, RequestPlace, Room, read_body
 from bot.web.gateway.dialect import Credential, Dialect
-from bot.web.gateway.exchange import Exchange, Free, Order
+from bot.web.gateway.exchange import READ_SECONDS, Exchange, Free, Order, Upstream
 from bot.web.gateway.money import Money
 from bot.web.gateway.refusals import STORM, GatewayRefusal, RefusalWatch, cut_off
-from bot.web.gateway.upstream import READ_SECONDS, Upstream
 
 __all__ = ["Ceilings", "Credential", "Credentials", "Dialect", "Gateway", "Tuning"]
 
