@@ -17,8 +17,7 @@ from sandbox.agents.base import Agent, AgentRun, context_folder, instructions_pa
 from sandbox.agents.text import clean
 from sandbox.blocked import Blocked
 from sandbox.errors import EnvironmentBusy, NotThere, SandboxError, TooLarge
-from sandbox.following import Follower
-from sandbox.mailbox import Mailbox
+from sandbox.following import Follower, Mailbox
 from sandbox.primitives import EnvironmentPrimitives, Liveness
 from sandbox.results import CheckResult, Chunk, Collected, RunState, RunStatus
 

@@ -38,7 +38,7 @@ async def test_steering_is_truthful_while_the_agent_finishes(bench: Bench) -> No
 
 async def test_a_message_before_the_start_is_not_lost(bench: Bench) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sandbox.mailbox.WAIT_SECONDS", 0.0)
+        patch.setattr("sandbox.following.WAIT_SECONDS", 0.0)
         assert await bench.execution.steer(1, "m1", "early") is False
 
 
