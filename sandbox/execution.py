@@ -18,8 +18,7 @@ from sandbox.agents.text import clean
 from sandbox.blocked import Blocked
 from sandbox.errors import EnvironmentBusy, NotThere, SandboxError, TooLarge
 from sandbox.following import Follower, Mailbox
-from sandbox.primitives import EnvironmentPrimitives, Liveness
-from sandbox.results import CheckResult, Chunk, Collected, RunState, RunStatus
+from sandbox.primitives import CheckResult, Chunk, Collected, EnvironmentPrimitives, Liveness, RunState, RunStatus
 
 __all__ = ["CheckResult", "Chunk", "Collected", "ExecutionEnvironment", "RunState", "RunStatus"]
 

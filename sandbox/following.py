@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 from sandbox.agents.base import Agent
 from sandbox.errors import EnvironmentBusy, NotThere
-from sandbox.primitives import EnvironmentPrimitives
-from sandbox.results import Chunk, RunState, RunStatus
+from sandbox.primitives import Chunk, EnvironmentPrimitives, RunState, RunStatus
 
 LINE_CAP = 32 << 20
 

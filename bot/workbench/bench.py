@@ -23,7 +23,7 @@ from bot.workbench.place import WorkbenchPlace
 from bot.workbench.run import TURN, WorkbenchRun
 from bot.workbench.snapshot import FolderSnapshot
 from sandbox.errors import EnvironmentGone, SandboxError
-from sandbox.results import Collected
+from sandbox.primitives import Collected
 
 BUNDLE_BYTES = 200 << 20
 LONGEST_PROMPT = 100_000
