@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import blocked
-from sandbox.agents.base import Agent, AgentRun, context_folder, instructions_path, run_name, turn_folder
-from sandbox.agents.text import clean
+from sandbox.agents.base import Agent, AgentRun, clean, context_folder, instructions_path, run_name, turn_folder
 from sandbox.blocked import Blocked
 from sandbox.errors import EnvironmentBusy, NotThere, SandboxError, TooLarge
 from sandbox.following import Follower, Mailbox

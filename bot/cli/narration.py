@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from bot.live.state import LiveState
 from bot.store.spend import ModelCost
 from bot.words import on_money
+from sandbox.agents.base import one_line
 from sandbox.agents.events import (
     TODO_TOOLS,
     AgentEvent,
@@ -19,7 +20,6 @@ from sandbox.agents.events import (
     ToolCalled,
     ToolReturned,
 )
-from sandbox.agents.text import one_line
 
 SILENT_RESULTS = frozenset(("Read", "Edit", "MultiEdit", "Write", "NotebookEdit"))
 """Their results say nothing that the call did not."""

@@ -8,7 +8,7 @@ from bot.cli import narration
 from bot.live.sections import duration
 from bot.models import Outcome
 from bot.workbench.job import DONE, Report, WorkbenchJob
-from sandbox.agents.text import one_line
+from sandbox.agents.base import one_line
 
 MOST_FILES = 30
 HEADLINES = {

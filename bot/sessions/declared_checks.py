@@ -29,7 +29,7 @@ from bot.store import environments as rows
 from bot.store import sessions
 from bot.store.sessions import Turn
 from bot.store.snapshots import StoredSnapshot
-from sandbox.agents.text import clean
+from sandbox.agents.base import clean
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, KeyRefused, SandboxError
 from sandbox.execution import CheckResult, ExecutionEnvironment
 from sandbox.primitives import EnvironmentPrimitives

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from sandbox.agents.text import clean
+from sandbox.agents.base import clean
 from sandbox.errors import IsolationMissing
 from sandbox.runner import family
 

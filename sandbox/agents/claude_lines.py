@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from sandbox.agents.text import shorten, storable
+from sandbox.agents.base import shorten, storable
 
 MAX_REPAIRS = 64
 MAX_DIGITS = 18

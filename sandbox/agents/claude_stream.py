@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sandbox.agents.base import clean, first_lines, one_line, shorten
 from sandbox.agents.claude_lines import (
     Assistant,
     Block,
@@ -41,7 +42,6 @@ from sandbox.agents.events import (
     ToolReturned,
     Unreadable,
 )
-from sandbox.agents.text import clean, first_lines, one_line, shorten
 
 MAX_COUNT = 10**9
 MOST_LINES, MOST_TEXT = 200, 8000

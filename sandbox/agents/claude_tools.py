@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
+from sandbox.agents.base import one_line, same_around
 from sandbox.agents.events import Todo
-from sandbox.agents.text import one_line, same_around
 
 SAYING = {
     "Bash": "command",

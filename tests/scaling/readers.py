@@ -26,7 +26,7 @@ from bot.web.pages import conversation, wording
 from bot.web.pages.prose import prose, rendered
 from bot.words import quoting
 from bot.words.quoting import shown
-from sandbox.agents import text as agent_text
+from sandbox.agents import base as agent_text
 from sandbox.agents.claude_stream import ClaudeDecoder
 from sandbox.agents.claude_tools import edit
 from sandbox.following import LineCutter

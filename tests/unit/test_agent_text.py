@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sandbox.agents.base import clean, first_lines, one_line, shorten, storable
 from sandbox.agents.claude_tools import title
-from sandbox.agents.text import clean, first_lines, one_line, shorten, storable
 
 
 @pytest.mark.acceptance("D05")

@@ -9,7 +9,7 @@ from typing import Any
 
 from bot.live.state import LiveState
 from bot.store.messages import StoredEvent
-from sandbox.agents.base import Decoder
+from sandbox.agents.base import Decoder, same_around
 from sandbox.agents.events import (
     TODO_TOOLS,
     AgentEnded,
@@ -21,7 +21,6 @@ from sandbox.agents.events import (
     ToolReturned,
     Unreadable,
 )
-from sandbox.agents.text import same_around
 
 MOST_ENTRIES = 2000
 """Of a page; the newest. The raw log has all."""
