@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.local.box import BoxLimits
-from sandbox.local.environment import LocalEnvironment
-from sandbox.local.exposure import connect
+from sandbox.local.environment import LocalEnvironment, connect
 from sandbox.local.members import members
 from sandbox.primitives import Liveness
 from tests.local_isolation.inside import created, running
