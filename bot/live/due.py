@@ -11,7 +11,7 @@ from enum import IntEnum
 from bot.live.edit_quota import EditQuota
 from bot.models import TurnKey
 
-LONGEST_PAUSE_SECONDS = 60.0
+LONGEST_REST_SECONDS = 60.0
 FIRST_RETRY_SECONDS = 0.5
 LATELY_SECONDS = 60.0
 FOREVER = float("inf")
@@ -86,7 +86,7 @@ class DueList:
 
         def wait(key: TurnKey) -> float:
             if key in self._held:
-                return LONGEST_PAUSE_SECONDS
+                return LONGEST_REST_SECONDS
             entry = self._entries[key]
             return max(waits[entry.first], entry.not_before - here, 0.0)
 
@@ -127,4 +127,4 @@ class DueList:
         self._since.setdefault(key, self._clock())
         known.weight = max(known.weight, entry.weight)
         known.tries = entry.tries + 1
-        known.not_before = self._clock() + min(FIRST_RETRY_SECONDS * 2**known.tries, LONGEST_PAUSE_SECONDS)
+        known.not_before = self._clock() + min(FIRST_RETRY_SECONDS * 2**known.tries, LONGEST_REST_SECONDS)
