@@ -18,8 +18,7 @@ from typing import Any
 from bot.errors import BotError, GitHubRefused, NotFound, TransientError
 from bot.kinds.parts import Places
 from bot.live import render
-from bot.live.due import Due, DueList, Weight
-from bot.live.edit_quota import EditQuotas
+from bot.live.edit_quota import Due, DueList, EditQuotas, Weight
 from bot.live.page import Page, Rendered
 from bot.live.questions import Questions, TickBox
 from bot.live.state import Folds

@@ -12,8 +12,7 @@ import random
 import statistics
 from dataclasses import dataclass, field
 
-from bot.live.due import DueList, Weight
-from bot.live.edit_quota import RULES, EditPace, EditQuota
+from bot.live.edit_quota import RULES, DueList, EditPace, EditQuota, Weight
 from bot.models import SessionId, TurnKey
 from bot.simulation.github.auth import Credential, Refusal
 from bot.simulation.github.limits import Limits

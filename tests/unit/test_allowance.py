@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.live.due import DueList, Weight
-from bot.live.edit_quota import QUICK_DEPTH, QUICK_PER_SECOND, RESERVED, RULES, EditPace, EditQuota
+from bot.live.edit_quota import QUICK_DEPTH, QUICK_PER_SECOND, RESERVED, RULES, DueList, EditPace, EditQuota, Weight
 from bot.models import SessionId, TurnKey
 
 STRICT = RULES[EditPace.STRICT]
