@@ -23,7 +23,7 @@ _ASKS = {
     "link": re.compile(r"issue|ticket|relate|fixes|closes|resolves|reference", re.IGNORECASE),
     "verified": re.compile(r"\btest|verif|how .*(?:checked|validated)", re.IGNORECASE),
 }
-_REFERENCE = re.compile(
+_TEMPLATE_REFERENCE = re.compile(
     r"[-*>\s]*+(?:fix(?:es|ed)?|close[sd]?|resolve[sd]?|relates? to|issue|ref(?:s|erences)?)\b[\s:*]*+"
     r"#[\s(\[<{]*+(?:issue|ticket|number|id|nr|no|[xn_.\s-])*+[\s)\]>}*.]*+",
     re.IGNORECASE,
@@ -75,7 +75,7 @@ def _link(sections: Sequence[_Section], link: str | None) -> frozenset[str]:
     """Lines that wait for an issue's number get our link, once: none of them is left dangling."""
     given = False
     for section in sections:
-        found = [at for at, line in enumerate(section.lines) if _REFERENCE.fullmatch(line)]
+        found = [at for at, line in enumerate(section.lines) if _TEMPLATE_REFERENCE.fullmatch(line)]
         for at in found:
             section.lines[at] = link if link is not None and not given else ""
             given = True
