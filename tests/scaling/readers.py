@@ -16,7 +16,7 @@ from bot.live import questions
 from bot.outbound import neutralise
 from bot.outbound import prose as truncate
 from bot.outbound.redact import Redactor
-from bot.proposal import descriptions, pull_template
+from bot.proposal import descriptions
 from bot.repo_config.yaml import read_entries
 from bot.text import blocks
 from bot.text.visible import as_written, visible
@@ -118,8 +118,8 @@ READERS: Mapping[str, Reader] = {
     "page prose, however long": rendered,
     "page wording": lambda text: wording.ticked(text) + wording.linked(Markup.escape(text)),
     "page of an edit": lambda text: conversation.changes({"old_string": text[::2], "new_string": text[1::2]}),
-    "pull request template": lambda text: pull_template.fill(text, OURS),
-    "pull request template, a line that waits": lambda text: pull_template.fill(f"# Issue\nFixes #{text}!", OURS),
+    "pull request template": lambda text: descriptions.fill(text, OURS),
+    "pull request template, a line that waits": lambda text: descriptions.fill(f"# Issue\nFixes #{text}!", OURS),
     "diff": diffs.parse,
     "diff, behind a header": lambda text: diffs.parse(SHOWN + text),
     "suggestions": lambda text: diffs.suggestions_for(

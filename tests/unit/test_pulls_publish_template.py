@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.proposal.pull_template import fill, find
+from bot.proposal.descriptions import fill, find
 
 OURS = {"done": "DONE", "link": "For #3", "verified": "CHECKED"}
 TEMPLATE = """---

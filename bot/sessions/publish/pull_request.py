@@ -11,7 +11,7 @@ from bot.github.types import Pull, TokenPurpose
 from bot.kinds.resolve import Merge
 from bot.models import Outcome, Thread
 from bot.outbound import TextKind, neutralise
-from bot.proposal import descriptions, pull_template
+from bot.proposal import descriptions
 from bot.proposal.descriptions import Extras
 from bot.sessions import starting_point
 from bot.sessions.moves import End, Move
@@ -104,7 +104,7 @@ async def _template(work: TurnWork) -> str | None:
         head = await services.cache.fetch(repo.id, access, f"refs/heads/{repo.default_branch}")
     except (RefMissing, GitHubRefused):
         return None
-    found = pull_template.find(await services.cache.paths(repo.id, head))
+    found = descriptions.find(await services.cache.paths(repo.id, head))
     content = await services.cache.file(repo.id, head, found) if found else None
     return content.decode("utf-8", "replace") if content else None
 
