@@ -42,8 +42,7 @@ from bot.sessions.flow import Flow
 from bot.sessions.money.budget import Prices
 from bot.sessions.money.spending_limits import Ceilings
 from bot.sessions.retention import Retention
-from bot.sessions.services import Services, TurnSignals
-from bot.sessions.session_egress import SessionEgress
+from bot.sessions.services import Services, SessionEgress, TurnSignals
 from bot.settings import Settings
 from bot.store import data_directory, spend
 from bot.store.base import Clock, Store

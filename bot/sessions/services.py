@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 import weakref
 from collections.abc import Callable
@@ -14,11 +15,54 @@ from bot.github.client import GitHubApp
 from bot.live.board import LiveBoard
 from bot.models import SessionId, TurnKey
 from bot.outbound import Outbound, Redactor
-from bot.sessions.session_egress import SessionEgress
 from bot.settings import Settings
 from bot.store.base import Store
 from sandbox.agents.base import Agent
+from sandbox.egress import EgressProxy, is_listed, is_own_user
 from sandbox.primitives import EnvironmentProvider, Snapshots
+
+
+class SessionEgress:
+    """`folder`: where environments look for KEY/egress.sock; None where something else lets them out. `admits`:
+    whether a user of this machine may be an environment's."""
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        everyones: frozenset[str] = frozenset(),
+        admits: Callable[[int], bool] = is_own_user,
+    ) -> None:
+        self._folder = folder
+        self._everyones = everyones
+        self._admits = admits
+        self._open: dict[str, EgressProxy] = {}
+        self._opening = asyncio.Lock()
+
+    async def open(self, environment_id: str, hosts: frozenset[str] | None) -> None:
+        """Safe to repeat. After a restart it is found again where it was. None: a way out that lets nothing through."""
+        if self._folder is None or hosts == frozenset():
+            return
+        async with self._opening:
+            if environment_id in self._open:
+                return
+            allowed = frozenset() if hosts is None else self._everyones | hosts
+            folder = self._folder / environment_id
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # where it is new: the environment made its own
+            proxy = EgressProxy(folder / "egress.sock", lambda host: is_listed(host, allowed), admits=self._admits)
+            await proxy.start()
+            self._open[environment_id] = proxy
+
+    async def close(self, environment_id: str) -> None:
+        if proxy := self._open.pop(environment_id, None):
+            await proxy.close()
+            if self._folder is not None:
+                with contextlib.suppress(OSError):  # its environment may have taken it away already
+                    (self._folder / environment_id).rmdir()
+
+    async def close_all(self) -> None:
+        for environment_id in list(self._open):
+            if proxy := self._open.pop(environment_id, None):
+                await proxy.close()
 
 
 class TurnSignals:
