@@ -22,8 +22,8 @@ from bot.outbound import Redactor
 from bot.proposal import verification
 from bot.proposal.verification import CheckedCommand, CheckPlace
 from bot.sessions import environments
-from bot.sessions.beside import spared
 from bot.sessions.environments import meter, warm_start
+from bot.sessions.moves import spared
 from bot.sessions.services import Services
 from bot.store import environments as rows
 from bot.store import sessions

@@ -219,7 +219,7 @@ async def test_a_full_disk_is_waited_out(tmp_path: Path, step: str) -> None:
 @pytest.mark.timeout(200)
 async def test_a_disk_that_runs_out_of_files_is_cleared_of_who_makes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is room for bytes all the time. As root, sandboxes are on a disk that need not be the store's."""
-    monkeypatch.setattr("bot.sessions.beside.SMALL_FILES", 5_000)
+    monkeypatch.setattr("bot.sessions.moves.SMALL_FILES", 5_000)
     many = "echo half > half.txt; mkdir /tmp/m; for i in $(seq 40000); do : > /tmp/m/$i || break; done; sleep 300"
     with (
         short_folder() as root,

@@ -208,7 +208,7 @@ def short_of(monkeypatch: pytest.MonkeyPatch, *, small_bytes: int = 1 << 60, sma
     """A disk with nearly nothing left of either."""
     values = {"SPARE_BYTES": 1 << 60, "SPARE_FILES": 1 << 60, "SPARE_SHARE": 1.0}
     for name, value in (values | {"SMALL_BYTES": small_bytes, "SMALL_FILES": small_files}).items():
-        monkeypatch.setattr(f"bot.sessions.beside.{name}", value)
+        monkeypatch.setattr(f"bot.sessions.moves.{name}", value)
     monkeypatch.setattr("sandbox.local.environment.DISK_AGE_SECONDS", 0.0)
 
 

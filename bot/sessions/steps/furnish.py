@@ -15,11 +15,10 @@ from bot.git.pack import Had, RepositoryPack
 from bot.kinds.resolve import Merge
 from bot.models import Step
 from bot.sessions import agent_memory, environments, setbacks, starting_point
-from bot.sessions.beside import DiskFilled, spared
 from bot.sessions.environments import warm_start
 from bot.sessions.money import spending_limits
 from bot.sessions.money.budget import Prices
-from bot.sessions.moves import Move, To
+from bot.sessions.moves import DiskFilled, Move, To, spared
 from bot.sessions.publish import rescue
 from bot.sessions.services import Services
 from bot.store import environments as rows

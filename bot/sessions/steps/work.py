@@ -10,10 +10,9 @@ from bot.errors import TransientError
 from bot.kinds.parts import AgentReading
 from bot.models import Outcome, Step
 from bot.sessions import agent_memory, dialogue, environments, kinds, moves, rights, setbacks
-from bot.sessions.beside import keep_up, spare_the_disk
 from bot.sessions.environments import meter
 from bot.sessions.money import spending_limits
-from bot.sessions.moves import Move, RunVerdict, To, has_no_credit, judge
+from bot.sessions.moves import Move, RunVerdict, To, has_no_credit, judge, keep_up, spare_the_disk
 from bot.sessions.publish import rescue
 from bot.sessions.reading import briefing
 from bot.sessions.services import Services
