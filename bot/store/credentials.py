@@ -13,7 +13,7 @@ from bot.store.rows import Database, Row, many, one, run
 OPERATOR = InstallationId(0)
 TABLE, COLUMN = "credentials", "ciphertext"
 
-_PUT = """
+_PUT_CREDENTIAL = """
 INSERT INTO credentials (name, installation_id, ciphertext, updated_at) VALUES (:name, :installation, :ciphertext, :at)
 ON CONFLICT (name, installation_id) DO UPDATE SET ciphertext = excluded.ciphertext, updated_at = excluded.updated_at
 """
@@ -45,7 +45,7 @@ class Sealed:
 async def put(store: Store, name: str, installation: InstallationId, ciphertext: str) -> None:
     at = store.now()
     values = {"name": name, "installation": installation, "ciphertext": ciphertext, "at": at}
-    await store.write(lambda db: run(db, _PUT, **values))
+    await store.write(lambda db: run(db, _PUT_CREDENTIAL, **values))
 
 
 async def of(store: Store, name: str, installation: InstallationId) -> Sealed | None:
