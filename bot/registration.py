@@ -13,8 +13,8 @@ import msgspec
 from bot.errors import SettingsError, VaultError
 from bot.keyring import KeyRing
 from bot.settings import GITHUB, Secret
-from bot.store import credentials
-from bot.store.credentials import OPERATOR
+from bot.store import accounts
+from bot.store.accounts import OPERATOR
 from bot.vault import APP, Vault, place
 
 _LABEL = re.compile(r"-----BEGIN ((?:RSA )?PRIVATE KEY)-----(.*?)-----END \1-----", re.DOTALL)
@@ -84,7 +84,7 @@ async def save(vault: Vault, app: Registered) -> None:
 
 def peek(path: Path, ring: KeyRing) -> Registered | None:
     """Reads a file that nobody has opened yet: the settings are needed before that. Blocking."""
-    for row in credentials.peek(path):
+    for row in accounts.peek(path):
         if (row.name, row.installation) == (APP, OPERATOR):
             return _read(ring.open(row.ciphertext, place(APP, OPERATOR)))
     return None

@@ -13,8 +13,8 @@ from bot.github.client import GitHubApp
 from bot.keyring import KeyRing
 from bot.settings import Settings
 from bot.store import data_directory
+from bot.store.accounts import OPERATOR
 from bot.store.base import Store
-from bot.store.credentials import OPERATOR
 from bot.vault import Vault
 from bot.web import credentials
 

@@ -106,7 +106,7 @@ def remove(
 
 
 async def _remove(config: Path | None, name: str | None, account: str | None) -> str:
-    from bot.store import credentials
+    from bot.store import accounts as credentials
     from bot.store.base import Store
     from bot.store.data_directory import DataDirLock
 

@@ -9,17 +9,7 @@ from bot.events.threads import ThreadChanged
 from bot.handlers import turns
 from bot.handlers.desk import Desk, Handled, acted, ignored
 from bot.models import TurnState
-from bot.store import (
-    accounts,
-    audit,
-    comments,
-    credentials,
-    deliveries,
-    environments,
-    repos,
-    sessions,
-    snapshots,
-)
+from bot.store import accounts, audit, comments, deliveries, environments, repos, sessions, snapshots
 from bot.store.repos import InstallationRow, InstallationState
 from bot.store.sessions import Turn
 from bot.words import endings
@@ -125,7 +115,7 @@ async def _concerns(event: ThreadChanged, turn: Turn, desk: Desk) -> bool:
 
 async def _follow_repositories(event: InstallationChanged, row: InstallationRow, desk: Desk) -> None:
     if row.state is InstallationState.DELETED:
-        await credentials.remove_of(desk.store, row.id)
+        await accounts.remove_of(desk.store, row.id)
         await accounts.forget_settings(desk.store, row.id)
         await snapshots.condemn_of_installation(desk.store, row.id)
         await repos.removed_all(desk.store, row.id)

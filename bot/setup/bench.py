@@ -15,8 +15,8 @@ from bot.models import InstallationId
 from bot.registration import Registered
 from bot.settings import GitHubSettings, Secret
 from bot.store import audit
+from bot.store.accounts import OPERATOR
 from bot.store.base import Store
-from bot.store.credentials import OPERATOR
 from bot.vault import API_KEY, Vault
 from bot.web import credentials
 

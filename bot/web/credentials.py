@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from bot.errors import SettingsError, UserError
 from bot.models import InstallationId
 from bot.settings import ModelSettings, Secret
-from bot.store.credentials import OPERATOR
+from bot.store.accounts import OPERATOR
 from bot.vault import NAMES, OAUTH_TOKEN, Vault, require_storable
 from bot.web.gateway import dialect
 from bot.web.gateway.connection import ConnectionBroken

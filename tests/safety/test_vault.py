@@ -16,9 +16,9 @@ from bot.keyring import KeyRing
 from bot.models import InstallationId
 from bot.settings import ModelSettings, Secret
 from bot.simulation.anthropic import NO_CREDIT, Call, Fail, Say, Script, Wait
-from bot.store import credentials
+from bot.store import accounts
+from bot.store.accounts import OPERATOR
 from bot.store.base import Database, Store
-from bot.store.credentials import OPERATOR
 from bot.vault import API_KEY, OAUTH_TOKEN, Vault
 from bot.web.credentials import find, from_vault
 from bot.web.gateway import Credentials
@@ -93,9 +93,9 @@ async def test_ciphertexts_swapped_between_rows_are_not_read(store: Store) -> No
     vault = await prepared(store, SECRET_KEY)
     await vault.put(API_KEY, INSTALLATION, Secret("key-of-seven"))
     await vault.put(API_KEY, OTHER, Secret("key-of-eight"))
-    seven, eight = [row for row in await credentials.every(store) if row.name == API_KEY]
-    await credentials.put(store, API_KEY, INSTALLATION, eight.ciphertext)
-    await credentials.put(store, API_KEY, OTHER, seven.ciphertext)
+    seven, eight = [row for row in await accounts.every(store) if row.name == API_KEY]
+    await accounts.put(store, API_KEY, INSTALLATION, eight.ciphertext)
+    await accounts.put(store, API_KEY, OTHER, seven.ciphertext)
     for installation in (INSTALLATION, OTHER):
         with pytest.raises(VaultError, match="changed or moved"):
             await vault.get(API_KEY, installation)
@@ -138,9 +138,9 @@ async def test_a_rotation_cut_short_leaves_all_readable_and_goes_on_when_called_
 async def test_a_key_set_while_a_rotation_goes_on_is_not_lost(store: Store) -> None:
     old = await prepared(store, SECRET_KEY)
     await old.put(API_KEY, INSTALLATION, Secret("value-before"))
-    [row] = [row for row in await credentials.every(store) if row.installation == INSTALLATION]
+    [row] = [row for row in await accounts.every(store) if row.installation == INSTALLATION]
     await old.put(API_KEY, INSTALLATION, Secret("value-after"))
-    assert not await store.write(lambda db: credentials.replace(db, row, "v1.stale"))
+    assert not await store.write(lambda db: accounts.replace(db, row, "v1.stale"))
     assert (await old.get(API_KEY, INSTALLATION) or Secret("")).reveal() == "value-after"
 
 
@@ -191,8 +191,8 @@ async def test_the_gateway_asks_the_vault_for_each_request(tmp_path: Path) -> No
         await vault.put(OAUTH_TOKEN, INSTALLATION, Secret(OAUTH))
         assert (await rig.ask(token)).status_code == 200
         assert [request.headers.get("authorization") for request in rig.model.requests] == [None, f"Bearer {OAUTH}"]
-        await credentials.remove_of(rig.store, INSTALLATION)
-        await credentials.remove(rig.store, API_KEY, OPERATOR)
+        await accounts.remove_of(rig.store, INSTALLATION)
+        await accounts.remove(rig.store, API_KEY, OPERATOR)
         assert kind(await rig.ask(token)) == (403, "permission_error")
 
 
@@ -204,9 +204,9 @@ async def test_a_tampered_key_is_a_refusal_and_one_line_for_the_operator(
         vault = await prepared(rig.store, SECRET_KEY)
         await vault.put(API_KEY, INSTALLATION, Secret(REAL_KEY))
         await vault.put(API_KEY, OPERATOR, Secret("sk-of-somebody-else"))
-        [row] = [row for row in await credentials.every(rig.store) if row.installation == INSTALLATION]
-        await credentials.put(rig.store, API_KEY, OPERATOR, row.ciphertext)
-        await credentials.put(rig.store, API_KEY, INSTALLATION, row.ciphertext[:-8] + "AAAAAAA=")
+        [row] = [row for row in await accounts.every(rig.store) if row.installation == INSTALLATION]
+        await accounts.put(rig.store, API_KEY, OPERATOR, row.ciphertext)
+        await accounts.put(rig.store, API_KEY, INSTALLATION, row.ciphertext[:-8] + "AAAAAAA=")
         token, _ = await rig.token()
         for _ in range(3):
             answer = await rig.ask(token)
@@ -332,8 +332,8 @@ async def test_an_installation_that_is_gone_takes_its_keys_with_it(world: World)
         assert late.code == 1 and "There is no installation" in late.err
 
 
-def _of_installations(path: Path) -> list[credentials.Sealed]:
-    return [row for row in credentials.peek(path) if row.installation]
+def _of_installations(path: Path) -> list[accounts.Sealed]:
+    return [row for row in accounts.peek(path) if row.installation]
 
 
 # The command line by itself

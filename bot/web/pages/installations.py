@@ -17,7 +17,7 @@ from bot.models import InstallationId
 from bot.sessions.money import spending_limits
 from bot.sessions.money.spending_limits import Ceilings
 from bot.settings import Secret, Settings
-from bot.store import accounts, audit, credentials, repos, spend
+from bot.store import accounts, audit, repos, spend
 from bot.store.repos import InstallationRow, InstallationState
 from bot.store.spend import Payers
 from bot.vault import NAMES, TERMS, Vault
@@ -108,7 +108,7 @@ class InstallationPages:
 
     async def _forget_key(self, row: InstallationRow, visitor: Visitor, fields: Fields) -> str:
         name = fields.get("name", "")
-        if name not in NAMES or not await credentials.remove(self._gate.store, name, row.id):
+        if name not in NAMES or not await accounts.remove(self._gate.store, name, row.id):
             raise UserError("This key is not stored.")
         await audit.add(self._gate.store, visitor.login, "key forgotten", f"{name} of {row.account}")
         return f"{name} is forgotten."
