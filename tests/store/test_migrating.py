@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.store.sqlite import connections, schema
+from bot.store.sqlite import schema
 
 
 def folder_with(tmp_path: Path, **files: str) -> Path:
@@ -56,7 +56,7 @@ def test_a_kill_within_a_migration_is_undone(tmp_path: Path) -> None:
     folder = folder_with(tmp_path, m0001_a="CREATE TABLE a (id INTEGER); INSERT INTO a VALUES (die());")
     ended = subprocess.run([sys.executable, "-c", MIGRATING, str(path), str(folder)], timeout=60, check=False)
     assert ended.returncode == -signal.SIGKILL
-    db = connections.writable(path)
+    db = schema.writable(path)
     assert db.table_names() == []
     folder_with(tmp_path, m0001_a="CREATE TABLE a (id INTEGER);")
     schema.migrate(db, folder)

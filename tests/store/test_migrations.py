@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bot.store.rows import many
-from bot.store.sqlite import connections, schema
-from bot.store.sqlite.connections import Connection
+from bot.store.sqlite import schema
+from bot.store.sqlite.schema import Connection
 
 DATA = Path(__file__).parents[1] / "data" / "migrations"
 
@@ -36,7 +36,7 @@ def grown(path: Path, steps: Steps, names: list[str], *, filled: list[str]) -> C
     """A database brought up one migration after the other, with the rows of each of `filled` put in on the way."""
     path.parent.mkdir(exist_ok=True)
     path.touch()
-    db = connections.writable(path)
+    db = schema.writable(path)
     folder = path.parent / "migrations"
     folder.mkdir()
     for name in names:

@@ -15,7 +15,7 @@ import pytest
 from bot.errors import TransientError
 from bot.store.base import Store
 from bot.store.rows import run
-from bot.store.sqlite import connections, writer
+from bot.store.sqlite import schema, writer
 from bot.store.sqlite.writer import Checkpoints
 from tests.store.rows import INSERT, guids, insert
 
@@ -73,7 +73,7 @@ async def test_a_full_disk_fails_the_job_and_passes(store: Store) -> None:
 
 async def test_the_log_is_folded_into_the_file_in_the_background(store: Store) -> None:
     before = store.path.stat().st_size
-    folding = Checkpoints(connections.writable(store.path), interval_seconds=0.01)
+    folding = Checkpoints(schema.writable(store.path), interval_seconds=0.01)
     await asyncio.gather(*(store.write(insert(f"{n}")) for n in range(2000)))
     folding.note()
 

@@ -15,7 +15,7 @@ import pytest
 from bot.errors import StoreError, TransientError
 from bot.store.base import Database, Store
 from bot.store.rows import many, run
-from bot.store.sqlite import connections
+from bot.store.sqlite import schema
 from bot.store.sqlite.writer import Writer
 from tests.store.rows import INSERT, guids, insert
 
@@ -45,7 +45,7 @@ async def test_a_failing_job_undoes_only_itself(store: Store) -> None:
 async def test_jobs_that_wait_share_a_commit(store: Store) -> None:
     commits: list[float] = []
     gate = threading.Event()
-    db = connections.writable(store.path)
+    db = schema.writable(store.path)
     alone = Writer(db, store.path, lambda: commits.append(store.now()))
     held = alone.submit(lambda db: gate.wait(10))
     jobs = [alone.submit(insert(str(n))) for n in range(300)]

@@ -14,8 +14,8 @@ from typing import Any, Self, TypeVar
 from bot.errors import StoreError
 from bot.store import data_directory
 from bot.store.rows import Database
-from bot.store.sqlite import connections, schema
-from bot.store.sqlite.connections import Connection, Readers
+from bot.store.sqlite import schema
+from bot.store.sqlite.schema import Connection, Readers
 from bot.store.sqlite.writer import Checkpoints, Writer
 
 T = TypeVar("T")
@@ -29,8 +29,8 @@ class SqliteBackend:
         self._readers = Readers(path)
         self._writer: Writer | None = None
         if writable:
-            self._db = connections.writable(path)
-            self._checkpoints = Checkpoints(connections.writable(path))
+            self._db = schema.writable(path)
+            self._checkpoints = Checkpoints(schema.writable(path))
             self._writer = Writer(self._db, path, self._checkpoints.note)
 
     @classmethod
@@ -45,13 +45,13 @@ class SqliteBackend:
             if waiting and not migrate:
                 raise _older(path)
             if waiting:
-                with closing(connections.writable(path)) as db:
+                with closing(schema.writable(path)) as db:
                     db.execute("PRAGMA busy_timeout = 8000")
                     schema.migrate(db)
             mark.touch(mode=0o600)
             return cls(path, writable=True)
         except (sqlite3.Error, OSError) as error:
-            raise StoreError(f"{path} cannot be opened: {connections.translate(error, path)}") from None
+            raise StoreError(f"{path} cannot be opened: {schema.translate(error, path)}") from None
 
     @classmethod
     def open_reader(cls, path: Path) -> Self:
@@ -99,7 +99,7 @@ def peek(path: Path, work: Callable[[Database], T]) -> T | None:
     if not path.is_file() or path.stat().st_size == 0:
         return None
     try:
-        with closing(connections.readable(path)) as db:
+        with closing(schema.readable(path)) as db:
             return work(db)
     except sqlite3.Error:
         return None
@@ -123,7 +123,7 @@ def _prepare_file(path: Path) -> None:
     if os.path.lexists(path):
         _require_file(path)
         if not path.stat().st_mode & stat.S_IWUSR or not os.access(path, os.W_OK):
-            raise connections.not_writable(path)
+            raise schema.not_writable(path)
     else:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     for file in (path, *(path.with_name(path.name + suffix) for suffix in _SIDE_FILES)):

@@ -14,11 +14,162 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bot.errors import StoreError
-from bot.store.sqlite import connections
-from bot.store.sqlite.connections import Connection
 
 if TYPE_CHECKING:
     from sqlite_utils import Migrations
+import asyncio
+import contextlib
+import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from urllib.parse import quote
+
+from bot.errors import BotError, TransientError
+
+if TYPE_CHECKING:
+    import sqlite_utils
+
+
+Connection: TypeAlias = "sqlite_utils.Database"
+"""Only a name at run time: the library is loaded when a file is first opened."""
+
+BUSY_MILLISECONDS = 250
+"""Short, because the writer counts its own budget and has to look at new jobs in between."""
+
+_EMERGENCY_CHECKPOINT_PAGES = 16_384
+"""64 MB: only if the background checkpoint does not come through."""
+
+_WAL_LIMIT_BYTES = 64 * 1024 * 1024
+
+
+def writable(path: Path) -> Connection:
+    """The writer's connection: a commit returns when its bytes are on the disk."""
+    db = _connect(path, "rw")
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute("PRAGMA foreign_keys = ON")
+    db.execute(f"PRAGMA wal_autocheckpoint = {_EMERGENCY_CHECKPOINT_PAGES}")
+    db.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT_BYTES}")
+    return db
+
+
+def readable(path: Path, *, busy_milliseconds: int = 8_000) -> Connection:
+    """Sees what is committed and cannot change it, nor fold the log into the file when it closes."""
+    db = _connect(path, "ro")
+    db.execute("PRAGMA query_only = ON")
+    db.execute(f"PRAGMA busy_timeout = {busy_milliseconds}")
+    return db
+
+
+def _connect(path: Path, mode: str) -> Connection:
+    from sqlite_utils import Database
+
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}?mode={mode}",
+        uri=True,
+        timeout=BUSY_MILLISECONDS / 1000,
+        isolation_level=None,  # no transaction begins behind our back: all of ours are IMMEDIATE
+        check_same_thread=False,  # closed from another thread than the one that used it
+        cached_statements=512,
+    )
+    try:
+        connection.execute("SELECT FLOOR(0.5)")
+    except sqlite3.OperationalError:  # built without the mathematical functions
+        connection.create_function("FLOOR", 1, math.floor, deterministic=True)
+    return Database(connection, recursive_triggers=False, execute_plugins=False)
+
+
+CLOSED = "The store is closed: the service is stopping."
+
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_DENIED = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
+_STARVED = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_CANTOPEN}
+
+
+def code_of(error: BaseException) -> int:
+    """SQLite's primary result code; 0 when the error is not SQLite's."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+def is_busy(error: BaseException) -> bool:
+    """Another process or connection holds the write lock."""
+    return code_of(error) in _BUSY
+
+
+def corrupt(path: Path) -> StoreError:
+    return StoreError(
+        f"{path} is damaged and was left as it is. Run `sqlite3 {path} 'PRAGMA quick_check'` to see how, then restore "
+        "a backup made with `forgehand db backup`."
+    )
+
+
+def not_writable(path: Path) -> StoreError:
+    return StoreError(f"{path} cannot be written to. Give the service's user write permission: chmod u+w {path}")
+
+
+def translate(error: BaseException, path: Path) -> BaseException:
+    """Our error for what the machine did to us; anything else (a broken constraint, a bug) as it is."""
+    code = code_of(error)
+    if isinstance(error, BotError) or not isinstance(error, sqlite3.Error):
+        return error
+    if code in _BUSY:
+        return TransientError(f"{path.name} is locked by another process.", retry_after=5.0)
+    if code in _STARVED:
+        return TransientError(f"{path.name} cannot be used at the moment: is the disk full?", retry_after=30.0)
+    if code in _CORRUPT:
+        return corrupt(path)
+    if code in _DENIED:
+        return not_writable(path)
+    return error
+
+
+T = TypeVar("T")
+THREADS = 4
+
+
+class Readers:
+    """Threads and connections are made when they are first needed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="store-reader")
+        self._own = threading.local()
+        self._all: list[Connection] = []
+        self._closed = False
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        if self._closed:
+            raise TransientError(CLOSED)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._read, work)
+
+    def close(self) -> None:
+        """Blocks until the reads under way have ended."""
+        self._closed = True
+        self._pool.shutdown(wait=True)
+        for db in self._all:
+            db.close()
+
+    def _read(self, work: Callable[[Connection], T]) -> T:
+        try:
+            db = self._connection()
+            db.execute("BEGIN")  # one snapshot for all statements of the work
+            try:
+                return work(db)
+            finally:
+                with contextlib.suppress(sqlite3.Error):
+                    db.rollback()
+        except sqlite3.Error as error:
+            raise translate(error, self._path) from error
+
+    def _connection(self) -> Connection:
+        db: Connection | None = getattr(self._own, "db", None)
+        if db is None:
+            db = self._own.db = readable(self._path)
+            self._all.append(db)
+        return db
+
 
 FOLDER = Path(__file__).parents[1] / "migrations"
 SET_NAME = "forgehand"
@@ -36,7 +187,7 @@ def inspect(path: Path, folder: Path = FOLDER, *, whole: bool = True) -> bool:
     if path.stat().st_size == 0:
         return True
     try:
-        db = connections.readable(path)
+        db = readable(path)
     except sqlite3.Error as error:
         raise _refusal(error, path) from None
     try:
@@ -66,7 +217,7 @@ def _inspect(db: Connection, path: Path, folder: Path, *, whole: bool) -> bool:
     if whole and path.stat().st_size <= _CHECK_AT_MOST_BYTES:
         (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
-            raise connections.corrupt(path)
+            raise corrupt(path)
     if newer := sorted(applied - known):
         raise StoreError(
             f"{path} was written by a newer Forgehand (schema {newer[-1]}; this one knows {max(known)}). Install that "
@@ -107,5 +258,5 @@ def _statements(script: str) -> Iterator[str]:
 
 
 def _refusal(error: sqlite3.Error, path: Path) -> BaseException:
-    translated = connections.translate(error, path)
+    translated = translate(error, path)
     return StoreError(f"{path} cannot be opened: {error}.") if translated is error else translated

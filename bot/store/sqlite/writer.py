@@ -16,8 +16,8 @@ from typing import Any
 
 from bot.errors import TransientError
 from bot.store.rows import Database
-from bot.store.sqlite import connections
-from bot.store.sqlite.connections import Connection
+from bot.store.sqlite import schema
+from bot.store.sqlite.schema import Connection
 
 BUDGET_SECONDS = 8.0
 """How long a job may wait for the database; under GitHub's ten seconds for a delivery."""
@@ -53,7 +53,7 @@ class Writer:
 
     def submit(self, work: Callable[[Database], Any]) -> asyncio.Future[Any]:
         if self._closed:
-            raise TransientError(connections.CLOSED)
+            raise TransientError(schema.CLOSED)
         if self._jobs.qsize() > _WAITING_AT_MOST:
             raise TransientError("Too much waits to be stored.", retry_after=5.0)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -103,7 +103,7 @@ class Writer:
 
     def _after_failure(self, waiting: list[WriteJob], error: Exception) -> list[WriteJob]:
         """The jobs to try again: on a lock those with time left; else each by itself, for one may have spoilt it."""
-        if connections.is_busy(error):
+        if schema.is_busy(error):
             now = time.monotonic()
             self._fail([job for job in waiting if job.deadline <= now], error)
             return [job for job in waiting if job.deadline > now]
@@ -148,7 +148,7 @@ class Writer:
     def _translate(self, jobs: Sequence[WriteJob]) -> None:
         for job in jobs:
             if job.error is not None:
-                job.error = connections.translate(job.error, self._path)
+                job.error = schema.translate(job.error, self._path)
 
 
 def _answer(jobs: Sequence[WriteJob]) -> None:
