@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Histogram
 from bot.loops import Loop
 
 LOOK_SECONDS = 0.25
-SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+LATENESS_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
 class Lateness:
@@ -19,7 +19,7 @@ class Lateness:
         self._late = Histogram(
             "forgehand_loop_late_seconds",
             "How late the event loop is, looked at four times a second.",
-            buckets=SECONDS,
+            buckets=LATENESS_SECONDS,
             registry=registry,
         )
         self.loop = Loop("lateness", self._look, 0.0)
