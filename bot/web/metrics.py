@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -19,8 +20,30 @@ from bot.settings import LOOPBACK, Secret
 from bot.store import figures, operations
 from bot.store.base import Store
 from bot.store.figures import Figures
-from bot.web.lateness import Lateness
 from bot.web.webhooks import STATUSES
+
+LOOK_SECONDS = 0.25
+LATENESS_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+
+class Lateness:
+    """A task that sleeps, and how much too long."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._late = Histogram(
+            "forgehand_loop_late_seconds",
+            "How late the event loop is, looked at four times a second.",
+            buckets=LATENESS_SECONDS,
+            registry=registry,
+        )
+        self.loop = Loop("lateness", self._look, 0.0)
+
+    async def _look(self) -> None:
+        clock = asyncio.get_running_loop().time
+        due = clock() + LOOK_SECONDS
+        await asyncio.sleep(LOOK_SECONDS)
+        self._late.observe(max(0.0, clock() - due))
+
 
 NOT_YOURS = """\
 Send FORGEHAND_METRICS_TOKEN as a bearer token. Without one, a service answers this machine alone, and only if it polls
