@@ -11,7 +11,7 @@ from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
 
 SECONDS = 10.0
-BLOCK = 1 << 20
+DISK_BLOCK = 1 << 20
 _SECTOR = 512
 
 
@@ -44,7 +44,7 @@ def _counted(process: subprocess.Popen[bytes], deadline: float) -> DiskUsage:
     with DefaultSelector() as selector:
         selector.register(process.stdout, EVENT_READ)
         while (left := deadline - time.monotonic()) > 0 and selector.select(left):
-            if not (data := os.read(process.stdout.fileno(), BLOCK)):
+            if not (data := os.read(process.stdout.fileno(), DISK_BLOCK)):
                 return DiskUsage(int(total) * _SECTOR, files, whole=files > 0)
             *lines, rest = (rest + data).split(b"\n")
             files += len(lines)
