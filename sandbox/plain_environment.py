@@ -13,7 +13,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox import blocked, disk
+from sandbox import blocked
+from sandbox import files as disk
 from sandbox import plain_processes as processes
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, NotThere, SandboxError
 from sandbox.files import Files

@@ -14,10 +14,9 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from sandbox import disk
-from sandbox.disk import DiskUsage
+from sandbox import files as disk
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
-from sandbox.files import Files
+from sandbox.files import DiskUsage, Files
 from sandbox.local import box as boxes
 from sandbox.local import folders as at
 from sandbox.local import members

@@ -22,9 +22,9 @@ from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.gitstore import refs
 from bot.words import quoting
 from sandbox.agents.claude import Claude
-from sandbox.disk import DiskUsage
 from sandbox.errors import SandboxError
 from sandbox.execution import ExecutionEnvironment
+from sandbox.files import DiskUsage
 from sandbox.primitives import EnvironmentPrimitives, ExecResult, Layout
 from tests.unit.parsed import parse
 from tests.world import World
@@ -228,7 +228,7 @@ async def test_an_agent_that_uses_up_the_files_of_the_disk_is_ended_and_cannot_h
         world.say("/claude fix this")
         if hidden:
             await world.model.reached("made", 30)
-            monkeypatch.setattr("sandbox.disk.measured", lambda _: DiskUsage(0, 0, whole=False))
+            monkeypatch.setattr("sandbox.files.measured", lambda _: DiskUsage(0, 0, whole=False))
         assert await world.outcome(timeout=30, early=True) == "killed"
     assert "running full" in world.replies()[0].body
 
