@@ -19,7 +19,7 @@ from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
 from sandbox.files import DiskUsage, Files
 from sandbox.local import box as boxes
 from sandbox.local import folders as at
-from sandbox.local import members
+from sandbox.local import folders as members
 from sandbox.local.box import Box
 from sandbox.local.folders import Folders
 from sandbox.local.launched import Launched

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from sandbox.errors import EnvironmentBusy, NotThere, SandboxError
 from sandbox.local import box as boxes
 from sandbox.local.box import Box, BoxLimits
-from sandbox.local.members import namespace_of
+from sandbox.local.folders import namespace_of
 from sandbox.primitives import ExecResult
 from sandbox.runner.family import wait_dead
 

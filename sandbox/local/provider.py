@@ -19,7 +19,8 @@ from typing import Any
 
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, IsolationMissing
 from sandbox.local import folders as at
-from sandbox.local import members, probe, seccomp, tools
+from sandbox.local import folders as members
+from sandbox.local import probe, seccomp, tools
 from sandbox.local.box import Box, BoxLimits
 from sandbox.local.environment import LocalEnvironment, check_name, write_json
 from sandbox.local.folders import EnvironmentsFolder

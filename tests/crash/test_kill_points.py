@@ -15,7 +15,7 @@ from bot.simulation.anthropic import Call, Say, Script
 from bot.store import environments, messages, sessions
 from bot.store.base import Store
 from bot.store.environments import EnvironmentUse
-from sandbox.local import members
+from sandbox.local import folders
 from sandbox.local.folders import EnvironmentsFolder
 from tests.crash import points
 from tests.e2b_stand_in import E2BStandIn
@@ -103,7 +103,7 @@ async def no_strays(world: World) -> None:
                 rows = await environments.all_of_them(store)
                 there = set(base.environment_ids())
                 kept = {one.id for one in rows.values() if one.state is EnvironmentUse.KEPT}
-                running = any(members.members(base.folders(one).home) for one in there)
+                running = any(folders.members(base.folders(one).home) for one in there)
                 if there == kept == rows.keys() and len(there) == 1 and not running:
                     return
                 await asyncio.sleep(0.05)

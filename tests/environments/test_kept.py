@@ -15,7 +15,7 @@ from bot.simulation.github.threads import Comment
 from bot.store import environments
 from bot.store.base import Store
 from sandbox.choice import choose
-from sandbox.local import members
+from sandbox.local import folders
 from sandbox.primitives import EnvironmentSpec
 from tests.e2b_stand_in import Fault
 from tests.faults.test_endurance import issues
@@ -36,7 +36,7 @@ class Life(Place):
         if self.e2b is not None:
             return all(one.paused for one in self.e2b.live)
         base = self.base
-        return not any(members.members(base.folders(one).home) for one in base.environment_ids())
+        return not any(folders.members(base.folders(one).home) for one in base.environment_ids())
 
     async def until(self, there: int, *, running: bool = False) -> None:
         """So many are left, at rest (or not)."""

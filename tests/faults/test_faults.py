@@ -22,7 +22,7 @@ from bot.store import deliveries
 from bot.store.base import Store
 from bot.store.deliveries import NewDelivery
 from sandbox.agents import claude_binary
-from sandbox.local import members
+from sandbox.local import folders
 from sandbox.local.folders import EnvironmentsFolder
 from sandbox.local.provider import LocalProvider
 from tests.crash.process import Service
@@ -52,7 +52,7 @@ def kill_box(world: World) -> None:
     """As the kernel does when memory runs out: the first process of each box dies, and the box with it."""
     base = EnvironmentsFolder(world.root / "data" / "environments")
     for one in base.environment_ids():
-        members.kill_all(base.folders(one).home, 5.0)
+        folders.kill_all(base.folders(one).home, 5.0)
 
 
 async def remove_environments(world: World) -> None:

@@ -97,7 +97,7 @@ async def test_the_real_agent_runs_inside(root: Path) -> None:
 ORDINARY = """
 import asyncio, sys
 from pathlib import Path
-from sandbox.local.members import members
+from sandbox.local.folders import members
 from sandbox.local.provider import LocalProvider
 from sandbox.primitives import EnvironmentSpec
 async def main():
