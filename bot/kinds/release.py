@@ -1,5 +1,5 @@
 """A held commit that a person has approved is pushed."""
 
-from bot.kinds.traits import Does, Traits
+from bot.kinds.parts import Does, Traits
 
 TRAITS = Traits(name="release", does=Does.PUSHES)

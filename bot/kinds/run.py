@@ -1,6 +1,6 @@
 """Plain work: the agent carries a request out, and what it changed becomes a pull request."""
 
-from bot.kinds.traits import Does, Traits
+from bot.kinds.parts import Does, Traits
 
 TRAITS = Traits(
     name="run",
