@@ -19,7 +19,8 @@ from bot.kinds.parts import OnFork, Places
 from bot.live import questions as live_questions
 from bot.models import Outcome, Spot, Thread
 from bot.outbound import neutralise
-from bot.sessions import reading, rights
+from bot.sessions import reading
+from bot.sessions import services as rights
 from bot.sessions.reading import pictures
 from bot.sessions.services import Services
 from bot.store import approvals, comments, messages, sessions

@@ -10,14 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bot import repo_config
 from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
 from bot.live.board import LiveBoard
 from bot.models import SessionId, TurnKey
 from bot.outbound import Outbound, Redactor
-from bot.settings import Settings
+from bot.settings import Limits, Settings
 from bot.store.base import Store
-from sandbox.agents.base import Agent
+from bot.store.sessions import Turn
+from sandbox.agents.base import Agent, Subagents
 from sandbox.egress import EgressProxy, is_listed, is_own_user
 from sandbox.primitives import EnvironmentProvider, Snapshots
 
@@ -126,3 +128,31 @@ class Services:
         folder = self.turn_folder(workflow_id)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return folder
+
+
+WRITING_TOOLS = ("Edit", "Write", "NotebookEdit")
+
+
+@dataclass(frozen=True)
+class Rights:
+    permission: str
+    """auto, ask or plan."""
+    allowed: tuple[str, ...]
+    denied: tuple[str, ...]
+
+
+def subagents(turn: Turn, limits: Limits) -> Subagents:
+    config = repo_config.load(turn.config)
+    most, at_once = config.subagents.within(limits.subagents, limits.subagents_at_once)
+    return Subagents(at_once=at_once, most=most)
+
+
+def of(turn: Turn) -> Rights:
+    """Where people are asked, edits of the work tree go without asking: nothing leaves it but through our policy."""
+    config = repo_config.load(turn.config)
+    if turn.traits.reads:
+        mode = "plan" if turn.traits.plans else "auto"
+        return Rights(mode, (), (*WRITING_TOOLS, *config.tools.denied))
+    if config.permission == "ask":
+        return Rights("ask", (*WRITING_TOOLS, *config.tools.allowed), config.tools.denied)
+    return Rights("auto", (), config.tools.denied)

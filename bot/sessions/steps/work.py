@@ -9,7 +9,8 @@ from bot.agent import prompt
 from bot.errors import TransientError
 from bot.kinds.parts import AgentReading
 from bot.models import Outcome, Step
-from bot.sessions import agent_memory, dialogue, environments, kinds, moves, rights, setbacks
+from bot.sessions import agent_memory, dialogue, environments, kinds, moves, setbacks
+from bot.sessions import services as rights
 from bot.sessions.environments import meter
 from bot.sessions.money import spending_limits
 from bot.sessions.moves import Move, RunVerdict, To, has_no_credit, judge, keep_up, spare_the_disk
