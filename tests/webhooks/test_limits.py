@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.web.bodies import BodyLimits
-from bot.web.server import HeadLimits
+from bot.web.server import BodyLimits, HeadLimits
 from tests.world.webhooks import BODY, MEGABYTE, Edge, running, signed
 
 
