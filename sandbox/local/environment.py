@@ -17,13 +17,12 @@ from typing import TypeVar
 from sandbox import files as disk
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
 from sandbox.files import DiskUsage, Files
-from sandbox.local import box as boxes
 from sandbox.local import folders as at
 from sandbox.local import folders as members
-from sandbox.local.box import Box
+from sandbox.local import launcher as boxes
 from sandbox.local.folders import Folders
 from sandbox.local.launched import Launched
-from sandbox.local.launcher import Launcher
+from sandbox.local.launcher import Box, Launcher
 from sandbox.local.tools import Furniture
 from sandbox.named import Connection, relay
 from sandbox.primitives import EnvironmentMetrics, ExecResult, Layout, Lease, Liveness

@@ -14,9 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from sandbox.errors import EnvironmentBusy, EnvironmentGone
-from sandbox.local.box import Box
 from sandbox.local.folders import namespace_of
-from sandbox.local.launcher import BoxStatus, Launcher
+from sandbox.local.launcher import Box, BoxStatus, Launcher
 from sandbox.primitives import Liveness
 from sandbox.runner.family import stat_fields, wait_dead
 

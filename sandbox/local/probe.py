@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sandbox.errors import IsolationMissing, SandboxError
-from sandbox.local.box import Box
-from sandbox.local.launcher import CLEAN, Launcher
+from sandbox.local.launcher import CLEAN, Box, Launcher
 
 SECONDS = 30.0
 

@@ -21,10 +21,9 @@ from sandbox.errors import EnvironmentBusy, EnvironmentGone, IsolationMissing
 from sandbox.local import folders as at
 from sandbox.local import folders as members
 from sandbox.local import probe, seccomp, tools
-from sandbox.local.box import Box, BoxLimits
 from sandbox.local.environment import LocalEnvironment, check_name, write_json
 from sandbox.local.folders import EnvironmentsFolder
-from sandbox.local.launcher import Launcher
+from sandbox.local.launcher import Box, BoxLimits, Launcher
 from sandbox.local.tools import Furniture
 from sandbox.primitives import EnvironmentOverview, EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Lease
 

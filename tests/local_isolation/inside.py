@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from sandbox.errors import IsolationMissing
-from sandbox.local.box import BoxLimits
 from sandbox.local.environment import LocalEnvironment
+from sandbox.local.launcher import BoxLimits
 from sandbox.local.provider import LocalProvider
 from sandbox.primitives import EnvironmentSpec, ExecResult
 from tests.world.environments import small_agent

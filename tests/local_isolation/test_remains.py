@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.local.box import BoxLimits
 from sandbox.local.environment import LocalEnvironment, connect
 from sandbox.local.folders import members
+from sandbox.local.launcher import BoxLimits
 from sandbox.primitives import Liveness
 from tests.local_isolation.inside import created, running
 from tests.world.environments import shell, until, until_size

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from sandbox.errors import IsolationMissing, NotThere, SandboxError
-from sandbox.local import box as boxes
 from sandbox.local import folders, probe
-from sandbox.local.box import Box, BoxLimits
+from sandbox.local import launcher as boxes
 from sandbox.local.folders import Folders
-from sandbox.local.launcher import CLEAN
+from sandbox.local.launcher import CLEAN, Box, BoxLimits
 from sandbox.local.tools import Furniture
 
 FURNITURE = Furniture((("/usr", "/usr"), ("/host/tool", "/opt/x/tool")), (("usr/bin", "/bin"),), "/bin", "py", "git")
