@@ -44,9 +44,9 @@ def as_new(found: Read) -> str:
     import msgspec
 
     from bot.store.deliveries import NewDelivery, digest
-    from bot.web import server
+    from bot.web import bodies
 
-    about = dataclasses.asdict(server.read(found.body.encode()))
+    about = dataclasses.asdict(bodies.read(found.body.encode()))
     guid = DeliveryId(f"replay-{uuid.uuid4()}")
     return msgspec.json.encode(
         NewDelivery(guid, found.event, digest(found.body.encode()), found.body, **about)

@@ -17,7 +17,7 @@ from bot.models import DeliveryId
 from bot.store import deliveries, sessions
 from bot.store.base import Store
 from bot.store.deliveries import DeliveryLogMark, DeliveryState, NewDelivery
-from bot.web import server
+from bot.web import bodies
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ class DeliveryLog:
         """Beside webhooks, what was accepted once is not ours to repeat, whatever the store remembers. What somebody
         has sent again since our first look is meant for us."""
         last = each.last
-        handled = server.is_wanted(last.event, last.action, HANDLED_EVENTS)
+        handled = bodies.is_wanted(last.event, last.action, HANDLED_EVENTS)
         in_time = not mark.is_history(last.at, last.id) and last.at > self._store.now() - MAX_AGE_SECONDS
         return handled and in_time and (self._reading.poll_seconds > 0 or not each.accepted)
 
@@ -146,12 +146,12 @@ class DeliveryLog:
         try:
             body = await self._github.delivery_payload(listed.id)
             named = (listed.guid, listed.event)
-            return await asyncio.to_thread(server.ledger_entry, *named, body, deliveries.UNSEEN, HANDLED_EVENTS)
+            return await asyncio.to_thread(bodies.ledger_entry, *named, body, deliveries.UNSEEN, HANDLED_EVENTS)
         except TransientError as error:
             if tries < MOST_TRIES or error.retry_after is not None:
                 raise
             return _lost(listed, str(error))
-        except (GitHubRefused, server.NotJson, UnicodeDecodeError) as error:
+        except (GitHubRefused, bodies.NotJson, UnicodeDecodeError) as error:
             return _lost(listed, str(error))
 
     async def _pause(self) -> float:

@@ -19,8 +19,8 @@ from bot.settings import Secret
 from bot.store import deliveries
 from bot.store.base import Store
 from bot.store.deliveries import Addition, DeliveryState, NewDelivery
-from bot.web import server
-from bot.web.server import BodyLimits, BodyReader, BodyRefused, Disconnected
+from bot.web import bodies
+from bot.web.bodies import BodyLimits, BodyReader, BodyRefused, Disconnected
 
 STATUSES = (202, 400, 401, 408, 409, 413, 415, 503)
 SPACING_SECONDS = 60.0
@@ -174,8 +174,8 @@ class WebhookEndpoint:
         guid = headers.only(b"x-github-delivery", _GUID)
         event = headers.only(b"x-github-event", _EVENT)
         try:
-            return server.ledger_entry(guid, event, body, deliveries.digest(body), self._handled)
-        except (server.NotJson, UnicodeDecodeError):
+            return bodies.ledger_entry(guid, event, body, deliveries.digest(body), self._handled)
+        except (bodies.NotJson, UnicodeDecodeError):
             raise BodyRefused(
                 400, "The body is not JSON: set the webhook's content type to application/json."
             ) from None

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.web.server import BodyLimits, HeadLimits
+from bot.web.bodies import BodyLimits
+from bot.web.server import HeadLimits
 from tests.world.webhooks import BODY, MEGABYTE, Edge, running, signed
 
 

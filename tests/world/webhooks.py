@@ -16,8 +16,9 @@ from starlette.applications import Starlette
 from bot.settings import Secret
 from bot.store import deliveries
 from bot.store.base import Store
+from bot.web.bodies import BodyLimits
 from bot.web.health import health_routes
-from bot.web.server import BodyLimits, HeadLimits, Server, tcp_socket
+from bot.web.server import HeadLimits, Server, tcp_socket
 from bot.web.webhooks import webhook_routes
 from tests.world import stored
 
