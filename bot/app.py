@@ -52,7 +52,7 @@ from bot.vault import NAMES, Vault
 from bot.web.credentials import NONE, from_vault
 from bot.web.delivery_log import DeliveryLog, LogReading
 from bot.web.gateway import Credentials, Dialect, Gateway
-from bot.web.gateway.refusals import closed
+from bot.web.gateway.clients import closed
 from bot.web.health import Health, Parts
 from bot.web.metrics import ServiceMetrics
 from bot.web.overload import Sturdy

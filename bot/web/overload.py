@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bot.web.gateway import refusals
+from bot.web.gateway import clients
 
 RESERVE = 256
 """Descriptors that connections leave to the work itself: files, pipes, the store, the provider."""
@@ -43,7 +43,7 @@ class OverloadAnswer:
 def answer(path: str, what: str) -> OverloadAnswer:
     """An agent's client tries again by itself; a delivery is found in GitHub's log."""
     if path.startswith(_GATEWAYS):
-        response = refusals.error_response(529, f"Overloaded: {what}")
+        response = clients.error_response(529, f"Overloaded: {what}")
         return OverloadAnswer(2, bytes(response.body))
     return OverloadAnswer(30, b'{"status":"overloaded","why":"%s"}' % what.encode())
 

@@ -13,7 +13,7 @@ import pytest
 from bot.simulation.anthropic import Say, Script, Wait
 from bot.web.gateway import Tuning
 from bot.web.gateway import clients as bodies
-from bot.web.gateway.refusals import MOST_MISUSES
+from bot.web.gateway.clients import MOST_MISUSES
 from tests.world.gateway import COUNT, MESSAGES, Rig, body, headers, kind, rigged
 
 LISTS = b'{"messages":[' + b'{"a":1},' * (11 << 17) + b"1]}"

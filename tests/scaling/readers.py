@@ -21,7 +21,7 @@ from bot.repo_config.yaml import read_entries
 from bot.text import blocks
 from bot.text.visible import as_written, visible
 from bot.web.gateway import model_request
-from bot.web.gateway.refusals import GatewayRefusal
+from bot.web.gateway.clients import GatewayRefusal
 from bot.web.pages import conversation, wording
 from bot.web.pages.prose import prose, rendered
 from bot.words import quoting

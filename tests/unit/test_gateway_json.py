@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.web.gateway import model_request
+from bot.web.gateway.clients import GatewayRefusal
 from bot.web.gateway.model_request import MOST_PARTS, PIECE_BYTES
-from bot.web.gateway.refusals import GatewayRefusal
 
 pytestmark = pytest.mark.review("security-5")
 

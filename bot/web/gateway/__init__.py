@@ -26,12 +26,20 @@ from bot.sessions.money.spending_limits import Ceilings
 from bot.store import gateway as rows
 from bot.store.base import Store
 from bot.store.gateway import Grant
-from bot.web.gateway import dialect, model_request, refusals
-from bot.web.gateway.clients import Presence, RequestPlace, Room, read_body
+from bot.web.gateway import clients, dialect, model_request
+from bot.web.gateway.clients import (
+    STORM,
+    GatewayRefusal,
+    Presence,
+    RefusalWatch,
+    RequestPlace,
+    Room,
+    cut_off,
+    read_body,
+)
 from bot.web.gateway.dialect import Credential, Dialect
 from bot.web.gateway.exchange import READ_SECONDS, Exchange, Free, Order, Upstream
 from bot.web.gateway.money import Money
-from bot.web.gateway.refusals import STORM, GatewayRefusal, RefusalWatch, cut_off
 
 __all__ = ["Ceilings", "Credential", "Credentials", "Dialect", "Gateway", "Tuning"]
 
@@ -260,4 +268,4 @@ def _while_the_store_answers() -> Iterator[None]:
         yield
     except TransientError as error:
         log.warning("a request waits for the store", extra={"error": str(error)})
-        raise GatewayRefusal(529, "store", refusals.BUSY, retry_after=round(error.retry_after or 5)) from None
+        raise GatewayRefusal(529, "store", clients.BUSY, retry_after=round(error.retry_after or 5)) from None

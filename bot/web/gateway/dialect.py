@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.settings import Secret
-from bot.web.gateway.refusals import GatewayRefusal
+from bot.web.gateway.clients import GatewayRefusal
 
 FIELDS = frozenset({
     "context_management", "inference_geo", "max_tokens", "messages", "metadata", "model", "output_config", "speed",

@@ -20,7 +20,7 @@ from bot.models import TokenUsage
 from bot.sessions.money import budget
 from bot.sessions.money.budget import CacheUse, Estimate, Price
 from bot.store.spend import Settlement
-from bot.web.gateway import connection, dialect, refusals
+from bot.web.gateway import clients, connection, dialect
 from bot.web.gateway.connection import AnswerHead, Connection, ConnectionBroken, Landing
 from bot.web.gateway.stream import Meter, OversizedEvent
 
@@ -227,9 +227,9 @@ class Exchange:
         except Unreachable as error:
             self._sent = False
             self.complaint = "the model's provider cannot be reached", str(error)
-            await refusals.error_response(502, UNREACHABLE)(scope, receive, send)
+            await clients.error_response(502, UNREACHABLE)(scope, receive, send)
         except ConnectionBroken:
-            await refusals.error_response(502, BROKEN)(scope, receive, send)
+            await clients.error_response(502, BROKEN)(scope, receive, send)
 
     def settlement(self) -> Settlement:
         """Confirms what was seen of an answer. Where its end was not seen, all that it may have become is counted
@@ -254,7 +254,7 @@ class Exchange:
     async def _answer(self, answer: ProviderAnswer, scope: Scope, receive: Receive, send: Send) -> None:
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         if answer.headers.get("content-encoding", "identity") != "identity":  # which was not asked for
-            await refusals.error_response(502, STRANGE)(scope, receive, send)
+            await clients.error_response(502, STRANGE)(scope, receive, send)
         elif answer.status == 200 and kind == "text/event-stream":
             await self._stream(answer, send)
         elif answer.status == 200 and kind == "application/json":
@@ -284,13 +284,13 @@ class Exchange:
                     self._has_begun = True
                     self._purse.begun(self._most())
                 if not self._is_covered() and not await self._cover():
-                    yield refusals.error_event("invalid_request_error", refusals.NO_CREDIT)
+                    yield clients.error_event("invalid_request_error", clients.NO_CREDIT)
                     return
                 yield chunk
         except (ConnectionBroken, OversizedEvent):
-            yield refusals.error_event("api_error", BROKEN)
+            yield clients.error_event("api_error", BROKEN)
         except TransientError:  # of our own store: nothing is passed on that nobody can pay for
-            yield refusals.error_event("overloaded_error", refusals.BUSY)
+            yield clients.error_event("overloaded_error", clients.BUSY)
 
     def _is_covered(self) -> bool:
         """Looked at for every chunk, so that what it costs need not be."""
@@ -308,7 +308,7 @@ class Exchange:
     async def _whole(self, answer: ProviderAnswer) -> Response:
         body = await answer.whole(MAX_WHOLE_BYTES)
         if body is None:
-            return refusals.error_response(502, STRANGE)
+            return clients.error_response(502, STRANGE)
         self._meter.whole(body)
         return Response(body, 200, dialect.returned(answer.headers), "application/json")
 
@@ -318,11 +318,11 @@ class Exchange:
         known = 400 <= answer.status < 600
         if not known or body is None or not body.lstrip().startswith(b"{"):
             self._complete = answer.status >= 300
-            return refusals.error_response(answer.status if known else 502, STRANGE, headers)
+            return clients.error_response(answer.status if known else 502, STRANGE, headers)
         self._complete = True
         if answer.status in (401, 403):
             self.complaint = "the model's provider refuses the credential", f"it answered {answer.status}"
-            headers.update(refusals.FINAL)
+            headers.update(clients.FINAL)
         elif b"credit balance" in body:
             self.complaint = "the credit at the model's provider is used up", f"it answered {answer.status}"
         return Response(scrub(body, self._order.hidden), answer.status, headers, "application/json")

@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from bot.sessions.money.budget import CacheUse, Sizes, canonical
+from bot.web.gateway.clients import GatewayRefusal
 from bot.web.gateway.dialect import Dialect
-from bot.web.gateway.refusals import GatewayRefusal
 
 CLIENT_TOOL = re.compile(
     r"custom|(?:bash|text_editor|computer|memory)_20\d{6}|tool_search_tool_(?:bm25|regex)(?:_20\d{6})?", re.ASCII

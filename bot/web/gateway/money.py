@@ -20,9 +20,8 @@ from bot.store import spend
 from bot.store.base import Store
 from bot.store.gateway import GatewayClaim, RequestContext
 from bot.store.spend import Settlement
-from bot.web.gateway import refusals
-from bot.web.gateway.clients import too_many
-from bot.web.gateway.refusals import GatewayRefusal
+from bot.web.gateway import clients
+from bot.web.gateway.clients import GatewayRefusal, too_many
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +96,7 @@ class Money:
             nonlocal left
             left = budget.left(self._ledgers(standing))
             if cost_usd >= left or not standing.grant.is_live(self._clock()):
-                raise refusals.exhausted()
+                raise clients.exhausted()
 
         claim = self._claim(allowance.claim.token_sha256, more, allowance.claim.id)
         try:
@@ -189,7 +188,7 @@ class Money:
         if not granted.is_live(self._clock()):
             raise _unknown()
         if budget.decide(self._ledgers(standing)) is BudgetDecision.EXHAUSTED:
-            raise refusals.exhausted()
+            raise clients.exhausted()
         if granted.requests >= granted.max_requests:
             raise GatewayRefusal(403, "requests", "The number of requests of this turn is used up.")
 
