@@ -92,7 +92,7 @@ def test_the_agent_is_told_what_is_its_doing_and_nothing_else() -> None:
         replace(BAD, command="make old", base_exit_code=1),
     ]
     turn = TURN.having(AgentReading("the request"), mending=1, resumptions=0, resumed=True)
-    text = briefing.prompt(replace(turn, verified=tuple(verification.dump(checks))))
+    text = briefing.turn_prompt(replace(turn, verified=tuple(verification.dump(checks))))
     assert "`ruff check` ended with exit code 1" in text and "> evil\n> lines" in text
     assert "does not fail without your work" in text
     assert "pytest" not in text and "make old" not in text and "the request" not in text
@@ -100,12 +100,12 @@ def test_the_agent_is_told_what_is_its_doing_and_nothing_else() -> None:
 
 def test_who_has_lost_memory_or_process_is_told_that_too() -> None:
     turn = TURN.having(AgentReading("the request"), mending=1, resumptions=0, verified=tuple(verification.dump([BAD])))
-    assert "the request" in briefing.prompt(replace(turn, resumed=False))
-    assert not briefing.prompt(turn).startswith(briefing.GO_ON)
-    assert briefing.prompt(replace(turn, resumptions=1)).startswith(briefing.GO_ON)
+    assert "the request" in briefing.turn_prompt(replace(turn, resumed=False))
+    assert not briefing.turn_prompt(turn).startswith(briefing.GO_ON)
+    assert briefing.turn_prompt(replace(turn, resumptions=1)).startswith(briefing.GO_ON)
     before = replace(turn, mending=2, resumptions=1)
-    assert not briefing.prompt(before).startswith(briefing.GO_ON)
-    assert briefing.prompt(TURN.having(AgentReading("the request"), resumptions=1)).startswith(briefing.GO_ON)
+    assert not briefing.turn_prompt(before).startswith(briefing.GO_ON)
+    assert briefing.turn_prompt(TURN.having(AgentReading("the request"), resumptions=1)).startswith(briefing.GO_ON)
 
 
 def test_a_check_that_has_changed_the_checkout_is_told_beside_it() -> None:

@@ -41,7 +41,7 @@ MEND = (
 )
 
 
-def prompt(turn: Turn) -> str:
+def turn_prompt(turn: Turn) -> str:
     """At a further beginning, with a word on what has happened."""
     words = turn.part(AgentReading).context
     assert words is not None

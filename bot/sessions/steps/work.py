@@ -99,7 +99,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
     await environment.start(
         AgentRun(
             turn=turn.key.n,
-            prompt=prompt.beside(briefing.prompt(turn), environment.context(turn.key.n), list(files)),
+            prompt=prompt.beside(briefing.turn_prompt(turn), environment.context(turn.key.n), list(files)),
             model=turn.model,
             token=token.reveal(),
             agent_session_id=session.agent_session_id,
