@@ -21,7 +21,7 @@ from bot.models import Outcome, Spot, Thread
 from bot.outbound import neutralise
 from bot.sessions import reading
 from bot.sessions import services as rights
-from bot.sessions.reading import pictures
+from bot.sessions.reading import briefing
 from bot.sessions.services import Services
 from bot.store import approvals, comments, messages, sessions
 from bot.store.approvals import Approval, ApprovalAnswer, ApprovalKind, ApprovalRequest, ApprovalState, Scope
@@ -309,7 +309,7 @@ async def _give(services: Services, turn: Turn, message: StoredMessage, environm
     spot = message.request.spot
     number = await number_of(services, turn, spot) if spot else 0
     words = prompt.interjection(message.author, message.text, spot, number)
-    words = services.redactor.redact(await pictures.with_enclosures(services, turn, message, environment, words))
+    words = services.redactor.redact(await briefing.with_enclosures(services, turn, message, environment, words))
     if not await environment.steer(turn.key.n, f"said-{message.source}", words):
         return False
     new = message.request

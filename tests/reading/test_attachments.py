@@ -11,7 +11,7 @@ import pytest
 
 from bot.errors import GitHubRefused, GitHubUnavailable
 from bot.github.downloads import Attachments, images
-from bot.sessions.reading import pictures
+from bot.sessions.reading import briefing
 from bot.simulation.github import Fault, SimulatedGitHub
 
 STORE = "https://private-user-images.githubusercontent.com/1/2-x.png?jwt=a.b.c"
@@ -131,7 +131,7 @@ async def test_what_goes_wrong_says_nothing_of_the_address(tmp_path: Path) -> No
     ],
 )
 def test_an_image_is_known_by_its_first_bytes(data: bytes, kind: str | None) -> None:
-    assert pictures.extension(data) == kind
+    assert briefing.extension(data) == kind
 
 
 @pytest.mark.parametrize("unit", ["<!-- ", '<a b="', "<img ", '<img "', "<img src='", "<a <", "<img src=x"])

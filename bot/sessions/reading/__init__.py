@@ -21,8 +21,8 @@ from bot.github.types import Comment, Issue
 from bot.kinds.parts import AgentReading, OnFork, Places
 from bot.models import Person, Repo, Spot, Thread
 from bot.repo_config import RepoConfig
-from bot.sessions.reading import briefing, pictures
-from bot.sessions.reading.pictures import Album
+from bot.sessions.reading import briefing
+from bot.sessions.reading.briefing import Album
 from bot.sessions.services import Services
 from bot.sessions.starting_point import Start, compared
 from bot.store import sessions
@@ -116,7 +116,7 @@ async def gather(
     found = await _conversation(services, turn, thread)
     book = await briefing.read(services, thread.repo.id, base, start.base)
     change, diff = await _change(services, turn, thread, base, start) if found.issue.is_pull else (None, None)
-    album = await pictures.gather(services.github.attachments, _with_pictures(found))
+    album = await briefing.gather(services.github.attachments, _with_pictures(found))
     ignored = rules.ignored(change.paths) if change else ()
     instructions, cut = rules.instructions(
         turn.traits.told(fork=turn.part(OnFork).fork is not None), book, config.instructions
