@@ -17,7 +17,7 @@ from bot.kinds.parts import OnFork
 from bot.models import Outcome, Step, TurnKey
 from bot.outbound import TextKind
 from bot.sessions import starting_point
-from bot.sessions.kinds.base import TurnKind
+from bot.sessions.kinds import TurnKind
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publish import pull_request, rescue, turn_commit
 from bot.sessions.publish.turn_commit import TurnWork

@@ -14,7 +14,7 @@ from bot.github.checks import CiJob, CiResult
 from bot.github.client import InstallationClient
 from bot.kinds import fix_ci
 from bot.models import Outcome, Thread
-from bot.sessions.kinds.base import Preparation, TurnKind
+from bot.sessions.kinds import Preparation, TurnKind
 from bot.sessions.moves import End, To
 from bot.sessions.reading import Evidence, head_checks
 from bot.sessions.services import Services

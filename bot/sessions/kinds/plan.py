@@ -7,7 +7,7 @@ from bot.kinds.parts import TurnPart
 from bot.live.state import LiveState
 from bot.models import Outcome
 from bot.outbound import neutralise
-from bot.sessions.kinds.base import TurnKind
+from bot.sessions.kinds import TurnKind
 from bot.sessions.moves import End, Move
 from bot.sessions.services import Services
 from bot.store import approvals, sessions

@@ -15,7 +15,7 @@ from bot.kinds.resolve import Merge
 from bot.kinds.undo import TakenBack
 from bot.models import Outcome, Step, TurnKey
 from bot.sessions import dialogue, starting_point
-from bot.sessions.kinds.base import TurnKind
+from bot.sessions.kinds import TurnKind
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publish import push, rescue, turn_commit
 from bot.sessions.publish.turn_commit import TurnWork

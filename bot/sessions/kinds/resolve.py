@@ -9,7 +9,7 @@ from bot.git.commits import Joined
 from bot.github.types import TokenPurpose
 from bot.kinds import resolve
 from bot.models import Outcome, Step
-from bot.sessions.kinds.base import Preparation, TurnKind
+from bot.sessions.kinds import Preparation, TurnKind
 from bot.sessions.moves import End, To
 from bot.sessions.reading import Evidence
 from bot.sessions.services import Services

@@ -19,7 +19,7 @@ from bot.live.state import LiveState
 from bot.models import Outcome, Step, Thread
 from bot.outbound import TextKind, neutralise
 from bot.sessions import dialogue, starting_point
-from bot.sessions.kinds.base import Preparation, TurnKind
+from bot.sessions.kinds import Preparation, TurnKind
 from bot.sessions.moves import End, Move, To
 from bot.sessions.reading import briefing
 from bot.sessions.reviews import earlier, placing

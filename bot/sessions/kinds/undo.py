@@ -15,7 +15,7 @@ from bot.models import WHOLE_SECOND, Outcome, Step, TurnKey
 from bot.outbound import TextKind
 from bot.proposal import descriptions
 from bot.sessions import starting_point
-from bot.sessions.kinds.base import TurnKind
+from bot.sessions.kinds import TurnKind
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publish import pull_request, push, rescue, turn_commit
 from bot.sessions.publish.turn_commit import TurnWork

@@ -11,7 +11,7 @@ from bot.kinds.parts import BroughtHome
 from bot.kinds.resolve import Merge
 from bot.models import Outcome, Step
 from bot.sessions import agent_memory, environments, kinds
-from bot.sessions.kinds.base import NO_WORK
+from bot.sessions.kinds import NO_WORK
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publish import rescue
 from bot.sessions.services import Services

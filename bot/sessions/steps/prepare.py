@@ -11,7 +11,7 @@ from bot.kinds.parts import OnFork, Places
 from bot.models import Outcome, Step, Thread
 from bot.repo_config import RepoConfig
 from bot.sessions import kinds, reading, starting_point
-from bot.sessions.kinds.base import Preparation
+from bot.sessions.kinds import Preparation
 from bot.sessions.money import spending_limits
 from bot.sessions.moves import End, Move, To
 from bot.sessions.reading import briefing
