@@ -7,7 +7,7 @@ from itertools import chain
 
 import msgspec
 
-from bot.events import payloads
+from bot import events
 from bot.events.ignored import Ignored, useless
 from bot.models import DeliveryId, InstallationId, Origin, Person, RepoId
 
@@ -56,19 +56,19 @@ ABOUT_PEOPLE = frozenset(name for name, _ in _PEOPLE)
 
 
 def decode_access(name: str, body: bytes | str, delivery: DeliveryId) -> AccessChanged | Ignored:
-    payload = msgspec.json.decode(body, type=payloads.OfPerson)
+    payload = msgspec.json.decode(body, type=events.OfPerson)
     leaves = _PEOPLE.get((name, payload.action))
     if leaves is None:
         return useless(delivery, name, payload.action)
-    origin = Origin(delivery, name, payload.action, payloads.person(payload.sender))
+    origin = Origin(delivery, name, payload.action, events.person(payload.sender))
     in_organization = payload.membership.user if payload.membership else None
     whose = {"github_app_authorization": payload.sender, "organization": in_organization, "member": payload.member}
-    return AccessChanged(origin, payloads.person(whose[name]), leaves)
+    return AccessChanged(origin, events.person(whose[name]), leaves)
 
 
 def decode_installation(name: str, body: bytes | str, delivery: DeliveryId) -> InstallationChanged | Ignored:
-    payload = msgspec.json.decode(body, type=payloads.OfInstallation)
-    origin = Origin(delivery, name, payload.action, payloads.person(payload.sender))
+    payload = msgspec.json.decode(body, type=events.OfInstallation)
+    origin = Origin(delivery, name, payload.action, events.person(payload.sender))
     known = _INSTALLATION_STATES.get((name, payload.action))
     if known is None:
         return useless(delivery, name, payload.action)
@@ -77,7 +77,7 @@ def decode_installation(name: str, body: bytes | str, delivery: DeliveryId) -> I
     return InstallationChanged(
         origin=origin,
         installation=InstallationId(payload.installation.id),
-        account=payloads.person(account),
+        account=events.person(account),
         state="suspended" if suspended else known,
         added=_repos(payload.repositories, payload.repositories_added),
         removed=_repos(payload.repositories_removed),
@@ -95,7 +95,7 @@ _INSTALLATION_STATES = {
 }
 
 
-def _repos(*found: tuple[payloads.ShortRepo, ...] | None) -> tuple[InstalledRepo, ...]:
+def _repos(*found: tuple[events.ShortRepo, ...] | None) -> tuple[InstalledRepo, ...]:
     repos = []
     for repo in chain.from_iterable(filter(None, found)):
         owner, slash, name = repo.full_name.partition("/")

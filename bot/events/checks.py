@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from bot.events import payloads
+from bot import events
 from bot.events.ignored import Ignored
 from bot.models import DeliveryId, InstallationId, Origin, Repo
 
@@ -45,20 +45,20 @@ def decode(name: str, body: bytes | str, delivery: DeliveryId) -> CheckAsked | C
 
 
 def _status(body: bytes | str, delivery: DeliveryId) -> CheckEnded | Ignored:
-    payload = msgspec.json.decode(body, type=payloads.OfStatus)
+    payload = msgspec.json.decode(body, type=events.OfStatus)
     if payload.installation is None or payload.state == "pending":
         return Ignored(delivery, _NO_USE)
-    origin = Origin(delivery, "status", payload.state, payloads.person(payload.sender))
+    origin = Origin(delivery, "status", payload.state, events.person(payload.sender))
     installation = InstallationId(payload.installation.id)
-    return CheckEnded(origin, payloads.repo(payload.repository), installation, 0, payload.sha)
+    return CheckEnded(origin, events.repo(payload.repository), installation, 0, payload.sha)
 
 
 def _check(body: bytes | str, delivery: DeliveryId) -> CheckAsked | CheckEnded | Ignored:
-    payload = msgspec.json.decode(body, type=payloads.OfCheck)
+    payload = msgspec.json.decode(body, type=events.OfCheck)
     if payload.installation is None:
         return Ignored(delivery, _NO_USE)
-    found, repo = payload.check_run, payloads.repo(payload.repository)
-    origin = Origin(delivery, "check_run", payload.action, payloads.person(payload.sender))
+    found, repo = payload.check_run, events.repo(payload.repository)
+    origin = Origin(delivery, "check_run", payload.action, events.person(payload.sender))
     installation, app_id = InstallationId(payload.installation.id), found.app.id if found.app else 0
     if payload.action == "completed":
         return CheckEnded(origin, repo, installation, app_id, found.head_sha)

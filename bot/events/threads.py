@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
-from bot.events import payloads
+from bot import events
 from bot.events.ignored import Ignored, useless
 from bot.events.remarks import (
     CommentCreated,
@@ -44,13 +44,13 @@ class ThreadChanged:
 
 
 def decode(name: str, body: bytes | str, delivery: DeliveryId, now: float) -> Remark | ThreadChanged | Ignored:
-    payload = msgspec.json.decode(body, type=payloads.OfThread)
+    payload = msgspec.json.decode(body, type=events.OfThread)
     wanted = _WANTED.get((name, payload.action))
     if wanted is None:
         return useless(delivery, name, payload.action)
     if payload.installation is None:
         return Ignored(delivery, "it was not sent for an installation of the App (a webhook of the repository?)")
-    origin = Origin(delivery, name, payload.action, payloads.person(payload.sender))
+    origin = Origin(delivery, name, payload.action, events.person(payload.sender))
     if wanted is ThreadChanged:
         return _thread_changed(origin, payload)
     if wanted is Labeled or wanted is ReviewWanted:
@@ -79,11 +79,11 @@ _WANTED: dict[tuple[str, str], type[Remark] | type[ThreadChanged]] = {
 }
 
 
-def _thread(payload: payloads.OfThread) -> Thread:
+def _thread(payload: events.OfThread) -> Thread:
     subject = payload.subject()
     assert payload.installation is not None
     return Thread(
-        repo=payloads.repo(payload.repository),
+        repo=events.repo(payload.repository),
         installation=InstallationId(payload.installation.id),
         number=subject.number,
         is_pull=payload.pull_request is not None or subject.pull_request is not None,
@@ -91,7 +91,7 @@ def _thread(payload: payloads.OfThread) -> Thread:
 
 
 def _wordless(
-    kind: type[Labeled] | type[ReviewWanted], origin: Origin, payload: payloads.OfThread, now: float
+    kind: type[Labeled] | type[ReviewWanted], origin: Origin, payload: events.OfThread, now: float
 ) -> Remark | ThreadChanged | Ignored:
     """What somebody did rather than said."""
     subject = payload.subject()
@@ -113,49 +113,49 @@ def _wordless(
     )
 
 
-def _label(payload: payloads.OfThread) -> dict[str, Any]:
+def _label(payload: events.OfThread) -> dict[str, Any]:
     if payload.label is None:
         raise msgspec.ValidationError("there is no label")
     return {"label": payload.label.name}
 
 
-def _review_wanted(payload: payloads.OfThread) -> dict[str, Any]:
+def _review_wanted(payload: events.OfThread) -> dict[str, Any]:
     head, reviewer, team = payload.subject().head, payload.requested_reviewer, payload.requested_team
     if head is None:
         raise msgspec.ValidationError("there is no head")
     return {
         "why": payload.action,
         "head_sha": head.sha,
-        "reviewer": payloads.person(reviewer) if reviewer else None,
+        "reviewer": events.person(reviewer) if reviewer else None,
         "team": team.slug if team else None,
     }
 
 
-def _thread_changed(origin: Origin, payload: payloads.OfThread) -> ThreadChanged:
+def _thread_changed(origin: Origin, payload: events.OfThread) -> ThreadChanged:
     at = _changed_at(payload.subject())
     return ThreadChanged(origin, _thread(payload), origin.action, at, _new_place(payload))
 
 
-def _changed_at(subject: payloads.Subject) -> float:
+def _changed_at(subject: events.Subject) -> float:
     if subject.updated_at is None:
         raise msgspec.ValidationError("there is no `updated_at`")
     return _epoch(subject.updated_at)
 
 
-def _new_place(payload: payloads.OfThread) -> Thread | None:
+def _new_place(payload: events.OfThread) -> Thread | None:
     """Of the same account, and so of the same installation, where that has it."""
     changes, old = payload.changes, _thread(payload)
     if changes is None or changes.new_issue is None or changes.new_repository is None:
         return None
-    return replace(old, repo=payloads.repo(changes.new_repository), number=changes.new_issue.number)
+    return replace(old, repo=events.repo(changes.new_repository), number=changes.new_issue.number)
 
 
-def _remark(kind: type[Remark], origin: Origin, payload: payloads.OfThread, now: float) -> Remark | Ignored:
+def _remark(kind: type[Remark], origin: Origin, payload: events.OfThread, now: float) -> Remark | Ignored:
     text = payload.text(origin.name)
     created_at, age = _times(kind, origin, text, now)
     if age > MAX_AGE_SECONDS:
         return Ignored(origin.delivery, OLD)
-    author = payloads.person(text.user)
+    author = events.person(text.user)
     if kind in _BY_AUTHOR and author.id != origin.sender.id:
         return Ignored(origin.delivery, "the account that sent it is not the author of the text")
     spot = {"spot": _spot(text)} if kind is ReviewCommentCreated else {}
@@ -165,7 +165,7 @@ def _remark(kind: type[Remark], origin: Origin, payload: payloads.OfThread, now:
         author=author,
         body=text.body or "",
         created_at=created_at,
-        comment_id=text.id if isinstance(text, payloads.Text) else None,
+        comment_id=text.id if isinstance(text, events.Text) else None,
         via_app=text.performed_via_github_app.id if text.performed_via_github_app else None,
         thread_sha256=standing(payload.subject().title or "", payload.subject().body or ""),
         changed_at=_epoch(text.updated_at) if text.updated_at else created_at,
@@ -175,15 +175,15 @@ def _remark(kind: type[Remark], origin: Origin, payload: payloads.OfThread, now:
     )
 
 
-def _spot(text: payloads.Text | payloads.Subject) -> Spot | None:
-    if not isinstance(text, payloads.Text) or text.path is None:
+def _spot(text: events.Text | events.Subject) -> Spot | None:
+    if not isinstance(text, events.Text) or text.path is None:
         return None
     line = text.line if text.line is not None else text.original_line  # null once the lines are gone from the diff
     older = line is not None and (text.line is None or text.side == LEFT)
     return Spot(text.in_reply_to_id or text.id, text.path, line, text.start_line, text.diff_hunk or "", older)
 
 
-def _closed_to_us(payload: payloads.OfThread) -> str | None:
+def _closed_to_us(payload: events.OfThread) -> str | None:
     if payload.repository.archived:
         return "archived"
     return "locked" if payload.subject().locked else None
@@ -192,9 +192,7 @@ def _closed_to_us(payload: payloads.OfThread) -> str | None:
 _BY_AUTHOR = frozenset((CommentCreated, IssueOpened, ReviewSubmitted, ReviewCommentCreated))
 
 
-def _times(
-    kind: type[Remark], origin: Origin, text: payloads.Text | payloads.Subject, now: float
-) -> tuple[float, float]:
+def _times(kind: type[Remark], origin: Origin, text: events.Text | events.Subject, now: float) -> tuple[float, float]:
     """When it was written, and how long ago it happened: an old text may be edited, or become ready, today."""
     written = text.created_at or text.submitted_at
     if written is None:
