@@ -256,7 +256,7 @@ async def _work(
         admission.loop.wake()
 
     engine = DurableEngine(services.settings.data_dir / "engine.db", advance)
-    limits, sweeps = services.settings.limits, meter.loop(services)
+    limits, sweeps = services.settings.limits, meter.sweeps(services)
     admission = Admission(services.store, engine, services.board, limits)
     await engine.start()
     stack.push_async_callback(engine.drain)

@@ -1,4 +1,4 @@
-"""The one runner of the service's background loops: their period, their rest after an error, what is known of them."""
+"""Runs background loops: period, back-off after errors, last success; and takes long work off the event loop."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ async def save(vault: Vault, app: Registered) -> None:
 
 def peek(path: Path, ring: KeyRing) -> Registered | None:
     """Reads a file that nobody has opened yet: the settings are needed before that. Blocking."""
-    for row in accounts.peek(path):
+    for row in accounts.peek_credential(path):
         if (row.name, row.installation) == (APP, OPERATOR):
             return _read(ring.open(row.ciphertext, place(APP, OPERATOR)))
     return None

@@ -57,22 +57,24 @@ class Vault:
 
     async def prepare(self) -> None:
         """The check value under our newest key: from now on it is known that the service has that one."""
-        require(self._ring, await accounts.every(self._store))
+        require(self._ring, await accounts.every_credential(self._store))
         if not await self.knows_newest():
-            await accounts.put(self._store, CHECK, OPERATOR, self._ring.seal(CHECK_VALUE, place(CHECK, OPERATOR)))
+            await accounts.put_credential(
+                self._store, CHECK, OPERATOR, self._ring.seal(CHECK_VALUE, place(CHECK, OPERATOR))
+            )
 
     async def knows_newest(self) -> bool:
-        check = await accounts.of(self._store, CHECK, OPERATOR)
+        check = await accounts.credential_of(self._store, CHECK, OPERATOR)
         return check is not None and key_id(check.ciphertext) == self._ring.newest
 
     async def put(self, name: str, installation: InstallationId, value: Secret) -> None:
         """Stores it under the key of the check value: a running service may not have a newer one yet."""
         checked = require_storable(name, value)
         self.hide(Secret(checked))
-        check = await accounts.of(self._store, CHECK, OPERATOR)
+        check = await accounts.credential_of(self._store, CHECK, OPERATOR)
         known = key_id(check.ciphertext) if check else self._ring.newest
         sealed = self._ring.seal(checked, place(name, installation), under=known)
-        await accounts.put(self._store, name, installation, sealed)
+        await accounts.put_credential(self._store, name, installation, sealed)
 
     def hide(self, *values: Secret) -> None:
         """Hides from now on in log lines what came from a person or GitHub and is not stored as it is."""
@@ -81,12 +83,14 @@ class Vault:
 
     async def get(self, name: str, installation: InstallationId) -> Secret | None:
         """Raises VaultError for one that is there and cannot be read."""
-        row = await accounts.of(self._store, name, installation)
+        row = await accounts.credential_of(self._store, name, installation)
         return self.read(row) if row else None
 
     async def around(self, installation: InstallationId) -> dict[tuple[str, InstallationId], Sealed]:
         """Returns what is stored for the installation and for the operator, unread."""
-        return {(row.name, row.installation): row for row in await accounts.around(self._store, installation)}
+        return {
+            (row.name, row.installation): row for row in await accounts.credentials_around(self._store, installation)
+        }
 
     def read(self, row: Sealed) -> Secret:
         value = self._ring.open(row.ciphertext, place(row.name, row.installation))
@@ -94,7 +98,7 @@ class Vault:
         return value
 
     async def entries(self) -> list[SecretEntry]:
-        return [self._entry(row) for row in await accounts.every(self._store) if row.name != CHECK]
+        return [self._entry(row) for row in await accounts.every_credential(self._store) if row.name != CHECK]
 
     async def rotate(self) -> int:
         """How many secrets are under the newest key now that were not. Stopped anywhere, all can be read with the ring
@@ -105,10 +109,12 @@ class Vault:
         return total
 
     def _rotate_some(self, db: Database) -> int:
-        old = [row for row in accounts.all_of(db) if key_id(row.ciphertext) != self._ring.newest]
+        old = [row for row in accounts.credentials_of(db) if key_id(row.ciphertext) != self._ring.newest]
         for row in old[:BATCH]:
             where = place(row.name, row.installation)
-            accounts.replace(db, row, self._ring.seal(self._ring.open(row.ciphertext, where).reveal(), where))
+            accounts.replace_credential(
+                db, row, self._ring.seal(self._ring.open(row.ciphertext, where).reveal(), where)
+            )
         return len(old[:BATCH])
 
     def _entry(self, row: Sealed) -> SecretEntry:
@@ -122,7 +128,7 @@ class Vault:
 def verify(path: Path, ring: KeyRing) -> None:
     """Before the store is opened, which may change it: raises a SettingsError when the keys are not those of the file.
     Blocking."""
-    require(ring, accounts.peek(path))
+    require(ring, accounts.peek_credential(path))
 
 
 def require(ring: KeyRing, rows: Sequence[Sealed]) -> None:

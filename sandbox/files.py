@@ -1,4 +1,4 @@
-"""The host's hands in folders that belong to an agent."""
+"""Handles the files of an environment for the host, and counts within a time limit what they take."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class DiskUsage:
     whole: bool
 
 
-def measured(folder: Path, seconds: float = SECONDS) -> DiskUsage:
+def measured_disk(folder: Path, seconds: float = SECONDS) -> DiskUsage:
     """By `find`, which stands any tree: one line for each file, with its kind, sectors and names. A file of several
     names counts in parts."""
     command = ["find", str(folder), "-xdev", "-printf", "%y %b %n\\n"]

@@ -1,4 +1,4 @@
-"""Follows a run's output by byte offset: each whole line once, from wherever the reader stood."""
+"""Follows a run's output by byte offset, each whole line once; delivers messages to it."""
 
 from __future__ import annotations
 

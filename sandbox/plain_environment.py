@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox import blocked
-from sandbox import files as disk
 from sandbox import plain_processes as processes
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, NotThere, SandboxError
-from sandbox.files import Files
+from sandbox.files import Files, measured_disk
 from sandbox.primitives import EnvironmentMetrics, ExecResult, Layout, Lease, Liveness
 from sandbox.runner.safe_files import FileStat, SafePath
 
@@ -213,7 +212,7 @@ class PlainEnvironment:
         before = await asyncio.to_thread(_load, self._mark)
         await asyncio.sleep(0.1)
         after = await asyncio.to_thread(_load, self._mark)
-        used = await asyncio.to_thread(disk.measured, self.folder)
+        used = await asyncio.to_thread(measured_disk, self.folder)
         percent = max(0.0, (after[0] - before[0]) / 0.1 * 100)
         return EnvironmentMetrics(percent, after[1], used.bytes, used.files, used.whole)
 

@@ -1,4 +1,4 @@
-"""Knows what a prompt may be made of, what composing one gives, and how its texts share the room."""
+"""What a prompt is made of: texts of the thread, discussions, the repository's rules; how they share the room."""
 
 from __future__ import annotations
 
@@ -160,12 +160,12 @@ class DiscussionAnswer:
     standing: DiscussionState
 
 
-def name(number: int) -> str:
+def discussion_name(number: int) -> str:
     """Counted from 1."""
     return f"D{number}"
 
 
-def place(spot: Spot) -> str:
+def discussion_place(spot: Spot) -> str:
     """Names the place; no line is known once it is gone from the diff, or where it was said of the whole file."""
     if spot.line is None:
         return spot.path
@@ -173,7 +173,7 @@ def place(spot: Spot) -> str:
     return f"{lines} of {spot.path}{' as it was before' if spot.older else ''}"
 
 
-def distinct(spots: Iterable[Spot]) -> list[Spot]:
+def distinct_places(spots: Iterable[Spot]) -> list[Spot]:
     """Each discussion once, in the order of asking."""
     found: dict[int, Spot] = {}
     for spot in spots:
@@ -181,7 +181,7 @@ def distinct(spots: Iterable[Spot]) -> list[Spot]:
     return list(found.values())[:MOST]
 
 
-def answers(text: str) -> dict[int, DiscussionAnswer]:
+def answers_to_discussions(text: str) -> dict[int, DiscussionAnswer]:
     """Reads the answers by number: each begins with a discussion's name and goes up to a blank line."""
     words: dict[int, list[str]] = {}
     standing: dict[int, DiscussionState] = {}
@@ -227,17 +227,17 @@ class Rulebook:
     unused: tuple[str, ...] = ()
 
 
-def nested(paths: Iterable[str]) -> tuple[str, ...]:
+def nested_rules(paths: Iterable[str]) -> tuple[str, ...]:
     """Rules of single folders."""
     return tuple(path for path in paths if path.endswith((f"/{CLAUDE}", f"/{AGENTS}")))
 
 
-def named(path: str) -> str:
+def rule_names(path: str) -> str:
     """A path inside a sentence, whatever is in its name."""
     return re.sub(r"[^\w./@:+ -]", "?", plain(path))[:200]
 
 
-def steering(path: str) -> str | None:
+def steering_rules(path: str) -> str | None:
     """The file or folder by which a path would steer an agent or git; None for all others."""
     parts = path.split("/")
     for depth, part in enumerate(parts):
@@ -248,27 +248,27 @@ def steering(path: str) -> str | None:
     return None
 
 
-def unused(paths: Iterable[str]) -> tuple[str, ...]:
+def unused_rules(paths: Iterable[str]) -> tuple[str, ...]:
     tops = {path.partition("/")[0] for path in paths}
     return tuple(name for name in UNUSED if name in tops)
 
 
-def wanted(claude: str | None) -> bool:
+def wanted_rules(claude: str | None) -> bool:
     """AGENTS.md is read too where there is no CLAUDE.md, or where that refers to it."""
     return claude is None or re.search(r"(?<![\w`])@(?:\./)?AGENTS\.md\b", claude) is not None
 
 
-def ignored(paths: Iterable[str]) -> tuple[str, ...]:
+def ignored_rules(paths: Iterable[str]) -> tuple[str, ...]:
     """Picks, of the paths that a pull request changes, those without effect on its own run."""
-    return tuple(dict.fromkeys(found for path in paths if (found := steering(path))))
+    return tuple(dict.fromkeys(found for path in paths if (found := steering_rules(path))))
 
 
-def instructions(own: str, book: Rulebook, config: str) -> tuple[str, list[str]]:
+def rule_instructions(own: str, book: Rulebook, config: str) -> tuple[str, list[str]]:
     """Our own instructions, then the repository's; and what was cut, a sentence each."""
     notes: list[str] = []
     parts = [own.strip()]
     for name, text in book.files:
-        parts.append(f"# {name} of the branch {named(book.branch)}\n\n{_bounded(name, text, notes)}")
+        parts.append(f"# {name} of the branch {rule_names(book.branch)}\n\n{_bounded(name, text, notes)}")
     if config:
         parts.append(f"# Instructions of .github/forgehand.yml\n\n{as_written(config).text.strip()}")
     if book.nested:
@@ -286,7 +286,7 @@ def _bounded(name: str, text: str, notes: list[str]) -> str:
 
 
 def _listed(paths: Sequence[str]) -> str:
-    rows = [f"- {named(path)}" for path in paths[:MOST_NESTED]]
+    rows = [f"- {rule_names(path)}" for path in paths[:MOST_NESTED]]
     if len(paths) > MOST_NESTED:
         rows.append(f"- and {len(paths) - MOST_NESTED} more")
     head = (

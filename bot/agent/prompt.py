@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bot.agent import material as discussions
 from bot.agent.material import (
     Diff,
     Log,
@@ -17,6 +16,8 @@ from bot.agent.material import (
     ThreadText,
     allot,
     beginning,
+    discussion_name,
+    discussion_place,
     ending,
     size,
 )
@@ -76,12 +77,12 @@ def interjection(author: str, text: str, spot: Spot | None = None, number: int =
 
 def where(spot: Spot) -> str:
     """The place in a diff that words were written at."""
-    return f"the lines of the diff that the request is about, {discussions.place(spot)}"
+    return f"the lines of the diff that the request is about, {discussion_place(spot)}"
 
 
 def _at_the_lines(spot: Spot, number: int) -> str:
     """Quoted, since quotations are data wherever they stand; those nearest to the words stand last."""
-    name = f"This is discussion {discussions.name(number)} of the diff. {_ANSWER_EACH}\n\n" if number else ""
+    name = f"This is discussion {discussion_name(number)} of the diff. {_ANSWER_EACH}\n\n" if number else ""
     quoted = "\n".join(f"> {line[:LONGEST_LINE]}" for line in plain(spot.hunk).splitlines()[-MOST_LINES:])
     return f"\n\n{name}DATA: {_name(where(spot))}\n\n{quoted}"
 
@@ -202,7 +203,7 @@ class _Composer:
         places = self._material.discussions
         if not places or self._traits.one_answer:
             return []
-        rows = "\n".join(f"- {discussions.name(number)}: {_name(where)}" for number, where in enumerate(places, 1))
+        rows = "\n".join(f"- {discussion_name(number)}: {_name(where)}" for number, where in enumerate(places, 1))
         return [f"The request is about these discussions of the diff:\n\n{rows}\n\n{_ANSWER_EACH}"]
 
     def _line(self, label: str) -> str:

@@ -46,7 +46,7 @@ def as_new(found: Read) -> str:
     from bot.store.deliveries import NewDelivery, digest
     from bot.web import bodies
 
-    about = dataclasses.asdict(bodies.read(found.body.encode()))
+    about = dataclasses.asdict(bodies.read_envelope(found.body.encode()))
     guid = DeliveryId(f"replay-{uuid.uuid4()}")
     return msgspec.json.encode(
         NewDelivery(guid, found.event, digest(found.body.encode()), found.body, **about)

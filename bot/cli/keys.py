@@ -106,7 +106,7 @@ def remove(
 
 
 async def _remove(config: Path | None, name: str | None, account: str | None) -> str:
-    from bot.store import accounts as credentials
+    from bot.store.accounts import remove_credential, remove_credentials
     from bot.store.base import Store
     from bot.store.data_directory import DataDirLock
 
@@ -116,14 +116,14 @@ async def _remove(config: Path | None, name: str | None, account: str | None) ->
         with DataDirLock(folder):
             store = await Store.open(data_directory.database(folder))
             try:
-                await credentials.remove_all(store)
+                await remove_credentials(store)
                 await _note(store, "key forgotten", "all of them")
             finally:
                 await store.close()
         return "All stored keys are forgotten."
     async with opened(values, writes=True) as (store, _, _):
         place, words = await installation_of(store, account)
-        if not await credentials.remove(store, name, place):
+        if not await remove_credential(store, name, place):
             raise UserError(f"There is no {name} stored for {words}.")
         await _note(store, "key forgotten", f"{name} of {words}" if place else name)
         return f"{name} is forgotten for {words}."
@@ -168,14 +168,13 @@ def try_(installation: For = None, as_json: AsJson = False, config: Config = Non
 
 
 async def _try(config: Path | None, account: str | None) -> Trial:
-    from bot.web import credentials
-    from bot.web.credentials import try_out
+    from bot.web.credentials import NONE, find, try_out
 
     values = settings.from_environment(config)
     model = settings.read_model(values)
     async with opened(values, writes=False) as (store, vault, _):
         place, _ = await installation_of(store, account)
-        found = await credentials.find(vault, model, place)
+        found = await find(vault, model, place)
     if found is None:
-        raise UserError(credentials.NONE)
+        raise UserError(NONE)
     return await try_out(found, model.upstream, model.model)

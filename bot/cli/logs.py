@@ -40,7 +40,7 @@ async def _rows(store: Store, key: TurnKey, *, follow: bool) -> AsyncIterator[di
     while True:
         # Asked before the lines: what was stored until then is read after.
         over = not follow or (await sessions.turn(store, key)).state is TurnState.DONE
-        while page := await messages.of_turn(store, key, after, PAGE):
+        while page := await messages.events_of_turn(store, key, after, PAGE):
             for row in page:
                 yield {"seq": row.seq, "turn": key.n, "at": row.at, "text": row.line}
             after = page[-1].seq

@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from bot.commands import text as spelling
 from bot.commands.options import NO_OPTIONS, Options, take
-from bot.commands.text import before_tail, candidates, command_lines
+from bot.commands.text import before_tail, candidates, command_lines, likely_meant, plainly
 from bot.errors import CommandError
 from bot.text.blocks import plain
 from bot.words.quoting import shown
@@ -151,11 +150,11 @@ def _read(text: CommandText, forms: Forms) -> Command:
         if behind is not None and (command := form.found(behind)) is not None:
             return command
     said = before_tail(text.words).strip()
-    word = spelling.plainly(said)
+    word = plainly(said)
     if any(form.polite and form.word == word for form in forms):
         return text.without_options(Command(word))
     _refuse_options(text, forms)
-    meant = spelling.meant(said, [form.word for form in forms])
+    meant = likely_meant(said, [form.word for form in forms])
     if meant:
         raise CommandError(
             f"I don't know {shown(said)}. Did you mean `{text.ours} {meant}`? "

@@ -1,4 +1,4 @@
-"""Knows where in a comment a command may stand: at the start of a line that the page shows as the author's own text."""
+"""Finds where a comment may hold a command, and guesses which word a misspelt one means."""
 
 from __future__ import annotations
 
@@ -135,12 +135,12 @@ def plainly(said: str) -> str:
     return _bare(said) if len(said) <= LONGEST else said
 
 
-def answer(said: str) -> str | None:
+def answered_with(said: str) -> str | None:
     """`approve` or `deny`, where somebody says so in the words of every day."""
     return _ANSWERS.get(plainly(said))
 
 
-def meant(said: str, known: Sequence[str]) -> str | None:
+def likely_meant(said: str, known: Sequence[str]) -> str | None:
     """Find the known command that is meant; several words must match it letter by letter."""
     if not said or len(said) > LONGEST:
         return None

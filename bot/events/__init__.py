@@ -1,4 +1,4 @@
-"""Knows GitHub's webhook payloads and turns each into an event of ours; nothing else in the bot sees their JSON."""
+"""Turns each of GitHub's webhook payloads into an event of ours; nothing else sees their JSON."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bot.git import inspection
 from bot.git.errors import BundleRefused, GitFailed, GitTimedOut, MirrorLost
-from bot.git.remote import clean
+from bot.git.remote import clean_words
 from bot.git.run import Io, run_git
 from sandbox.runner.safe_files import NotRegular, open_regular
 
@@ -303,4 +303,4 @@ async def _require_connected(git_dir: Path, tip: str, base: str) -> None:
 
 def _sentence(error: GitFailed) -> str:
     told = next((line for line in error.words.splitlines() if "error" in line or "fatal" in line), "")
-    return f"git does not accept the work: {clean(told)[:200] or 'it is damaged'}"
+    return f"git does not accept the work: {clean_words(told)[:200] or 'it is damaged'}"

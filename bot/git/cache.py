@@ -1,4 +1,4 @@
-"""The cached repositories: one bare mirror per repo id, fetched in order, remade when found broken."""
+"""One bare mirror per repository, fetched in order, remade when broken; reads commits and files of it."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ class RepositoryCache:
         try:
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
             await run_git(["init", "--quiet", "--bare", "--template=", "--object-format=sha1", str(place)])
-            return await remote.remove(place, access, ref, sha)
+            return await remote.remove_ref(place, access, ref, sha)
         finally:
             await asyncio.to_thread(_remove_all, [place])
 

@@ -1,4 +1,4 @@
-"""Reaches a remote: its address and token, its branches, its refusals in our words, the removal of our own refs."""
+"""Reaches a remote: lists and moves branches, never by force; puts its refusals into our words."""
 
 from __future__ import annotations
 
@@ -126,16 +126,16 @@ def refusal(reason: str, stderr: str) -> PushRefused:
     words = remote_words(stderr)
     told = f"{reason}\n{words}".lower()
     kind = next((kind for kind, signs in _REFUSALS if any(sign in told for sign in signs)), GitRefusal.OTHER)
-    return PushRefused(kind, "\n".join(filter(None, (words, clean(reason)))))
+    return PushRefused(kind, "\n".join(filter(None, (words, clean_words(reason)))))
 
 
 def remote_words(stderr: str) -> str:
     """What the remote told the person who pushes, without git's own lines and prefixes."""
     lines = [line.removeprefix("remote:").strip() for line in stderr.splitlines() if line.startswith("remote:")]
-    return clean("\n".join(lines))
+    return clean_words("\n".join(lines))
 
 
-def clean(text: str) -> str:
+def clean_words(text: str) -> str:
     """No terminal sequences, control characters or runs of empty lines; bounded."""
     text = re.sub(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)", "", text)
     text = "".join(c for c in text if c == "\n" or c.isprintable())
@@ -153,7 +153,7 @@ class Removed(StrEnum):
     MOVED = "stands at another commit, and was left"
 
 
-async def remove(git_dir: Path, access: RemoteAccess, ref: str, sha: str) -> Removed:
+async def remove_ref(git_dir: Path, access: RemoteAccess, ref: str, sha: str) -> Removed:
     """The remote itself compares: whoever moves the ref in between keeps it. Safe to repeat."""
     if not ref.startswith(names.OWN_REFS) or not names.is_branch(ref) or not names.is_sha(sha):
         raise BadName("only refs of our own are removed")
@@ -316,7 +316,7 @@ async def require_free(git_dir: Path, access: RemoteAccess, branch: str) -> None
 def _require_free(branch: str, heads: Mapping[str, str]) -> None:
     other = names.clash(branch, heads)
     if other is not None:
-        raise PushRefused(GitRefusal.NAME, f"the branch {clean(other)} is in the way of that name")
+        raise PushRefused(GitRefusal.NAME, f"the branch {clean_words(other)} is in the way of that name")
 
 
 def _report(result: GitResult, ref: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""The App and its installations at GitHub: who we are, and calls that carry the right token."""
+"""GitHub's API for the App and for one installation, over a transport that keeps our time limits."""
 
 from __future__ import annotations
 

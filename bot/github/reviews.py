@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from bot.agent.material import place
+from bot.agent.material import discussion_place
 from bot.errors import GitHubRefused
 from bot.github import wire
 from bot.github.api import GRAPHQL, ApiAnswer, ApiCall
@@ -31,7 +31,7 @@ class _OnLine(wire.CommentJson):
         line = self.line or self.original_line
         older = line is not None and (self.line is None or self.side == LEFT)
         spot = Spot(self.in_reply_to_id or self.id, self.path, line, self.start_line, self.diff_hunk, older)
-        kind, review = f"comment on {place(spot)}", self.pull_request_review_id
+        kind, review = f"comment on {discussion_place(spot)}", self.pull_request_review_id
         return replace(self.comment(), kind=kind, spot=spot, review_id=review)
 
 

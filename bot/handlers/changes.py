@@ -115,7 +115,7 @@ async def _concerns(event: ThreadChanged, turn: Turn, desk: Desk) -> bool:
 
 async def _follow_repositories(event: InstallationChanged, row: InstallationRow, desk: Desk) -> None:
     if row.state is InstallationState.DELETED:
-        await accounts.remove_of(desk.store, row.id)
+        await accounts.remove_credentials_of(desk.store, row.id)
         await accounts.forget_settings(desk.store, row.id)
         await snapshots.condemn_of_installation(desk.store, row.id)
         await repos.removed_all(desk.store, row.id)

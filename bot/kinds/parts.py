@@ -1,4 +1,4 @@
-"""What only some turns have, each part stored under its name in one column, and typed."""
+"""What a kind of turn is, as plain data, and the typed parts that only some turns store."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ class Page:
     async def _findings(self, turn: Turn, session: Session) -> int:
         if turn.outcome is not Outcome.PUSHED or turn.part(OnFork).fork is not None or session.pull_number is None:
             return 0
-        return len(await comments.still_open(self._store, session.repo_id, session.pull_number))
+        return len(await comments.open_findings(self._store, session.repo_id, session.pull_number))
 
     async def _funds(self, turn: Turn) -> Funds:
         account = await spend.account(self._store, turn.key.session, turn=turn.n, at=turn.finished_at)

@@ -1,4 +1,4 @@
-"""Shows people what an agent asked: in comments while it waits, and at the turn's end what they may still answer."""
+"""Asks people: comments with boxes, what a ticked box means, and the answer written below."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def at_the_end(outcome: Outcome, means: FundsState = FundsState.LEFT) -> list[Ti
     return [CONTINUE] * (outcome in _ON) + [RETRY] * (outcome in _AGAIN)
 
 
-def of(approval_id: str, offered: Sequence[TickBox]) -> list[TickBox]:
+def boxes_of(approval_id: str, offered: Sequence[TickBox]) -> list[TickBox]:
     return [box for box in offered if approval_id in box.command.split()]
 
 
@@ -96,7 +96,7 @@ def rendered(boxes: Sequence[TickBox], word: str) -> str:
     return "\n".join(f"- [ ] {box.text(word)}" for box in boxes)
 
 
-def alone(body: str, offered: Sequence[TickBox], word: str) -> str:
+def alone_box(body: str, offered: Sequence[TickBox], word: str) -> str:
     """The body with no other box than ours, in code either: a click names a box by its number, and those who count
     do not agree on what is one. In others a space stands, as in `[x ]`."""
     lines = body.split("\n")
@@ -168,7 +168,7 @@ def body(approval: Approval, command: str) -> str:
         words = f"{on_approvals.question(asked)}\n\n{rendered(offered(approval), command)}"
     else:
         words = on_approvals.question_over(approval.state, approval.answered_by, approval.scope, asked)
-    return alone(f"{marker(approval.id)}\n{words}", offered(approval), command)
+    return alone_box(f"{marker(approval.id)}\n{words}", offered(approval), command)
 
 
 class Questions:
@@ -238,7 +238,7 @@ def words_asked(view: TurnView) -> str:
         return on_approvals.answered_since(one.id, one.state, one.answered_by)
     return "\n\n".join(
         f"{on_approvals.late_yes(one.id, str(one.matter.get('shown', '')), view.command)}\n\n"
-        f"{rendered(of(one.id, view.boxes), view.command)}"
+        f"{rendered(boxes_of(one.id, view.boxes), view.command)}"
         for one in _shown_here(view)
     )
 
@@ -251,10 +251,10 @@ def _shown_here(view: TurnView) -> list[Approval]:
     return [
         one
         for one in answerable(view.asked)
-        if of(one.id, view.boxes) and f"`{view.command} approve {one.id}`" not in told
+        if boxes_of(one.id, view.boxes) and f"`{view.command} approve {one.id}`" not in told
     ]
 
 
 def boxes_left(view: TurnView) -> list[TickBox]:
-    above = [box for one in _shown_here(view) for box in of(one.id, view.boxes)]
+    above = [box for one in _shown_here(view) for box in boxes_of(one.id, view.boxes)]
     return [box for box in view.boxes if box not in above]

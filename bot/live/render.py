@@ -178,7 +178,7 @@ def comment(view: TurnView) -> str:
     while _is_too_long(kept) and any(part.rank for part in kept):
         kept.remove(max(kept, key=lambda part: part.rank))
     body = "\n\n".join([_marker(view), *(part.text for part in kept)])
-    return questions.alone(body, view.boxes, view.command)
+    return questions.alone_box(body, view.boxes, view.command)
 
 
 def _is_too_long(parts: Sequence[Part]) -> bool:
@@ -246,7 +246,7 @@ def waiting(view: TurnView) -> str:
 
 def _asks(view: TurnView) -> str:
     """Shows each question with the boxes that answer it: nobody must guess which is which."""
-    answers = {one.id: questions.of(one.id, view.boxes) for one in view.asks}
+    answers = {one.id: questions.boxes_of(one.id, view.boxes) for one in view.asks}
     parts, of_none = [], [box for box in view.boxes if not any(box in own for own in answers.values())]
     for one in view.asks[:MOST_ASKS]:
         question = on_approvals.question(str(one.matter["shown"])) if "shown" in one.matter else ""

@@ -1,4 +1,4 @@
-"""Writes the sections that the live comment has while the turn runs and when it has ended."""
+"""Writes the sections of the live comment, and its times, sizes and counts."""
 
 from __future__ import annotations
 

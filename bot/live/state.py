@@ -190,7 +190,7 @@ class Folds:
     async def of(self, key: TurnKey) -> LiveState:
         fold = self._folds.setdefault(key, _Fold(self._agent.decoder()))
         async with fold.lock:
-            while rows := await messages.of_turn(self._store, key, fold.seq, PAGE):
+            while rows := await messages.events_of_turn(self._store, key, fold.seq, PAGE):
                 async for row in in_portions(rows):
                     if row.kind == messages.STREAM:
                         for event in fold.decoder.feed(row.line):

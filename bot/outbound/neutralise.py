@@ -1,4 +1,4 @@
-"""Makes text harmless on GitHub without changing how it reads: what others wrote, and the whole that leaves."""
+"""Makes text harmless on GitHub without changing how it reads: mentions, references, images, HTML."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 
 from bot.outbound import prose
-from bot.text import blocks as characters
+from bot.text.blocks import shown
 from bot.text.scanner import BlockForm, Leaf
 from bot.words import quoting
 
@@ -56,7 +56,7 @@ def any_html(text: str) -> str:
     return _ANY_HTML.sub("&lt;", text)
 
 
-def scrub_whole(text: str, closes: int | None = None) -> str:
+def scrubbed(text: str, closes: int | None = None) -> str:
     """For text that we composed: nothing in it calls people, closes threads, loads images or carries code."""
     text = foreign_html(_ENTITY.sub("&amp;", text))
     text = _IMAGE.sub("&#33;", _DEFINITION.sub("&#58;", text))
@@ -69,7 +69,7 @@ def untrusted(text: str) -> str:
     """For text that others wrote: besides, no HTML at all, no references, no boxes to tick."""
     text = any_html(TASK.sub(_shown_box, text))
     text = _URL.sub(lambda match: _THREAD_URL.sub(_percent, match[0]), text)
-    return _REFERENCE.sub(lambda match: match[0] + SPLIT, scrub_whole(text))
+    return _REFERENCE.sub(lambda match: match[0] + SPLIT, scrubbed(text))
 
 
 def _shown_box(match: re.Match[str]) -> str:
@@ -165,38 +165,38 @@ Change = Callable[[str], str]
 
 def inert(text: str) -> str:
     """Markdown that others wrote, to stand in a page of ours: it keeps its form and loses its effects."""
-    return _markdown(characters.shown(text), untrusted, any_html)
+    return _markdown(shown(text), untrusted, any_html)
 
 
 def quoted(text: str) -> str:
     """The same set apart as a quotation, and judged as it stands there."""
-    return _markdown(_set_apart(characters.shown(text)), untrusted, any_html, _set_apart)
+    return _markdown(_set_apart(shown(text)), untrusted, any_html, _set_apart)
 
 
 def line(text: str) -> str:
     """Words of others within a line of ours, where they open no block, and no code that words after them would end."""
-    words = " ".join(characters.shown(text).split())
+    words = " ".join(shown(text).split())
     made = _markdown(_BEFORE + words, untrusted, any_html).removeprefix(_BEFORE)
     return prose.outside_spans(made, _without_ticks) if "`" in made else made
 
 
 def block(text: str, language: str = "") -> str:
     """Text as a code block that it cannot leave."""
-    body = _COMMAND_IN_CODE.sub(" ", _forged(characters.shown(text)))
+    body = _COMMAND_IN_CODE.sub(" ", _forged(shown(text)))
     return quoting.code(body, language if _is_plain(language) else "")
 
 
 def whole(text: str, closes: int | None = None) -> str:
     """A composed body. Our marker may stand on its first line alone; `closes` is the one thread it may close."""
-    text = characters.shown(text)
+    text = shown(text)
     first, separator, rest = text.partition("\n")
     marked = MARKER.match(first) is not None
-    changed = _markdown(rest if marked else text, lambda part: scrub_whole(part, closes), foreign_html)
+    changed = _markdown(rest if marked else text, lambda part: scrubbed(part, closes), foreign_html)
     return first.rstrip() + separator + changed if marked else changed
 
 
 def whole_plain(text: str, closes: int | None = None) -> str:
-    return scrub_plain_whole(_forged(characters.shown(text)), closes)
+    return scrub_plain_whole(_forged(shown(text)), closes)
 
 
 def _markdown(text: str, change: Change, escape: Change, apart: Change = str) -> str:

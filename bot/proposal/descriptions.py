@@ -1,4 +1,4 @@
-"""Writes the commit message, and the title and body of a pull request."""
+"""Writes commit messages and pull requests, also into the repository's own template."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ class Filled:
     taken: frozenset[str]
 
 
-def find(paths: tuple[str, ...]) -> str | None:
+def find_template(paths: tuple[str, ...]) -> str | None:
     """The one that GitHub would offer."""
     known = {path.lower(): path for path in reversed(paths)}
     return next((known[place] for place in PLACES if place in known), None)
 
 
-def fill(template: str, ours: dict[str, str]) -> Filled:
+def fill_template(template: str, ours: dict[str, str]) -> Filled:
     """`ours`: `done`, `link` and `verified`, as markdown that cannot act."""
     sections = _sections(_plain(template))
     taken: dict[str, _Section] = {}
@@ -267,7 +267,7 @@ def pull_body(  # noqa: PLR0913 - each part of the body, by name
         "done": f"**The agent says:**\n\n{done}",
         "verified": f"**Verified by Forgehand:** {ours['verified']}",
     }
-    filled = fill(extras.template or "", told)
+    filled = fill_template(extras.template or "", told)
     left = {name: text for name, text in ours.items() if name not in filled.taken}
     parts = (
         left.get("link", ""),

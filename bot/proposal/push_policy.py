@@ -1,4 +1,4 @@
-"""Decides, from what changed alone, what may be pushed, what a person must allow, and what readers should look at."""
+"""Decides from the changes alone what may be pushed, what a person must allow, and what looks like a secret."""
 
 from __future__ import annotations
 

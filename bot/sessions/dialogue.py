@@ -1,4 +1,4 @@
-"""Carries words between people and the agent at work: its questions to them, and what they say to it."""
+"""Carries words and approvals between people and the agent, and answers in discussions of the diff."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ from bot.live import questions as live_questions
 from bot.models import Outcome, Spot, Thread
 from bot.outbound import neutralise
 from bot.sessions import reading
-from bot.sessions import services as rights
 from bot.sessions.reading import briefing
-from bot.sessions.services import Services
+from bot.sessions.services import Services, allowed_subagents
 from bot.store import approvals, comments, messages, sessions
 from bot.store.approvals import Approval, ApprovalAnswer, ApprovalKind, ApprovalRequest, ApprovalState, Scope
 from bot.store.messages import StoredMessage
@@ -44,7 +43,7 @@ async def in_diff(services: Services, turn: Turn) -> None:
     """Once for each, found again by its marker; a discussion that was deleted or locked is left alone."""
     spots = await asked_at(services, turn)
     thread = _pull(turn, await sessions.session(services.store, turn.key.session))
-    said = material.answers(turn.agent_result or "")
+    said = material.answers_to_discussions(turn.agent_result or "")
     settled = []
     for number, spot in enumerate(spots, 1):
         answer = said.get(number)
@@ -55,11 +54,11 @@ async def in_diff(services: Services, turn: Turn) -> None:
         ):
             settled.append(spot.comment_id)
     await resolve(services, thread, settled)
-    await comments.answered(services.store, thread.repo.id, settled)
+    await comments.resolve_answered(services.store, thread.repo.id, settled)
 
 
 async def number_of(services: Services, turn: Turn, spot: Spot) -> int:
-    known = material.distinct([*await asked_at(services, turn), spot])
+    known = material.distinct_places([*await asked_at(services, turn), spot])
     return next((at for at, one in enumerate(known, 1) if one.comment_id == spot.comment_id), 0)
 
 
@@ -78,7 +77,7 @@ async def resolve(services: Services, thread: Thread, comment_ids: Collection[in
 
 async def asked_at(services: Services, turn: Turn) -> list[Spot]:
     """Lists those it began with, then those at which words were written for the agent while it worked."""
-    return material.distinct([*turn.part(Places).asked, *await messages.spots(services.store, turn.key)])
+    return material.distinct_places([*turn.part(Places).asked, *await messages.spots(services.store, turn.key)])
 
 
 def _pull(turn: Turn, session: Session) -> Thread:
@@ -173,7 +172,7 @@ class _Asking:
         """A sub-agent more: no question for people."""
         if request_id in self._settled:
             return
-        n, most = self._turn.key.n, rights.subagents(self._turn, self._services.settings.limits).most
+        n, most = self._turn.key.n, allowed_subagents(self._turn, self._services.settings.limits).most
         if number <= most:
             await self._environment.permit(n, request_id)
         else:

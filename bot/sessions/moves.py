@@ -1,4 +1,4 @@
-"""Knows what a step answers: another step or an end, also when it is stopped or cannot succeed."""
+"""What a step answers: another step or an end. Judges how a run ended, and stops turns that cannot go on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Holds what the steps of a turn work with: the composition root's services, locks by session, signals to turns."""
+"""What the steps of a turn work with: services, locks, the turn's rights, its way out to the network."""
 
 from __future__ import annotations
 
@@ -141,13 +141,13 @@ class Rights:
     denied: tuple[str, ...]
 
 
-def subagents(turn: Turn, limits: Limits) -> Subagents:
+def allowed_subagents(turn: Turn, limits: Limits) -> Subagents:
     config = repo_config.load(turn.config)
     most, at_once = config.subagents.within(limits.subagents, limits.subagents_at_once)
     return Subagents(at_once=at_once, most=most)
 
 
-def of(turn: Turn) -> Rights:
+def rights_of(turn: Turn) -> Rights:
     """Where people are asked, edits of the work tree go without asking: nothing leaves it but through our policy."""
     config = repo_config.load(turn.config)
     if turn.traits.reads:

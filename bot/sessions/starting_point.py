@@ -1,4 +1,4 @@
-"""Finds where a turn starts: the config, the base branch and the commit, also on a pull request from a fork."""
+"""Finds where a turn starts: config, base branch, commit; and what the token for it may reach."""
 
 from __future__ import annotations
 

@@ -161,54 +161,54 @@ class Sealed:
     updated_at: float
 
 
-async def put(store: Store, name: str, installation: InstallationId, ciphertext: str) -> None:
+async def put_credential(store: Store, name: str, installation: InstallationId, ciphertext: str) -> None:
     at = store.now()
     values = {"name": name, "installation": installation, "ciphertext": ciphertext, "at": at}
     await store.write(lambda db: run(db, _PUT_CREDENTIAL, **values))
 
 
-async def of(store: Store, name: str, installation: InstallationId) -> Sealed | None:
+async def credential_of(store: Store, name: str, installation: InstallationId) -> Sealed | None:
     row = await store.read(lambda db: one(db, _ONE, name=name, installation=installation))
     return _sealed(row) if row else None
 
 
-async def around(store: Store, installation: InstallationId) -> list[Sealed]:
+async def credentials_around(store: Store, installation: InstallationId) -> list[Sealed]:
     """The installation's and the operator's."""
     return [_sealed(row) for row in await store.read(lambda db: many(db, _SOME, installation=installation))]
 
 
-async def every(store: Store) -> list[Sealed]:
-    return await store.read(all_of)
+async def every_credential(store: Store) -> list[Sealed]:
+    return await store.read(credentials_of)
 
 
-async def remove(store: Store, name: str, installation: InstallationId) -> bool:
+async def remove_credential(store: Store, name: str, installation: InstallationId) -> bool:
     sql = "DELETE FROM credentials WHERE name = :name AND installation_id = :installation"
     return await store.write(lambda db: run(db, sql, name=name, installation=installation)) == 1
 
 
-async def remove_all(store: Store) -> int:
+async def remove_credentials(store: Store) -> int:
     """Also of those that nobody can read any more."""
     return await store.write(lambda db: run(db, "DELETE FROM credentials"))
 
 
-async def remove_of(store: Store, installation: InstallationId) -> int:
+async def remove_credentials_of(store: Store, installation: InstallationId) -> int:
     sql = "DELETE FROM credentials WHERE installation_id = :installation AND installation_id <> 0"
     return await store.write(lambda db: run(db, sql, installation=installation))
 
 
-def all_of(db: Database) -> list[Sealed]:
+def credentials_of(db: Database) -> list[Sealed]:
     return [_sealed(row) for row in many(db, _ALL)]
 
 
-def replace(db: Database, row: Sealed, ciphertext: str) -> bool:
+def replace_credential(db: Database, row: Sealed, ciphertext: str) -> bool:
     """False when it was changed meanwhile: then the newer value stands."""
     values = {"name": row.name, "installation": row.installation, "before": row.ciphertext}
     return run(db, _REPLACE, ciphertext=ciphertext, **values) == 1
 
 
-def peek(path: Path) -> list[Sealed]:
+def peek_credential(path: Path) -> list[Sealed]:
     """Rows of a file that nobody has opened yet, which is left as it is; none if it cannot be read."""
-    return base.peek(path, all_of) or []
+    return base.peek(path, credentials_of) or []
 
 
 def _sealed(row: Row) -> Sealed:

@@ -195,11 +195,11 @@ ON CONFLICT (id) DO NOTHING
 """
 
 
-def name(key: TurnKey, place: int) -> str:
+def finding_name(key: TurnKey, place: int) -> str:
     return f"{key.session}-{key.n}-{place}"
 
 
-async def still_open(store: Store, repo: RepoId, number: int) -> list[StoredFinding]:
+async def open_findings(store: Store, repo: RepoId, number: int) -> list[StoredFinding]:
     """Open findings of all reviews of the pull request, oldest first."""
     sql = (
         "SELECT * FROM findings WHERE repo_id = :repo AND number = :number AND state = 'open' ORDER BY at, turn, place"
@@ -207,26 +207,26 @@ async def still_open(store: Store, repo: RepoId, number: int) -> list[StoredFind
     return [StoredFinding.of(row) for row in await store.read(lambda db: many(db, sql, repo=repo, number=number))]
 
 
-async def settle(store: Store, new: Sequence[StoredFinding], resolved: Iterable[str]) -> None:
+async def put_findings(store: Store, new: Sequence[StoredFinding], resolved: Iterable[str]) -> None:
     """Store what a review has said, and resolve earlier findings; said again, it changes nothing."""
     at, done = store.now(), list(resolved)
 
     def work(db: Database) -> None:
-        for one in new:
-            run(db, _PUT, at=at, **{field: getattr(one, field) for field in StoredFinding.__dataclass_fields__})
-        for each in done:
-            run(db, "UPDATE findings SET state = 'resolved' WHERE id = :id", id=each)
+        for finding in new:
+            run(db, _PUT, at=at, **{field: getattr(finding, field) for field in StoredFinding.__dataclass_fields__})
+        for finding_id in done:
+            run(db, "UPDATE findings SET state = 'resolved' WHERE id = :id", id=finding_id)
 
     await store.write(work)
 
 
-async def answered(store: Store, repo: RepoId, comment_ids: Collection[int]) -> None:
+async def resolve_answered(store: Store, repo: RepoId, comment_ids: Collection[int]) -> None:
     """Resolve the findings that began these discussions."""
 
     def work(db: Database) -> None:
-        for one in comment_ids:
+        for comment in comment_ids:
             sql = "UPDATE findings SET state = 'resolved' WHERE repo_id = :repo AND comment_id = :comment_id"
-            run(db, sql, repo=repo, comment_id=one)
+            run(db, sql, repo=repo, comment_id=comment)
 
     if comment_ids:
         await store.write(work)

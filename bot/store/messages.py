@@ -1,4 +1,4 @@
-"""Words for a turn under way: kept in their order until its agent has them, or the next turn does; each once."""
+"""A turn's events, and words for the agent: kept in order until it has them, or the next turn takes them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StoredEvent(Record):
     at: float
 
 
-async def append(
+async def append_events(
     store: Store,
     key: TurnKey,
     lines: Sequence[tuple[str, str]],
@@ -55,13 +55,13 @@ async def append(
     return await store.write(work)
 
 
-async def count(store: Store, key: TurnKey) -> int:
+async def count_events(store: Store, key: TurnKey) -> int:
     sql = "SELECT COUNT(*) AS lines FROM events WHERE session_id = :session AND turn = :turn"
     row = await store.read(lambda db: one(db, sql, session=key.session, turn=key.n))
     return int(row["lines"]) if row else 0
 
 
-async def of_turn(store: Store, key: TurnKey, after_seq: int = 0, limit: int = 1000) -> list[StoredEvent]:
+async def events_of_turn(store: Store, key: TurnKey, after_seq: int = 0, limit: int = 1000) -> list[StoredEvent]:
     sql = """
     SELECT * FROM events WHERE session_id = :session AND turn = :turn AND seq > :after ORDER BY seq LIMIT :limit
     """
@@ -73,7 +73,9 @@ async def of_turn(store: Store, key: TurnKey, after_seq: int = 0, limit: int = 1
     return await store.read(work)
 
 
-async def of_session(store: Store, session: SessionId, after_seq: int = 0, limit: int = 1000) -> list[StoredEvent]:
+async def events_of_session(
+    store: Store, session: SessionId, after_seq: int = 0, limit: int = 1000
+) -> list[StoredEvent]:
     """Over all turns: what `sessions logs` and the live page show."""
     sql = "SELECT * FROM events WHERE session_id = :session AND seq > :after ORDER BY seq LIMIT :limit"
 
@@ -83,7 +85,7 @@ async def of_session(store: Store, session: SessionId, after_seq: int = 0, limit
     return await store.read(work)
 
 
-def note(db: Database, key: TurnKey, kind: str, line: str, at: float) -> None:
+def note_event(db: Database, key: TurnKey, kind: str, line: str, at: float) -> None:
     """A line of ours between the agent's, as a part of a larger transaction; `kind` tells it from theirs."""
     _insert(db, key, [(kind, line)], at)
 
@@ -176,7 +178,7 @@ async def delivered(store: Store, message: StoredMessage) -> None:
 
     def work(db: Database) -> None:
         if run(db, _SETTLE, source=message.source, state=MessageState.DELIVERED):
-            note(db, message.key, KIND, line, at)
+            note_event(db, message.key, KIND, line, at)
 
     await store.write(work)
 
@@ -188,7 +190,7 @@ async def refuse(store: Store, message: StoredMessage) -> None:
 
     def work(db: Database) -> None:
         if run(db, _SETTLE, source=message.source, state=MessageState.DROPPED):
-            note(db, message.key, KIND, line, at)
+            note_event(db, message.key, KIND, line, at)
 
     await store.write(work)
 

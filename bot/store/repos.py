@@ -1,4 +1,4 @@
-"""Which repositories the App may see no more, and whether what was held of them is gone."""
+"""Installations, repositories and threads; signed commits and rescue refs; what to forget of removed ones."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ async def advance(store: Store, key: TurnKey, step: Step, found: StepFindings = 
             set_session(db, key.session, found.session)
         if found.note:
             line = msgspec.json.encode({"type": "forgehand", "note": found.note}).decode()
-            messages.note(db, key, "note", line, at)
+            messages.note_event(db, key, "note", line, at)
         return True
 
     return await store.write(work)

@@ -1,4 +1,4 @@
-"""Recognises where blocks of words begin and end: headings, code, raw HTML, tables, link definitions."""
+"""Recognises where blocks begin and end (headings, code, HTML, tables), and reads a line in columns."""
 
 from __future__ import annotations
 

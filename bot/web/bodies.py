@@ -1,4 +1,4 @@
-"""Reading a request's body under limits of size, time and memory, whatever its headers claim."""
+"""Reads a request's body under limits, and the few fields of a delivery that the ledger keeps."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ _STRICT = msgspec.json.Decoder(_Payload)
 _LOOSE = msgspec.json.Decoder(_Loose)
 
 
-def read(body: bytes | bytearray) -> Envelope:
+def read_envelope(body: bytes | bytearray) -> Envelope:
     """NotJson when the body is not a JSON object; never another error."""
     try:
         payload = _STRICT.decode(body)
@@ -241,7 +241,7 @@ def is_wanted(event: str, action: str | None, handled: Collection[str]) -> bool:
 
 def ledger_entry(guid: str, event: str, body: bytes | bytearray, sha256: str, handled: Collection[str]) -> NewDelivery:
     """What nobody acts upon is noted without its body. NotJson or UnicodeDecodeError when it is not JSON."""
-    seen = read(body)
+    seen = read_envelope(body)
     wanted = is_wanted(event, seen.action, handled)
     text = body.decode() if wanted else None
     named = f"`{event}` ({seen.action})" if seen.action else f"`{event}`"

@@ -1,4 +1,4 @@
-"""`/metrics`: what the store can count and what this process has seen, for Prometheus; for this machine, or a token."""
+"""Serves `/metrics` for Prometheus, to this machine or with a token; measures how late the event loop is."""
 
 from __future__ import annotations
 

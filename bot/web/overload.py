@@ -1,4 +1,4 @@
-"""What is said when descriptors, memory or time are short: come back soon, in the form that each caller understands."""
+"""Answers when descriptors, memory or time are short: come back soon; also while the event loop hangs."""
 
 from __future__ import annotations
 

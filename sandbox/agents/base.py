@@ -1,4 +1,4 @@
-"""What an agent is to us: how it is started, how it is spoken to, and how its output is read."""
+"""What an agent is to us: how it starts, hears and is read; its words without terminal codes."""
 
 from __future__ import annotations
 

@@ -14,13 +14,11 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from sandbox import files as disk
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
-from sandbox.files import DiskUsage, Files
+from sandbox.files import DiskUsage, Files, measured_disk
 from sandbox.local import folders as at
-from sandbox.local import folders as members
 from sandbox.local import launcher as boxes
-from sandbox.local.folders import Folders
+from sandbox.local.folders import Folders, freeze, kill_all, members, thaw
 from sandbox.local.launched import Launched
 from sandbox.local.launcher import Box, Launcher
 from sandbox.local.tools import Furniture
@@ -225,21 +223,21 @@ class LocalEnvironment:
         return None
 
     async def still(self) -> None:
-        if not await asyncio.to_thread(members.kill_all, self._folders.home, TERMINATE_SECONDS):
+        if not await asyncio.to_thread(kill_all, self._folders.home, TERMINATE_SECONDS):
             raise EnvironmentBusy(f"processes of {self._id} could not be killed")
 
     async def pause(self) -> None:
-        await self._in_thread(lambda: members.freeze(self._folders.home))
+        await self._in_thread(lambda: freeze(self._folders.home))
 
     async def resume(self) -> None:
-        await self._in_thread(lambda: members.thaw(self._folders.home))
+        await self._in_thread(lambda: thaw(self._folders.home))
 
     async def metrics(self) -> EnvironmentMetrics:
         if self._cpu is None:
             self._cpu = await self._in_thread(self._cpu_now)
             await asyncio.sleep(CPU_SAMPLE_SECONDS)
         before, self._cpu = self._cpu, await self._in_thread(self._cpu_now)
-        found = await self._in_thread(lambda: members.members(self._folders.home))
+        found = await self._in_thread(lambda: members(self._folders.home))
         elapsed = max(self._cpu[0] - before[0], 1e-3)
         percent = max(0.0, 100 * (self._cpu[1] - before[1]) / elapsed)
         used, memory = await self._in_thread(self._disk_now), sum(one.memory_bytes for one in found)
@@ -299,12 +297,12 @@ class LocalEnvironment:
         write_json(self._folders.spec, {**spec, "expires_at": when})
 
     def _cpu_now(self) -> tuple[float, float]:
-        return time.monotonic(), sum(one.cpu_seconds for one in members.members(self._folders.home))
+        return time.monotonic(), sum(one.cpu_seconds for one in members(self._folders.home))
 
     def _disk_now(self) -> DiskUsage:
         """Counting walks the whole tree, so an answer serves for a while."""
         if self._disk is None or time.monotonic() - self._disk[0] > DISK_AGE_SECONDS:
-            found = disk.measured(self._folders.box)
+            found = measured_disk(self._folders.box)
             self._disk = (time.monotonic(), found)
         return self._disk[1]
 

@@ -1,4 +1,4 @@
-"""Where local environments lie on the host, and which host folder stands behind a path inside."""
+"""Where local environments lie on the host, and which processes see such a folder as their home."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starts bubblewrap: attached (a command that ends with us) or detached (one that outlives us)."""
+"""Builds the arguments of a bubblewrap box, and starts it attached or detached."""
 
 from __future__ import annotations
 

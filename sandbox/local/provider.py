@@ -19,10 +19,9 @@ from typing import Any
 
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, IsolationMissing
 from sandbox.local import folders as at
-from sandbox.local import folders as members
 from sandbox.local import probe, seccomp, tools
 from sandbox.local.environment import LocalEnvironment, check_name, write_json
-from sandbox.local.folders import EnvironmentsFolder
+from sandbox.local.folders import EnvironmentsFolder, are_frozen
 from sandbox.local.launcher import Box, BoxLimits, Launcher
 from sandbox.local.tools import Furniture
 from sandbox.primitives import EnvironmentOverview, EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Lease
@@ -191,7 +190,7 @@ class LocalProvider:
         for key in self._base.environment_ids():
             spec = self._spec(key)
             if spec is not None and labels.items() <= spec["labels"].items():
-                frozen = members.are_frozen(self._base.folders(key).home)
+                frozen = are_frozen(self._base.folders(key).home)
                 state = EnvironmentState.PAUSED if frozen else EnvironmentState.RUNNING
                 found.append(EnvironmentOverview(key, "local", state, spec["labels"], spec["created_at"]))
         return found

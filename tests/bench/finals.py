@@ -118,7 +118,7 @@ async def _news(found: Rig, key: TurnKey) -> None:
     for count in range(10_000):
         said = {"type": "text", "text": f"Word {count}."}
         line = json.dumps({"type": "assistant", "message": {"role": "assistant", "content": [said]}})
-        await messages.append(
+        await messages.append_events(
             found.store, key, [(messages.STREAM, line)], expected_offset=count * 100, new_offset=(count + 1) * 100
         )
         found.board.touch(key)

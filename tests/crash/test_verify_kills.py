@@ -36,7 +36,7 @@ async def mended(world: World) -> None:
     try:
         [row] = await sessions.listing(store)
         [turn] = await sessions.turns_of(store, row.id)
-        lines = [one.line for one in await messages.of_turn(store, turn.key, 0, 10_000)]
+        lines = [one.line for one in await messages.events_of_turn(store, turn.key, 0, 10_000)]
     finally:
         await store.close()
     assert [(one["exit_code"], one["where"], one["sha"]) for one in turn.verified or ()] == [

@@ -226,7 +226,7 @@ async def notes(world: World) -> list[str]:
     store = await Store.open_reader(world.root / "data" / "state.db")
     try:
         [session] = await sessions.listing(store)
-        rows = await messages.of_session(store, session.id, 0, 10_000)
+        rows = await messages.events_of_session(store, session.id, 0, 10_000)
         return [json.loads(row.line)["note"] for row in rows if row.kind == "note"]
     finally:
         await store.close()

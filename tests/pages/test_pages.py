@@ -253,7 +253,7 @@ async def test_of_many_long_entries_a_page_has_the_newest_and_a_stream_tells_the
         message = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [block]}
         line = json.dumps({"type": "assistant", "message": message, "session_id": "s"})
         for _ in range(400):
-            await store.write(lambda db: messages.note(db, key, messages.STREAM, line, 0.0))
+            await store.write(lambda db: messages.note_event(db, key, messages.STREAM, line, 0.0))
         await store.close()
         async with visitor(world, service.url, "alice") as alice, asyncio.timeout(60):
             page = await alice.get(f"/sessions/{key.session}")

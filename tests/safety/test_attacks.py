@@ -228,7 +228,7 @@ async def test_an_agent_that_uses_up_the_files_of_the_disk_is_ended_and_cannot_h
         world.say("/claude fix this")
         if hidden:
             await world.model.reached("made", 30)
-            monkeypatch.setattr("sandbox.files.measured", lambda _: DiskUsage(0, 0, whole=False))
+            monkeypatch.setattr("sandbox.files.measured_disk", lambda _: DiskUsage(0, 0, whole=False))
         assert await world.outcome(timeout=30, early=True) == "killed"
     assert "running full" in world.replies()[0].body
 

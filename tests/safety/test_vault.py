@@ -93,9 +93,9 @@ async def test_ciphertexts_swapped_between_rows_are_not_read(store: Store) -> No
     vault = await prepared(store, SECRET_KEY)
     await vault.put(API_KEY, INSTALLATION, Secret("key-of-seven"))
     await vault.put(API_KEY, OTHER, Secret("key-of-eight"))
-    seven, eight = [row for row in await accounts.every(store) if row.name == API_KEY]
-    await accounts.put(store, API_KEY, INSTALLATION, eight.ciphertext)
-    await accounts.put(store, API_KEY, OTHER, seven.ciphertext)
+    seven, eight = [row for row in await accounts.every_credential(store) if row.name == API_KEY]
+    await accounts.put_credential(store, API_KEY, INSTALLATION, eight.ciphertext)
+    await accounts.put_credential(store, API_KEY, OTHER, seven.ciphertext)
     for installation in (INSTALLATION, OTHER):
         with pytest.raises(VaultError, match="changed or moved"):
             await vault.get(API_KEY, installation)
@@ -138,9 +138,9 @@ async def test_a_rotation_cut_short_leaves_all_readable_and_goes_on_when_called_
 async def test_a_key_set_while_a_rotation_goes_on_is_not_lost(store: Store) -> None:
     old = await prepared(store, SECRET_KEY)
     await old.put(API_KEY, INSTALLATION, Secret("value-before"))
-    [row] = [row for row in await accounts.every(store) if row.installation == INSTALLATION]
+    [row] = [row for row in await accounts.every_credential(store) if row.installation == INSTALLATION]
     await old.put(API_KEY, INSTALLATION, Secret("value-after"))
-    assert not await store.write(lambda db: accounts.replace(db, row, "v1.stale"))
+    assert not await store.write(lambda db: accounts.replace_credential(db, row, "v1.stale"))
     assert (await old.get(API_KEY, INSTALLATION) or Secret("")).reveal() == "value-after"
 
 
@@ -191,8 +191,8 @@ async def test_the_gateway_asks_the_vault_for_each_request(tmp_path: Path) -> No
         await vault.put(OAUTH_TOKEN, INSTALLATION, Secret(OAUTH))
         assert (await rig.ask(token)).status_code == 200
         assert [request.headers.get("authorization") for request in rig.model.requests] == [None, f"Bearer {OAUTH}"]
-        await accounts.remove_of(rig.store, INSTALLATION)
-        await accounts.remove(rig.store, API_KEY, OPERATOR)
+        await accounts.remove_credentials_of(rig.store, INSTALLATION)
+        await accounts.remove_credential(rig.store, API_KEY, OPERATOR)
         assert kind(await rig.ask(token)) == (403, "permission_error")
 
 
@@ -204,9 +204,9 @@ async def test_a_tampered_key_is_a_refusal_and_one_line_for_the_operator(
         vault = await prepared(rig.store, SECRET_KEY)
         await vault.put(API_KEY, INSTALLATION, Secret(REAL_KEY))
         await vault.put(API_KEY, OPERATOR, Secret("sk-of-somebody-else"))
-        [row] = [row for row in await accounts.every(rig.store) if row.installation == INSTALLATION]
-        await accounts.put(rig.store, API_KEY, OPERATOR, row.ciphertext)
-        await accounts.put(rig.store, API_KEY, INSTALLATION, row.ciphertext[:-8] + "AAAAAAA=")
+        [row] = [row for row in await accounts.every_credential(rig.store) if row.installation == INSTALLATION]
+        await accounts.put_credential(rig.store, API_KEY, OPERATOR, row.ciphertext)
+        await accounts.put_credential(rig.store, API_KEY, INSTALLATION, row.ciphertext[:-8] + "AAAAAAA=")
         token, _ = await rig.token()
         for _ in range(3):
             answer = await rig.ask(token)
@@ -333,7 +333,7 @@ async def test_an_installation_that_is_gone_takes_its_keys_with_it(world: World)
 
 
 def _of_installations(path: Path) -> list[accounts.Sealed]:
-    return [row for row in accounts.peek(path) if row.installation]
+    return [row for row in accounts.peek_credential(path) if row.installation]
 
 
 # The command line by itself

@@ -118,8 +118,10 @@ READERS: Mapping[str, Reader] = {
     "page prose, however long": rendered,
     "page wording": lambda text: wording.ticked(text) + wording.linked(Markup.escape(text)),
     "page of an edit": lambda text: conversation.changes({"old_string": text[::2], "new_string": text[1::2]}),
-    "pull request template": lambda text: descriptions.fill(text, OURS),
-    "pull request template, a line that waits": lambda text: descriptions.fill(f"# Issue\nFixes #{text}!", OURS),
+    "pull request template": lambda text: descriptions.fill_template(text, OURS),
+    "pull request template, a line that waits": lambda text: descriptions.fill_template(
+        f"# Issue\nFixes #{text}!", OURS
+    ),
     "diff": diffs.parse,
     "diff, behind a header": lambda text: diffs.parse(SHOWN + text),
     "suggestions": lambda text: diffs.suggestions_for(
@@ -132,7 +134,7 @@ READERS: Mapping[str, Reader] = {
     "what a program printed": agent_text.clean,
     "request at the model": _asked,
     "review": _review,
-    "answers to discussions": material.answers,
+    "answers to discussions": material.answers_to_discussions,
     "ticked boxes": lambda text: questions.newly("", text),
     "title of a pull request": lambda text: descriptions.first_title((text,)),
 }

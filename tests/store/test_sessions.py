@@ -294,18 +294,18 @@ async def test_the_list_shows_the_last_turn_and_the_whole_cost(store: Store) -> 
 async def test_lines_are_stored_once_and_numbered_over_the_session(store: Store) -> None:
     first = await begun(store, "comment:1")
     lines = [("assistant", "{}"), ("tool", "x\x00\ud800")]
-    assert await messages.append(store, first, lines, expected_offset=0, new_offset=10, skipped=1)
-    assert not await messages.append(store, first, lines, expected_offset=0, new_offset=10)
-    assert await messages.append(store, first, [], expected_offset=10, new_offset=12)
+    assert await messages.append_events(store, first, lines, expected_offset=0, new_offset=10, skipped=1)
+    assert not await messages.append_events(store, first, lines, expected_offset=0, new_offset=10)
+    assert await messages.append_events(store, first, [], expected_offset=10, new_offset=12)
     second = await begun(store, "comment:2")
-    assert await messages.append(store, second, [("result", "{}")], expected_offset=0, new_offset=5)
-    assert [(event.seq, event.kind, event.line) for event in await messages.of_turn(store, first)] == [
+    assert await messages.append_events(store, second, [("result", "{}")], expected_offset=0, new_offset=5)
+    assert [(event.seq, event.kind, event.line) for event in await messages.events_of_turn(store, first)] == [
         (1, "assistant", "{}"),
         (2, "tool", "x?"),
     ]
-    assert [event.seq for event in await messages.of_turn(store, second)] == [3]
-    assert [event.turn for event in await messages.of_session(store, first.session, after_seq=1)] == [1, 2]
-    assert [event.seq for event in await messages.of_session(store, first.session, limit=1)] == [1]
+    assert [event.seq for event in await messages.events_of_turn(store, second)] == [3]
+    assert [event.turn for event in await messages.events_of_session(store, first.session, after_seq=1)] == [1, 2]
+    assert [event.seq for event in await messages.events_of_session(store, first.session, limit=1)] == [1]
     turn = await sessions.turn(store, first)
     assert (turn.stream_offset, turn.stream_skipped) == (12, 1)
     assert turn.pulse_at is not None
@@ -315,10 +315,10 @@ async def test_lines_are_stored_once_and_numbered_over_the_session(store: Store)
 async def test_two_writers_at_one_offset_are_one(store: Store) -> None:
     key = await begun(store, "comment:1")
     done = await asyncio.gather(
-        *(messages.append(store, key, [("a", str(n))], expected_offset=0, new_offset=7) for n in range(10))
+        *(messages.append_events(store, key, [("a", str(n))], expected_offset=0, new_offset=7) for n in range(10))
     )
     assert done.count(True) == 1
-    assert len(await messages.of_turn(store, key)) == 1
+    assert len(await messages.events_of_turn(store, key)) == 1
 
 
 # Comments

@@ -260,7 +260,7 @@ async def test_the_delivery_is_a_row_among_the_events(world: World) -> None:
         await world.outcome()
     store = await Store.open_reader(world.root / "data" / "state.db")
     key = TurnKey(SessionId(str(world.states()[0]["session"])), 1)
-    rows = [row for row in await messages.of_turn(store, key) if row.kind == "message"]
+    rows = [row for row in await messages.events_of_turn(store, key) if row.kind == "message"]
     await store.close()
     assert len(rows) == 1 and "mind the tests" in rows[0].line
 

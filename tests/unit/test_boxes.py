@@ -90,7 +90,7 @@ def test_a_line_of_somebody_elses_neither_hides_a_tick_nor_is_one(around: str, s
 def test_the_number_of_a_box_is_its_own_whatever_is_shown_beside_it(around: str, sign: str) -> None:
     """Before it and after it, in forms that GitHub counts, as text or as code."""
     forged = around.replace("[x]", f"[{sign}]")
-    body = questions.alone(f"{forged}\n\n{BODY}\n\n{forged}", OFFERED, "/claude")
+    body = questions.alone_box(f"{forged}\n\n{BODY}\n\n{forged}", OFFERED, "/claude")
     assert tasks.shown(body) == [box.text("/claude").replace("**", "").replace("`", "") for box in OFFERED]
     for at, box in enumerate(OFFERED):
         after = tasks.ticked(body, at)
@@ -99,8 +99,8 @@ def test_the_number_of_a_box_is_its_own_whatever_is_shown_beside_it(around: str,
 
 
 def test_a_body_of_ours_alone_is_left_as_it_is() -> None:
-    assert questions.alone(BODY, OFFERED, "/claude") == BODY
-    assert questions.alone("no box", [], "/claude") == "no box"
+    assert questions.alone_box(BODY, OFFERED, "/claude") == BODY
+    assert questions.alone_box("no box", [], "/claude") == "no box"
 
 
 @pytest.mark.review("security-7")
@@ -108,6 +108,6 @@ def test_a_body_of_ours_alone_is_left_as_it_is() -> None:
 def test_a_box_lives_below_however_many_lines(line: str) -> None:
     """Of a text so many lines are read, and what stands below them is no box to anybody."""
     words = sections.agents_words("first" + f"\n{line}" * 11_990 + "\nlast", 60_000)
-    body = questions.alone(f"{words}\n\n{BODY}", OFFERED, "/claude")
+    body = questions.alone_box(f"{words}\n\n{BODY}", OFFERED, "/claude")
     assert questions.ticked(body, body.replace("[ ] **Stop", "[x] **Stop"), OFFERED, "/claude") == [questions.STOP]
     assert "> first" in body

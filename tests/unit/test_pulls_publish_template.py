@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.proposal.descriptions import fill, find
+from bot.proposal.descriptions import fill_template, find_template
 
 OURS = {"done": "DONE", "link": "For #3", "verified": "CHECKED"}
 TEMPLATE = """---
@@ -37,7 +37,7 @@ Closes #
 
 
 def test_each_part_goes_into_its_section_and_boxes_stay() -> None:
-    filled = fill(TEMPLATE, OURS)
+    filled = fill_template(TEMPLATE, OURS)
     assert filled.taken == {"done", "link", "verified"}
     assert filled.text == (
         "Thanks for helping.\n\n"
@@ -66,7 +66,7 @@ def test_each_part_goes_into_its_section_and_boxes_stay() -> None:
     ],
 )
 def test_odd_templates(template: str, taken: set[str], text: str) -> None:
-    filled = fill(template, OURS)
+    filled = fill_template(template, OURS)
     assert (set(filled.taken), filled.text) == (taken, text)
 
 
@@ -80,4 +80,4 @@ def test_odd_templates(template: str, taken: set[str], text: str) -> None:
     ],
 )
 def test_it_is_looked_for_where_github_does(paths: tuple[str, ...], found: str | None) -> None:
-    assert find(paths) == found
+    assert find_template(paths) == found

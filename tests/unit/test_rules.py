@@ -28,11 +28,11 @@ from bot.agent.material import Rulebook
     ],
 )
 def test_paths_that_steer(path: str, named: str | None) -> None:
-    assert material.steering(path) == named
+    assert material.steering_rules(path) == named
 
 
 def test_each_is_named_once_in_order() -> None:
-    assert material.ignored([".claude/a", "x.py", ".claude/b", "CLAUDE.md"]) == (".claude/", "CLAUDE.md")
+    assert material.ignored_rules([".claude/a", "x.py", ".claude/b", "CLAUDE.md"]) == (".claude/", "CLAUDE.md")
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def test_each_is_named_once_in_order() -> None:
     ],
 )
 def test_agents_md_counts_where_there_is_no_claude_md_or_it_refers_to_it(claude: str | None, too: bool) -> None:
-    assert material.wanted(claude) is too
+    assert material.wanted_rules(claude) is too
 
 
 def test_the_whole() -> None:
     book = Rulebook("main", (("CLAUDE.md", "Be brief. <!-- evil -->\u200b"),), ("pkg/CLAUDE.md", "a\n# b/CLAUDE.md"))
-    found, notes = material.instructions("Ours.\n", book, "Theirs.")
+    found, notes = material.rule_instructions("Ours.\n", book, "Theirs.")
     assert notes == []
     assert found == (
         "Ours.\n\n# CLAUDE.md of the branch main\n\nBe brief.\n\n# Instructions of .github/forgehand.yml\n\nTheirs.\n\n"
@@ -63,10 +63,10 @@ def test_the_whole() -> None:
 
 
 def test_long_rules_are_cut_and_said_so() -> None:
-    found, notes = material.instructions("", Rulebook("main", (("CLAUDE.md", "x" * 90_000),)), "")
+    found, notes = material.rule_instructions("", Rulebook("main", (("CLAUDE.md", "x" * 90_000),)), "")
     assert len(found) < 41_000
     assert notes == ["the end of CLAUDE.md: it is longer than 40 KB"]
 
 
 def test_what_is_unused_is_named_by_its_top() -> None:
-    assert material.unused([".claude/x", "a/.mcp.json", "b"]) == (".claude",)
+    assert material.unused_rules([".claude/x", "a/.mcp.json", "b"]) == (".claude",)

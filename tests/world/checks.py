@@ -139,7 +139,7 @@ class Asked:
 
     async def notes(self) -> list[str]:
         key = (await self.turn()).key
-        rows = await self.here.read(lambda store: messages.of_turn(store, key, 0, 10_000))
+        rows = await self.here.read(lambda store: messages.events_of_turn(store, key, 0, 10_000))
         return [json.loads(row.line)["note"] for row in rows if row.kind == "note"]
 
     async def shown(self) -> CheckRun:

@@ -20,7 +20,7 @@ async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
 
 async def _for_an_answer(command: Command, remark: Remark, desk: Desk) -> Handled | None:
     """Ask for the exact words if somebody says a mere `yes` while something waits for one: it is no work."""
-    word = text.answer(command.prompt) if command.options == NO_OPTIONS else None
+    word = text.answered_with(command.prompt) if command.options == NO_OPTIONS else None
     latest = await sessions.latest(desk.store, remark.thread) if word else None
     if word is None or latest is None:
         return None

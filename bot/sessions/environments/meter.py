@@ -1,4 +1,4 @@
-"""What a turn's environment uses and costs: looked at whenever it is taken up, and every few seconds while it works."""
+"""Measures what environments use and cost, and ends those that no turn needs."""
 
 from __future__ import annotations
 
@@ -100,17 +100,17 @@ EVERY_SECONDS = 30.0
 """Twice in the minute in which whatever nobody needs has to be gone."""
 
 
-def loop(services: Services) -> Loop:
+def sweeps(services: Services) -> Loop:
     """The sweeps; woken when an environment was given up."""
 
     async def look() -> None:
-        if ended := await sweep(services):
+        if ended := await sweep_strays(services):
             log.info("stray environments were ended", extra={"count": ended})
 
     return Loop("strays", look, EVERY_SECONDS)
 
 
-async def sweep(services: Services) -> int:
+async def sweep_strays(services: Services) -> int:
     """Returns how many were ended. One that resists is left for the next sweep."""
     known = await rows.all_of_them(services.store)
     found = {one.id: one for one in await services.environments.find(LABEL)}

@@ -238,7 +238,7 @@ async def _remember(work: _Work, review_id: int) -> None:
     await dialogue.resolve(
         services, thread, [one.comment_id for one in work.found.resolved if one.comment_id is not None]
     )
-    await said.settle(services.store, new, [one.id for one in work.found.resolved])
+    await said.put_findings(services.store, new, [one.id for one in work.found.resolved])
 
 
 async def _let_go(work: _Work, review_id: int) -> None:

@@ -1,4 +1,4 @@
-"""Finds or opens the pull request as its repository wants it, labels it, and knows how it stands before a push."""
+"""Finds or opens the pull request as its repository wants it, and the branch it stands on."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ async def _template(work: TurnWork) -> str | None:
         head = await services.cache.fetch(repo.id, access, f"refs/heads/{repo.default_branch}")
     except (RefMissing, GitHubRefused):
         return None
-    found = descriptions.find(await services.cache.paths(repo.id, head))
+    found = descriptions.find_template(await services.cache.paths(repo.id, head))
     content = await services.cache.file(repo.id, head, found) if found else None
     return content.decode("utf-8", "replace") if content else None
 

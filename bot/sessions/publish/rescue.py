@@ -1,4 +1,4 @@
-"""Saves work that may not be published: under a ref that is no branch and expires, or on the host."""
+"""Saves work that may not be published: under a ref that expires, or on the host."""
 
 from __future__ import annotations
 

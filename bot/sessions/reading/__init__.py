@@ -9,9 +9,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from bot.agent import diffs, prompt
-from bot.agent import material as discussions
-from bot.agent import material as rules
-from bot.agent.material import Diff, Log, Material, ThreadText
+from bot.agent.material import (
+    MOST_NAMED,
+    Diff,
+    Log,
+    Material,
+    ThreadText,
+    discussion_name,
+    discussion_place,
+    distinct_places,
+    ignored_rules,
+    rule_instructions,
+    rule_names,
+)
 from bot.errors import GitHubRefused, NotFound
 from bot.events.remarks import standing
 from bot.git.cache import Comparison
@@ -114,11 +124,11 @@ async def gather(
     base, start = place
     thread = (await sessions.session(services.store, turn.key.session)).thread
     found = await _conversation(services, turn, thread)
-    book = await briefing.read(services, thread.repo.id, base, start.base)
+    book = await briefing.read_rules(services, thread.repo.id, base, start.base)
     change, diff = await _change(services, turn, thread, base, start) if found.issue.is_pull else (None, None)
     album = await briefing.gather(services.github.attachments, _with_pictures(found))
-    ignored = rules.ignored(change.paths) if change else ()
-    instructions, cut = rules.instructions(
+    ignored = ignored_rules(change.paths) if change else ()
+    instructions, cut = rule_instructions(
         turn.traits.told(fork=turn.part(OnFork).fork is not None), book, config.instructions
     )
     missing = [*album.notes, *cut, *_of_the_pull(ignored, base), *beside.missing]
@@ -160,7 +170,7 @@ def _material(
         missing=missing,
         public=not thread.repo.private,
         read_outsiders=config.read_outsiders,
-        discussions=[discussions.place(spot) for spot in found.asked_at],
+        discussions=[discussion_place(spot) for spot in found.asked_at],
     )
 
 
@@ -197,7 +207,7 @@ def _own_words(ours: Sequence[Comment], spots: Sequence[Spot]) -> tuple[tuple[st
     """A finding of a review that is answered "fix this", say."""
     numbers = {spot.comment_id: number for number, spot in enumerate(spots, 1)}
     named = [(numbers[one.spot.comment_id], one.body) for one in ours if one.spot and one.spot.comment_id in numbers]
-    return tuple((f"{discussions.name(number)}: what you said there", visible(body)) for number, body in named)
+    return tuple((f"{discussion_name(number)}: what you said there", visible(body)) for number, body in named)
 
 
 def _asked_about(turn: Turn, comments: Sequence[Comment]) -> list[Spot]:
@@ -205,9 +215,7 @@ def _asked_about(turn: Turn, comments: Sequence[Comment]) -> list[Spot]:
     if asked := turn.part(Places).asked:
         return list(asked)
     review = _review_of(turn)
-    return discussions.distinct(
-        one.spot for one in comments if one.spot and review is not None and one.review_id == review
-    )
+    return distinct_places(one.spot for one in comments if one.spot and review is not None and one.review_id == review)
 
 
 def _review_of(turn: Turn) -> int | None:
@@ -227,7 +235,7 @@ def _named(said: ThreadText, comment: Comment, spots: Sequence[Spot]) -> ThreadT
     ids = [spot.comment_id for spot in spots]
     if comment.spot.comment_id not in ids:
         return said
-    return replace(said, kind=f"{discussions.name(ids.index(comment.spot.comment_id) + 1)}: {said.kind}")
+    return replace(said, kind=f"{discussion_name(ids.index(comment.spot.comment_id) + 1)}: {said.kind}")
 
 
 async def _reviews(reads: InstallationClient, trust: Trust, thread: Thread, number: int) -> list[Comment]:
@@ -238,7 +246,7 @@ async def _reviews(reads: InstallationClient, trust: Trust, thread: Thread, numb
 
 def _hunks(spots: Sequence[Spot]) -> list[tuple[str, str]]:
     """The places in the diff where it was asked: the words there mean these lines."""
-    return [(f"{discussions.name(number)}: {prompt.where(spot)}", spot.hunk) for number, spot in enumerate(spots, 1)]
+    return [(f"{discussion_name(number)}: {prompt.where(spot)}", spot.hunk) for number, spot in enumerate(spots, 1)]
 
 
 def _precedes(comment: Comment, turn: Turn, asked_at: float) -> bool:
@@ -305,8 +313,8 @@ def _unread(text: str, found: Comparison) -> tuple[str, ...]:
 def _of_the_pull(ignored: Sequence[str], base: str) -> list[str]:
     if not ignored:
         return []
-    named = ", ".join(map(rules.named, ignored[: rules.MOST_NAMED]))
-    more = f" and {len(ignored) - rules.MOST_NAMED} more" if len(ignored) > rules.MOST_NAMED else ""
+    named = ", ".join(map(rule_names, ignored[:MOST_NAMED]))
+    more = f" and {len(ignored) - MOST_NAMED} more" if len(ignored) > MOST_NAMED else ""
     return [f"what the pull request itself says to agents and tools ({named}{more}): that of {base} counts"]
 
 

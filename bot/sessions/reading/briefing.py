@@ -1,4 +1,4 @@
-"""Gives the agent its prompt and the files beside it, whichever time it begins."""
+"""Gives the agent its prompt and the files beside it: rules, images, earlier findings."""
 
 from __future__ import annotations
 
@@ -107,18 +107,18 @@ MAX_FILE_BYTES = 1 << 20
 _UNUSED = "which Forgehand does not use"
 
 
-async def read(services: Services, repo: RepoId, branch: str, sha: str | None) -> Rulebook:
+async def read_rules(services: Services, repo: RepoId, branch: str, sha: str | None) -> Rulebook:
     if sha is None:
         return Rulebook(branch)
     paths = await services.cache.paths(repo, sha)
     claude = await _text(services, repo, sha, material.CLAUDE)
-    agents = await _text(services, repo, sha, material.AGENTS) if material.wanted(claude) else None
+    agents = await _text(services, repo, sha, material.AGENTS) if material.wanted_rules(claude) else None
     found = ((material.CLAUDE, claude), (material.AGENTS, agents))
     return Rulebook(
         branch,
         files=tuple((name, text) for name, text in found if text is not None),
-        nested=await asyncio.to_thread(material.nested, paths),
-        unused=await asyncio.to_thread(material.unused, paths),
+        nested=await asyncio.to_thread(material.nested_rules, paths),
+        unused=await asyncio.to_thread(material.unused_rules, paths),
     )
 
 
@@ -140,7 +140,7 @@ async def _text(services: Services, repo: RepoId, sha: str, path: str) -> str | 
 async def given(services: Services, turn: Turn, change: Comparison, whole: Diff) -> tuple[Diff, list[tuple[str, str]]]:
     """The diff to look at, and further data with its name."""
     extras = []
-    if said := await comments.still_open(services.store, turn.repo_id, turn.number):
+    if said := await comments.open_findings(services.store, turn.repo_id, turn.number):
         extras.append(("your earlier findings, which are still open", on_reviews.listed(said)))
     last = await last_reviewed(services, turn)
     if last is None or last == change.head:
@@ -161,7 +161,7 @@ async def own_findings(services: Services, turn: Turn) -> list[tuple[str, str]]:
     number = turn.number if starting_point.is_on_pull(turn, session) else session.pull_number
     if not turn.traits.reads_findings or number is None:
         return []
-    said = await comments.still_open(services.store, turn.repo_id, number)
+    said = await comments.open_findings(services.store, turn.repo_id, number)
     return (
         [("your own findings in reviews of the pull request, which are still open", on_reviews.listed(said))]
         if said

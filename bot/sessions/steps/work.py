@@ -10,13 +10,12 @@ from bot.errors import TransientError
 from bot.kinds.parts import AgentReading
 from bot.models import Outcome, Step
 from bot.sessions import agent_memory, dialogue, environments, kinds, moves, setbacks
-from bot.sessions import services as rights
 from bot.sessions.environments import meter
 from bot.sessions.money import spending_limits
 from bot.sessions.moves import Move, RunVerdict, To, has_no_credit, judge, keep_up, spare_the_disk
 from bot.sessions.publish import rescue
 from bot.sessions.reading import briefing
-from bot.sessions.services import Services
+from bot.sessions.services import Services, allowed_subagents, rights_of
 from bot.store import gateway, messages, sessions
 from bot.store.sessions import Turn
 from bot.words import endings
@@ -88,13 +87,13 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
         budget_usd=turn.budget_usd,
         expires_at=now + turn.timeout_seconds + TOKEN_SLACK_SECONDS,
         max_requests=MOST_REQUESTS,
-        concurrency=rights.subagents(turn, services.settings.limits).at_once + REQUESTS_BESIDE,
+        concurrency=allowed_subagents(turn, services.settings.limits).at_once + REQUESTS_BESIDE,
         repo=thread.repo.id,
         user=turn.requester_id,
     )
     services.redactor.register(token.reveal())
     assert session.agent_session_id is not None
-    may = rights.of(turn)
+    may = rights_of(turn)
     files = await briefing.shelved(services, turn)
     await environment.start(
         AgentRun(
@@ -111,7 +110,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             allowed_tools=may.allowed,
             denied_tools=may.denied,
             permission=may.permission,
-            subagents=rights.subagents(turn, services.settings.limits),
+            subagents=allowed_subagents(turn, services.settings.limits),
             schema=kinds.of(turn).schema,
             attempt=turn.attempt,
             beside=files,
@@ -138,9 +137,9 @@ async def _follow_and_watch(services: Services, turn: Turn, environment: Executi
 async def _follow(services: Services, turn: Turn, environment: ExecutionEnvironment) -> bool:
     """False when it wrote more than is stored."""
     offset = turn.stream_offset
-    lines = await messages.count(services.store, turn.key)
+    lines = await messages.count_events(services.store, turn.key)
     async for chunk in environment.follow(turn.key.n, offset):
-        stored = await messages.append(
+        stored = await messages.append_events(
             services.store,
             turn.key,
             await asyncio.to_thread(_redacted, services, chunk.lines),

@@ -1,4 +1,4 @@
-"""One admitted request: sends it on, streams the answer through as it comes, and knows at any time what it costs."""
+"""One admitted request: sends it to the provider, streams the answer through, and counts its cost."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class InstallationPages:
 
     async def _forget_key(self, row: InstallationRow, visitor: Visitor, fields: Fields) -> str:
         name = fields.get("name", "")
-        if name not in NAMES or not await accounts.remove(self._gate.store, name, row.id):
+        if name not in NAMES or not await accounts.remove_credential(self._gate.store, name, row.id):
             raise UserError("This key is not stored.")
         await audit.add(self._gate.store, visitor.login, "key forgotten", f"{name} of {row.account}")
         return f"{name} is forgotten."

@@ -126,7 +126,7 @@ class SessionPages:
 
     async def _lines(self, session: SessionId) -> AsyncGenerator[bytes, None]:
         after = 0
-        while rows := await messages.of_session(self._gate.store, session, after, LOG_PAGE):
+        while rows := await messages.events_of_session(self._gate.store, session, after, LOG_PAGE):
             after = rows[-1].seq
             yield "".join(f"{row.line}\n" for row in rows).encode()
 

@@ -142,7 +142,7 @@ class Watched:
         talk = self.conversation
         while talk.seq < last:
             before = talk.seq
-            rows = await messages.of_session(self._store, self.session, before, PAGE)
+            rows = await messages.events_of_session(self._store, self.session, before, PAGE)
             async for row in in_portions(rows):
                 if row.seq <= last:
                     talk.feed(row)
