@@ -1,4 +1,4 @@
-"""The small protocol that E2B, local boxes and Docker implement; everything above it is written once.
+"""The small protocol that every environment implements, and what a run in one reports.
 
 Promises that the contract suite (tests/contract) checks on every implementation:
 - every call has a time-out and raises only errors of `sandbox.errors`;

@@ -1,4 +1,4 @@
-"""Says how often one installation may write: a stored token bucket, and what was learnt of GitHub's limits.
+"""Decides how often and in which order comments are edited: a stored token bucket, and what we know of GitHub's limits.
 
 GitHub documents 80 content-generating requests a minute and 500 an hour, and does not say whether an edit is one. So
 an installation begins STRICT, at a rate that keeps to both. Only where people want more than that for a whole hour is

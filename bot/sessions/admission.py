@@ -1,4 +1,4 @@
-"""Orders waiting turns fairly, and tells a waiting person their place; pure.
+"""Orders waiting turns fairly, tells people their place, and begins turns as far as limits allow.
 
 Admission starts the first round, so the place that a comment shows is the place in the order that is kept.
 """

@@ -1,4 +1,4 @@
-"""What owners of accounts have set for their installations, and who has signed in to the pages.
+"""Accounts: what their owners have set, their sealed credentials, and who has signed in to the pages.
 
 A change of a setting is in the audit trail. A visit is known by the digest of the mark in its browser and ends by
 itself."""

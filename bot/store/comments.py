@@ -1,4 +1,4 @@
-"""The live comment of each turn as we know it, and each installation's edit quota.
+"""What we have said at GitHub: live comments, findings of reviews, and the edit quota of each installation.
 
 The quota is stored so that a restart does not begin a new burst."""
 

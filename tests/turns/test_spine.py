@@ -39,6 +39,7 @@ from tests.world import World
     "bot.simulation.anthropic",
     "bot.simulation.github",
     "bot.store",
+    "bot.store.sqlite",
     "bot.text",
     "bot.web",
     "bot.web.gateway",

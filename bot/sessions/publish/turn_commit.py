@@ -1,4 +1,4 @@
-"""Makes the one commit of a turn from its work as it came home, also of a merge that the host has begun.
+"""Makes the one commit of a turn from its work, also for a merge, and judges whether it may be pushed.
 
 The host makes it, and it is the same bytes however often it is made.
 """

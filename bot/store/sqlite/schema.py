@@ -1,4 +1,4 @@
-"""The numbered SQL files and which of them a database has seen: migrating forward, refusing what is newer.
+"""Opens SQLite connections, and migrates the schema by numbered files, forward only.
 
 The rule for a change of the schema: add the next number (`0002_noun.sql`) and never edit a file that a release has
 carried. A migration keeps every row, moves data in SQL that PostgreSQL understands too, and is applied with all others
