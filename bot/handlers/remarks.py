@@ -45,8 +45,9 @@ async def handle(remark: Remark, desk: Desk) -> Handled:
     if not decision.allowed:
         if decision.answer is AccessAnswer.IGNORED:
             return ignored(decision.reason)
-        if decision.sentence and await repos.tell_refused(desk.store, remark.thread):
+        if decision.sentence and not await repos.has_told_refusal(desk.store, remark.thread):
             await desk.reply(remark, decision.sentence)
+            await repos.note_refusal(desk.store, remark.thread)
         return refused(decision.reason)
     if error is not None:
         return await desk.refuse(remark, error)

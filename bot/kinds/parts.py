@@ -149,6 +149,11 @@ class Traits:
         return self.does is Does.READS
 
     @property
+    def hears(self) -> bool:
+        """Comments reach its agent while it runs; an answer or a review has a question that does not change."""
+        return self.changes or self.plans
+
+    @property
     def is_free(self) -> bool:
         return self.does is Does.PUSHES
 

@@ -94,7 +94,7 @@ async def failed(services: Services, turn: Turn, outcome: Outcome, words: str) -
         return To(_SAVED_BY[turn.step], ending=(outcome, words))
     now = await sessions.turn(services.store, turn.key)
     if turn.step is Step.PUBLISH and now.commit_sha is not None and now.outcome is None:
-        branch = (await sessions.session(services.store, turn.key.session)).branch
+        branch = now.branch or (await sessions.session(services.store, turn.key.session)).branch
         return End(Outcome.PUSHED, endings.pull_not_opened(branch or "", words))
     return End(outcome, words)
 

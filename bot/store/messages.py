@@ -9,11 +9,12 @@ from enum import StrEnum
 
 import msgspec
 
+from bot.kinds import TRAITS
 from bot.models import SessionId, Spot, TurnKey
 from bot.store import repos, sessions
 from bot.store.base import Store
 from bot.store.records import NewTurn, Record
-from bot.store.rows import Database, many, one, run, run_each
+from bot.store.rows import Database, many, one, run, run_each, statement
 
 STREAM = "stream"
 """The kind of the agent's own lines."""
@@ -134,12 +135,15 @@ class StoredMessage(Record):
 
 
 # The one that runs comes before those that wait. Past `work` the agent hears nothing more.
-_OPEN_TURN = """
+_OPEN_TURN = statement(
+    """
 SELECT turns.session_id, turns.n FROM turns JOIN sessions ON sessions.id = turns.session_id
-WHERE sessions.thread_id = :thread_id AND turns.state <> 'done' AND turns.kind IN ('run', 'plan', 'resolve', 'fix_ci')
+WHERE sessions.thread_id = :thread_id AND turns.state <> 'done' AND turns.kind IN ({hearing})
   AND turns.step IN ('prepare', 'furnish', 'work') AND turns.outcome IS NULL AND turns.stop_requested IS NULL
 ORDER BY CASE turns.state WHEN 'running' THEN 0 ELSE 1 END, turns.n LIMIT 1
-"""
+""",
+    hearing=", ".join(f"'{name}'" for name, traits in TRAITS.items() if traits.hears),
+)
 _INSERT = """
 INSERT INTO messages (source, session_id, turn, place, state, author, text, request, at)
 VALUES (:source, :session, :n, (SELECT COALESCE(MAX(place), 0) + 1 FROM messages WHERE session_id = :session),

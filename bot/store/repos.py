@@ -253,15 +253,24 @@ async def home(store: Store, repo_id: RepoId, number: int) -> str:
     return await store.read(lambda db: home_of(db, repo_id, number))
 
 
-async def tell_refused(store: Store, thread: Thread) -> bool:
-    """True once per thread: the one time that a refused person is answered."""
-    at = store.now()
+async def has_told_refusal(store: Store, thread: Thread) -> bool:
+    """Tell whether a refused person was answered on this thread before; one answer is enough."""
 
     def work(db: Database) -> bool:
-        home = put_thread(db, thread, at)
-        return run(db, "UPDATE threads SET told_refused = 1 WHERE id = :id AND told_refused = 0", id=home) == 1
+        home = home_of(db, thread.repo.id, thread.number)
+        return one(db, "SELECT 1 AS told FROM threads WHERE id = :id AND told_refused = 1", id=home) is not None
 
-    return await store.write(work)
+    return await store.read(work)
+
+
+async def note_refusal(store: Store, thread: Thread) -> None:
+    """Note that a refused person was answered; only after the answer is at GitHub."""
+    at = store.now()
+
+    def work(db: Database) -> None:
+        run(db, "UPDATE threads SET told_refused = 1 WHERE id = :id", id=put_thread(db, thread, at))
+
+    await store.write(work)
 
 
 def put_repo(db: Database, repo: Repo, installation: InstallationId, at: float) -> None:

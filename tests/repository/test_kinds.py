@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 REGISTRY = (ROOT / "bot/kinds", ROOT / "bot/sessions/kinds")
 ASKED = {"kind", "asked_as"}
 """What holds the name of a kind."""
+IN_SQL = re.compile(rf"\bkind\s*(?:=|<>|!=|IN)\s*\(?\s*'(?:{'|'.join(TRAITS)})'")
 
 
 def product() -> Iterator[Path]:
@@ -62,6 +64,8 @@ def compared(tree: ast.AST, known: Collection[str] = ()) -> Iterator[tuple[int, 
             and any(set(_text(one)) & TRAITS.keys() for one in node.cases)
         ):
             yield node.lineno, f"match {ast.unparse(node.subject)}"
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and (match := IN_SQL.search(node.value)):
+            yield node.lineno, match[0]
 
 
 def test_no_kind_is_compared_outside_of_the_registry() -> None:

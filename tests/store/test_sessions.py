@@ -140,9 +140,10 @@ async def test_installation_events_in_any_order(store: Store) -> None:
 
 @pytest.mark.acceptance("B01")
 async def test_a_refused_person_is_told_once_per_thread(store: Store) -> None:
-    assert await repos.tell_refused(store, ISSUE)
-    assert not await repos.tell_refused(store, ISSUE)
-    assert await repos.tell_refused(store, PULL)
+    assert not await repos.has_told_refusal(store, ISSUE)
+    await repos.note_refusal(store, ISSUE)
+    assert await repos.has_told_refusal(store, ISSUE)
+    assert not await repos.has_told_refusal(store, PULL)
 
 
 async def test_a_renamed_repository_keeps_its_threads(store: Store) -> None:

@@ -25,6 +25,18 @@ async def test_somebody_without_write_access_is_told_once_and_nothing_runs(world
     assert "write access" not in world.replies()[1].body
 
 
+async def test_a_refusal_that_github_lost_is_said_again(world: World) -> None:
+    from bot.simulation.github import Fault
+
+    world.github.user("bob")
+    world.repo.grant("bob", "read")
+    world.github.faults.add(Fault("POST /repos/*/issues/*/comments", "fail", status=502, times=3))
+    async with world.bot():
+        world.say("/claude fix this", by="bob")
+        [told] = await world.github.changed(world.replies, 20)
+    assert "write access" in told.body
+
+
 @pytest.mark.acceptance("B12")
 @pytest.mark.acceptance("B02")
 async def test_bots_and_our_own_words_are_not_obeyed(world: World) -> None:

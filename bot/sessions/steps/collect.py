@@ -47,7 +47,7 @@ async def _collect(services: Services, turn: Turn, environment: ExecutionEnviron
     else:
         bundle.unlink(missing_ok=True)  # of an earlier run that this one has undone
         move = await _unchanged(services, turn)
-    return replace(move, parts=(BroughtHome(left_out=left_out),))
+    return replace(move, parts=(*move.parts, BroughtHome(left_out=left_out)))
 
 
 async def admit(services: Services, turn: Turn, bundle: Path) -> Move:
