@@ -134,7 +134,7 @@ def spare_the_collector() -> None:
 async def _count(stack: AsyncExitStack, redactor: Redactor, metrics: ServiceMetrics) -> None:
     """From here on: what is logged, and how late the loop is."""
     logs.configure(redactor.redact, on_record=metrics.count)
-    await stack.enter_async_context(background(metrics.lateness.loop.run()))
+    await stack.enter_async_context(background(metrics.lateness.run()))
 
 
 async def _credentials(settings: Settings, stored: Vault) -> Credentials:

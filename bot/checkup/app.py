@@ -149,7 +149,7 @@ async def _ping(settings: Settings) -> CheckupFinding:
         "content-type": "application/json",
         "x-github-event": "ping",
         "x-github-delivery": f"doctor-{time.time_ns()}",
-        "x-hub-signature-256": webhooks.of(settings.github.webhook_secrets[0], ZEN),
+        "x-hub-signature-256": webhooks.signature_header(settings.github.webhook_secrets[0], ZEN),
     }
     try:
         async with httpx.AsyncClient(timeout=PING_SECONDS, trust_env=False) as client:

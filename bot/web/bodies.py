@@ -1,4 +1,4 @@
-"""Reads a request's body under limits, and the few fields of a delivery that the ledger keeps."""
+"""Reads a request's body under limits, and from a delivery the few fields that the ledger keeps."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from bot.models import DeliveryId
 from bot.store.deliveries import DeliveryState, NewDelivery
 
 MEGABYTE = 1024 * 1024
+T = TypeVar("T")
+_LARGEST = 2**63 - 1
+_LONGEST = 100
 
 
 class BodyRefused(Exception):
-    """Answer with this status and close; the sentence is for the sender."""
+    """Carries the status to answer before closing, and a sentence for the sender."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -27,7 +30,7 @@ class BodyRefused(Exception):
 
 
 class Disconnected(Exception):
-    """Nobody is there to be answered."""
+    """The sender left before the end of the body."""
 
 
 @dataclass(frozen=True)
@@ -36,33 +39,31 @@ class BodyLimits:
     """GitHub's own cap."""
     seconds: float = 10.0
     all_bytes: int = 128 * MEGABYTE
-    """Of bodies being read at the same time: who sends has not proved yet to be GitHub. Past it the largest goes."""
+    """Of all bodies being read: a sender has not proved yet to be GitHub. Beyond it, the largest is refused."""
     linger_seconds: float = 5.0
 
 
 @dataclass(eq=False)
 class _Reading:
-    """One body on its way."""
-
     deadline: asyncio.Timeout
     size: int = 0
     evicted: bool = False
 
     def evict(self) -> None:
         self.evicted = True
-        with contextlib.suppress(RuntimeError):  # its time is up already
+        with contextlib.suppress(RuntimeError):  # it has already timed out
             self.deadline.reschedule(asyncio.get_running_loop().time())
 
 
 class BodyReader:
-    """One for all requests of a route: it counts what they hold together."""
+    """Counts what all requests of a route hold together."""
 
     def __init__(self, limits: BodyLimits) -> None:
         self._limits = limits
         self._readings: set[_Reading] = set()
 
     async def read(self, receive: Receive, declared: int | None) -> bytes | bytearray:
-        """The whole body. A declared length over the cap is refused unread; a lying or absent one while reading."""
+        """Refuse a declared length over the cap unread, and a false or missing one while reading."""
         if declared is not None and declared > self._limits.most_bytes:
             raise self._too_large()
         mine = _Reading(asyncio.timeout(self._limits.seconds))
@@ -78,7 +79,7 @@ class BodyReader:
             self._readings.discard(mine)
 
     async def linger(self, receive: Receive) -> None:
-        """Drop what is still being sent, for a while: closing upon it would destroy our answer on its way."""
+        """Drop what still arrives, for a while: closing at once would destroy our answer on its way."""
         with contextlib.suppress(TimeoutError, Disconnected):
             async with asyncio.timeout(self._limits.linger_seconds):
                 more = True
@@ -98,7 +99,7 @@ class BodyReader:
         return body
 
     def _hold(self, count: int, mine: _Reading) -> None:
-        """Room is made by whoever holds most of it: strangers who fill it must not keep GitHub's small bodies out."""
+        """If all room is taken, the largest body goes: strangers must not keep GitHub's small ones out."""
         mine.size += count
         if mine.size > self._limits.most_bytes:
             raise self._too_large()
@@ -124,19 +125,13 @@ async def _chunk(receive: Receive) -> tuple[bytes, bool]:
     return body, message.get("more_body", False)
 
 
-T = TypeVar("T")
-
-_LARGEST = 2**63 - 1
-_LONGEST = 100
-
-
 class NotJson(ValueError):
-    """Not a JSON object."""
+    """The body is not a JSON object."""
 
 
 @dataclass(frozen=True)
 class Envelope:
-    """What a delivery is about; a field that is missing or nonsense is None."""
+    """The subject of a delivery. Missing or malformed fields are None."""
 
     action: str | None = None
     installation_id: int | None = None
@@ -167,25 +162,15 @@ class _Payload(msgspec.Struct):
     number: int | None = None
 
 
-_NULL = msgspec.Raw(b"null")
-
-
-class _Loose(msgspec.Struct):
-    action: msgspec.Raw = _NULL
-    installation: msgspec.Raw = _NULL
-    repository: msgspec.Raw = _NULL
-    issue: msgspec.Raw = _NULL
-    pull_request: msgspec.Raw = _NULL
-    sender: msgspec.Raw = _NULL
-    number: msgspec.Raw = _NULL
-
-
+_FIELDS = {field.name: field.type for field in msgspec.structs.fields(_Payload)}
 _STRICT = msgspec.json.Decoder(_Payload)
-_LOOSE = msgspec.json.Decoder(_Loose)
+_LOOSE = msgspec.json.Decoder(
+    msgspec.defstruct("_Loose", [(name, msgspec.Raw, msgspec.Raw(b"null")) for name in _FIELDS])
+)
 
 
 def read_envelope(body: bytes | bytearray) -> Envelope:
-    """NotJson when the body is not a JSON object; never another error."""
+    """Raise NotJson, and never another error, if the body is not a JSON object."""
     try:
         payload = _STRICT.decode(body)
     except msgspec.ValidationError:
@@ -203,20 +188,12 @@ def read_envelope(body: bytes | bytearray) -> Envelope:
 
 
 def _salvage(body: bytes | bytearray) -> _Payload:
-    """Field by field: one of a wrong type does not cost the others."""
+    """Read field by field, so that one of a wrong type does not spoil the others."""
     try:
         loose = _LOOSE.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise NotJson("The body is not a JSON object.") from None
-    return _Payload(
-        action=_as(str, loose.action),
-        installation=_as(_Id, loose.installation),
-        repository=_as(_Id, loose.repository),
-        issue=_as(_Numbered, loose.issue),
-        pull_request=_as(_Numbered, loose.pull_request),
-        sender=_as(_Login, loose.sender),
-        number=_as(int, loose.number),
-    )
+    return _Payload(**{name: _as(kind, getattr(loose, name)) for name, kind in _FIELDS.items()})
 
 
 def _as(kind: type[T], raw: msgspec.Raw) -> T | None:
@@ -240,19 +217,18 @@ def is_wanted(event: str, action: str | None, handled: Collection[str]) -> bool:
 
 
 def ledger_entry(guid: str, event: str, body: bytes | bytearray, sha256: str, handled: Collection[str]) -> NewDelivery:
-    """What nobody acts upon is noted without its body. NotJson or UnicodeDecodeError when it is not JSON."""
+    """Keep the body only if a handler wants it. Raise NotJson or UnicodeDecodeError if it is not JSON."""
     seen = read_envelope(body)
     wanted = is_wanted(event, seen.action, handled)
-    text = body.decode() if wanted else None
     named = f"`{event}` ({seen.action})" if seen.action else f"`{event}`"
     return NewDelivery(
         guid=DeliveryId(guid),
         event=event,
         body_sha256=sha256,
-        body=text,
+        body=body.decode() if wanted else None,
         action=seen.action,
         state=DeliveryState.RECEIVED if wanted else DeliveryState.IGNORED,
-        reason=None if wanted else f"Nothing is done upon {named}.",
+        reason=None if wanted else f"Forgehand does not act on {named}.",
         installation_id=seen.installation_id,
         repo_id=seen.repo_id,
         number=seen.number,

@@ -1,4 +1,4 @@
-"""Chooses the model's credential for a request, at that moment; also tries one out, with a request that is free."""
+"""Chooses the model's credential at the moment of each request, and tries one out with a free request."""
 
 from __future__ import annotations
 
@@ -22,80 +22,6 @@ NONE = (
     "`forgehand keys set ANTHROPIC_API_KEY`."
 )
 ENVIRONMENT = "the environment"
-
-
-@dataclass(frozen=True)
-class FoundCredential:
-    """A credential with where it came from, in words for the operator."""
-
-    credential: Credential
-    name: str
-    source: str
-    installation: InstallationId = OPERATOR
-    """Whose it is."""
-
-    @property
-    def another(self) -> str:
-        """How to have another one used: what is stored does not come before what is set."""
-        if self.source == ENVIRONMENT:
-            return f"Set another {self.name} and start Forgehand anew: it wins over a stored one."
-        place = "" if self.installation == OPERATOR else f" --installation {self.installation}"
-        return f"Store another with `forgehand keys set {self.name}{place}`."
-
-
-def from_settings(model: ModelSettings) -> Callable[[InstallationId], Awaitable[Credential]]:
-    """The operator's own, for every installation; an API key wins over an OAuth token."""
-
-    async def credential(_: InstallationId) -> Credential:
-        return _needed(operators(model))
-
-    return credential
-
-
-def from_vault(vault: Vault, model: ModelSettings) -> Callable[[InstallationId], Awaitable[Credential]]:
-    """The installation's, or else the operator's; what was stored a moment ago counts."""
-
-    async def credential(installation: InstallationId) -> Credential:
-        return _needed(await find(vault, model, installation))
-
-    return credential
-
-
-async def find(vault: Vault, model: ModelSettings, installation: InstallationId) -> FoundCredential | None:
-    """One that is stored and cannot be read raises: the next in line would pay for somebody else."""
-    stored = await vault.around(installation)
-    for place in dict.fromkeys((installation, OPERATOR)):
-        own = _set(model) if place == OPERATOR else {}
-        for name in NAMES:
-            if name in own:
-                return own[name]
-            if (row := stored.get((name, place))) is not None:
-                where = "the vault" if place == OPERATOR else f"the vault of installation {place}"
-                return FoundCredential(Credential(vault.read(row), name == OAUTH_TOKEN), name, where, place)
-    return None
-
-
-def operators(model: ModelSettings) -> FoundCredential | None:
-    """The operator's own, where nothing is stored."""
-    return next(iter(_set(model).values()), None)
-
-
-def _set(model: ModelSettings) -> dict[str, FoundCredential]:
-    """By name, the one that wins first."""
-    named = zip(NAMES, (model.api_key, model.oauth_token), strict=True)
-    return {
-        name: FoundCredential(Credential(value, name == OAUTH_TOKEN), name, ENVIRONMENT)
-        for name, value in named
-        if value is not None
-    }
-
-
-def _needed(found: FoundCredential | None) -> Credential:
-    if found is None:
-        raise SettingsError(NONE)
-    return found.credential
-
-
 PATH = "/v1/messages/count_tokens"
 READ_SECONDS = 30.0
 MOST_WORDS = 300
@@ -111,13 +37,84 @@ ADVICE = {
 
 
 @dataclass(frozen=True)
+class FoundCredential:
+    """A credential and its source, in words for the operator."""
+
+    credential: Credential
+    name: str
+    source: str
+    installation: InstallationId = OPERATOR
+
+    @property
+    def another(self) -> str:
+        """Tell the operator how to replace it: a variable wins over a stored key."""
+        if self.source == ENVIRONMENT:
+            return f"Set another {self.name} and restart Forgehand: it wins over a stored one."
+        place = "" if self.installation == OPERATOR else f" --installation {self.installation}"
+        return f"Store another with `forgehand keys set {self.name}{place}`."
+
+
+def from_settings(model: ModelSettings) -> Callable[[InstallationId], Awaitable[Credential]]:
+    """Use the operator's own for every installation; an API key wins over an OAuth token."""
+
+    async def credential(_: InstallationId) -> Credential:
+        return _needed(operators(model))
+
+    return credential
+
+
+def from_vault(vault: Vault, model: ModelSettings) -> Callable[[InstallationId], Awaitable[Credential]]:
+    """Use the installation's, or else the operator's, as stored at that moment."""
+
+    async def credential(installation: InstallationId) -> Credential:
+        return _needed(await find(vault, model, installation))
+
+    return credential
+
+
+async def find(vault: Vault, model: ModelSettings, installation: InstallationId) -> FoundCredential | None:
+    """Raise if a stored one cannot be read: the next in line would pay for somebody else."""
+    stored = await vault.around(installation)
+    for place in dict.fromkeys((installation, OPERATOR)):
+        own = _set(model) if place == OPERATOR else {}
+        for name in NAMES:
+            if name in own:
+                return own[name]
+            if (row := stored.get((name, place))) is not None:
+                where = "the vault" if place == OPERATOR else f"the vault of installation {place}"
+                return FoundCredential(Credential(vault.read(row), name == OAUTH_TOKEN), name, where, place)
+    return None
+
+
+def operators(model: ModelSettings) -> FoundCredential | None:
+    """Return what the settings hold, whatever is stored."""
+    return next(iter(_set(model).values()), None)
+
+
+def _set(model: ModelSettings) -> dict[str, FoundCredential]:
+    """Map each name that is set to its credential; the first one wins."""
+    named = zip(NAMES, (model.api_key, model.oauth_token), strict=True)
+    return {
+        name: FoundCredential(Credential(value, name == OAUTH_TOKEN), name, ENVIRONMENT)
+        for name, value in named
+        if value is not None
+    }
+
+
+def _needed(found: FoundCredential | None) -> Credential:
+    if found is None:
+        raise SettingsError(NONE)
+    return found.credential
+
+
+@dataclass(frozen=True)
 class Trial:
     works: bool
     words: str
 
 
 async def proven(name: str, given: Secret, model: ModelSettings) -> Secret:
-    """To be stored: what does not work would only be found out by the next session."""
+    """Try a key before it is stored. Otherwise only the next session would notice that it does not work."""
     key = Secret(require_storable(name, given))
     found = FoundCredential(Credential(key, name == OAUTH_TOKEN), name, "the form")
     trial = await try_out(found, model.upstream, model.model)
@@ -141,16 +138,13 @@ async def try_out(found: FoundCredential, upstream_url: str, model: str) -> Tria
     if status == 200:
         return Trial(True, f"{what} works: {_host(upstream_url)} counted tokens for {model}.")
     words = scrub(_words(status, said), (found.credential.value.reveal(),)).decode("utf-8", "replace")
-    return Trial(False, f"{what} does not work: {_advice(status, found)} ({words})")
-
-
-def _advice(status: int, found: FoundCredential) -> str:
     default = "the provider has trouble; the key was not judged." if status >= 500 else "the provider says no."
-    return ADVICE.get(status, default).format(another=found.another)
+    advice = ADVICE.get(status, default).format(another=found.another)
+    return Trial(False, f"{what} does not work: {advice} ({words})")
 
 
 def _words(status: int, body: bytes) -> bytes:
-    """The status, and the provider's own message where there is one."""
+    """Return the status, and the provider's own message if there is one."""
     try:
         message = json.loads(body)["error"]["message"]
     except (ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""The other way in: GitHub's own log of deliveries, read for what no webhook has brought, in order and each once."""
+"""Reads GitHub's own log of deliveries: takes up those that no webhook has brought, in order and each once."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ log = logging.getLogger(__name__)
 OVERLAP_SECONDS = 15 * 60.0
 """A delivery may appear in the log long after it was made."""
 KEPT_SECONDS = 3 * 24 * 3600.0
-"""By github.com; what is older than that is lost."""
+"""How long github.com keeps its log."""
 MOST_PAGES = 100
 MOST_PAYLOADS = 100
-"""Read in one sweep; the next one goes on at once."""
+"""In one sweep; if there are more, the next sweep follows at once."""
 MOST_TRIES = 3
-"""At one payload, before it is given up so that the later ones get their turn."""
+"""For one payload; then we give it up, so that later ones get their turn."""
 SWEEP_SECONDS = 300.0
 QUIET_FACTOR = 4
 ACTIVE_SECONDS = 600.0
 CLOCK_SECONDS = 30.0
-"""By which a clock may be wrong before that counts: GitHub's is known to the second only."""
+"""A smaller difference between the clocks is ignored: we know GitHub's only to the second."""
 TICK = 1e-5
-"""Between two deliveries of a sweep: keeps their order also where the clock stands still."""
+"""Keeps two deliveries of a sweep in order even if the clock stands still."""
 
 
 @dataclass(frozen=True)
 class LogReading:
-    """How the log is read: with `poll_seconds` it is the only way in; else webhooks come, and this finds the rest."""
+    """With `poll_seconds`, the log is the only source of deliveries. Otherwise it only adds to the webhooks."""
 
     app_id: int
     on_stored: Callable[[], None]
     poll_seconds: float = 0.0
     since: float | None = None
-    """When the service began to start: what is said while it does is meant for it."""
+    """When the service began to start: what people say while it starts is meant for it."""
 
 
 @dataclass
 class _Listed:
-    """What the log shows of one GUID: its first and its last attempt, and whether any was accepted."""
+    """All attempts at one GUID: the first, the last, and whether GitHub saw any of them accepted."""
 
     first: LoggedDelivery
     last: LoggedDelivery
@@ -71,13 +71,16 @@ class DeliveryLog:
         self.loop = Loop("delivery_log", self._sweep, every, rest_seconds=SWEEP_SECONDS)
 
     async def _sweep(self) -> float:
-        """Take up what is new; the seconds until the next sweep."""
+        """Take up what is new; return the seconds until the next sweep."""
         mark = await deliveries.log_mark(self._store, self._reading.app_id)
         if mark is None:
             await self._begin()
             return await self._pause()
         listed = await self._list(mark)
-        missed = await self._missed(listed, mark)
+        wanted = [each for each in listed.values() if self._is_wanted(each, mark)]
+        known = await deliveries.known(self._store, [each.last.guid for each in wanted])
+        wanted.sort(key=lambda each: (each.first.at, each.first.id))
+        missed = [each.last for each in wanted if each.last.guid not in known]
         for each in missed[:MOST_PAYLOADS]:
             await self._take(each)
         if len(missed) > MOST_PAYLOADS:
@@ -87,7 +90,7 @@ class DeliveryLog:
         return await self._pause()
 
     async def _begin(self) -> None:
-        """At the first start ever: what was said before nobody meant for us."""
+        """Set the mark at the first start ever: nothing said before was meant for us."""
         skew = await self._github.clock_skew()
         began = float(int(self._began_at + (skew if abs(skew) > CLOCK_SECONDS else 0.0)))  # the log knows seconds only
         listed = (await self._github.deliveries()).items
@@ -96,7 +99,7 @@ class DeliveryLog:
         log.info("the delivery log is read from here on", extra={"after": began})
 
     async def _list(self, mark: DeliveryLogMark) -> dict[str, _Listed]:
-        """By GUID, back to the mark and some more: several attempts are one delivery."""
+        """List by GUID, back to a little before the mark: several attempts are one delivery."""
         found: dict[str, _Listed] = {}
         until, cursor, seen = mark.read_at - OVERLAP_SECONDS, None, set[str]()
         for _ in range(MOST_PAGES):
@@ -109,25 +112,15 @@ class DeliveryLog:
                 break
             seen.add(cursor)
         else:
-            log.warning("the delivery log is longer than what is read at once; the oldest part is left out")
-        self._tell_of_gap(found, mark)
-        return found
-
-    def _tell_of_gap(self, found: dict[str, _Listed], mark: DeliveryLogMark) -> None:
+            log.warning("the delivery log is too long to read at once; its oldest part is left out")
         newest = max((each.last.at for each in found.values()), default=0.0)
         if newest - (mark.read_at or newest) > KEPT_SECONDS:
-            log.warning("nothing was read for longer than GitHub keeps its log: what came first may be lost")
-
-    async def _missed(self, listed: dict[str, _Listed], mark: DeliveryLogMark) -> list[LoggedDelivery]:
-        """In the order in which they were first made."""
-        wanted = [each for each in listed.values() if self._is_wanted(each, mark)]
-        known = await deliveries.known(self._store, [each.last.guid for each in wanted])
-        wanted.sort(key=lambda each: (each.first.at, each.first.id))
-        return [each.last for each in wanted if each.last.guid not in known]
+            log.warning("the last read was longer ago than GitHub keeps its log: the first deliveries may be lost")
+        return found
 
     def _is_wanted(self, each: _Listed, mark: DeliveryLogMark) -> bool:
-        """Beside webhooks, what was accepted once is not ours to repeat, whatever the store remembers. What somebody
-        has sent again since our first look is meant for us."""
+        """Beside webhooks, a delivery that was accepted once is never repeated, whatever the store remembers. One that
+        a person sent again after our first look is meant for us."""
         last = each.last
         handled = bodies.is_wanted(last.event, last.action, HANDLED_EVENTS)
         in_time = not mark.is_history(last.at, last.id) and last.at > self._store.now() - MAX_AGE_SECONDS
@@ -145,8 +138,9 @@ class DeliveryLog:
         tries = self._tries[listed.guid] = self._tries.get(listed.guid, 0) + 1
         try:
             body = await self._github.delivery_payload(listed.id)
-            named = (listed.guid, listed.event)
-            return await asyncio.to_thread(bodies.ledger_entry, *named, body, deliveries.UNSEEN, HANDLED_EVENTS)
+            return await asyncio.to_thread(
+                bodies.ledger_entry, listed.guid, listed.event, body, deliveries.UNSEEN, HANDLED_EVENTS
+            )
         except TransientError as error:
             if tries < MOST_TRIES or error.retry_after is not None:
                 raise
@@ -157,7 +151,7 @@ class DeliveryLog:
     async def _pause(self) -> float:
         if not self._reading.poll_seconds:
             return SWEEP_SECONDS
-        latest = max(self._began_at, await deliveries.latest_at(self._store))  # who has begun it is about to try it
+        latest = max(self._began_at, await deliveries.latest_at(self._store))  # people try it right after its start
         recent = self._store.now() - latest < ACTIVE_SECONDS
         busy = recent or bool(await sessions.running(self._store))
         return self._reading.poll_seconds * (1 if busy else QUIET_FACTOR)

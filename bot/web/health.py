@@ -1,4 +1,4 @@
-"""Serves `/healthz` (the process lives and has its store) and `/readyz` (it can work, or says what is missing)."""
+"""Serves `/healthz` (the process lives and reaches its store) and `/readyz` (it can work, or says what is missing)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -25,15 +26,20 @@ from bot.web.metrics import ServiceMetrics, metrics_routes
 from sandbox.errors import SandboxError
 from sandbox.primitives import EnvironmentProvider
 
+T = TypeVar("T")
 Check = Callable[[], Awaitable[str | None]]
-"""None when all is well, else a sentence that an operator understands and that holds no secret."""
-
+"""Returns None if all is well, else a sentence for the operator without any secret."""
 
 ALIVE_SECONDS = 5.0
+LEAST_FREE_BYTES = 256 << 20
+REMEMBERED_SECONDS = 30.0
+ASK_SECONDS = 5.0
+LONGEST_SILENCE = 180.0
+SILENT_SWEEPS = 10
 
 
 def health_routes(checks: Mapping[str, Check], *, alive: Check | None = None, timeout: float = 2.0) -> list[BaseRoute]:
-    """Checks run at every question, all at once. `alive` is what a supervisor's restart might mend."""
+    """Each request runs all checks at once. `alive` covers only troubles that a restart might fix."""
 
     async def healthz(request: Request) -> Response:
         trouble = await _ask(alive, ALIVE_SECONDS) if alive else None
@@ -58,15 +64,8 @@ async def _ask(check: Check, timeout: float) -> str | None:
         return f"broken ({type(error).__name__})"
 
 
-LEAST_FREE_BYTES = 256 << 20
-REMEMBERED_SECONDS = 30.0
-ASK_SECONDS = 5.0
-LONGEST_SILENCE = 180.0
-SILENT_SWEEPS = 10
-
-
 class Health:
-    """What is served of the service's state: little while it starts, all of it once it is `ready`."""
+    """Reports little while the service starts, and everything once it is `ready`."""
 
     def __init__(self, store: Store, token: Secret | None, *, is_reached: bool) -> None:
         self._store = store
@@ -80,18 +79,23 @@ class Health:
         return [*health_routes(self._checks, alive=self._alive), *metrics]
 
     async def _alive(self) -> str | None:
-        """That descriptors are short is no reason to be started anew: it passes."""
-        try:
-            await self._store.read(_read)
-        except BotError as error:
-            return None if overload.short_of_descriptors() else str(error)
-        return None
+        """Ignore a shortage of descriptors: it passes without a restart."""
+        trouble = await _store_trouble(self._store)
+        return None if trouble and overload.short_of_descriptors() else trouble
 
     def ready(self, parts: Parts, environments: EnvironmentProvider) -> None:
         self._checks.update(checks(parts))
         self._checks.pop("start", None)
         self.metrics.loops += parts.loops.values()
-        self.metrics.sandboxes = _Alive(environments).count
+
+        async def sandboxes() -> int | None:
+            try:
+                async with asyncio.timeout(ASK_SECONDS):
+                    return len(await environments.find(LABEL))
+            except (SandboxError, TimeoutError):
+                return None
+
+        self.metrics.sandboxes = _Remembered(sandboxes)
 
 
 async def _starting() -> str | None:
@@ -100,7 +104,7 @@ async def _starting() -> str | None:
 
 @dataclass(frozen=True)
 class Parts:
-    """Of the service that answers."""
+    """The parts of the service that the checks look at."""
 
     store: Store
     data_dir: Path
@@ -110,38 +114,48 @@ class Parts:
 
 
 def checks(parts: Parts) -> dict[str, Check]:
+    async def engine() -> str | None:
+        silent = parts.loops["admission"].silent_seconds
+        return f"No turn could be taken up for {silent:.0f} s; the log says why." if silent > LONGEST_SILENCE else None
+
+    async def github() -> str | None:
+        try:
+            await parts.github.registration()
+        except BotError as error:
+            return str(error)
+        return None
+
+    async def switch() -> str | None:
+        paused = await operations.paused_at(parts.store) is not None
+        return "The operator has paused it: `forgehand resume` starts what is waiting." if paused else None
+
     return {
         "store": lambda: _store(parts),
-        "engine": lambda: _engine(parts),
-        "github": _Reachable(parts.github).check,
-        "switch": lambda: _switch(parts),
+        "engine": engine,
+        "github": _Remembered(github),
+        "switch": switch,
         "delivery_log": lambda: _delivery_log(parts),
     }
 
 
 async def _store(parts: Parts) -> str | None:
+    if trouble := await _store_trouble(parts.store):
+        return trouble
+    free = (await asyncio.to_thread(shutil.disk_usage, parts.data_dir)).free
+    return f"Only {free >> 20} MiB are free on the disk with the data." if free < LEAST_FREE_BYTES else None
+
+
+async def _store_trouble(store: Store) -> str | None:
+    """Read a table: a query without one would not touch the file."""
+
+    def read(db: Database) -> None:
+        one(db, "SELECT COUNT(*) AS n FROM switches")
+
     try:
-        await parts.store.read(_read)
+        await store.read(read)
     except BotError as error:
         return str(error)
-    free = (await asyncio.to_thread(shutil.disk_usage, parts.data_dir)).free
-    return f"Only {free >> 20} MiB are free where the data lies." if free < LEAST_FREE_BYTES else None
-
-
-def _read(db: Database) -> None:
-    """Of the file: what asks for nothing in it is answered without it."""
-    one(db, "SELECT COUNT(*) AS n FROM switches")
-
-
-async def _engine(parts: Parts) -> str | None:
-    silent = parts.loops["admission"].silent_seconds
-    return f"No turn could be taken up for {silent:.0f} s; the log says why." if silent > LONGEST_SILENCE else None
-
-
-async def _switch(parts: Parts) -> str | None:
-    if await operations.paused_at(parts.store) is None:
-        return None
-    return "The operator has paused it: `forgehand resume` starts what is waiting."
+    return None
 
 
 async def _delivery_log(parts: Parts) -> str | None:
@@ -154,41 +168,17 @@ async def _delivery_log(parts: Parts) -> str | None:
     return f"GitHub's log of deliveries was not read for {silent:.0f} s." if silent > most else None
 
 
-class _Alive:
-    """Asked now and then too: in a cloud it costs a request."""
+class _Remembered(Generic[T]):
+    """Asks every 30 seconds at most, and repeats the last answer in between."""
 
-    def __init__(self, environments: EnvironmentProvider) -> None:
-        self._environments = environments
+    def __init__(self, ask: Callable[[], Awaitable[T | None]]) -> None:
+        self._ask = ask
         self._asked_at = float("-inf")
-        self._count: int | None = None
+        self._answer: T | None = None
 
-    async def count(self) -> int | None:
+    async def __call__(self) -> T | None:
         now = asyncio.get_running_loop().time()
         if now - self._asked_at > REMEMBERED_SECONDS:
             self._asked_at = now
-            try:
-                async with asyncio.timeout(ASK_SECONDS):
-                    self._count = len(await self._environments.find(LABEL))
-            except (SandboxError, TimeoutError):
-                self._count = None
-        return self._count
-
-
-class _Reachable:
-    """GitHub is asked now and then, however often we are."""
-
-    def __init__(self, github: GitHubApp) -> None:
-        self._github = github
-        self._asked_at = float("-inf")
-        self._answer: str | None = None
-
-    async def check(self) -> str | None:
-        now = asyncio.get_running_loop().time()
-        if now - self._asked_at > REMEMBERED_SECONDS:
-            self._asked_at = now
-            try:
-                await self._github.registration()
-                self._answer = None
-            except BotError as error:
-                self._answer = str(error)
+            self._answer = await self._ask()
         return self._answer

@@ -24,39 +24,18 @@ from bot.web.webhooks import STATUSES
 
 LOOK_SECONDS = 0.25
 LATENESS_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
-
-
-class Lateness:
-    """A task that sleeps, and how much too long."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._late = Histogram(
-            "forgehand_loop_late_seconds",
-            "How late the event loop is, looked at four times a second.",
-            buckets=LATENESS_SECONDS,
-            registry=registry,
-        )
-        self.loop = Loop("lateness", self._look, 0.0)
-
-    async def _look(self) -> None:
-        clock = asyncio.get_running_loop().time
-        due = clock() + LOOK_SECONDS
-        await asyncio.sleep(LOOK_SECONDS)
-        self._late.observe(max(0.0, clock() - due))
-
-
 NOT_YOURS = """\
-Send FORGEHAND_METRICS_TOKEN as a bearer token. Without one, a service answers this machine alone, and only if it polls
-and has no public URL.
+Send FORGEHAND_METRICS_TOKEN as a bearer token. Without a token, only requests from this machine are answered, and only
+if the service polls and has no public URL.
 """
 FORWARDED = ("forwarded", "x-forwarded", "x-real-ip", "x-original", "via", "cf-", "true-client-ip", "x-client-ip")
-"""A proxy on this machine asks for somebody else."""
+"""Headers of a proxy on this machine, which asks for somebody else."""
 SECONDS = (1, 5, 15, 60, 180, 600, 1800, 3600, 7200)
 LEVELS = ("warning", "error", "critical")
 
 
 def metrics_routes(metrics: ServiceMetrics, token: Secret | None, *, is_reached: bool) -> list[BaseRoute]:
-    """`is_reached`: by others than this machine, as far as the settings tell."""
+    """`is_reached`: as far as the settings tell, other machines can reach the service."""
 
     async def answer(request: Request) -> Response:
         if not _may_read(request, token, is_reached=is_reached):
@@ -67,21 +46,21 @@ def metrics_routes(metrics: ServiceMetrics, token: Secret | None, *, is_reached:
 
 
 class ServiceMetrics:
-    """One per process. Labels have a closed set of values each: nothing that others name becomes one."""
+    """One per process. Each label has a closed set of values; nothing that outsiders name becomes one."""
 
     def __init__(self, store: Store) -> None:
         self.sandboxes: Callable[[], Awaitable[int | None]] | None = None
-        """How many are alive, once that can be asked."""
+        """Counts those alive, once the provider is ready."""
         self.refused: Mapping[str, int] = {}
-        """Requests that the gateway refused, by reason; it counts on."""
+        """The gateway's live count of refused requests, by reason."""
         self.left_out: Mapping[str, int] = {}
-        """What requests at the model went on without, betas and fields; it counts on."""
+        """The gateway's live count of betas, fields and query parts that it left out of requests."""
         self._store = store
         self._registry = CollectorRegistry()
         self._after = store.now()
         self._waits = Histogram(
             "forgehand_queue_wait_seconds",
-            "From a request to the begin of its turn.",
+            "Time from a request to the start of its turn.",
             buckets=SECONDS,
             registry=self._registry,
         )
@@ -93,21 +72,33 @@ class ServiceMetrics:
         )
         for level in LEVELS:
             self._records.labels(level)
-        self.lateness = Lateness(self._registry)
-        self.loops = [self.lateness.loop]
+        self._late = Histogram(
+            "forgehand_loop_late_seconds",
+            "How late the event loop is, measured four times a second.",
+            buckets=LATENESS_SECONDS,
+            registry=self._registry,
+        )
+        self.lateness = Loop("lateness", self._measure_lateness, 0.0)
+        self.loops = [self.lateness]
         self._webhooks = Counter(
             "forgehand_webhooks", "Requests at the webhook by their answer.", ["status"], registry=self._registry
         )
         for status in STATUSES:
             self._webhooks.labels(str(status))
 
+    async def _measure_lateness(self) -> None:
+        clock = asyncio.get_running_loop().time
+        due = clock() + LOOK_SECONDS
+        await asyncio.sleep(LOOK_SECONDS)
+        self._late.observe(max(0.0, clock() - due))
+
     def webhook(self, status: int) -> None:
-        """One that was answered."""
+        """Count an answer of the webhook."""
         if status in STATUSES:
             self._webhooks.labels(str(status)).inc()
 
     def count(self, record: logging.LogRecord) -> None:
-        """A line that was logged."""
+        """Count a log line."""
         level = record.levelname.lower()
         if level in LEVELS:
             self._records.labels(level).inc()
@@ -143,14 +134,14 @@ class _Moment(Collector):
         yield _by("forgehand_turns_ended", "Turns by outcome.", "outcome", found.outcomes, total=True)
         yield _by("forgehand_deliveries", "Webhooks in the ledger.", "state", found.deliveries)
         yield _by("forgehand_installations", "Installations of the App.", "state", found.installations)
-        yield _by("forgehand_model_requests", "By how they ended.", "status", found.model_requests, total=True)
+        yield _by("forgehand_model_requests", "Model requests by result.", "status", found.model_requests, total=True)
         yield _by("forgehand_gateway_refusals", "Requests not forwarded.", "reason", self.refused, total=True)
-        yield _by("forgehand_gateway_left_out", "What requests went on without.", "kind", self.left_out, total=True)
-        yield _by("forgehand_tokens", "As the gateway counted them.", "kind", found.tokens, total=True)
+        yield _by("forgehand_gateway_left_out", "Parts left out of requests.", "kind", self.left_out, total=True)
+        yield _by("forgehand_tokens", "Tokens that the gateway counted.", "kind", found.tokens, total=True)
         failures: dict[str, int] = {loop.name: loop.failures for loop in self.loops}
         yield _by("forgehand_loop_failures", "Failed rounds of a background loop.", "loop", failures, total=True)
         succeeded: dict[str, int] = {loop.name: int(loop.succeeded_at or 0) for loop in self.loops}
-        help_ = "When a background loop last did its round without an error; 0: not yet."
+        help_ = "When a background loop last finished a round without an error; 0: not yet."
         yield _by("forgehand_loop_last_success_timestamp_seconds", help_, "loop", succeeded)
         yield CounterMetricFamily("forgehand_spend_usd", "Dollars spent at the model.", found.usd)
         yield CounterMetricFamily("forgehand_comment_edits", "Edits of live comments.", found.edits)
@@ -180,7 +171,7 @@ def _by(name: str, help_: str, label: str, values: Mapping[str, int], *, total: 
 
 
 def _may_read(request: Request, token: Secret | None, *, is_reached: bool) -> bool:
-    """A proxy on this machine may say nothing of whom it asks for: where there can be one, only the token opens."""
+    """Where a proxy may run on this machine, ask for the token: it may hide on whose behalf it asks."""
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     if token is not None and scheme.lower() == "bearer":
         return hmac.compare_digest(given.strip().encode(), token.reveal().encode())

@@ -1,4 +1,4 @@
-"""Answers when descriptors, memory or time are short: come back soon; also while the event loop hangs."""
+"""Answers "come back soon" when descriptors or memory run out, and while the event loop hangs."""
 
 from __future__ import annotations
 
@@ -16,17 +16,23 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.web.gateway import clients
 
-RESERVE = 256
-"""Descriptors that connections leave to the work itself: files, pipes, the store, the provider."""
+log = logging.getLogger(__name__)
+
+SPARE_DESCRIPTORS = 256
+"""Descriptors that connections leave for the work itself: files, pipes, the store, the provider."""
 WATCHED = ("/healthz", "/readyz", "/metrics")
 _STARVED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)
 _GATEWAYS = ("/gateway/", "/anthropic/", "/v1/")
+STALL_SECONDS = 6.0
+"""Longer than a busy host makes anyone wait, shorter than GitHub waits."""
+LOOK_SECONDS = 0.25
+PATIENCE_SECONDS = 0.5
+"""Spent on one client while the others wait."""
+MOST_BYTES = 64 << 10
 
 
 @dataclass(frozen=True)
 class OverloadAnswer:
-    """A 503 as it goes out."""
-
     retry_after: int
     body: bytes
 
@@ -40,8 +46,8 @@ class OverloadAnswer:
         ]
 
 
-def answer(path: str, what: str) -> OverloadAnswer:
-    """An agent's client tries again by itself; a delivery is found in GitHub's log."""
+def overloaded_answer(path: str, what: str) -> OverloadAnswer:
+    """An agent's client tries again by itself; a lost delivery turns up in GitHub's log."""
     if path.startswith(_GATEWAYS):
         response = clients.error_response(529, f"Overloaded: {what}")
         return OverloadAnswer(2, bytes(response.body))
@@ -49,15 +55,14 @@ def answer(path: str, what: str) -> OverloadAnswer:
 
 
 def few_left(descriptor: int) -> bool:
-    """Told by the newest one: the system gives the lowest number that is free."""
+    """Judge by the newest descriptor: the system always gives out the lowest free number."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return soft != resource.RLIM_INFINITY and descriptor >= soft - reserve()
+    return soft != resource.RLIM_INFINITY and descriptor >= soft - spare_descriptors()
 
 
-def reserve() -> int:
-    """Of a small limit a part."""
+def spare_descriptors() -> int:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return RESERVE if soft == resource.RLIM_INFINITY else min(RESERVE, soft // 4)
+    return SPARE_DESCRIPTORS if soft == resource.RLIM_INFINITY else min(SPARE_DESCRIPTORS, soft // 4)
 
 
 def short_of_descriptors() -> bool:
@@ -72,7 +77,7 @@ def short_of_descriptors() -> bool:
 
 
 class Shedding:
-    """In the place of the application on a connection that took one of the last descriptors."""
+    """Replaces the application on a connection that took one of the last descriptors."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -85,8 +90,8 @@ class Shedding:
 
 
 class Sturdy:
-    """The application; what the machine denied it is said as such, not as a bug of ours. Starlette must have it inside:
-    it answers errors by itself."""
+    """Wraps the application: if the machine runs out of memory or files, it answers 503 instead of 500. It must be
+    inside Starlette, which answers errors by itself."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -102,33 +107,20 @@ class Sturdy:
         try:
             await self._app(scope, receive, sending)
         except (MemoryError, OSError) as error:
-            if begun or scope["type"] != "http" or not _is_starved(error):
+            is_starved = isinstance(error, MemoryError) or error.errno in _STARVED
+            if begun or scope["type"] != "http" or not is_starved:
                 raise
             await _refuse(scope, send, "memory or files are short")
 
 
-def _is_starved(error: MemoryError | OSError) -> bool:
-    return isinstance(error, MemoryError) or error.errno in _STARVED
-
-
 async def _refuse(scope: Scope, send: Send, what: str) -> None:
-    found = answer(scope["path"], what)
-    await send({"type": "http.response.start", "status": 503, "headers": found.headers})
-    await send({"type": "http.response.body", "body": found.body})
-
-
-log = logging.getLogger(__name__)
-
-STALL_SECONDS = 6.0
-"""Longer than a busy host makes anybody wait, shorter than GitHub does."""
-LOOK_SECONDS = 0.25
-PATIENCE_SECONDS = 0.5
-"""With one client, which the others wait for."""
-MOST_BYTES = 64 << 10
+    answer = overloaded_answer(scope["path"], what)
+    await send({"type": "http.response.start", "status": 503, "headers": answer.headers})
+    await send({"type": "http.response.body", "body": answer.body})
 
 
 class Watchman:
-    """`beat` from the loop. The listening socket is shared: whoever of the two comes first takes a connection."""
+    """A thread that answers while the event loop does not call `beat`. Both accept from the same listening socket."""
 
     def __init__(self, listener: socket.socket, stall_seconds: float = STALL_SECONDS) -> None:
         self._listener = listener
@@ -142,7 +134,7 @@ class Watchman:
         self._thread.start()
 
     def stop(self) -> None:
-        """Blocks for the client that it is with, at most."""
+        """Blocks until the client being answered is done."""
         self._ended.set()
         self._thread.join()
 
@@ -151,49 +143,32 @@ class Watchman:
 
     def _run(self) -> None:
         while not self._ended.wait(LOOK_SECONDS):
-            if self._hangs():
-                self._stand_in()
-
-    def _stand_in(self) -> None:
-        log.error(
-            "the service hangs: who comes is asked to come back", extra={"seconds": time.monotonic() - self._beat}
-        )
-        while self._hangs() and not self._ended.is_set():
-            if not self._answer_one():
-                self._ended.wait(LOOK_SECONDS)
+            if not self._hangs():
+                continue
+            seconds = time.monotonic() - self._beat
+            log.error("the service hangs; clients are asked to come back", extra={"seconds": seconds})
+            while self._hangs() and not self._ended.is_set():
+                if not self._answer_one():
+                    self._ended.wait(LOOK_SECONDS)
 
     def _hangs(self) -> bool:
         return time.monotonic() - self._beat > self._stall
 
     def _answer_one(self) -> bool:
-        """False when nobody waits."""
+        """Return False if nobody waits."""
         try:
             client, _ = self._listener.accept()
-        except OSError:  # nobody, no descriptor for them, or the socket is closed
+        except OSError:  # nobody waits, no descriptor is left, or the socket is closed
             return False
         with client, contextlib.suppress(OSError):
             client.settimeout(PATIENCE_SECONDS)
-            path = _path(client)
-            client.sendall(_bytes(answer(path, "the service hangs")))
+            words = client.recv(MOST_BYTES).split(b"\r\n", 1)[0].split(b" ")
+            path = words[1].decode("latin-1") if len(words) == 3 else "/"
+            answer = overloaded_answer(path, "the service hangs")
+            head = b"".join(name + b": " + value + b"\r\n" for name, value in answer.headers)
+            client.sendall(b"HTTP/1.1 503 Service Unavailable\r\n" + head + b"\r\n" + answer.body)
             client.shutdown(socket.SHUT_WR)
-            _drain(client)
+            ends = time.monotonic() + PATIENCE_SECONDS
+            while time.monotonic() < ends and client.recv(MOST_BYTES):
+                continue  # if the request stayed unread, the system would throw our answer away
         return True
-
-
-def _path(client: socket.socket) -> str:
-    """Of the request's first line."""
-    head = client.recv(MOST_BYTES)
-    words = head.split(b"\r\n", 1)[0].split(b" ")
-    return words[1].decode("latin-1") if len(words) == 3 else "/"
-
-
-def _drain(client: socket.socket) -> None:
-    """What is sent and not read would make the system throw our answer away."""
-    ends = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < ends and client.recv(MOST_BYTES):
-        continue
-
-
-def _bytes(answer: OverloadAnswer) -> bytes:
-    head = b"".join(name + b": " + value + b"\r\n" for name, value in answer.headers)
-    return b"HTTP/1.1 503 Service Unavailable\r\n" + head + b"\r\n" + answer.body

@@ -1,4 +1,4 @@
-"""The schema of a repository's config, for editors: it is the same for everybody, so nobody is asked who they are."""
+"""Serves the schema of a repository's config to editors, without sign-in: it is the same for everyone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute, Route
 from bot import repo_config
 
 FOR_ALL = {"Cache-Control": "public, max-age=3600", "Access-Control-Allow-Origin": "*"}
-"""Editors also run in browsers."""
+"""CORS, because editors also run in browsers."""
 
 
 def schema_routes() -> list[BaseRoute]:

@@ -1,4 +1,4 @@
-"""Runs uvicorn in a loop that already runs, with limits for the head of a request. The one user of its internals."""
+"""Runs uvicorn in a running event loop, with limits for a request's head. Nothing else uses uvicorn's internals."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class HeadLimits:
     headers: int = 200
     seconds: float = 20.0
     short_seconds: float = 0.5
-    """On one of the last descriptors, which others wait for."""
+    """For a connection on one of the last descriptors, because others wait for it."""
     waiting: int = 400
-    """Connections without a complete head; past it the one that waited longest is closed..."""
+    """Connections without a complete head; beyond that, the oldest one is closed..."""
     patience: float = 2.0
-    """...unless it is younger than this: a burst of real requests is accepted before any of them is read."""
+    """...unless it is younger than this: the server accepts a burst of requests before it reads any of them."""
 
 
 class Connections:
-    """Those of one server: which have not completed a head yet, oldest first, and when the last one has gone."""
+    """Keeps a server's connections that have not completed a head yet, oldest first."""
 
     def __init__(self, limits: HeadLimits) -> None:
         self.limits = limits
@@ -49,15 +49,11 @@ class Connections:
             oldest, since = next(iter(self._waiting.items()))
             if now - since >= self.limits.patience:
                 oldest.give_up()
-        if connection.short:
-            self._make_room()
+        if connection.short:  # silent ones get half of the last descriptors: asyncio must find one when it accepts
+            silent = [one for one in self._waiting if one.short]
+            if len(silent) >= overload.spare_descriptors() // 2:
+                silent[0].give_up()
         self._waiting[connection] = now
-
-    def _make_room(self) -> None:
-        """Half of the last descriptors for who says nothing: asyncio must find one when it accepts."""
-        silent = [one for one in self._waiting if one.short]
-        if len(silent) >= overload.reserve() // 2:
-            silent[0].give_up()
 
     def remove(self, connection: GuardedProtocol) -> None:
         self._waiting.pop(connection, None)
@@ -66,14 +62,14 @@ class Connections:
         self._one_lost.set()
 
     async def none_open(self, connections: Collection[object]) -> None:
-        """Returns when the collection, which uvicorn keeps, is empty."""
+        """Wait until uvicorn's collection is empty."""
         while connections:
             self._one_lost.clear()
             await self._one_lost.wait()
 
 
 class BadHead(Exception):
-    """Raised inside the parser's callbacks: uvicorn answers 400 and closes."""
+    """Raised in the parser's callbacks, so that uvicorn answers 400 and closes."""
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -117,7 +113,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._counted = 0
 
     def on_url(self, url: bytes) -> None:
-        """A path and nothing else: a whole address names a host of its own, beside the one in the header."""
+        """Accept only a path: a whole address would name a second host beside the one in the header."""
         if b"#" in url or not (self._url_bytes or url.startswith(b"/")):
             raise BadHead
         self._url_bytes += len(url)
@@ -143,7 +139,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._head_bytes = 0
 
     def give_up(self) -> None:
-        """Nothing is lost: there is no request yet."""
+        """Close without an answer: there is no request yet."""
         self._head_done()
         self.transport.abort()
 
@@ -160,22 +156,21 @@ class GuardedProtocol(HttpToolsProtocol):
 
 
 def guarded(connections: Connections) -> type[GuardedProtocol]:
-    """A protocol class for one server."""
     return type("Guarded", (GuardedProtocol,), {"peers": connections})
 
 
 _BACKLOG = 2048
 _AT_A_TIME = 16
-"""What asyncio accepts before it looks at anything else; where descriptors run out it logs each try of these."""
+"""Connections that asyncio accepts before it does anything else; if descriptors run out, it logs each try."""
 
 
 def tcp_socket(host: str, port: int) -> socket.socket:
-    """A bound socket (port 0: a free one); connections already queue on it before the server is started."""
+    """Bind a socket (port 0: a free one); connections queue on it even before the server starts."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
         raise SettingsError(f"FORGEHAND_HOST {host!r} is not an address of this host: {error.strerror}.") from None
-    # With the protocol named: asyncio sets TCP_NODELAY only then, and its absence costs 40 ms an answer.
+    # asyncio sets TCP_NODELAY only if the protocol is named; without it each answer takes 40 ms more.
     listener = socket.socket(family, kind, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -185,13 +180,13 @@ def tcp_socket(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         used = error.errno == errno.EADDRINUSE
-        why = "is used by another program" if used else f"cannot be listened on ({error.strerror})"
+        why = "is used by another program" if used else f"is not available ({error.strerror})"
         raise SettingsError(f"{host}:{port} {why}. Set FORGEHAND_HOST and FORGEHAND_PORT to a free address.") from None
     return listener
 
 
 class Server:
-    """`async with` (or start and stop); `stop` lets requests end for `grace_seconds`, then cuts them."""
+    """Use it with `async with`, or start and stop it. `stop` gives requests `grace_seconds` to end, then cuts them."""
 
     def __init__(
         self,
@@ -224,28 +219,29 @@ class Server:
 
     @property
     def url(self) -> str:
-        """The base URL on a TCP socket."""
         assert isinstance(self._listen, socket.socket)
         host, port = self._listen.getsockname()[:2]
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     async def start(self) -> None:
-        """Returns when connections are accepted."""
+        """Return when connections are accepted."""
         self._uvicorn.config.load()
         self._uvicorn.lifespan = self._uvicorn.config.lifespan_class(self._uvicorn.config)
         if isinstance(self._listen, Path):
-            _remove_stale(self._listen)
+            with contextlib.suppress(FileNotFoundError):
+                if stat.S_ISSOCK(self._listen.lstat().st_mode):
+                    self._listen.unlink()  # left behind by a killed process; anything else stays
             await self._uvicorn.startup()
-            self._listen.chmod(0o666)  # who may reach it is decided by the folder that it is in
+            self._listen.chmod(0o666)  # its folder decides who may reach it
         else:
             await self._uvicorn.startup(sockets=[self._listen])
-            self._listen.listen(_BACKLOG)  # the queue of the system, which uvicorn has made as short as the loop's
+            self._listen.listen(_BACKLOG)  # uvicorn has made the system's queue as short as the loop's
         if self._watchman is not None:
             self._watchman.start()
         self._ticks = asyncio.create_task(self._tick(), name="server-date")
 
     async def stop(self) -> None:
-        """No new connections, the open ones end or are cut; idempotent."""
+        """Accept no new connections, let the open ones end, or cut them; idempotent."""
         if self._ticks is None:
             return
         self._ticks.cancel()
@@ -281,16 +277,9 @@ class Server:
         await asyncio.gather(*state.tasks, return_exceptions=True)
 
     async def _tick(self) -> None:
-        """uvicorn's own loop would also watch signals, which are not ours to take here; the Date header is left."""
+        """Keep the Date header current. uvicorn's own loop would also take signals, which must not happen here."""
         while True:
             await self._uvicorn.on_tick(0)
             if self._watchman is not None:
                 self._watchman.beat()
             await asyncio.sleep(1.0)
-
-
-def _remove_stale(path: Path) -> None:
-    """A socket that a killed process left behind; nothing else is removed."""
-    with contextlib.suppress(FileNotFoundError):
-        if stat.S_ISSOCK(path.lstat().st_mode):
-            path.unlink()

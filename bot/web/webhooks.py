@@ -22,9 +22,11 @@ from bot.store.deliveries import Addition, DeliveryState, NewDelivery
 from bot.web import bodies
 from bot.web.bodies import BodyLimits, BodyReader, BodyRefused, Disconnected
 
+log = logging.getLogger(__name__)
+
 STATUSES = (202, 400, 401, 408, 409, 413, 415, 503)
 SPACING_SECONDS = 60.0
-"""Between two lines about the same status: whoever can reach us could fill the log otherwise."""
+"""Between two log lines about the same status. Otherwise anyone who can reach us could fill the log."""
 WHY = {
     401: "the signature is missing or wrong; where GitHub has sent it, FORGEHAND_WEBHOOK_SECRET is not the App's",
     413: "the body is too large",
@@ -32,8 +34,14 @@ WHY = {
 }
 
 
-class Answered:
-    """Around the endpoint; `count` is told each status."""
+_SIGNATURE = re.compile(rb"sha256=([0-9a-fA-F]{64})")
+_GUID = re.compile(rb"[0-9A-Za-z_-]{1,100}")
+_EVENT = re.compile(rb"[a-z0-9_]{1,64}")
+_LENGTH = re.compile(rb"[0-9]{1,18}")
+
+
+class CountedAnswers:
+    """Wraps the endpoint: passes the status of each answer to `count`, and logs refusals."""
 
     def __init__(self, app: ASGIApp, count: Callable[[int], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._app = app
@@ -63,11 +71,8 @@ class Answered:
         log.warning("webhooks were refused", extra=told)
 
 
-_FORM = re.compile(rb"sha256=([0-9a-fA-F]{64})")
-
-
 class Signatures:
-    """Several secrets count while one replaces another."""
+    """Several secrets are valid while a new one replaces an old one."""
 
     def __init__(self, secrets: Sequence[Secret]) -> None:
         self._keys = tuple(secret.reveal().encode() for secret in secrets if secret.reveal())
@@ -80,24 +85,14 @@ class Signatures:
         return any(found)
 
 
-def claimed(headers: Sequence[bytes]) -> bytes | None:
-    """The digest in the one header that there must be, or None."""
-    if len(headers) != 1:
-        return None
-    form = _FORM.fullmatch(headers[0])
+def claimed_digest(headers: Sequence[bytes]) -> bytes | None:
+    """Return the digest if there is exactly one well-formed header."""
+    form = _SIGNATURE.fullmatch(headers[0]) if len(headers) == 1 else None
     return bytes.fromhex(form.group(1).decode()) if form else None
 
 
-def of(secret: Secret, body: bytes) -> str:
-    """The header's value, as GitHub makes it."""
+def signature_header(secret: Secret, body: bytes) -> str:
     return f"sha256={hmac.digest(secret.reveal().encode(), body, 'sha256').hex()}"
-
-
-log = logging.getLogger(__name__)
-
-_GUID = re.compile(rb"[0-9A-Za-z_-]{1,100}")
-_EVENT = re.compile(rb"[a-z0-9_]{1,64}")
-_LENGTH = re.compile(rb"[0-9]{1,18}")
 
 
 def webhook_routes(
@@ -109,16 +104,16 @@ def webhook_routes(
     on_answered: Callable[[int], None] = lambda _: None,
     limits: BodyLimits = BodyLimits(),  # noqa: B008 - frozen
 ) -> list[BaseRoute]:
-    """`handled` names events, or actions of events: `issues.opened`. The others are noted without their bodies.
+    """`handled` names events, or actions of events: `issues.opened`. Others are stored without their bodies.
 
-    `on_stored` is called after each new delivery that is to be acted upon, `on_answered` with the status of each
-    answer; they must not block."""
+    `on_stored` is called after each new delivery that needs work, `on_answered` with the status of each answer.
+    Neither may block."""
     endpoint = WebhookEndpoint(store, Signatures(secrets), frozenset(handled), on_stored, limits)
-    return [Route("/webhook", Answered(endpoint, on_answered), methods=["POST"])]
+    return [Route("/webhook", CountedAnswers(endpoint, on_answered), methods=["POST"])]
 
 
 class WebhookEndpoint:
-    """An ASGI application: a request object for each delivery would cost more than the work."""
+    """A plain ASGI application: a request object for each delivery would cost more than the work."""
 
     def __init__(
         self,
@@ -148,11 +143,11 @@ class WebhookEndpoint:
             status, word = await self._take(headers, claim, body)
         except BodyRefused as refusal:
             status, word = refusal.status, refusal.sentence
-        await _answer(send, status, word)
+        for message in _messages(status, word, close=False):
+            await send(message)
 
     async def _take(self, headers: _Headers, claim: bytes, body: bytes | bytearray) -> tuple[int, str]:
-        work = partial(self._examined, headers, claim, body)
-        delivery = await beside(work, size=len(body), most=LARGE_BODY)
+        delivery = await beside(partial(self._read, headers, claim, body), size=len(body), most=LARGE_BODY)
         try:
             addition = await deliveries.add(self._store, delivery)
         except BotError as error:
@@ -165,12 +160,9 @@ class WebhookEndpoint:
             self._on_stored()
         return 202, addition.value
 
-    def _examined(self, headers: _Headers, claim: bytes, body: bytes | bytearray) -> NewDelivery:
+    def _read(self, headers: _Headers, claim: bytes, body: bytes | bytearray) -> NewDelivery:
         if not self._keys.match(claim, body):
             raise _bad_signature()
-        return self._read(headers, body)
-
-    def _read(self, headers: _Headers, body: bytes | bytearray) -> NewDelivery:
         guid = headers.only(b"x-github-delivery", _GUID)
         event = headers.only(b"x-github-event", _EVENT)
         try:
@@ -181,7 +173,7 @@ class WebhookEndpoint:
             ) from None
 
     async def _refuse(self, refusal: BodyRefused, receive: Receive, send: Send) -> None:
-        """Answer before the body was read to its end, then close."""
+        """Answer without reading the rest of the body first, then close."""
         start, body = _messages(refusal.status, refusal.sentence, close=True)
         await send(start)
         await send({**body, "more_body": True})
@@ -190,8 +182,6 @@ class WebhookEndpoint:
 
 
 class _Headers:
-    """The raw headers, of which some must be there exactly once."""
-
     def __init__(self, scope: Scope) -> None:
         self._raw: list[tuple[bytes, bytes]] = list(scope["headers"])
 
@@ -206,12 +196,12 @@ class _Headers:
 
 
 def _admit(headers: _Headers) -> tuple[bytes, int | None]:
-    """What can be refused by the headers alone: the claimed signature and the declared length of the others."""
+    """Refuse what the headers alone rule out; return the claimed digest and the declared length."""
     lengths = headers.all(b"content-length")
     declared = int(lengths[0]) if len(lengths) == 1 and _LENGTH.fullmatch(lengths[0]) else None
     if any(value.strip().lower() not in (b"", b"identity") for value in headers.all(b"content-encoding")):
         raise BodyRefused(415, "Send the body as it is, without Content-Encoding.")
-    claim = claimed(headers.all(b"x-hub-signature-256"))
+    claim = claimed_digest(headers.all(b"x-hub-signature-256"))
     if claim is None:
         raise _bad_signature()
     return claim, declared
@@ -221,20 +211,12 @@ def _bad_signature() -> BodyRefused:
     return BodyRefused(401, "The signature is missing or wrong.")
 
 
-async def _answer(send: Send, status: int, word: str) -> None:
-    start, body = _messages(status, word, close=False)
-    await send(start)
-    await send(body)
-
-
 def _messages(status: int, word: str, *, close: bool) -> tuple[Message, Message]:
-    body = b'{"status":"%s"}' % word.encode()  # our own words: nothing in them needs escaping
+    body = b'{"status":"%s"}' % word.encode()  # our own words need no escaping
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if close:
         headers.append((b"connection", b"close"))
     if status == 503:
         headers.append((b"retry-after", b"30"))
-    return {"type": "http.response.start", "status": status, "headers": headers}, {
-        "type": "http.response.body",
-        "body": body,
-    }
+    start = {"type": "http.response.start", "status": status, "headers": headers}
+    return start, {"type": "http.response.body", "body": body}

@@ -183,7 +183,7 @@ async def test_a_session_is_shown_to_people_in_words(world: World) -> None:
     [
         (None, "5 min ago, issue comment created by alice: ignored."),
         ("it is our own edit", "created by alice: ignored. It is our own edit."),
-        ("Nothing is done upon `push`.", "created by alice: ignored. Nothing is done upon `push`."),
+        ("Forgehand does not act on `push`.", "created by alice: ignored. Forgehand does not act on `push`."),
     ],
 )
 def test_what_became_of_a_delivery_is_said_in_sentences(reason: str | None, words: str) -> None:

@@ -20,7 +20,7 @@ from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github import Fault
 from bot.store import audit
 from bot.store.base import Store
-from bot.web.webhooks import Answered
+from bot.web.webhooks import CountedAnswers
 from tests.webhooks.test_delivery_log import POLL, until
 from tests.world import World, work_under_way
 from tests.world.command_line import forgehand
@@ -233,7 +233,7 @@ async def test_what_was_not_said_is_told_with_the_next_line(caplog: pytest.LogCa
     async def receive() -> Message:
         return {"type": "http.request"}
 
-    answered = Answered(PlainTextResponse("no", 401), lambda _: None, lambda: now[0])
+    answered = CountedAnswers(PlainTextResponse("no", 401), lambda _: None, lambda: now[0])
     for now[0] in (0.0, 1.0, 59.0, 61.0):
         await answered({"type": "http", "method": "POST"}, receive, send)
     assert [vars(record)["times"] for record in caplog.records] == [1, 3]

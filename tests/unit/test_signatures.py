@@ -34,11 +34,11 @@ def digest(key: bytes) -> bytes:
     ],
 )
 def test_malformed_headers_claim_nothing(headers: list[bytes]) -> None:
-    assert webhooks.claimed(headers) is None
+    assert webhooks.claimed_digest(headers) is None
 
 
 def test_the_claim_is_the_digest() -> None:
-    assert webhooks.claimed([b"sha256=" + digest(b"key").hex().encode()]) == digest(b"key")
+    assert webhooks.claimed_digest([b"sha256=" + digest(b"key").hex().encode()]) == digest(b"key")
 
 
 @pytest.mark.acceptance("A16")

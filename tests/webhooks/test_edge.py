@@ -68,10 +68,10 @@ async def test_the_same_guid_with_another_body_is_a_conflict(edge: Edge) -> None
 @pytest.mark.parametrize(
     ("event", "body", "reason"),
     [
-        ("ping", b'{"zen":"x"}', "Nothing is done upon `ping`."),
-        ("issues", b'{"action":"pinned"}', "Nothing is done upon `issues` (pinned)."),
-        ("something_new", b"{}", "Nothing is done upon `something_new`."),
-        ("projects_v2_item", b'{"action":"edited"}', "Nothing is done upon `projects_v2_item` (edited)."),
+        ("ping", b'{"zen":"x"}', "Forgehand does not act on `ping`."),
+        ("issues", b'{"action":"pinned"}', "Forgehand does not act on `issues` (pinned)."),
+        ("something_new", b"{}", "Forgehand does not act on `something_new`."),
+        ("projects_v2_item", b'{"action":"edited"}', "Forgehand does not act on `projects_v2_item` (edited)."),
     ],
 )
 async def test_what_we_do_not_act_upon_is_noted_without_its_body(
