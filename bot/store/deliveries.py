@@ -141,7 +141,7 @@ async def settle(
 ) -> bool:
     """Say what became of it and drop its body, unless it failed and may be tried again; False when that had been
     said before."""
-    return await store.write(lambda db: settled(db, guid, state, reason, session_id))
+    return await store.write(lambda db: settle_in(db, guid, state, reason, session_id))
 
 
 async def listing(store: Store, limit: int = 100) -> list[StoredDelivery]:
@@ -167,7 +167,7 @@ async def bump_attempt(store: Store, guid: DeliveryId) -> int:
     return int(row["attempts"]) if row else 0
 
 
-def settled(
+def settle_in(
     db: Database, guid: DeliveryId, state: DeliveryState, reason: str | None, session_id: SessionId | None
 ) -> bool:
     """`settle` as a part of a larger transaction."""

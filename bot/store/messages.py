@@ -1,9 +1,8 @@
-"""A turn's events, and words for the agent: kept in order until it has them, or the next turn takes them."""
+"""Words for the agent: kept in order until it has them, or the next turn takes them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -11,98 +10,10 @@ import msgspec
 
 from bot.kinds import TRAITS
 from bot.models import SessionId, Spot, TurnKey
-from bot.store import repos, sessions
+from bot.store import repos, sessions, transcript
 from bot.store.base import Store
 from bot.store.records import NewTurn, Record
-from bot.store.rows import Database, many, one, run, run_each, statement
-
-STREAM = "stream"
-"""The kind of the agent's own lines."""
-
-
-@dataclass(frozen=True)
-class StoredEvent(Record):
-    session_id: SessionId
-    seq: int
-    turn: int
-    kind: str
-    line: str
-    at: float
-
-
-async def append_events(
-    store: Store,
-    key: TurnKey,
-    lines: Sequence[tuple[str, str]],
-    *,
-    expected_offset: int,
-    new_offset: int,
-    skipped: int = 0,
-) -> bool:
-    """Store (kind, line) pairs and move the stream's offset, together; a writer that was overtaken adds nothing."""
-    at = store.now()
-
-    def work(db: Database) -> bool:
-        moved = """
-        UPDATE turns SET stream_offset = :new, stream_skipped = stream_skipped + :skipped, pulse_at = :at
-        WHERE session_id = :session AND n = :n AND stream_offset = :expected
-        """
-        offsets = {"new": new_offset, "expected": expected_offset, "skipped": skipped}
-        if not run(db, moved, session=key.session, n=key.n, at=at, **offsets):
-            return False
-        _insert(db, key, lines, at)
-        return True
-
-    return await store.write(work)
-
-
-async def count_events(store: Store, key: TurnKey) -> int:
-    sql = "SELECT COUNT(*) AS lines FROM events WHERE session_id = :session AND turn = :turn"
-    row = await store.read(lambda db: one(db, sql, session=key.session, turn=key.n))
-    return int(row["lines"]) if row else 0
-
-
-async def events_of_turn(store: Store, key: TurnKey, after_seq: int = 0, limit: int = 1000) -> list[StoredEvent]:
-    sql = """
-    SELECT * FROM events WHERE session_id = :session AND turn = :turn AND seq > :after ORDER BY seq LIMIT :limit
-    """
-
-    def work(db: Database) -> list[StoredEvent]:
-        rows = many(db, sql, session=key.session, turn=key.n, after=after_seq, limit=limit)
-        return [StoredEvent.of(row) for row in rows]
-
-    return await store.read(work)
-
-
-async def events_of_session(
-    store: Store, session: SessionId, after_seq: int = 0, limit: int = 1000
-) -> list[StoredEvent]:
-    """Over all turns: what `sessions logs` and the live page show."""
-    sql = "SELECT * FROM events WHERE session_id = :session AND seq > :after ORDER BY seq LIMIT :limit"
-
-    def work(db: Database) -> list[StoredEvent]:
-        return [StoredEvent.of(row) for row in many(db, sql, session=session, after=after_seq, limit=limit)]
-
-    return await store.read(work)
-
-
-def note_event(db: Database, key: TurnKey, kind: str, line: str, at: float) -> None:
-    """A line of ours between the agent's, as a part of a larger transaction; `kind` tells it from theirs."""
-    _insert(db, key, [(kind, line)], at)
-
-
-def _insert(db: Database, key: TurnKey, lines: Sequence[tuple[str, str]], at: float) -> None:
-    if not lines:
-        return
-    row = one(db, "SELECT COALESCE(MAX(seq), 0) AS seq FROM events WHERE session_id = :id", id=key.session)
-    assert row is not None
-    sql = """
-    INSERT INTO events (session_id, seq, turn, kind, line, at) VALUES (:session, :seq, :turn, :kind, :line, :at)
-    """
-    same = {"session": key.session, "turn": key.n, "at": at}
-    places = enumerate(lines, start=row["seq"] + 1)
-    run_each(db, sql, ({**same, "seq": seq, "kind": kind, "line": line} for seq, (kind, line) in places))
-
+from bot.store.rows import Database, many, one, run, statement
 
 KIND = "message"
 """Of the event row that tells of a delivery."""
@@ -152,7 +63,7 @@ VALUES (:source, :session, :n, (SELECT COALESCE(MAX(place), 0) + 1 FROM messages
 _SETTLE = "UPDATE messages SET state = :state WHERE source = :source AND state = 'waiting'"
 
 
-async def keep(store: Store, new: NewTurn) -> TurnKey | None:
+async def keep_for_agent(store: Store, new: NewTurn) -> TurnKey | None:
     """Store words for the turn of the thread that still listens, once for each text. None: nobody listens."""
     at = store.now()
     return await store.write(lambda db: _keep(db, replace(new, delivery=None), at))
@@ -166,7 +77,7 @@ async def waiting(store: Store, key: TurnKey) -> list[StoredMessage]:
     return [StoredMessage.of(row) for row in await store.read(lambda db: many(db, sql, session=key.session, n=key.n))]
 
 
-async def spots(store: Store, key: TurnKey) -> list[Spot]:
+async def places_heard(store: Store, key: TurnKey) -> list[Spot]:
     """The places in the diff at which words were written that the agent has, in their order."""
     sql = """
     SELECT * FROM messages WHERE session_id = :session AND turn = :n AND state = 'delivered' ORDER BY place
@@ -182,7 +93,7 @@ async def delivered(store: Store, message: StoredMessage) -> None:
 
     def work(db: Database) -> None:
         if run(db, _SETTLE, source=message.source, state=MessageState.DELIVERED):
-            note_event(db, message.key, KIND, line, at)
+            transcript.note_event(db, message.key, KIND, line, at)
 
     await store.write(work)
 
@@ -194,7 +105,7 @@ async def refuse(store: Store, message: StoredMessage) -> None:
 
     def work(db: Database) -> None:
         if run(db, _SETTLE, source=message.source, state=MessageState.DROPPED):
-            note_event(db, message.key, KIND, line, at)
+            transcript.note_event(db, message.key, KIND, line, at)
 
     await store.write(work)
 

@@ -93,7 +93,7 @@ JOIN repos ON repos.id = threads.repo_id WHERE threads.repo_id = :repo_id
 _PAYLOAD = "UPDATE turns SET payload = :payload WHERE session_id = :session AND n = :n"
 
 
-async def removed(store: Store, repos: Sequence[RepoId]) -> None:
+async def mark_removed(store: Store, repos: Sequence[RepoId]) -> None:
     """The App was taken away from these."""
     sql = "UPDATE repos SET removed_at = :at WHERE id = :id AND removed_at IS NULL"
     at = store.now()
@@ -105,14 +105,14 @@ async def removed(store: Store, repos: Sequence[RepoId]) -> None:
     await store.write(work)
 
 
-async def removed_all(store: Store, installation: InstallationId) -> None:
+async def mark_all_removed(store: Store, installation: InstallationId) -> None:
     """The App was taken away from the account."""
     sql = "UPDATE repos SET removed_at = :at WHERE installation_id = :installation AND removed_at IS NULL"
     at = store.now()
     await store.write(lambda db: run(db, sql, installation=installation, at=at))
 
 
-async def back(store: Store, repos: Sequence[RepoId], installation: InstallationId) -> None:
+async def mark_returned(store: Store, repos: Sequence[RepoId], installation: InstallationId) -> None:
     """The App was given (again) to these."""
     sql = """
     UPDATE repos SET removed_at = NULL, purged_at = NULL, installation_id = :installation WHERE id = :id
@@ -236,7 +236,7 @@ async def installations(store: Store) -> list[InstallationRow]:
     return [InstallationRow.of(row) for row in rows]
 
 
-async def accounts(store: Store) -> dict[InstallationId, str]:
+async def installed_accounts(store: Store) -> dict[InstallationId, str]:
     """Accounts of the installations that are there, also of those whose own event came before our time."""
     rows = await store.read(lambda db: many(db, _ACCOUNTS))
     return {InstallationId(row["id"]): row["account"] for row in rows}
@@ -248,7 +248,7 @@ async def upsert_repo(store: Store, repo: Repo, installation: InstallationId) ->
     await store.write(lambda db: put_repo(db, repo, installation, at))
 
 
-async def home(store: Store, repo_id: RepoId, number: int) -> str:
+async def home_thread(store: Store, repo_id: RepoId, number: int) -> str:
     """The id of the thread that an issue or pull request belongs to, whether there is a row yet or not."""
     return await store.read(lambda db: home_of(db, repo_id, number))
 

@@ -14,7 +14,7 @@ from bot.commands.options import NO_OPTIONS
 from bot.errors import StoreError
 from bot.kinds.parts import Places, TurnPart, with_parts
 from bot.models import Outcome, SessionId, Step, Thread, TurnKey, TurnState
-from bot.store import ci, deliveries, messages, repos, spend
+from bot.store import ci, deliveries, repos, spend, transcript
 from bot.store.base import Store
 from bot.store.records import NewTurn, Session, SessionSummary, Turn, stored
 from bot.store.rows import Database, Row, many, one, run
@@ -105,7 +105,7 @@ async def advance(store: Store, key: TurnKey, step: Step, found: StepFindings = 
             set_session(db, key.session, found.session)
         if found.note:
             line = msgspec.json.encode({"type": "forgehand", "note": found.note}).decode()
-            messages.note_event(db, key, "note", line, at)
+            transcript.note_event(db, key, "note", line, at)
         return True
 
     return await store.write(work)
@@ -339,7 +339,7 @@ def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
     if new.head_sha is not None:
         ci.put_turn_check(db, key, new.head_sha)
     if new.delivery is not None:
-        deliveries.settled(db, new.delivery, deliveries.DeliveryState.ACTED, None, key.session)
+        deliveries.settle_in(db, new.delivery, deliveries.DeliveryState.ACTED, None, key.session)
     return key
 
 
