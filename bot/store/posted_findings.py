@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from bot.models import RepoId, SessionId, TurnKey
 from bot.store.base import Store
 from bot.store.records import Record
-from bot.store.rows import Database, many, run
+from bot.store.rows import Database, run
 
 
 @dataclass(frozen=True)
 class StoredFinding(Record):
-    """One finding that stands in a review of ours."""
+    """A finding that a review of ours shows."""
 
     id: str
     session_id: SessionId
@@ -25,10 +25,10 @@ class StoredFinding(Record):
     line: int
     body: str
     code_sha256: str
-    """Of the lines that it is about; empty where they could not be read."""
+    """Digest of the lines that it is about; empty if we could not read them."""
     code_lines: int
     comment_id: int | None
-    """None: it stands in the review's summary."""
+    """None: it is in the review's summary."""
 
 
 _PUT = """
@@ -45,15 +45,15 @@ def finding_name(key: TurnKey, place: int) -> str:
 
 
 async def open_findings(store: Store, repo: RepoId, number: int) -> list[StoredFinding]:
-    """Open findings of all reviews of the pull request, oldest first."""
-    sql = (
-        "SELECT * FROM findings WHERE repo_id = :repo AND number = :number AND state = 'open' ORDER BY at, turn, place"
-    )
-    return [StoredFinding.of(row) for row in await store.read(lambda db: many(db, sql, repo=repo, number=number))]
+    """Return the open findings of all reviews of the pull request, oldest first."""
+    sql = """
+    SELECT * FROM findings WHERE repo_id = :repo AND number = :number AND state = 'open' ORDER BY at, turn, place
+    """
+    return await StoredFinding.many(store, sql, repo=repo, number=number)
 
 
 async def put_findings(store: Store, new: Sequence[StoredFinding], resolved: Iterable[str]) -> None:
-    """Store what a review has said, and resolve earlier findings; said again, it changes nothing."""
+    """Store what a review has said, and resolve earlier findings; safe to repeat."""
     at, done = store.now(), list(resolved)
 
     def work(db: Database) -> None:
@@ -66,7 +66,7 @@ async def put_findings(store: Store, new: Sequence[StoredFinding], resolved: Ite
 
 
 async def resolve_answered(store: Store, repo: RepoId, comment_ids: Collection[int]) -> None:
-    """Resolve the findings that began these discussions."""
+    """Resolve the findings that started these discussions."""
 
     def work(db: Database) -> None:
         for comment in comment_ids:

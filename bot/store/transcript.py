@@ -52,7 +52,7 @@ async def append_events(
 
 async def count_events(store: Store, key: TurnKey) -> int:
     sql = "SELECT COUNT(*) AS lines FROM events WHERE session_id = :session AND turn = :turn"
-    row = await store.read(lambda db: one(db, sql, session=key.session, turn=key.n))
+    row = await store.one(sql, session=key.session, turn=key.n)
     return int(row["lines"]) if row else 0
 
 

@@ -40,11 +40,11 @@ def test_a_migration_interrupted_half_way_leaves_nothing_and_completes_when_run_
 MIGRATING = """
 import os, signal, sqlite3, sys
 from pathlib import Path
-from bot.store.sqlite import connections, schema
+from bot.store.sqlite import schema
 
 path, folder = Path(sys.argv[1]), Path(sys.argv[2])
 path.touch()
-db = connections.writable(path)
+db = schema.writable(path)
 db.conn.create_function("die", 0, lambda: os.kill(os.getpid(), signal.SIGKILL))
 schema.migrate(db, folder)
 """
