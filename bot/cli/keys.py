@@ -74,7 +74,7 @@ async def _list(config: Path | None) -> list[dict[str, Any]]:
     from bot.store import repos
 
     async with opened(settings.from_environment(config), writes=False) as (store, vault, _):
-        accounts = await repos.accounts(store)
+        accounts = await repos.installed_accounts(store)
         now = store.now()
         return [
             {

@@ -61,7 +61,7 @@ async def installation_of(store: Store, account: str | None) -> tuple[Installati
 
     if account is None:
         return InstallationId(0), "everybody"
-    known = await repos.accounts(store)
+    known = await repos.installed_accounts(store)
     for number, name in known.items():
         if account.lower() in (name.lower(), str(number)):
             return number, name

@@ -118,10 +118,10 @@ async def _follow_repositories(event: InstallationChanged, row: InstallationRow,
         await accounts.remove_credentials_of(desk.store, row.id)
         await accounts.forget_settings(desk.store, row.id)
         await snapshots.condemn_of_installation(desk.store, row.id)
-        await repos.removed_all(desk.store, row.id)
+        await repos.mark_all_removed(desk.store, row.id)
         return
-    await repos.back(desk.store, [repo.id for repo in event.added], row.id)
-    await repos.removed(desk.store, [repo.id for repo in event.removed])
+    await repos.mark_returned(desk.store, [repo.id for repo in event.added], row.id)
+    await repos.mark_removed(desk.store, [repo.id for repo in event.removed])
     for repo in event.removed:
         await snapshots.condemn_of_repo(desk.store, repo.id)
 

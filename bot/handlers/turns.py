@@ -77,7 +77,7 @@ async def work(wish: Wish, remark: Remark, desk: Desk) -> Handled:
 
 async def steer(wish: Wish, remark: Remark, desk: Desk) -> Handled | None:
     """Pass the words to the agent at work, or about to be; None if there is none."""
-    key = await messages.keep(desk.store, new_turn(wish, remark, desk))
+    key = await messages.keep_for_agent(desk.store, new_turn(wish, remark, desk))
     if key is None:
         return None
     desk.poke(key)

@@ -151,7 +151,7 @@ def choose(queued: Sequence[Turn], running: Sequence[Turn], limits: Limits, caps
     return first[: max(0, limits.max_sessions - len(running))]
 
 
-def settled(queued: Sequence[Turn], now: float, seconds: float) -> list[Turn]:
+def without_fresh_pushes(queued: Sequence[Turn], now: float, seconds: float) -> list[Turn]:
     """Leaves out what waits for further pushes. Nobody waits who has asked, nor behind what no person asked for."""
     asked = {turn.thread_id for turn in queued if not turn.is_for_a_push}
     return [turn for turn in queued if turn.thread_id in asked or not 0 <= now - turn.created_at < seconds]
@@ -197,7 +197,7 @@ class Admission:
         running = await sessions.running(self._store)
         paused = await operations.paused_at(self._store) is not None
         queued = [] if paused else await sessions.queued(self._store)
-        ready = settled(queued, self._store.now(), self._limits.settle_seconds)
+        ready = without_fresh_pushes(queued, self._store.now(), self._limits.settle_seconds)
         for turn in choose(ready, running, self._limits, await accounts.session_caps(self._store)):
             await sessions.start(self._store, turn.key)
             await self._engine.submit(turn.key, turn.thread_id)

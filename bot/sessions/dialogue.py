@@ -22,7 +22,7 @@ from bot.outbound import neutralise
 from bot.sessions import reading
 from bot.sessions.reading import briefing
 from bot.sessions.services import Services, allowed_subagents
-from bot.store import approvals, comments, messages, sessions
+from bot.store import approvals, messages, posted_findings, sessions
 from bot.store.approvals import Approval, ApprovalAnswer, ApprovalKind, ApprovalRequest, ApprovalState, Scope
 from bot.store.messages import StoredMessage
 from bot.store.sessions import Session, Turn
@@ -39,7 +39,7 @@ SAID_EVERYWHERE = (Outcome.PUSHED, Outcome.PULL_REQUEST, Outcome.ANSWERED)
 """Other ends are said once, in the live comment, and not at each of a review's lines."""
 
 
-async def in_diff(services: Services, turn: Turn) -> None:
+async def answer_in_diff(services: Services, turn: Turn) -> None:
     """Once for each, found again by its marker; a discussion that was deleted or locked is left alone."""
     spots = await asked_at(services, turn)
     thread = _pull(turn, await sessions.session(services.store, turn.key.session))
@@ -53,8 +53,8 @@ async def in_diff(services: Services, turn: Turn) -> None:
             spot, answer, [str(file["path"]) for file in turn.files_changed or ()]
         ):
             settled.append(spot.comment_id)
-    await resolve(services, thread, settled)
-    await comments.resolve_answered(services.store, thread.repo.id, settled)
+    await resolve_discussions(services, thread, settled)
+    await posted_findings.resolve_answered(services.store, thread.repo.id, settled)
 
 
 async def number_of(services: Services, turn: Turn, spot: Spot) -> int:
@@ -62,7 +62,7 @@ async def number_of(services: Services, turn: Turn, spot: Spot) -> int:
     return next((at for at, one in enumerate(known, 1) if one.comment_id == spot.comment_id), 0)
 
 
-async def resolve(services: Services, thread: Thread, comment_ids: Collection[int]) -> None:
+async def resolve_discussions(services: Services, thread: Thread, comment_ids: Collection[int]) -> None:
     """The discussions that began with these comments. One that cannot be resolved stays: that a person can do."""
     if not comment_ids:
         return
@@ -77,7 +77,7 @@ async def resolve(services: Services, thread: Thread, comment_ids: Collection[in
 
 async def asked_at(services: Services, turn: Turn) -> list[Spot]:
     """Lists those it began with, then those at which words were written for the agent while it worked."""
-    return material.distinct_places([*turn.part(Places).asked, *await messages.spots(services.store, turn.key)])
+    return material.distinct_places([*turn.part(Places).asked, *await messages.places_heard(services.store, turn.key)])
 
 
 def _pull(turn: Turn, session: Session) -> Thread:

@@ -1,7 +1,6 @@
 """Accounts: what their owners have set, their sealed credentials, and who has signed in to the pages.
 
-A change of a setting is in the audit trail. A visit is known by the digest of the mark in its browser and ends by
-itself."""
+Changes of settings are in the audit trail. A visit has the digest of the mark in its browser, and it expires."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from bot.models import InstallationId
 from bot.store import audit, base
 from bot.store.base import Store
 from bot.store.records import Record
-from bot.store.rows import Database, Row, many, one, run
+from bot.store.rows import Database, many, run
 
 _PUT = """
 INSERT INTO installation_settings (installation_id, name, value, set_by, set_at)
@@ -29,13 +28,13 @@ ON CONFLICT (installation_id, name) DO UPDATE SET value = excluded.value, set_by
 
 @dataclass(frozen=True)
 class SettingsChange:
-    """What is to be so from now on; None takes a value back."""
+    """New values for an account's settings; None takes a value back."""
 
     wanted: Mapping[str, Value | None]
     by: str
     account: str
     seen: int
-    """The version that whoever changes it has looked at."""
+    """The version that the person saw."""
 
 
 async def settings_of(store: Store, installation: InstallationId) -> Choices:
@@ -53,7 +52,7 @@ def read_settings(db: Database, installation: InstallationId) -> Choices:
 
 
 async def change_settings(store: Store, installation: InstallationId, wish: SettingsChange) -> list[str] | None:
-    """The names of what is new; None, and nothing is changed, where somebody else has changed something meanwhile."""
+    """Return the names of changed settings. None: someone else changed one meanwhile, and this change did nothing."""
     at = store.now()
 
     def work(db: Database) -> list[str] | None:
@@ -66,27 +65,23 @@ async def change_settings(store: Store, installation: InstallationId, wish: Sett
             value = wish.wanted[name]
             stored = None if value is None else msgspec.json.encode(value).decode()
             run(db, _PUT, id=installation, name=name, value=stored, by=wish.by, at=at)
-            detail = f"{name}: {_said(now.get(name))} → {_said(value)}"
-            audit.put(db, at, wish.by, "setting changed", wish.account, detail)
+            before, after = ("not set" if one is None else str(one) for one in (now.get(name), value))
+            audit.put(db, at, wish.by, "setting changed", wish.account, f"{name}: {before} → {after}")
         return changed
 
     return await store.write(work)
 
 
 async def session_caps(store: Store) -> dict[InstallationId, int]:
-    """Caps on sessions at once, by installation; without the accounts that set none."""
+    """Return how many sessions may run at once, for each installation that has set it."""
     sql = "SELECT installation_id, value FROM installation_settings WHERE name = 'sessions' AND value IS NOT NULL"
-    rows = await store.read(lambda db: many(db, sql))
+    rows = await store.many(sql)
     return {InstallationId(row["installation_id"]): msgspec.json.decode(row["value"], type=int) for row in rows}
 
 
 async def forget_settings(store: Store, installation: InstallationId) -> None:
     sql = "DELETE FROM installation_settings WHERE installation_id = :id"
-    await store.write(lambda db: run(db, sql, id=installation))
-
-
-def _said(value: Value | None) -> str:
-    return "not set" if value is None else f"{value}"
+    await store.run(sql, id=installation)
 
 
 @dataclass(frozen=True)
@@ -97,7 +92,7 @@ class Visit(Record):
 
 
 async def begin_visit(store: Store, mark: str, user_id: int, login: str, seconds: float) -> None:
-    """Store the visit, and forget those that have ended."""
+    """Store the visit and forget expired ones."""
     at = store.now()
     sql = """
     INSERT INTO visits (mark_sha256, user_id, login, began_at, ends_at) VALUES (:mark, :user, :login, :at, :ends)
@@ -112,17 +107,16 @@ async def begin_visit(store: Store, mark: str, user_id: int, login: str, seconds
 
 async def visit(store: Store, mark: str) -> Visit | None:
     sql, at = "SELECT * FROM visits WHERE mark_sha256 = :mark AND ends_at > :at", store.now()
-    row = await store.read(lambda db: one(db, sql, mark=_digest(mark), at=at))
-    return Visit.of(row) if row else None
+    return await Visit.one(store, sql, mark=_digest(mark), at=at)
 
 
 async def end_visit(store: Store, mark: str) -> None:
-    await store.write(lambda db: run(db, "DELETE FROM visits WHERE mark_sha256 = :mark", mark=_digest(mark)))
+    await store.run("DELETE FROM visits WHERE mark_sha256 = :mark", mark=_digest(mark))
 
 
 async def end_visits_of(store: Store, user_id: int) -> int:
-    """End all visits of a person; how many there were."""
-    return await store.write(lambda db: run(db, "DELETE FROM visits WHERE user_id = :user", user=user_id))
+    """End all visits of a person and count them."""
+    return await store.run("DELETE FROM visits WHERE user_id = :user", user=user_id)
 
 
 def _digest(mark: str) -> str:
@@ -140,21 +134,11 @@ _REPLACE = """
 UPDATE credentials SET ciphertext = :ciphertext
 WHERE name = :name AND installation_id = :installation AND ciphertext = :before
 """
-_ALL = "SELECT name, installation_id, ciphertext, updated_at FROM credentials ORDER BY installation_id, name"
-_SOME = """
-SELECT name, installation_id, ciphertext, updated_at FROM credentials
-WHERE installation_id IN (0, :installation)
-"""
-_ONE = """
-SELECT name, installation_id, ciphertext, updated_at FROM credentials
-WHERE name = :name AND installation_id = :installation
-"""
+_SELECT = "SELECT name, installation_id AS installation, ciphertext, updated_at FROM credentials "
 
 
 @dataclass(frozen=True)
-class Sealed:
-    """One row."""
-
+class Sealed(Record):
     name: str
     installation: InstallationId
     ciphertext: str
@@ -164,17 +148,17 @@ class Sealed:
 async def put_credential(store: Store, name: str, installation: InstallationId, ciphertext: str) -> None:
     at = store.now()
     values = {"name": name, "installation": installation, "ciphertext": ciphertext, "at": at}
-    await store.write(lambda db: run(db, _PUT_CREDENTIAL, **values))
+    await store.run(_PUT_CREDENTIAL, **values)
 
 
 async def credential_of(store: Store, name: str, installation: InstallationId) -> Sealed | None:
-    row = await store.read(lambda db: one(db, _ONE, name=name, installation=installation))
-    return _sealed(row) if row else None
+    sql = _SELECT + "WHERE name = :name AND installation_id = :installation"
+    return await Sealed.one(store, sql, name=name, installation=installation)
 
 
 async def credentials_around(store: Store, installation: InstallationId) -> list[Sealed]:
-    """The installation's and the operator's."""
-    return [_sealed(row) for row in await store.read(lambda db: many(db, _SOME, installation=installation))]
+    """Return the credentials of the installation and of the operator."""
+    return await Sealed.many(store, _SELECT + "WHERE installation_id IN (0, :installation)", installation=installation)
 
 
 async def every_credential(store: Store) -> list[Sealed]:
@@ -183,33 +167,29 @@ async def every_credential(store: Store) -> list[Sealed]:
 
 async def remove_credential(store: Store, name: str, installation: InstallationId) -> bool:
     sql = "DELETE FROM credentials WHERE name = :name AND installation_id = :installation"
-    return await store.write(lambda db: run(db, sql, name=name, installation=installation)) == 1
+    return await store.run(sql, name=name, installation=installation) == 1
 
 
 async def remove_credentials(store: Store) -> int:
-    """Also of those that nobody can read any more."""
-    return await store.write(lambda db: run(db, "DELETE FROM credentials"))
+    """Remove all, including those that no key opens."""
+    return await store.run("DELETE FROM credentials")
 
 
 async def remove_credentials_of(store: Store, installation: InstallationId) -> int:
     sql = "DELETE FROM credentials WHERE installation_id = :installation AND installation_id <> 0"
-    return await store.write(lambda db: run(db, sql, installation=installation))
+    return await store.run(sql, installation=installation)
 
 
 def credentials_of(db: Database) -> list[Sealed]:
-    return [_sealed(row) for row in many(db, _ALL)]
+    return [Sealed.of(row) for row in many(db, _SELECT + "ORDER BY installation_id, name")]
 
 
 def replace_credential(db: Database, row: Sealed, ciphertext: str) -> bool:
-    """False when it was changed meanwhile: then the newer value stands."""
+    """Replace it unless it was changed meanwhile."""
     values = {"name": row.name, "installation": row.installation, "before": row.ciphertext}
     return run(db, _REPLACE, ciphertext=ciphertext, **values) == 1
 
 
 def peek_credential(path: Path) -> list[Sealed]:
-    """Rows of a file that nobody has opened yet, which is left as it is; none if it cannot be read."""
+    """Read a file that is not open yet, without changing it; empty if it cannot be read."""
     return base.peek(path, credentials_of) or []
-
-
-def _sealed(row: Row) -> Sealed:
-    return Sealed(row["name"], InstallationId(row["installation_id"]), row["ciphertext"], row["updated_at"])

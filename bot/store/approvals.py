@@ -1,6 +1,6 @@
-"""What waits for a person's yes or no, and the comments in which people are asked.
+"""Approvals that wait for a person's yes or no, and the comments that ask.
 
-An approval is bound to what was shown, is answered once, and every answer is in the audit trail."""
+An approval covers what it showed and is answered once; the audit trail has every answer."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from bot.store.records import NewTurn, Record
 from bot.store.rows import Database, many, one, run, statement
 
 ARRIVES_WITHIN_SECONDS = 600.0
-"""What is said in the last moment counts, though GitHub tells of it some time later."""
+"""An answer given in time counts even if GitHub reports it this much later."""
 
 
 class ApprovalKind(StrEnum):
     PLAN = "plan"
     TOOL = "tool"
     PUSH = "push"
-    """A commit that is held; `matter` names it."""
+    """A held commit; `matter` names it."""
     FORK = "fork"
-    """Code of a fork, which is to become a branch of the repository: answered by the commit's name alone."""
+    """Code of a fork that would become a branch of the repository; only an answer with the commit's name counts."""
 
 
 class ApprovalState(StrEnum):
@@ -37,8 +37,6 @@ class ApprovalState(StrEnum):
 
 
 class Scope(StrEnum):
-    """How far a yes reaches."""
-
     ONCE = "once"
     SESSION = "session"
 
@@ -46,14 +44,14 @@ class Scope(StrEnum):
 @dataclass(frozen=True)
 class Approval(Record):
     id: str
-    """Of its session and turn: `ab12cd34-2` is a plan, `ab12cd34-2-1` the first question of that turn."""
+    """Session and turn: `ab12cd34-2` is a plan, `ab12cd34-2-1` the first question of that turn."""
     session_id: SessionId
     turn: int
     kind: ApprovalKind
     state: ApprovalState
     request_id: str
     matter: dict[str, Any]
-    """What is asked, as it was shown."""
+    """The question as people saw it."""
     asked_at: float
     expires_at: float
     scope: Scope
@@ -62,7 +60,7 @@ class Approval(Record):
     source: str | None
     """The text in which it was answered."""
     late: bool
-    """Answered when nobody waited for it any more."""
+    """True if it had expired before the answer."""
 
     @property
     def key(self) -> TurnKey:
@@ -70,24 +68,22 @@ class Approval(Record):
 
     @property
     def sha(self) -> str | None:
-        """The fork's commit that is meant, where one is."""
+        """The fork's commit in question, if any."""
         return self.matter.get("sha") if self.kind is ApprovalKind.FORK else None
 
     @property
     def commit(self) -> str | None:
-        """The commit by whose name it can be answered: the fork's, or the one that is held."""
+        """The commit whose name can answer it: the fork's, or the held one."""
         return self.matter.get("commit") if self.kind is ApprovalKind.PUSH else self.sha
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Hosts that a yes opens, if that was asked."""
+        """Hosts that a yes opens."""
         return tuple(self.matter.get("hosts", ()))
 
 
 @dataclass(frozen=True)
 class ApprovalRequest:
-    """What is to be asked; asked again it is found."""
-
     key: TurnKey
     kind: ApprovalKind
     matter: dict[str, Any]
@@ -97,16 +93,16 @@ class ApprovalRequest:
 
 @dataclass(frozen=True)
 class ApprovalAnswer:
-    """Somebody's word; `source` names the text, so that the same text again is the same answer."""
+    """A person's answer; the same `source` (the text that holds it) is the same answer."""
 
     state: ApprovalState
     login: str
     source: str
     scope: Scope = Scope.ONCE
     over: tuple[ApprovalState, ...] = field(default=(ApprovalState.OPEN,))
-    """Which states it may still change."""
+    """States that it may change."""
     begins: NewTurn | None = None
-    """Of a yes: the turn that it is worth where the agent is not there to hear it."""
+    """The turn that a yes starts if the agent is gone."""
 
 
 _SELECT = "SELECT * FROM approvals "
@@ -122,48 +118,46 @@ WHERE id = :id AND state = :was
 
 
 async def ask(store: Store, question: ApprovalRequest) -> Approval:
-    """Found or made. What is asked anew (a plan, a held commit, work on a fork) takes the earlier one's place."""
+    """Find or create it. A new plan, held commit or fork's commit replaces the question before."""
     at = store.now()
     return Approval.of(await store.write(lambda db: _ask(db, question, at)))
 
 
 async def get(store: Store, approval_id: str) -> Approval | None:
-    row = await store.read(lambda db: one(db, _SELECT + "WHERE id = :id", id=approval_id))
-    return Approval.of(row) if row else None
+    return await Approval.one(store, _SELECT + "WHERE id = :id", id=approval_id)
 
 
 async def of_turn(store: Store, key: TurnKey) -> list[Approval]:
     sql = _SELECT + "WHERE session_id = :session AND turn = :n ORDER BY asked_at, id"
-    return [Approval.of(row) for row in await store.read(lambda db: many(db, sql, session=key.session, n=key.n))]
+    return await Approval.many(store, sql, session=key.session, n=key.n)
 
 
 async def of_session(store: Store, session: SessionId) -> list[Approval]:
     """Oldest first."""
     sql = _SELECT + "WHERE session_id = :session ORDER BY asked_at, id"
-    return [Approval.of(row) for row in await store.read(lambda db: many(db, sql, session=session))]
+    return await Approval.many(store, sql, session=session)
 
 
 async def due(store: Store, kind: ApprovalKind, now: float) -> list[Approval]:
-    """Open past their time, and past that in which a word that was in time would be here."""
+    """Return the open ones that have expired, after the time that a late report may take."""
     sql = _SELECT + "WHERE state = 'open' AND kind = :kind AND expires_at <= :now ORDER BY expires_at"
     until = now - ARRIVES_WITHIN_SECONDS
-    return [Approval.of(row) for row in await store.read(lambda db: many(db, sql, kind=kind, now=until))]
+    return await Approval.many(store, sql, kind=kind, now=until)
 
 
 async def answer(store: Store, approval_id: str, given: ApprovalAnswer) -> bool:
-    """True if this answer counts, now or from an earlier try."""
+    """Store the answer; True if it counts, now or since an earlier try."""
     at = store.now()
     return await store.write(lambda db: _answer(db, approval_id, given, at))
 
 
 async def expire(store: Store, approval_id: str) -> None:
-    """Nobody answered in time."""
     sql = "UPDATE approvals SET state = 'expired' WHERE id = :id AND state = 'open'"
-    await store.write(lambda db: run(db, sql, id=approval_id))
+    await store.run(sql, id=approval_id)
 
 
 async def missed(store: Store, approval_id: str) -> TurnKey | None:
-    """A yes that came when its agent had ended already counts as a late one does: the next turn, begun once."""
+    """Start a turn, once, for a yes that came after its agent had ended; it counts as a late one."""
     at = store.now()
     late = "UPDATE approvals SET late = 1 WHERE id = :id AND state = 'approved' AND late = 0"
 
@@ -177,12 +171,12 @@ async def missed(store: Store, approval_id: str) -> TurnKey | None:
 
 
 async def expire_questions(store: Store, key: TurnKey) -> None:
-    """The turn has ended: its agent waits no longer."""
+    """Expire the agent's open questions, because its turn has ended."""
     sql = """
     UPDATE approvals SET state = 'expired' WHERE session_id = :session AND turn = :n AND kind = 'tool'
       AND state = 'open'
     """
-    await store.write(lambda db: run(db, sql, session=key.session, n=key.n))
+    await store.run(sql, session=key.session, n=key.n)
 
 
 def _ask(db: Database, question: ApprovalRequest, at: float) -> Any:
@@ -200,7 +194,7 @@ def _ask(db: Database, question: ApprovalRequest, at: float) -> Any:
 
 
 def _replace(db: Database, question: ApprovalRequest) -> None:
-    """Expire what was asked before: one comment alone offers it."""
+    """Expire earlier questions: only one comment may offer the answer."""
     open_ = "session_id = :session AND kind = :kind AND state = 'open'"
     which = {"session": question.key.session, "kind": question.kind}
     for row in many(db, statement("SELECT turn FROM approvals WHERE {open_}", open_=open_), **which):
@@ -240,9 +234,9 @@ class QuestionComment(Record):
     turn: int
     comment_id: int
     shows: str | None
-    """The state of what is asked that stands in it; None: somebody else has changed it."""
+    """The approval's state that it shows; None: someone else has edited it."""
     restored: int
-    """How often it was put right after a bot had changed it."""
+    """How often we restored it after a bot's edit."""
 
     @property
     def key(self) -> TurnKey:
@@ -256,46 +250,44 @@ WHERE COALESCE(questions.shows, '') <> approvals.state
 
 
 async def put_question(store: Store, key: TurnKey, approval_id: str, comment_id: int, shows: str) -> None:
-    """Store the comment that exists; found again, it is the same."""
+    """Store a comment that exists at GitHub; safe to repeat."""
     sql = """
     INSERT INTO questions (approval_id, session_id, turn, comment_id, shows)
     VALUES (:id, :session, :n, :comment_id, :shows) ON CONFLICT (approval_id) DO NOTHING
     """
     values = {"id": approval_id, "session": key.session, "n": key.n, "comment_id": comment_id, "shows": shows}
-    await store.write(lambda db: run(db, sql, **values))
+    await store.run(sql, **values)
 
 
 async def question_of_comment(store: Store, comment_id: int) -> QuestionComment | None:
-    row = await store.read(lambda db: one(db, "SELECT * FROM questions WHERE comment_id = :id", id=comment_id))
-    return QuestionComment.of(row) if row else None
+    return await QuestionComment.one(store, "SELECT * FROM questions WHERE comment_id = :id", id=comment_id)
 
 
 async def outdated_questions(store: Store, key: TurnKey) -> list[QuestionComment]:
-    """Comments of a turn that do not show how it stands."""
+    """Return a turn's comments that show an old state."""
     sql = f"{_OUTDATED} AND questions.session_id = :session AND questions.turn = :n ORDER BY questions.comment_id"
-    rows = await store.read(lambda db: many(db, sql, session=key.session, n=key.n))
-    return [QuestionComment.of(row) for row in rows]
+    return await QuestionComment.many(store, sql, session=key.session, n=key.n)
 
 
 async def unsettled_questions(store: Store) -> list[TurnKey]:
-    """Turns that have such comments."""
-    rows = await store.read(lambda db: many(db, f"{_OUTDATED} ORDER BY questions.comment_id"))
+    """Return the turns that have outdated comments."""
+    rows = await store.many(f"{_OUTDATED} ORDER BY questions.comment_id")
     return list(dict.fromkeys(QuestionComment.of(row).key for row in rows))
 
 
 async def question_shown(store: Store, question: QuestionComment, state: str) -> None:
-    """GitHub was given this, unless somebody has changed it since `question` was read."""
+    """Note what GitHub shows, unless someone has edited the comment since `question` was read."""
     sql = "UPDATE questions SET shows = :state WHERE approval_id = :id AND COALESCE(shows, '') = :before"
     before = question.shows or ""
-    await store.write(lambda db: run(db, sql, id=question.approval_id, state=state, before=before))
+    await store.run(sql, id=question.approval_id, state=state, before=before)
 
 
 async def question_spoilt(store: Store, question: QuestionComment, *, by_bot: bool) -> None:
-    """Somebody else changed it: it is to be written anew."""
+    """Note that someone else edited it, so that we write it again."""
     sql = "UPDATE questions SET shows = NULL, restored = restored + :by_bot WHERE approval_id = :id"
-    await store.write(lambda db: run(db, sql, id=question.approval_id, by_bot=by_bot))
+    await store.run(sql, id=question.approval_id, by_bot=by_bot)
 
 
 async def question_gone(store: Store, question: QuestionComment) -> None:
-    """Forget a comment that was deleted or cannot be edited: the live one tells the same."""
-    await store.write(lambda db: run(db, "DELETE FROM questions WHERE approval_id = :id", id=question.approval_id))
+    """Forget a comment that was deleted or cannot be edited; the live one says the same."""
+    await store.run("DELETE FROM questions WHERE approval_id = :id", id=question.approval_id)

@@ -1,7 +1,7 @@
 """Checks: the runs that show our turns at GitHub, and the pull requests whose checks are watched and fixed.
 
-A watch has one row with the head that is meant. Attempts are counted in rounds: a person's wish, or a commit that is
-not a fix of ours, begins the next one."""
+A watch is one row with the head that it is about. Attempts are counted in rounds. A person's wish starts a round, and
+so does a commit that is not a fix of ours."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from bot.models import InstallationId, Outcome, RepoId, SessionId, Thread, TurnK
 from bot.store import repos
 from bot.store.base import Store
 from bot.store.records import OfRepo, Record
-from bot.store.rows import Database, many, one, run, statement
+from bot.store.rows import Database, one, run, statement
 
 QUIET_SECONDS = 15.0
-"""After a check has ended others of the same commit may just begin."""
+"""After one check of a commit has ended, another may just be starting."""
 
 
 @dataclass(frozen=True)
 class FixRequest:
-    """Who wants the checks mended, and in which words."""
+    """A person's wish that we fix the checks."""
 
     login: str
     id: int
@@ -38,14 +38,14 @@ class FixRequest:
 
 @dataclass(frozen=True)
 class Reruns:
-    """What was run again at a commit, to tell a flake from a failure."""
+    """Runs repeated at a commit, to tell a flake from a failure."""
 
     runs: dict[str, int]
-    """The attempt that failed, by the number of the run of Actions."""
+    """The failed attempt of each run of Actions, by its number."""
     names: tuple[str, ...]
-    """The checks that had failed."""
+    """The failed checks."""
     note: str = ""
-    """Why nothing was run again."""
+    """The reason if nothing was run again."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class CheckWatch(OfRepo):
 
     @property
     def source(self) -> str:
-        """The source of the attempt at this commit: one in each round."""
+        """The attempt at this commit: one in each round."""
         return f"ci:{self.repo_id}:{self.number}:{self.round}:{self.sha}"
 
     @property
@@ -77,7 +77,7 @@ class CheckWatch(OfRepo):
 
 @dataclass(frozen=True)
 class Attempt(Record):
-    """With what became of its turn; `outcome` None: it is under way."""
+    """One attempt and the outcome of its turn; None: it is under way."""
 
     source: str
     sha: str
@@ -96,7 +96,7 @@ class Ours(Record):
     requester_id: int
     pull_number: int
     newest: str
-    """The last commit that its session has pushed to that pull request."""
+    """The last commit that its session pushed to that pull request."""
 
 
 _DUE = """
@@ -141,15 +141,14 @@ _SAME = "WHERE repo_id = :repo_id AND number = :number AND round = :round AND sh
 
 
 async def ours(store: Store, repo_id: RepoId, sha: str) -> Ours | None:
-    """The turn of ours that pushed the commit, if its pull request is known."""
-    row = await store.read(lambda db: one(db, _OURS, sha=sha, repo_id=repo_id))
-    return Ours.of(row) if row else None
+    """Return the turn that pushed the commit, if its pull request is known."""
+    return await Ours.one(store, _OURS, sha=sha, repo_id=repo_id)
 
 
 async def heard(store: Store, repo_id: RepoId, number: int, sha: str, *, fresh: bool, only_asked: bool = False) -> bool:
-    """A check of a commit of ours has ended, or it was just pushed. False where nobody wants it looked after.
+    """Note that a check of a commit of ours has ended, or that we just pushed it; False if nobody wants us to watch.
 
-    `fresh`: it is no attempt of ours to mend checks, so that these are counted anew."""
+    A `fresh` commit is not a fix of ours, so the count of attempts starts over."""
     at = store.now()
 
     def work(db: Database) -> bool:
@@ -160,25 +159,25 @@ async def heard(store: Store, repo_id: RepoId, number: int, sha: str, *, fresh: 
             return False
         run(db, _PUT, repo_id=repo_id, number=number, sha=sha, at=at, due_at=at + QUIET_SECONDS, asked=None)
         if known and known["sha"] != sha:
-            _begin_anew(db, repo_id, number, fresh=fresh, keep_wish=not fresh)
+            _start_over(db, repo_id, number, fresh=fresh, keep_wish=not fresh)
         return True
 
     return await store.write(work)
 
 
 async def heard_again(store: Store, repo_id: RepoId, sha: str) -> bool:
-    """Look at the commit again when a check of it has ended. False: nothing waited for it."""
+    """Look at the commit again, because a check of it has ended; False if nothing waited for it."""
     at = store.now()
     sql = """
     UPDATE ci_watches SET event_at = :at, due_at = :due_at
     WHERE repo_id = :repo_id AND sha = :sha AND due_at IS NOT NULL AND off_by IS NULL
     """
     due_at = at + QUIET_SECONDS
-    return await store.write(lambda db: run(db, sql, at=at, due_at=due_at, repo_id=repo_id, sha=sha)) > 0
+    return await store.run(sql, at=at, due_at=due_at, repo_id=repo_id, sha=sha) > 0
 
 
 async def ask(store: Store, thread: Thread, sha: str, asked: FixRequest) -> None:
-    """Somebody wants the checks of this head mended: a new round, also where that was switched off."""
+    """Start a new round for a person's wish, even if fixing was switched off."""
     at, wish = store.now(), msgspec.json.encode(asked).decode()
 
     def work(db: Database) -> None:
@@ -189,14 +188,14 @@ async def ask(store: Store, thread: Thread, sha: str, asked: FixRequest) -> None
             return
         repos.put_repo(db, thread.repo, thread.installation, at)
         run(db, _PUT, repo_id=thread.repo.id, number=thread.number, sha=sha, at=at, due_at=at, asked=None)
-        _begin_anew(db, thread.repo.id, thread.number, fresh=True, keep_wish=False)
+        _start_over(db, thread.repo.id, thread.number, fresh=True, keep_wish=False)
         sql = "UPDATE ci_watches SET asked = :wish, off_by = NULL WHERE repo_id = :r AND number = :n"
         run(db, sql, wish=wish, r=thread.repo.id, n=thread.number)
 
     await store.write(work)
 
 
-def _begin_anew(db: Database, repo_id: RepoId, number: int, *, fresh: bool, keep_wish: bool) -> None:
+def _start_over(db: Database, repo_id: RepoId, number: int, *, fresh: bool, keep_wish: bool) -> None:
     sql = """
     UPDATE ci_watches SET reruns = NULL, round = round + :more, asked = CASE WHEN :keep = 1 THEN asked END
     WHERE repo_id = :repo_id AND number = :number
@@ -217,12 +216,11 @@ async def switch_off(store: Store, thread: Thread, login: str) -> None:
 
 
 async def due(store: Store) -> list[CheckWatch]:
-    now = store.now()
-    return [CheckWatch.of(row) for row in await store.read(lambda db: many(db, _DUE, now=now))]
+    return await CheckWatch.many(store, _DUE, now=store.now())
 
 
 async def later(store: Store, watch: CheckWatch, seconds: float) -> None:
-    """Look again then, unless something was heard meanwhile."""
+    """Look again after this time, unless something was heard meanwhile."""
     await _settle(store, watch, store.now() + seconds)
 
 
@@ -233,38 +231,37 @@ async def rest(store: Store, watch: CheckWatch) -> None:
 
 async def _settle(store: Store, watch: CheckWatch, due_at: float | None) -> None:
     sql = statement("UPDATE ci_watches SET due_at = :due_at {same} AND event_at = :event_at", same=_SAME)
-    await store.write(lambda db: run(db, sql, due_at=due_at, event_at=watch.event_at, **_key(watch)))
+    await store.run(sql, due_at=due_at, event_at=watch.event_at, **_key(watch))
 
 
 async def follow(store: Store, watch: CheckWatch, sha: str) -> None:
-    """The head is another one now, and not by us: what was asked for is asked of that, in a new round."""
+    """Move the watch to a head that we did not push, in a new round that keeps the wish."""
     at = store.now()
     moved = (
         "UPDATE ci_watches SET sha = :new, round = round + 1, reruns = NULL, event_at = :at, due_at = :due_at {same}"
     )
     sql = statement(moved, same=_SAME)
-    await store.write(lambda db: run(db, sql, new=sha, at=at, due_at=at + QUIET_SECONDS, **_key(watch)))
+    await store.run(sql, new=sha, at=at, due_at=at + QUIET_SECONDS, **_key(watch))
 
 
 async def was_refused(store: Store, repo_id: RepoId, number: int) -> bool:
-    """True if the newest attempt could not begin for lack of money."""
-    return await store.read(lambda db: one(db, _REFUSED, repo_id=repo_id, number=number)) is not None
+    """Tell whether the newest attempt could not start for lack of money."""
+    return await store.one(_REFUSED, repo_id=repo_id, number=number) is not None
 
 
 async def look_again(store: Store, repo_id: RepoId, number: int) -> None:
-    """Look again at what was refused: there is money now."""
-    at = store.now()
+    """Look again at once, because there is money now."""
     sql = "UPDATE ci_watches SET due_at = :at WHERE repo_id = :repo_id AND number = :number AND off_by IS NULL"
-    await store.write(lambda db: run(db, sql, at=at, repo_id=repo_id, number=number))
+    await store.run(sql, at=store.now(), repo_id=repo_id, number=number)
 
 
 async def ran_again(store: Store, watch: CheckWatch, reruns: Reruns) -> None:
-    """Note what runs again, before it does, so that it does once; its checks get their whole time again."""
+    """Note reruns before they start, so that they start once; their checks get their whole time again."""
     at = store.now()
     event_at = at if reruns.runs else watch.event_at
     sql = statement("UPDATE ci_watches SET reruns = :reruns, event_at = :event_at, due_at = :at {same}", same=_SAME)
     text = msgspec.json.encode(reruns).decode()
-    await store.write(lambda db: run(db, sql, reruns=text, at=at, event_at=event_at, **_key(watch)))
+    await store.run(sql, reruns=text, at=at, event_at=event_at, **_key(watch))
 
 
 def _key(watch: CheckWatch) -> dict[str, Any]:
@@ -272,37 +269,34 @@ def _key(watch: CheckWatch) -> dict[str, Any]:
 
 
 async def attempts(store: Store, watch: CheckWatch) -> list[Attempt]:
-    """The attempts of this round in order, without those whose turn found the head moved."""
+    """Return this round's attempts in order, without those whose turn found that the head had moved."""
     values = {"repo_id": watch.repo_id, "number": watch.number, "round": watch.round}
-    return [Attempt.of(row) for row in await store.read(lambda db: many(db, _ATTEMPTS, **values))]
+    return await Attempt.many(store, _ATTEMPTS, **values)
 
 
 async def put_attempt(store: Store, watch: CheckWatch, failing: Sequence[str], notes: Sequence[str]) -> None:
-    at = store.now()
     sql = """
     INSERT INTO ci_attempts (source, repo_id, number, round, sha, failing, notes, at)
     VALUES (:source, :repo_id, :number, :round, :sha, :failing, :notes, :at)
     ON CONFLICT (source) DO UPDATE SET failing = excluded.failing, notes = excluded.notes
     """
     lists = {"failing": msgspec.json.encode(failing).decode(), "notes": msgspec.json.encode(notes).decode()}
-    await store.write(lambda db: run(db, sql, source=watch.source, at=at, **lists, **_key(watch)))
+    await store.run(sql, source=watch.source, at=store.now(), **lists, **_key(watch))
 
 
 async def attempt(store: Store, source: str) -> Attempt | None:
-    """The one that a turn is."""
     sql = "SELECT *, NULL AS outcome, NULL AS commit_sha FROM ci_attempts WHERE source = :source"
-    row = await store.read(lambda db: one(db, sql, source=source))
-    return Attempt.of(row) if row else None
+    return await Attempt.one(store, sql, source=source)
 
 
 def was_taken_back(db: Database, source: str) -> bool:
-    """True for an attempt of a round that is over: somebody switched it off or began another."""
+    """Tell whether the attempt's round is over: someone switched it off or started another."""
     return one(db, _TAKEN_BACK, source=source) is not None
 
 
 async def moved(store: Store, source: str) -> None:
-    """The head was another one when its turn began: that is no attempt."""
-    await store.write(lambda db: run(db, "UPDATE ci_attempts SET moved = 1 WHERE source = :source", source=source))
+    """Stop counting an attempt whose turn found that the head had moved."""
+    await store.run("UPDATE ci_attempts SET moved = 1 WHERE source = :source", source=source)
 
 
 MOST_TRIES = 20
@@ -316,7 +310,7 @@ class TurnCheck(Record):
     turn: int
     sha: str
     wanted: str
-    """What it has to tell: a state of the turn, or that the turn has gone on to another commit."""
+    """The state of the turn to show, or `moved`: the turn has gone on to another commit."""
     installation_id: InstallationId
 
     @property
@@ -325,7 +319,7 @@ class TurnCheck(Record):
 
 
 async def untold_checks(store: Store) -> list[TurnCheck]:
-    """Check runs that do not show yet how their turn stands; given up after many refusals."""
+    """Return check runs that do not show the state of their turn yet, unless GitHub has refused them too often."""
     sql = """
     SELECT * FROM (
         SELECT checks.session_id, checks.turn, checks.sha, checks.told, repos.installation_id,
@@ -336,30 +330,29 @@ async def untold_checks(store: Store) -> list[TurnCheck]:
         WHERE checks.final = 0 AND checks.tries < :most
     ) AS found WHERE told IS NULL OR told <> wanted
     """
-    return [TurnCheck.of(row) for row in await store.read(lambda db: many(db, sql, most=MOST_TRIES))]
+    return await TurnCheck.many(store, sql, most=MOST_TRIES)
 
 
 async def show_turn(store: Store, key: TurnKey, sha: str) -> None:
-    """The turn is to be shown at this commit from now on, and no longer at another one."""
+    """Show the turn at this commit from now on, and at no other."""
     await store.write(lambda db: put_turn_check(db, key, sha))
 
 
 async def check_told(store: Store, check: TurnCheck) -> None:
-    """GitHub shows it. What is done, or moved on, is not told a second time."""
+    """Note that GitHub shows it; a turn that is done or moved on needs no further update."""
     sql = statement("UPDATE checks SET told = :wanted, tries = 0, final = :final {one}", one=_ONE)
     final = check.wanted in (TurnState.DONE, MOVED)
     values = {"session": check.session_id, "turn": check.turn, "sha": check.sha, "wanted": check.wanted}
-    await store.write(lambda db: run(db, sql, final=final, **values))
+    await store.run(sql, final=final, **values)
 
 
 async def check_refused(store: Store, check: TurnCheck) -> None:
     sql = statement("UPDATE checks SET tries = tries + 1 {one}", one=_ONE)
-    values = {"session": check.session_id, "turn": check.turn, "sha": check.sha}
-    await store.write(lambda db: run(db, sql, **values))
+    await store.run(sql, session=check.session_id, turn=check.turn, sha=check.sha)
 
 
 def put_turn_check(db: Database, key: TurnKey, sha: str) -> None:
-    """`put` as a part of a larger transaction."""
+    """Do what `show_turn` does, within a larger transaction."""
     values = {"session": key.session, "turn": key.n, "sha": sha}
     leave = "UPDATE checks SET moved = 1 WHERE session_id = :session AND turn = :turn AND sha <> :sha"
     come = "INSERT INTO checks (session_id, turn, sha) VALUES (:session, :turn, :sha) ON CONFLICT DO NOTHING"

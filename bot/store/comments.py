@@ -1,20 +1,18 @@
-"""What we have said at GitHub: live comments, findings of reviews, and the edit quota of each installation.
-
-The quota is stored so that a restart does not begin a new burst."""
+"""Live comments, and the edit quota of each installation, which is stored so that a restart starts no new burst."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 import msgspec
 
-from bot.models import InstallationId, RepoId, SessionId, Thread, TurnKey
+from bot.models import InstallationId, SessionId, Thread, TurnKey
 from bot.store.base import Store
 from bot.store.records import Record
-from bot.store.rows import Database, many, one, run, statement
+from bot.store.rows import Database, run, statement
 
 _ONE = "WHERE session_id = :session AND turn = :turn"
+_OUTDATED = "body_sha256 = NULL, still_sha256 = NULL, final = 0, spoilt = spoilt + 1"
 
 
 @dataclass(frozen=True)
@@ -22,21 +20,21 @@ class LiveComment(Record):
     session_id: SessionId
     turn: int
     comment_id: int | None
-    """None: intended, not known to exist yet."""
+    """None: planned, not known to exist yet."""
     body_sha256: str | None
     still_sha256: str | None
-    """Of what it showed apart from the passing of time."""
+    """Digest of its body without the parts that only show time passing."""
     final: bool
     remade: bool
     reacted: bool
     edits: int
     spoilt: int
-    """How often somebody else has changed it."""
+    """How often someone else has edited it."""
     restored: int
-    """How often it was put right after a bot had changed it."""
+    """How often we restored it after a bot's edit."""
     updated_at: float
     moved_to: Thread | None
-    """Where it went with its issue."""
+    """The thread to which its issue was transferred."""
 
     @property
     def key(self) -> TurnKey:
@@ -45,34 +43,32 @@ class LiveComment(Record):
 
 async def get(store: Store, key: TurnKey) -> LiveComment | None:
     sql = statement("SELECT * FROM comments {one}", one=_ONE)
-    row = await store.read(lambda db: one(db, sql, session=key.session, turn=key.n))
-    return LiveComment.of(row) if row else None
+    return await LiveComment.one(store, sql, session=key.session, turn=key.n)
 
 
 async def by_comment(store: Store, comment_id: int) -> LiveComment | None:
-    """The live comment with this id, if it is one of ours."""
-    row = await store.read(lambda db: one(db, "SELECT * FROM comments WHERE comment_id = :id", id=comment_id))
-    return LiveComment.of(row) if row else None
+    """Return the live comment with this id, if it is ours."""
+    return await LiveComment.one(store, "SELECT * FROM comments WHERE comment_id = :id", id=comment_id)
 
 
 async def unsettled(store: Store, session: SessionId | None = None) -> list[LiveComment]:
-    """Comments of turns that are done, in all sessions or one, whose final form GitHub does not show yet."""
+    """Return comments of ended turns, in all sessions or one, whose final form GitHub does not show yet."""
     sql = """
     SELECT comments.* FROM comments JOIN turns ON turns.session_id = comments.session_id AND turns.n = comments.turn
     WHERE turns.state = 'done' AND comments.final = 0 AND comments.session_id = COALESCE(:session, comments.session_id)
     ORDER BY turns.finished_at, comments.session_id, comments.turn
     """
-    return [LiveComment.of(row) for row in await store.read(lambda db: many(db, sql, session=session))]
+    return await LiveComment.many(store, sql, session=session)
 
 
 async def made(store: Store, key: TurnKey, comment_id: int) -> None:
-    """Store that it exists; `shown` says what GitHub shows in it."""
+    """Note that it exists; `shown` notes its text."""
     await _set(store, key, "comment_id = :comment_id", comment_id=comment_id)
 
 
 async def shown(store: Store, before: LiveComment, body_sha256: str, still_sha256: str, *, final: bool) -> None:
-    """GitHub was given this text. A final form stays final: a late writer cannot take it back. Where somebody changed
-    the comment since `before` was read, nobody knows whose text stands there now: it is to be written anew."""
+    """Note the text that we sent. A final form stays final, whatever a late writer says. If someone has edited the
+    comment since `before` was read, its text is unknown, so we write it again."""
     sql = """
     body_sha256 = CASE WHEN spoilt = :spoilt THEN :sha END, still_sha256 = CASE WHEN spoilt = :spoilt THEN :still END,
     final = CASE WHEN final = 1 THEN 1 WHEN spoilt = :spoilt THEN :final ELSE 0 END, edits = edits + 1
@@ -82,52 +78,44 @@ async def shown(store: Store, before: LiveComment, body_sha256: str, still_sha25
 
 
 async def spoilt(store: Store, key: TurnKey, *, by_bot: bool) -> None:
-    """Somebody else changed it: it is to be written anew, final or not."""
-    sql = "body_sha256 = NULL, still_sha256 = NULL, final = 0, spoilt = spoilt + 1, restored = restored + :by_bot"
-    await _set(store, key, sql, by_bot=by_bot)
+    """Note that someone else edited it, so that we write it again, final or not."""
+    await _set(store, key, f"{_OUTDATED}, restored = restored + :by_bot", by_bot=by_bot)
 
 
 def outdate(db: Database, key: TurnKey) -> None:
     """Have it written again, final or not, in the transaction that changes what it offers."""
-    settings = "body_sha256 = NULL, still_sha256 = NULL, final = 0, spoilt = spoilt + 1"
-    run(
-        db,
-        statement("UPDATE comments SET {settings} {one}", settings=settings, one=_ONE),
-        session=key.session,
-        turn=key.n,
-    )
+    sql = statement("UPDATE comments SET {outdated} {one}", outdated=_OUTDATED, one=_ONE)
+    run(db, sql, session=key.session, turn=key.n)
 
 
 async def lost(store: Store, key: TurnKey) -> bool:
-    """Somebody deleted it: forget its number. True once, when it may be made again."""
+    """Forget the number of a deleted comment; True once, when it may be created again."""
     lost = """
     UPDATE comments SET comment_id = NULL, body_sha256 = NULL, still_sha256 = NULL, remade = 1, updated_at = :at
     {one} AND remade = 0
     """
-    at, sql = store.now(), statement(lost, one=_ONE)
-    return await store.write(lambda db: run(db, sql, session=key.session, turn=key.n, at=at)) == 1
+    return await store.run(statement(lost, one=_ONE), session=key.session, turn=key.n, at=store.now()) == 1
 
 
 async def moved(store: Store, key: TurnKey, to: Thread) -> None:
-    """Follow it to the thread where its issue went; nobody knows what it shows there."""
+    """Follow it to the thread to which its issue was transferred; its text there is unknown."""
     sql = "moved_to = :place, body_sha256 = NULL, still_sha256 = NULL, remade = 0"
     await _set(store, key, sql, place=msgspec.json.encode(to).decode())
 
 
 async def without_place(store: Store, key: TurnKey) -> None:
-    """Its thread is gone: once it cannot be edited any more, it is not made again."""
+    """Note that its thread is gone, so that it is not created again."""
     await _set(store, key, "remade = 1")
 
 
 async def reacted(store: Store, key: TurnKey) -> None:
-    """The comment that asked has our reaction."""
+    """Note that the comment that asked has our reaction."""
     await _set(store, key, "reacted = 1")
 
 
 async def _set(store: Store, key: TurnKey, settings: str, **values: object) -> None:
     sql = statement("UPDATE comments SET {settings}, updated_at = :at {one}", settings=settings, one=_ONE)
-    at = store.now()
-    await store.write(lambda db: run(db, sql, session=key.session, turn=key.n, at=at, **values))
+    await store.run(sql, session=key.session, turn=key.n, at=store.now(), **values)
 
 
 _READ_QUOTA = "SELECT * FROM writer_buckets WHERE installation_id = :id"
@@ -144,7 +132,7 @@ SET tokens = excluded.tokens, refilled_at = excluded.refilled_at, paused_until =
 
 @dataclass(frozen=True)
 class StoredEditQuota(Record):
-    """The columns; `live.allowance` knows what they mean."""
+    """The columns; `live.edit_quota` knows their meaning."""
 
     tokens: float
     refilled_at: float
@@ -157,76 +145,8 @@ class StoredEditQuota(Record):
 
 
 async def edit_quota(store: Store, installation: InstallationId) -> StoredEditQuota | None:
-    """None for an installation that has not written yet."""
-    row = await store.read(lambda db: one(db, _READ_QUOTA, id=installation))
-    return StoredEditQuota.of(row) if row else None
+    return await StoredEditQuota.one(store, _READ_QUOTA, id=installation)
 
 
 async def save_edit_quota(store: Store, installation: InstallationId, quota: StoredEditQuota) -> None:
-    await store.write(lambda db: run(db, _WRITE_QUOTA, id=installation, **asdict(quota)))
-
-
-@dataclass(frozen=True)
-class StoredFinding(Record):
-    """One finding that stands in a review of ours."""
-
-    id: str
-    session_id: SessionId
-    turn: int
-    place: int
-    repo_id: RepoId
-    number: int
-    path: str
-    line: int
-    body: str
-    code_sha256: str
-    """Of the lines that it is about; empty where they could not be read."""
-    code_lines: int
-    comment_id: int | None
-    """None: it stands in the review's summary."""
-
-
-_PUT = """
-INSERT INTO findings (id, session_id, turn, place, repo_id, number, state, path, line, body, code_sha256, code_lines,
-                      comment_id, at)
-VALUES (:id, :session_id, :turn, :place, :repo_id, :number, 'open', :path, :line, :body, :code_sha256, :code_lines,
-        :comment_id, :at)
-ON CONFLICT (id) DO NOTHING
-"""
-
-
-def finding_name(key: TurnKey, place: int) -> str:
-    return f"{key.session}-{key.n}-{place}"
-
-
-async def open_findings(store: Store, repo: RepoId, number: int) -> list[StoredFinding]:
-    """Open findings of all reviews of the pull request, oldest first."""
-    sql = (
-        "SELECT * FROM findings WHERE repo_id = :repo AND number = :number AND state = 'open' ORDER BY at, turn, place"
-    )
-    return [StoredFinding.of(row) for row in await store.read(lambda db: many(db, sql, repo=repo, number=number))]
-
-
-async def put_findings(store: Store, new: Sequence[StoredFinding], resolved: Iterable[str]) -> None:
-    """Store what a review has said, and resolve earlier findings; said again, it changes nothing."""
-    at, done = store.now(), list(resolved)
-
-    def work(db: Database) -> None:
-        for finding in new:
-            run(db, _PUT, at=at, **{field: getattr(finding, field) for field in StoredFinding.__dataclass_fields__})
-        for finding_id in done:
-            run(db, "UPDATE findings SET state = 'resolved' WHERE id = :id", id=finding_id)
-
-    await store.write(work)
-
-
-async def resolve_answered(store: Store, repo: RepoId, comment_ids: Collection[int]) -> None:
-    """Resolve the findings that began these discussions."""
-
-    def work(db: Database) -> None:
-        for comment in comment_ids:
-            sql = "UPDATE findings SET state = 'resolved' WHERE repo_id = :repo AND comment_id = :comment_id"
-            run(db, sql, repo=repo, comment_id=comment)
-
-    if comment_ids:
-        await store.write(work)
+    await store.run(_WRITE_QUOTA, id=installation, **asdict(quota))

@@ -1,4 +1,4 @@
-"""Who may use the data directory: it is private, ours and writable, and belongs to one process at a time."""
+"""The data directory: private, ours, writable, and in use by one process at a time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from bot.errors import StoreError
 
 
 def database(data_dir: Path) -> Path:
-    """The path of the store; nothing else says where it is."""
     return data_dir / "state.db"
 
 
 def prepare(directory: Path, *, known: tuple[str, ...] = ("state.db", "lock")) -> None:
-    """Make the folder, or take one that is empty or already ours; 0700 from then on."""
+    """Create the folder, or accept one that is empty or already ours, and close it to others (0700)."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         entries = {entry.name for entry in directory.iterdir()}
@@ -35,7 +34,13 @@ def prepare(directory: Path, *, known: tuple[str, ...] = ("state.db", "lock")) -
             f"{directory} cannot be written to. Make it writable for the service's user: chmod 700 {directory}"
         )
     if mode & 0o077:
-        _close_to_others(directory, ours=not entries or not entries.isdisjoint(known))
+        if entries and entries.isdisjoint(known):
+            # Somebody else's folder (a home, /tmp): closing it to others would be a surprise.
+            raise StoreError(
+                f"{directory} is open to other users and holds other files. Set FORGEHAND_DATA_DIR to a folder of its "
+                f"own, or close it: chmod 700 {directory}"
+            )
+        directory.chmod(0o700)
 
 
 def require_ours(path: Path) -> None:
@@ -47,25 +52,15 @@ def require_ours(path: Path) -> None:
         )
 
 
-def _close_to_others(directory: Path, *, ours: bool) -> None:
-    if not ours:
-        # Somebody else's folder (a home, /tmp): closing it to others would be a surprise.
-        raise StoreError(
-            f"{directory} is open to other users and holds other files. Set FORGEHAND_DATA_DIR to a folder of its own, "
-            f"or close it: chmod 700 {directory}"
-        )
-    directory.chmod(0o700)
-
-
 LOCK_NAME = "lock"
 
 
 class Occupied(StoreError):
-    """Another process has it."""
+    """Another process uses the data directory."""
 
 
 class DataDirLock:
-    """Held while the `with` block runs; a second process is refused with the first one's number."""
+    """A lock for the `with` block; a second process is refused with the first one's number."""
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
@@ -73,7 +68,7 @@ class DataDirLock:
 
     def __enter__(self) -> Self:
         prepare(self._data_dir)
-        # Never deleted: a process that still waits on a removed file would hold a lock that nobody else sees.
+        # Never delete it: a process that waits on a removed file would hold a lock that nobody else sees.
         descriptor = os.open(self._data_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,6 @@
-"""The ledger of webhooks, what waits in it by thread, and how far GitHub's own log of deliveries was read.
+"""The ledger of webhooks, the threads that wait in it, and how far we have read GitHub's log of deliveries.
 
-Each GUID is there once, with its body until it is settled and why it was not acted upon. What waits is found without
-reading a body."""
+Each GUID has one row. It keeps the body until the delivery is settled; finding what waits reads no body."""
 
 from __future__ import annotations
 
@@ -13,12 +12,10 @@ from enum import StrEnum
 from bot.models import DeliveryId, SessionId
 from bot.store.base import Store
 from bot.store.records import Record
-from bot.store.rows import Database, Row, many, one, run
+from bot.store.rows import Database, many, one, run
 
 
 class DeliveryState(StrEnum):
-    """What became of a delivery."""
-
     RECEIVED = "received"
     ACTED = "acted"
     IGNORED = "ignored"
@@ -27,8 +24,6 @@ class DeliveryState(StrEnum):
 
 
 class Addition(StrEnum):
-    """What `add` found."""
-
     ADDED = "added"
     DUPLICATE = "duplicate"
     """The same GUID with the same body: GitHub sent it again."""
@@ -41,7 +36,7 @@ Added, Duplicate, Conflict = Addition.ADDED, Addition.DUPLICATE, Addition.CONFLI
 
 @dataclass(frozen=True)
 class NewDelivery:
-    """A webhook as the edge received it; without a body there is nothing to act upon."""
+    """A webhook as it arrived; without a body it needs no action."""
 
     guid: DeliveryId
     event: str
@@ -58,8 +53,6 @@ class NewDelivery:
 
 @dataclass(frozen=True)
 class StoredDelivery(Record):
-    """A row of the ledger."""
-
     guid: DeliveryId
     event: str
     action: str | None
@@ -86,7 +79,7 @@ ON CONFLICT (guid) DO NOTHING
 
 
 UNSEEN = ""
-"""In the place of a digest: it came by GitHub's log, which gives the payload anew and not the bytes that were sent."""
+"""Instead of a digest: the delivery came from GitHub's log, which has the payload but not the bytes that were sent."""
 
 
 def digest(body: bytes | bytearray) -> str:
@@ -94,83 +87,76 @@ def digest(body: bytes | bytearray) -> str:
 
 
 async def add(store: Store, delivery: NewDelivery, received_at: float | None = None) -> Addition:
-    """Store it unless its GUID is known; returns when it is on the disk. `received_at`, now by default, is its place in
-    the order of its thread."""
+    """Store it unless its GUID is known; `received_at`, now by default, is its place in the order of its thread."""
     at = store.now() if received_at is None else received_at
     return await store.write(lambda db: _add(db, delivery, at))
 
 
 async def get(store: Store, guid: str) -> StoredDelivery | None:
-    row = await store.read(lambda db: one(db, "SELECT * FROM deliveries WHERE guid = :guid", guid=guid))
-    return StoredDelivery.of(row) if row else None
+    return await StoredDelivery.one(store, "SELECT * FROM deliveries WHERE guid = :guid", guid=guid)
 
 
 async def known(store: Store, guids: Collection[str]) -> set[str]:
-    """GUIDs of these that are in the ledger."""
+    """Return those of the GUIDs that are in the ledger."""
     sql = "SELECT guid FROM deliveries WHERE guid = :guid"
-
-    def work(db: Database) -> set[str]:
-        return {guid for guid in guids if one(db, sql, guid=guid)}
-
-    return await store.read(work)
+    return await store.read(lambda db: {guid for guid in guids if one(db, sql, guid=guid)})
 
 
 async def latest_at(store: Store) -> float:
-    """The time of the last delivery that was, or may be, acted upon; 0 if there is none."""
+    """Return the time of the last delivery that was, or may be, acted upon; 0 if there is none."""
     sql = "SELECT MAX(received_at) AS at FROM deliveries WHERE state IN ('received', 'acted')"
-    row = await store.read(lambda db: one(db, sql))
+    row = await store.one(sql)
     return float(row["at"] or 0.0) if row else 0.0
 
 
 async def unheeded(
     store: Store, repo_id: int, number: int, *, ours: str, plain: str, limit: int = 10
 ) -> list[StoredDelivery]:
-    """The newest first of an issue or pull request that nothing came of: what `why` explains. Left out are those that
-    our own bot has caused, of which a long turn brings hundreds, and those whose reason is `plain`: talk of others."""
+    """Return a thread's deliveries without effect, newest first, for `why`. Our own bot's are left out, because a long
+    turn causes hundreds, and so are those with the reason `plain`: other people's talk."""
     sql = """
     SELECT * FROM deliveries WHERE repo_id = :repo_id AND number = :number
       AND state IN ('ignored', 'refused', 'failed') AND COALESCE(sender, '') <> :ours AND COALESCE(reason, '') <> :plain
     ORDER BY received_at DESC, guid LIMIT :limit
     """
     about = {"repo_id": repo_id, "number": number, "ours": ours, "plain": plain, "limit": limit}
-    return [StoredDelivery.of(row) for row in await store.read(lambda db: many(db, sql, **about))]
+    return await StoredDelivery.many(store, sql, **about)
 
 
 async def settle(
     store: Store, guid: DeliveryId, state: DeliveryState, reason: str | None = None, session_id: SessionId | None = None
 ) -> bool:
-    """Say what became of it and drop its body, unless it failed and may be tried again; False when that had been
-    said before."""
-    return await store.write(lambda db: settled(db, guid, state, reason, session_id))
+    """Store its outcome, once. Its body goes, unless it failed and may be tried again."""
+    return await store.write(lambda db: settle_in(db, guid, state, reason, session_id))
 
 
 async def listing(store: Store, limit: int = 100) -> list[StoredDelivery]:
-    """Newest first, without their bodies."""
+    """Return the newest, without their bodies."""
     sql = "SELECT * FROM deliveries ORDER BY received_at DESC, guid LIMIT :limit"
-    rows = await store.read(lambda db: many(db, sql, limit=limit))
+    rows = await store.many(sql, limit=limit)
     return [StoredDelivery.of({**row, "body": None}) for row in rows]
 
 
 async def reopen(store: Store, guid: str) -> bool:
-    """Let it be acted upon once more; False if its body is not kept."""
+    """Let it be acted upon once more; False if its body is gone."""
     sql = """
     UPDATE deliveries SET state = 'received', reason = NULL, attempts = 0
     WHERE guid = :guid AND state = 'failed' AND body IS NOT NULL
     """
-    return await store.write(lambda db: run(db, sql, guid=guid)) == 1
+    return await store.run(sql, guid=guid) == 1
 
 
 async def bump_attempt(store: Store, guid: DeliveryId) -> int:
-    """Count a try at acting upon it; how many there were with this one, 0 when it is settled."""
+    """Count a try, and return how many there were with this one; 0 if it is settled."""
     sql = "UPDATE deliveries SET attempts = attempts + 1 WHERE guid = :guid AND state = 'received' RETURNING attempts"
     row = await store.write(lambda db: one(db, sql, guid=guid))
     return int(row["attempts"]) if row else 0
 
 
-def settled(
+def settle_in(
     db: Database, guid: DeliveryId, state: DeliveryState, reason: str | None, session_id: SessionId | None
 ) -> bool:
-    """`settle` as a part of a larger transaction."""
+    """Do what `settle` does, within a larger transaction."""
     sql = """
     UPDATE deliveries SET state = :state, reason = :reason, session_id = :session_id,
            body = CASE WHEN :state = 'failed' THEN body ELSE NULL END
@@ -191,7 +177,7 @@ def _add(db: Database, delivery: NewDelivery, received_at: float) -> Addition:
 
 @dataclass(frozen=True)
 class DeliveryLogMark(Record):
-    """Times are GitHub's. What is not newer than the floor was delivered before we ever looked."""
+    """Our place in GitHub's log, in GitHub's time. The floor is where the log ended when we first looked."""
 
     app_id: int
     floor_at: float
@@ -204,32 +190,31 @@ class DeliveryLogMark(Record):
 
 async def log_mark(store: Store, app_id: int) -> DeliveryLogMark | None:
     sql = "SELECT * FROM delivery_marks WHERE app_id = :app_id"
-    row = await store.read(lambda db: one(db, sql, app_id=app_id))
-    return DeliveryLogMark.of(row) if row else None
+    return await DeliveryLogMark.one(store, sql, app_id=app_id)
 
 
 async def begin_log(store: Store, app_id: int, floor_at: float, floor_id: int) -> None:
-    """Set the floor at the first look ever; a second one changes nothing."""
+    """Set the floor at the first look ever; later calls change nothing."""
     sql = """
     INSERT INTO delivery_marks (app_id, floor_at, floor_id, read_at) VALUES (:app_id, :at, :floor_id, :at)
     ON CONFLICT (app_id) DO NOTHING
     """
-    await store.write(lambda db: run(db, sql, app_id=app_id, at=floor_at, floor_id=floor_id))
+    await store.run(sql, app_id=app_id, at=floor_at, floor_id=floor_id)
 
 
 async def move_log_mark(store: Store, app_id: int, read_at: float) -> None:
-    """Forward only."""
+    """Move it, forward only."""
     sql = "UPDATE delivery_marks SET read_at = :at WHERE app_id = :app_id AND read_at < :at"
-    await store.write(lambda db: run(db, sql, app_id=app_id, at=read_at))
+    await store.run(sql, app_id=app_id, at=read_at)
 
 
 ThreadId = tuple[int | None, int | None, DeliveryId | None]
-"""Repository and number; what belongs to no thread stands alone, by its GUID."""
+"""Repository and number; a delivery of no thread is alone, by its GUID."""
 
 
 @dataclass(frozen=True)
 class WaitingThread:
-    """One whose deliveries wait, with the account and the repository that they are counted towards."""
+    """A thread with waiting deliveries, and the account and repository whose share they use."""
 
     installation_id: int | None
     repo_id: int | None
@@ -264,7 +249,7 @@ _ALONE = "SELECT * FROM deliveries WHERE guid = :guid AND state = 'received'"
 
 
 async def waiting_threads(store: Store, most: int) -> list[WaitingThread]:
-    """Each account in turn, and of each account each repository: first the oldest thread of every one of them."""
+    """Return them in fair order: accounts take turns, and so do the repositories of each; their oldest thread first."""
 
     def work(db: Database) -> list[WaitingThread]:
         return [WaitingThread(**row) for row in many(db, _THREADS, most=most)]
@@ -273,11 +258,8 @@ async def waiting_threads(store: Store, most: int) -> list[WaitingThread]:
 
 
 async def first_of(store: Store, thread: ThreadId) -> StoredDelivery | None:
-    """The oldest delivery of a thread that nobody has settled, with its body."""
+    """Return the thread's oldest delivery that is not settled, with its body."""
     repo_id, number, guid = thread
-
-    def work(db: Database) -> Row | None:
-        return one(db, _FIRST, repo_id=repo_id, number=number) if guid is None else one(db, _ALONE, guid=guid)
-
-    row = await store.read(work)
-    return StoredDelivery.of(row) if row else None
+    if guid is not None:
+        return await StoredDelivery.one(store, _ALONE, guid=guid)
+    return await StoredDelivery.one(store, _FIRST, repo_id=repo_id, number=number)

@@ -1,6 +1,6 @@
-"""Which environment a turn uses, and which is kept for its session's next: one transaction decides who gets it.
+"""Environments that turns use and those kept for a session's next turn; one transaction decides who gets which.
 
-`EnvironmentMarks` keeps by what the disks of kept environments are known as the newest (`sandbox.e2b.marks`)."""
+`EnvironmentMarks` stores the marks that the newest disks of kept environments have (`sandbox.e2b.marks`)."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any
 from bot.models import InstallationId, RepoId, SessionId, TurnKey
 from bot.store.base import Store
 from bot.store.records import Record
-from bot.store.rows import Database, many, one, run, settings, statement
+from bot.store.rows import Database, one, run, settings, statement
 
 MOST_DIGITS = 9
-"""Of a turn's number."""
+"""The most that a turn's number may have."""
 
 
 class EnvironmentUse(StrEnum):
     USED = "used"
     KEPT = "kept"
     ENDING = "ending"
-    """Nobody may use it any more; whoever finds it ends it."""
+    """No turn may use it; whoever finds it ends it."""
 
 
 class EnvironmentPurpose(StrEnum):
     WORK = "work"
     CHECKS = "checks"
-    """Nothing but the commit that is to be published comes in; no agent, no token."""
+    """It gets only the commit to publish: no agent, no token."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class EnvironmentRow(Record):
     prepared: bool
     setup_sha256: str | None
     home: dict[str, str] | None
-    """What lay in the agent's home before one came."""
+    """The agent's home before any agent came."""
     kept_until: float | None
     updated_at: float
 
@@ -53,35 +53,34 @@ WHERE environments.state = 'kept'
 """
 
 
-async def take(store: Store, key: TurnKey, made_of: str) -> EnvironmentRow:
-    """The turn's own, or else the one that was kept for it, or else the intent of a new one under the turn's name.
+_GIVE_UP_KEPT = "UPDATE environments SET state = 'ending', updated_at = :at WHERE session_id = :id AND state = 'kept'"
 
-    What was kept and does not fit (or for too long) is given up."""
+
+async def take(store: Store, key: TurnKey, made_of: str) -> EnvironmentRow:
+    """Return the turn's own, the one kept for it, or a new row under the turn's name, in this order.
+
+    A kept one that does not fit, or is too old, is given up."""
     at = store.now()
 
     def work(db: Database) -> EnvironmentRow:
         row = _used_by(db, key) or _kept_for(db, key, made_of, at) or _intended(db, key, made_of, at)
-        given_up = (
-            "UPDATE environments SET state = 'ending', updated_at = :at WHERE session_id = :id AND state = 'kept'"
-        )
-        run(db, given_up, id=key.session, at=at)
+        run(db, _GIVE_UP_KEPT, id=key.session, at=at)
         return row
 
     return await store.write(work)
 
 
 async def take_for_checks(store: Store, key: TurnKey) -> EnvironmentRow:
-    """The intent of a fresh one; whatever an earlier try has left under its name is to be gone before."""
+    """Return the row of a fresh one; end what an earlier try has left under its name before you create it."""
     at = store.now()
     return await store.write(lambda db: _intended(db, key, EnvironmentPurpose.CHECKS, at, EnvironmentPurpose.CHECKS))
 
 
 async def for_checks(store: Store, key: TurnKey) -> EnvironmentRow | None:
-    """Also when nobody may use it any more."""
-    row = await store.read(
-        lambda db: one(db, "SELECT * FROM environments WHERE id = :id", id=_name(key, EnvironmentPurpose.CHECKS))
+    """Return the one for checks, even if no turn may use it."""
+    return await EnvironmentRow.one(
+        store, "SELECT * FROM environments WHERE id = :id", id=_name(key, EnvironmentPurpose.CHECKS)
     )
-    return EnvironmentRow.of(row) if row else None
 
 
 async def used_by(store: Store, key: TurnKey) -> EnvironmentRow | None:
@@ -89,31 +88,28 @@ async def used_by(store: Store, key: TurnKey) -> EnvironmentRow | None:
 
 
 async def last_of(store: Store, key: TurnKey) -> EnvironmentRow | None:
-    """The agent's; also when it is kept by now."""
+    """Return the agent's, even if it is kept by now."""
     sql = """
     SELECT * FROM environments
     WHERE session_id = :session AND turn = :n AND purpose = 'work' AND state <> 'ending' LIMIT 1
     """
-    row = await store.read(lambda db: one(db, sql, session=key.session, n=key.n))
-    return EnvironmentRow.of(row) if row else None
+    return await EnvironmentRow.one(store, sql, session=key.session, n=key.n)
 
 
 async def given_up(store: Store, session: SessionId) -> list[str]:
-    """Environments of a session that nobody may use any more."""
+    """Return the environments of a session that no turn may use."""
     sql = "SELECT id FROM environments WHERE session_id = :session AND state = 'ending'"
-    return [row["id"] for row in await store.read(lambda db: many(db, sql, session=session))]
+    return [row["id"] for row in await store.many(sql, session=session)]
 
 
 async def all_of_them(store: Store) -> dict[str, EnvironmentRow]:
-    rows = await store.read(lambda db: many(db, "SELECT * FROM environments"))
+    rows = await store.many("SELECT * FROM environments")
     return {row["id"]: EnvironmentRow.of(row) for row in rows}
 
 
 async def turn_of(store: Store, environment_id: str) -> TurnKey | None:
-    """The turn that it serves or, without a row, was made for; None if it was made for none."""
-    row = await store.read(
-        lambda db: one(db, "SELECT session_id, turn FROM environments WHERE id = :id", id=environment_id)
-    )
+    """Return the turn that it serves or, without a row, was made for, if any."""
+    row = await store.one("SELECT session_id, turn FROM environments WHERE id = :id", id=environment_id)
     if row is not None:
         return TurnKey(SessionId(row["session_id"]), row["turn"])
     session, n, *_ = [*environment_id.split("-"), ""]
@@ -121,7 +117,7 @@ async def turn_of(store: Store, environment_id: str) -> TurnKey | None:
 
 
 async def turns_in(store: Store, environment_id: str) -> list[TurnKey]:
-    """The turns that it was made for or has served, in order; for one that is gone, as far as other rows tell."""
+    """Return the turns that it was made for or has served, in order; for one that is gone, as far as other rows say."""
     session, _, made_for = environment_id.rpartition("-")
     if not made_for.isdecimal() or len(made_for) > MOST_DIGITS:
         return []
@@ -133,34 +129,32 @@ async def turns_in(store: Store, environment_id: str) -> list[TurnKey]:
                    AND machine_runs.session_id = :session AND machine_runs.turn = turns.n))
     ORDER BY turns.n
     """
-    found = await store.read(lambda db: many(db, sql, session=session, n=int(made_for), id=environment_id))
+    found = await store.many(sql, session=session, n=int(made_for), id=environment_id)
     return [TurnKey(SessionId(session), row["n"]) for row in found]
 
 
 async def note(store: Store, environment_id: str, **columns: Any) -> None:
-    """`prepared`, `setup_sha256` and `home`, as they become true."""
+    """Set `prepared`, `setup_sha256` or `home`."""
     names = settings(columns, {"prepared", "setup_sha256", "home"})
     sql = statement("UPDATE environments SET {names} WHERE id = :id", names=names)
-    await store.write(lambda db: run(db, sql, id=environment_id, **columns))
+    await store.run(sql, id=environment_id, **columns)
 
 
 async def keep(store: Store, environment_id: str, until: float) -> None:
-    """Keep it for the session's next turn; only while a turn uses it."""
+    """Keep it for the session's next turn, if a turn uses it."""
     sql = """
     UPDATE environments SET state = 'kept', kept_until = :until, updated_at = :at WHERE id = :id AND state = 'used'
     """
-    at = store.now()
-    await store.write(lambda db: run(db, sql, id=environment_id, until=until, at=at))
+    await store.run(sql, id=environment_id, until=until, at=store.now())
 
 
 async def give_up(store: Store, environment_id: str) -> None:
     sql = "UPDATE environments SET state = 'ending', updated_at = :at WHERE id = :id"
-    at = store.now()
-    await store.write(lambda db: run(db, sql, id=environment_id, at=at))
+    await store.run(sql, id=environment_id, at=store.now())
 
 
 async def give_up_unneeded(store: Store, environment_id: str) -> bool:
-    """Unless a turn under way uses it, or it is kept and its time has not come. True: it may be ended now."""
+    """Give it up unless a turn under way uses it or it is kept for now; True if it may be ended."""
     sql = """
     UPDATE environments SET state = 'ending', updated_at = :at WHERE id = :id AND NOT (
         (state = 'kept' AND kept_until > :at) OR (state = 'used' AND EXISTS (
@@ -177,16 +171,12 @@ async def give_up_unneeded(store: Store, environment_id: str) -> bool:
 
 
 async def give_up_kept(store: Store, session: SessionId) -> bool:
-    """True if there was one."""
-    sql = "UPDATE environments SET state = 'ending', updated_at = :at WHERE session_id = :id AND state = 'kept'"
-    at = store.now()
-    return await store.write(lambda db: run(db, sql, id=session, at=at)) > 0
+    return await store.run(_GIVE_UP_KEPT, id=session, at=store.now()) > 0
 
 
 async def give_up_kept_of(store: Store, installation: InstallationId, repos: frozenset[RepoId] | None) -> None:
-    """Give up what is kept for an installation, or for these of its repositories."""
+    """Give up what is kept for an installation, or only for some of its repositories."""
     at = store.now()
-
     update = "UPDATE environments SET state = 'ending', updated_at = :at WHERE id IN ({kept} AND {whose})"
 
     def work(db: Database) -> None:
@@ -201,7 +191,7 @@ async def give_up_kept_of(store: Store, installation: InstallationId, repos: fro
 
 async def forget(store: Store, environment_id: str) -> None:
     sql = "DELETE FROM environments WHERE id = :id AND state = 'ending'"
-    await store.write(lambda db: run(db, sql, id=environment_id))
+    await store.run(sql, id=environment_id)
 
 
 def _used_by(db: Database, key: TurnKey) -> EnvironmentRow | None:
@@ -247,13 +237,13 @@ class EnvironmentMarks:
 
     async def known(self, environment_id: str) -> frozenset[str]:
         sql = "SELECT mark FROM environment_marks WHERE environment_id = :id"
-        return frozenset(row["mark"] for row in await self._store.read(lambda db: many(db, sql, id=environment_id)))
+        return frozenset(row["mark"] for row in await self._store.many(sql, id=environment_id))
 
     async def add(self, environment_id: str, mark: str) -> None:
         await self._store.write(lambda db: _add_mark(db, environment_id, mark))
 
     async def settle(self, environment_id: str, mark: str, instead_of: frozenset[str]) -> None:
-        """Replace only those that were known before: another process may have added one meanwhile."""
+        """Replace only the marks known before: another process may have added one meanwhile."""
 
         def work(db: Database) -> None:
             for old in instead_of:
@@ -265,7 +255,7 @@ class EnvironmentMarks:
 
     async def forget(self, environment_id: str) -> None:
         sql = "DELETE FROM environment_marks WHERE environment_id = :id"
-        await self._store.write(lambda db: run(db, sql, id=environment_id))
+        await self._store.run(sql, id=environment_id)
 
 
 def _add_mark(db: Database, environment_id: str, mark: str) -> None:

@@ -1,4 +1,4 @@
-"""What the store can count for an operator's dashboards: sums over its rows, read at one moment."""
+"""Figures for an operator's dashboards: sums over the store's rows, read at one moment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bot.store.rows import Database, Row, many
 
 @dataclass(frozen=True)
 class Figures:
-    """Each a number by a label whose values are a closed set of ours."""
+    """Numbers by labels; each label has a closed set of values."""
 
     turns: Mapping[str, int]
     outcomes: Mapping[str, int]
@@ -32,8 +32,6 @@ class Figures:
 
 @dataclass(frozen=True)
 class TurnTimes:
-    """A turn's times."""
-
     waited_seconds: float
     step_seconds: Mapping[str, float]
     finished_at: float
@@ -60,17 +58,17 @@ WHERE state = 'done' AND finished_at > :after ORDER BY finished_at LIMIT 1000
 """
 
 
+async def ended_since(store: Store, after: float) -> list[TurnTimes]:
+    """Return the times of the turns that ended after this moment, oldest first, at most 1000."""
+    return [_ended(row) for row in await store.many(_ENDED, after=after)]
+
+
 async def read(store: Store) -> Figures:
     now = store.now()
-    return await store.read(lambda db: _read(db, now))
+    return await store.read(lambda db: _figures(db, now))
 
 
-async def ended_since(store: Store, after: float) -> list[TurnTimes]:
-    """Oldest first, a bounded number."""
-    return [_ended(row) for row in await store.read(lambda db: many(db, _ENDED, after=after))]
-
-
-def _read(db: Database, now: float) -> Figures:
+def _figures(db: Database, now: float) -> Figures:
     [money] = many(db, _MONEY)
     [queue] = many(db, "SELECT MIN(created_at) AS at FROM turns WHERE state = 'queued'")
     [comments] = many(db, "SELECT COALESCE(SUM(edits), 0) AS edits, COALESCE(SUM(1 - final), 0) AS due FROM comments")
@@ -97,8 +95,8 @@ def _by(db: Database, sql: str) -> dict[str, int]:
 
 
 def _ended(row: Row) -> TurnTimes:
-    """A step lasts until the next one begins."""
     begun = sorted(msgspec.json.decode(row["step_times"], type=dict[str, float]).items(), key=lambda item: item[1])
+    # Each step lasts until the next one begins.
     ends = [at for _, at in begun[1:]] + [row["finished_at"]]
     steps = {step: max(0.0, end - at) for (step, at), end in zip(begun, ends, strict=True)}
     waited = max(0.0, (row["started_at"] or row["finished_at"]) - row["created_at"])

@@ -1,5 +1,4 @@
-"""Tokens of the gateway, and the transaction in which a request is judged. A token itself is never stored, only its
-SHA-256."""
+"""The gateway's tokens, stored only as SHA-256, and the transaction that judges a request."""
 
 from __future__ import annotations
 
@@ -24,20 +23,20 @@ _TURN = "session_id = :session AND turn = :turn"
 
 @dataclass(frozen=True)
 class Grant:
-    """What a token permits, as it stands in the store."""
+    """A token's rights, as stored."""
 
     key: TurnKey
     payers: Payers
     model: str
     budget_usd: float
-    """Of this turn alone; 0: none, what the session may spend is the limit."""
+    """For this turn alone; 0: only the session's budget limits it."""
     max_requests: int
     requests: int
     concurrency: int
     expires_at: float
     revoked: bool
     refused: str | None = None
-    """Why a request with it was last refused for good."""
+    """The reason of the last final refusal."""
 
     @property
     def installation(self) -> InstallationId:
@@ -49,30 +48,28 @@ class Grant:
 
 @dataclass(frozen=True)
 class RequestContext:
-    """Everything that is judged before a request: read in the transaction that also reserves."""
+    """All that a judge looks at, read in the transaction that also reserves."""
 
     grant: Grant
     turn: ModelCost
     session: BudgetAccount
     windows: tuple[ModelCost | None, ...] = ()
-    """Of the claim's windows, in their order; None: there is nobody to have that limit."""
+    """Costs in the claim's windows, in their order; None: no known payer, so no limit."""
     own: Choices = field(default_factory=dict)
-    """By which the account has narrowed them."""
+    """The account's settings, which narrow the limits."""
 
 
 @dataclass(frozen=True)
 class GatewayClaim:
-    """A request that wants to be made."""
-
     id: str
     token_sha256: str
     reserve_usd: float
     windows: tuple[Window, ...] = ()
-    """What there are limits for beside the turn's own."""
+    """Windows that have limits beside the turn's own."""
 
 
 Judge = Callable[[RequestContext], None]
-"""Raises when the request must not be made; nothing is written then."""
+"""Raises if the request must not be made; then nothing is written."""
 
 
 def digest(token: str) -> str:
@@ -83,7 +80,7 @@ def new_claim_id() -> str:
     return uuid.uuid4().hex
 
 
-async def mint(  # noqa: PLR0913 - what a token is bound to, named at the one call
+async def mint(  # noqa: PLR0913 - its one caller names each
     store: Store,
     key: TurnKey,
     installation: InstallationId,
@@ -96,7 +93,7 @@ async def mint(  # noqa: PLR0913 - what a token is bound to, named at the one ca
     repo: RepoId = NO_REPO,
     user: int = 0,
 ) -> Secret:
-    """A new token for a turn. It is shown this once; earlier ones of the turn go on until `revoke`."""
+    """Create a token for a turn. Only this call returns it; earlier tokens of the turn stay valid until `revoke`."""
     token = PREFIX + secrets.token_urlsafe(32)
     values = {
         "sha": digest(token),
@@ -118,15 +115,14 @@ async def mint(  # noqa: PLR0913 - what a token is bound to, named at the one ca
     VALUES (:sha, :session, :turn, :installation, :repo, :user, :model, :budget, :max_requests, :concurrency,
         :expires_at, :now)
     """
-    await store.write(lambda db: run(db, sql, **values))
+    await store.run(sql, **values)
     return Secret(token)
 
 
 async def revoke(store: Store, key: TurnKey) -> None:
-    """Accept no token of the turn any more, and cut its streams."""
+    """Revoke all tokens of the turn, which also cuts its streams."""
     sql = statement("UPDATE gateway_tokens SET revoked_at = :now WHERE {turn} AND revoked_at IS NULL", turn=_TURN)
-    now = store.now()
-    await store.write(lambda db: run(db, sql, now=now, session=key.session, turn=key.n))
+    await store.run(sql, now=store.now(), session=key.session, turn=key.n)
 
 
 async def revoke_all_dead(store: Store) -> int:
@@ -136,30 +132,29 @@ async def revoke_all_dead(store: Store) -> int:
         SELECT 1 FROM turns WHERE turns.session_id = gateway_tokens.session_id
         AND turns.n = gateway_tokens.turn AND turns.state = 'done'))
     """
-    now = store.now()
-    return await store.write(lambda db: run(db, sql, now=now))
+    return await store.run(sql, now=store.now())
 
 
 async def extend(store: Store, key: TurnKey, until: float) -> None:
     """Move the deadline of the turn's tokens; revoked ones stay revoked."""
     sql = statement("UPDATE gateway_tokens SET expires_at = :until WHERE {turn} AND revoked_at IS NULL", turn=_TURN)
-    await store.write(lambda db: run(db, sql, until=until, session=key.session, turn=key.n))
+    await store.run(sql, until=until, session=key.session, turn=key.n)
 
 
 async def note_refusal(store: Store, token_sha256: str, reason: str, *, last: str) -> None:
-    """Over earlier ones; `last` is the reason that no other takes the place of."""
+    """Replace an earlier refusal, unless that one's reason is `last`."""
     sql = """
     UPDATE gateway_tokens SET refused = :reason
     WHERE token_sha256 = :sha AND (refused IS NULL OR refused <> :last)
     """
-    await store.write(lambda db: run(db, sql, reason=reason, sha=token_sha256, last=last))
+    await store.run(sql, reason=reason, sha=token_sha256, last=last)
 
 
 async def last_refusal(store: Store, key: TurnKey) -> str | None:
-    """The reason why the newest refused token of the turn was refused for good."""
+    """Return the reason of the final refusal of the turn's newest refused token."""
     newest = "SELECT refused FROM gateway_tokens WHERE {turn} AND refused IS NOT NULL ORDER BY created_at DESC LIMIT 1"
     sql = statement(newest, turn=_TURN)
-    row = await store.read(lambda db: one(db, sql, session=key.session, turn=key.n))
+    row = await store.one(sql, session=key.session, turn=key.n)
     return None if row is None else str(row["refused"])
 
 
@@ -168,40 +163,37 @@ async def grant(store: Store, token_sha256: str) -> Grant | None:
 
 
 async def reserve(store: Store, claim: GatewayClaim, judge: Judge) -> RequestContext | None:
-    """Judge and reserve in one transaction: requests in parallel are judged one after the other.
+    """Judge and reserve in one transaction, so that parallel requests are judged one after the other.
 
-    None when there is no such token. What `judge` raises is raised, and nothing is reserved.
-    """
+    None: no such token. If `judge` raises, nothing is reserved."""
     now = store.now()
 
     def act(db: Database, found: Grant) -> None:
-        reserved = Reserve(found.model, claim.reserve_usd, now)
-        spend.insert(db, claim.id, found.key, found.payers, reserved)
-        _bump(db, claim)
+        spend.insert(db, claim.id, found.key, found.payers, Reserve(found.model, claim.reserve_usd, now))
+        _count(db, claim)
 
     return await _judged(store, claim, judge, act)
 
 
 async def count_request(store: Store, claim: GatewayClaim, judge: Judge) -> RequestContext | None:
-    """Judge a request that costs nothing: only the number of requests is used up."""
-    return await _judged(store, claim, judge, lambda db, found: _bump(db, claim))
+    """Judge a request that costs nothing: it only counts as a request."""
+    return await _judged(store, claim, judge, lambda db, _: _count(db, claim))
 
 
 async def reserve_more(store: Store, claim: GatewayClaim, judge: Judge) -> RequestContext | None:
-    """Add `claim.reserve_usd`, which may be less than nothing, to what the request under way has reserved, if `judge`
-    lets it go on."""
-    return await _judged(store, claim, judge, lambda db, found: spend.add_to_reserve(db, claim.id, claim.reserve_usd))
+    """Add `claim.reserve_usd`, which may be negative, to the reserve of a request under way, if `judge` allows it."""
+    return await _judged(store, claim, judge, lambda db, _: spend.add_to_reserve(db, claim.id, claim.reserve_usd))
 
 
 async def _judged(
     store: Store, claim: GatewayClaim, judge: Judge, act: Callable[[Database, Grant], None]
 ) -> RequestContext | None:
     def work(db: Database) -> RequestContext | None:
-        standing = _standing(db, claim)
-        if standing is not None:
-            judge(standing)
-            act(db, standing.grant)
-        return standing
+        context = _context(db, claim)
+        if context is not None:
+            judge(context)
+            act(db, context.grant)
+        return context
 
     return await store.write(work)
 
@@ -224,7 +216,7 @@ def _grant(db: Database, token_sha256: str) -> Grant | None:
     )
 
 
-def _standing(db: Database, claim: GatewayClaim) -> RequestContext | None:
+def _context(db: Database, claim: GatewayClaim) -> RequestContext | None:
     found = _grant(db, claim.token_sha256)
     if found is None:
         return None
@@ -237,6 +229,6 @@ def _standing(db: Database, claim: GatewayClaim) -> RequestContext | None:
     )
 
 
-def _bump(db: Database, claim: GatewayClaim) -> None:
+def _count(db: Database, claim: GatewayClaim) -> None:
     sql = "UPDATE gateway_tokens SET requests = requests + 1 WHERE token_sha256 = :sha"
     run(db, sql, sha=claim.token_sha256)

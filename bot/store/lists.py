@@ -1,7 +1,6 @@
-"""Pages of long lists, newest first, each of which goes on where one has ended; and the turns that wait or run.
+"""Pages of long lists, newest first, each continuing the one before; and the turns that wait or run.
 
-Sessions are ordered by their last turn. From the open turns, and how long turns took lately, a place in the line is
-told."""
+Sessions are ordered by their last turn. Open turns and recent durations give a turn its place in the queue."""
 
 from __future__ import annotations
 
@@ -12,12 +11,12 @@ from typing import Any
 from bot.models import InstallationId, Outcome, RepoId, SessionId, TurnKey, TurnState
 from bot.store.base import Store
 from bot.store.records import OfRepo, Record
-from bot.store.rows import many, statement
+from bot.store.rows import statement
 
 
 @dataclass(frozen=True)
 class ListPosition:
-    """The row after which a list goes on."""
+    """The row after which a list continues."""
 
     at: float
     id: str
@@ -25,21 +24,21 @@ class ListPosition:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which rows; empty: any."""
+    """A filter of rows; empty: any."""
 
     repo: RepoId | None = None
     state: str = ""
     person: str = ""
     after: ListPosition | None = None
     hidden: Collection[RepoId] = ()
-    """Repositories that are passed over."""
+    """Repositories to leave out."""
     without: str = ""
-    """Of deliveries: a reason whose rows nobody has asked for."""
+    """A reason whose deliveries to leave out."""
 
 
 @dataclass(frozen=True)
 class Recent(OfRepo):
-    """A session; state and outcome are those of its last turn."""
+    """A session, with the state and outcome of its last turn."""
 
     id: SessionId
     number: int
@@ -59,7 +58,7 @@ class Recent(OfRepo):
 
 @dataclass(frozen=True)
 class ListedDelivery(OfRepo):
-    """What GitHub told about a repository, and what became of it."""
+    """A delivery about a repository, and its outcome."""
 
     guid: str
     event: str
@@ -105,7 +104,6 @@ _IN_DELIVERIES = ("deliveries.repo_id", "deliveries.sender", "deliveries.receive
 
 
 async def running(store: Store, wanted: Wanted, limit: int) -> list[Recent]:
-    """Sessions that run or wait."""
     return await _sessions(store, wanted, "last.state IN ('queued', 'running')", limit)
 
 
@@ -120,9 +118,7 @@ async def delivered(store: Store, wanted: Wanted, limit: int) -> list[ListedDeli
     if wanted.without:
         parts.append("AND COALESCE(deliveries.reason, '') <> :without")
     sql = f"{' '.join(parts)} ORDER BY deliveries.received_at DESC, deliveries.guid DESC LIMIT :limit"
-    return [
-        ListedDelivery.of(row) for row in await store.read(lambda db: many(db, sql, **_values(wanted), limit=limit))
-    ]
+    return [ListedDelivery.of(row) for row in await store.many(sql, **_values(wanted), limit=limit)]
 
 
 async def _sessions(store: Store, wanted: Wanted, states: str, limit: int) -> list[Recent]:
@@ -130,11 +126,11 @@ async def _sessions(store: Store, wanted: Wanted, states: str, limit: int) -> li
     if wanted.state:
         parts.append("AND last.outcome = :state")
     sql = f"{' '.join(parts)} ORDER BY last.created_at DESC, last.session_id DESC LIMIT :limit"
-    return [Recent.of(row) for row in await store.read(lambda db: many(db, sql, **_values(wanted), limit=limit))]
+    return await Recent.many(store, sql, **_values(wanted), limit=limit)
 
 
 def _common(wanted: Wanted, places: tuple[str, str, str, str]) -> list[str]:
-    """`places`: the columns of the repository, of the person, and of the mark."""
+    """Return conditions; `places` are the columns of the repository, the person, and the mark's two."""
     parts = []
     if wanted.repo is not None:
         parts.append(f"AND {places[0]} = :repo")
@@ -148,14 +144,10 @@ def _common(wanted: Wanted, places: tuple[str, str, str, str]) -> list[str]:
 
 
 def _values(wanted: Wanted) -> Mapping[str, Any]:
-    given = {
-        "repo": wanted.repo,
-        "person": wanted.person.lower(),
-        "state": wanted.state,
-        "without": wanted.without,
-    }
+    person = wanted.person.lower()
+    given = {"repo": wanted.repo, "person": person, "state": wanted.state, "without": wanted.without}
     values: dict[str, Any] = {name: value for name, value in given.items() if value}
-    return {**values, "at": wanted.after.at, "id": wanted.after.id} if wanted.after else values
+    return {**values, **vars(wanted.after)} if wanted.after else values
 
 
 _STANDING = """
@@ -173,8 +165,6 @@ WHERE state = 'done' AND started_at IS NOT NULL AND finished_at >= started_at OR
 
 @dataclass(frozen=True)
 class OpenTurn(Record):
-    """A turn that waits or runs."""
-
     session_id: SessionId
     n: int
     state: TurnState
@@ -190,10 +180,10 @@ class OpenTurn(Record):
 
 
 async def open_turns(store: Store) -> list[OpenTurn]:
-    """Turns that wait or run, in the order in which they were asked for."""
-    return [OpenTurn.of(row) for row in await store.read(lambda db: many(db, _STANDING))]
+    """Return turns that wait or run, in the order of their requests."""
+    return await OpenTurn.many(store, _STANDING)
 
 
 async def latest_seconds(store: Store, limit: int) -> list[float]:
-    """Seconds that the latest ended turns took, from their start to their end."""
-    return [float(row["seconds"]) for row in await store.read(lambda db: many(db, _LATELY, limit=limit))]
+    """Return how many seconds the latest ended turns took."""
+    return [float(row["seconds"]) for row in await store.many(_LATELY, limit=limit)]

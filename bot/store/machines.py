@@ -1,7 +1,7 @@
-"""How long machines that are paid for have run for a turn, what that cost, and what they used meanwhile.
+"""Paid machines: how long they ran for a turn, what that cost, and samples of what they used.
 
-One row for each run of a machine, and one for each sample. A run that nobody saw end counts until it must have ended by
-itself: an upper bound, in the store from the start."""
+Each run of a machine has a row. If nobody saw it end, it counts until its latest possible end, which is stored from the
+start."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 
 from bot.models import TurnKey
 from bot.store.base import Database, Store
-from bot.store.rows import Row, day_of, many, one, run, statement
+from bot.store.rows import Row, day_of, one, run, statement
 
 SAME_SECONDS = 0.01
-"""A provider may keep a time less exactly once a machine is paused; no machine pauses and begins anew in this."""
+"""A provider may round a time once a machine is paused; no machine pauses and starts again within this."""
 _END = "CASE WHEN ended_at IS NOT NULL THEN ended_at WHEN ends_by < :now THEN ends_by ELSE :now END"
 SECONDS = f"(CASE WHEN {_END} > began_at THEN {_END} - began_at ELSE 0 END)"
-"""Of a row, at the time `:now`."""
+"""A row's seconds at the time `:now`."""
 USD = f"({SECONDS} * (cpus * cpu_usd + memory_gib * gib_usd))"
 _SUMS = f"""
 COALESCE(SUM({SECONDS}), 0) AS seconds, COALESCE(SUM({SECONDS} * cpus), 0) AS vcpu_seconds,
@@ -38,7 +38,7 @@ _GROUPS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class MachineRun:
-    """A machine as its provider describes it while it runs."""
+    """A running machine as its provider describes it."""
 
     environment_id: str
     run_at: float
@@ -58,7 +58,7 @@ class MachineCost:
 
 
 async def seen(store: Store, key: TurnKey, found: MachineRun) -> None:
-    """Note that it runs for this turn. What the same environment ran before (for whichever turn) is over."""
+    """Note that it runs for this turn, and end what the same environment ran before, for any turn."""
 
     def work(db: Database) -> None:
         now = store.now()
@@ -69,7 +69,7 @@ async def seen(store: Store, key: TurnKey, found: MachineRun) -> None:
 
 
 async def missed(store: Store, key: TurnKey, found: MachineRun) -> None:
-    """Note a run in an environment of this turn that nobody may have seen, unless it is known."""
+    """Note a run for this turn, unless it is known."""
 
     def work(db: Database) -> None:
         sql = statement("SELECT 1 AS known FROM machine_runs WHERE {same} LIMIT 1", same=_SAME_RUN)
@@ -80,35 +80,32 @@ async def missed(store: Store, key: TurnKey, found: MachineRun) -> None:
 
 
 async def end(store: Store, key: TurnKey) -> None:
-    """End what runs for this turn. What is still to be ended or laid to rest counts until it is. Safe to repeat."""
+    """End this turn's runs whose environment is gone; the others count until it is ended or paused. Safe to repeat."""
     ended = """
     UPDATE machine_runs SET ended_at = {end} WHERE session_id = :session AND turn = :n AND ended_at IS NULL
     AND NOT EXISTS (SELECT 1 FROM environments WHERE environments.id = machine_runs.environment_id)
     """
     now, sql = store.now(), statement(ended, end=_END)
-    await store.write(lambda db: run(db, sql, session=key.session, n=key.n, now=now))
+    await store.run(sql, session=key.session, n=key.n, now=now)
 
 
 async def end_of(store: Store, environment_id: str) -> None:
-    """End what runs in an environment, for whichever turn."""
-    sql = statement(
-        "UPDATE machine_runs SET ended_at = {end} WHERE environment_id = :id AND ended_at IS NULL", end=_END
-    )
-    now = store.now()
-    await store.write(lambda db: run(db, sql, id=environment_id, now=now))
+    """End what runs in an environment, for any turn."""
+    ended = "UPDATE machine_runs SET ended_at = {end} WHERE environment_id = :id AND ended_at IS NULL"
+    sql = statement(ended, end=_END)
+    await store.run(sql, id=environment_id, now=store.now())
 
 
 async def end_of_run(store: Store, environment_id: str, run_at: float) -> None:
     """End one of several machines of an environment."""
-    sql = statement(
-        "UPDATE machine_runs SET ended_at = {end} WHERE {same} AND ended_at IS NULL", end=_END, same=_SAME_RUN
-    )
+    ended = "UPDATE machine_runs SET ended_at = {end} WHERE {same} AND ended_at IS NULL"
+    sql = statement(ended, end=_END, same=_SAME_RUN)
     where, now = _same_run(environment_id, run_at), store.now()
-    await store.write(lambda db: run(db, sql, now=now, **where))
+    await store.run(sql, now=now, **where)
 
 
 async def environment_cost(store: Store, environment_id: str) -> MachineCost:
-    """The cost in all turns that it has served."""
+    """Return its cost in all turns."""
     return await _cost(store, "environment_id = :id", id=environment_id)
 
 
@@ -121,14 +118,13 @@ async def thread_cost(store: Store, thread_id: str) -> MachineCost:
 
 
 async def summed(store: Store, by: str, since: float) -> list[dict[str, Any]]:
-    """One row a session (the dearest first) or a day (in their order); a run counts for the day on which it began."""
+    """Return sums by session (most expensive first) or by day in order; a run counts on the day it began."""
     columns, group = _GROUPS[by]
     order = "MIN(began_at)" if by == "day" else "usd DESC, MIN(began_at)"
     parts = {"columns": columns, "sums": _SUMS, "group": group, "order": order}
     select = "SELECT {columns}, {sums} FROM machine_runs WHERE began_at >= :since GROUP BY {group} ORDER BY {order}"
     sql = statement(select, **parts)
-    now = store.now()
-    return [dict(row) for row in await store.read(lambda db: many(db, sql, since=since, now=now))]
+    return [dict(row) for row in await store.many(sql, since=since, now=store.now())]
 
 
 def _same_run(environment_id: str, run_at: float) -> dict[str, Any]:
@@ -149,22 +145,21 @@ def _put(db: Database, key: TurnKey, found: MachineRun, began_at: float, now: fl
 
 
 def _end_others(db: Database, key: TurnKey, found: MachineRun, now: float) -> None:
-    """Another run tells when an earlier one was over at the latest; that one which began later is not there any more,
-    since this one is; in the same run, this turn follows on another."""
+    """End rows that this run shows to be over: earlier runs ended before it began, a later one is gone since this one
+    is there, and in the same run this turn follows another."""
     sql = """
     UPDATE machine_runs SET ended_at = CASE WHEN ends_by < :at THEN ends_by ELSE :at END
     WHERE environment_id = :environment AND ended_at IS NULL
     """
-    earlier_run, twin = f"{sql} AND run_at < :run_at", f"{sql} AND run_at > :run_at"
     other_turn = f"{sql} AND run_at = :run_at AND (session_id <> :session OR turn <> :n)"
     where = {"environment": found.environment_id, "run_at": found.run_at}
-    run(db, earlier_run, at=found.run_at, **where)
-    run(db, twin, at=now, **where)
+    run(db, f"{sql} AND run_at < :run_at", at=found.run_at, **where)
+    run(db, f"{sql} AND run_at > :run_at", at=now, **where)
     run(db, other_turn, session=key.session, n=key.n, at=now, **where)
 
 
 def _counts_from(db: Database, key: TurnKey, found: MachineRun) -> float:
-    """The run's beginning, or the end of another turn's part of the same run."""
+    """Return the run's beginning, or the end of another turn's part of the same run."""
     sql = """
     SELECT MAX(ended_at) AS ended_at FROM machine_runs
     WHERE environment_id = :environment AND run_at = :run_at AND (session_id <> :session OR turn <> :n)
@@ -175,9 +170,8 @@ def _counts_from(db: Database, key: TurnKey, found: MachineRun) -> float:
 
 
 async def _cost(store: Store, where: str, **values: Any) -> MachineCost:
-    now = store.now()
     sql = statement("SELECT {sums} FROM machine_runs WHERE {where}", sums=_SUMS, where=where)
-    row = await store.read(lambda db: one(db, sql, now=now, **values))
+    row = await store.one(sql, now=store.now(), **values)
     assert row is not None
     return MachineCost(**row)
 
@@ -195,21 +189,21 @@ VALUES (:session, :n, :at, :cpu, :memory, :disk) ON CONFLICT (session_id, turn, 
 
 @dataclass(frozen=True)
 class Sample:
-    """The last one of a turn, with the most memory of all of them."""
+    """The last sample of a turn, with the peak of memory over all."""
 
     at: float
     cpu_percent: float
-    """Of one CPU: two busy ones are 200."""
+    """100 is one busy CPU, 200 two."""
     memory_bytes: int
     disk_bytes: int
     peak_memory_bytes: int
 
 
 async def latest_sample(store: Store, key: TurnKey) -> Sample | None:
-    row = await store.read(lambda db: one(db, _LATEST, session=key.session, n=key.n))
+    row = await store.one(_LATEST, session=key.session, n=key.n)
     return None if row is None else Sample(**row)
 
 
 async def add_sample(store: Store, key: TurnKey, cpu_percent: float, memory_bytes: int, disk_bytes: int) -> None:
     values = {"at": store.now(), "cpu": cpu_percent, "memory": memory_bytes, "disk": disk_bytes}
-    await store.write(lambda db: run(db, _ADD, session=key.session, n=key.n, **values))
+    await store.run(_ADD, session=key.session, n=key.n, **values)

@@ -1,9 +1,8 @@
-"""A turn's events, and words for the agent: kept in order until it has them, or the next turn takes them."""
+"""People's words for the agent, kept in order until it has them or the next turn takes them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -11,110 +10,22 @@ import msgspec
 
 from bot.kinds import TRAITS
 from bot.models import SessionId, Spot, TurnKey
-from bot.store import repos, sessions
+from bot.store import repos, sessions, transcript
 from bot.store.base import Store
 from bot.store.records import NewTurn, Record
-from bot.store.rows import Database, many, one, run, run_each, statement
-
-STREAM = "stream"
-"""The kind of the agent's own lines."""
-
-
-@dataclass(frozen=True)
-class StoredEvent(Record):
-    session_id: SessionId
-    seq: int
-    turn: int
-    kind: str
-    line: str
-    at: float
-
-
-async def append_events(
-    store: Store,
-    key: TurnKey,
-    lines: Sequence[tuple[str, str]],
-    *,
-    expected_offset: int,
-    new_offset: int,
-    skipped: int = 0,
-) -> bool:
-    """Store (kind, line) pairs and move the stream's offset, together; a writer that was overtaken adds nothing."""
-    at = store.now()
-
-    def work(db: Database) -> bool:
-        moved = """
-        UPDATE turns SET stream_offset = :new, stream_skipped = stream_skipped + :skipped, pulse_at = :at
-        WHERE session_id = :session AND n = :n AND stream_offset = :expected
-        """
-        offsets = {"new": new_offset, "expected": expected_offset, "skipped": skipped}
-        if not run(db, moved, session=key.session, n=key.n, at=at, **offsets):
-            return False
-        _insert(db, key, lines, at)
-        return True
-
-    return await store.write(work)
-
-
-async def count_events(store: Store, key: TurnKey) -> int:
-    sql = "SELECT COUNT(*) AS lines FROM events WHERE session_id = :session AND turn = :turn"
-    row = await store.read(lambda db: one(db, sql, session=key.session, turn=key.n))
-    return int(row["lines"]) if row else 0
-
-
-async def events_of_turn(store: Store, key: TurnKey, after_seq: int = 0, limit: int = 1000) -> list[StoredEvent]:
-    sql = """
-    SELECT * FROM events WHERE session_id = :session AND turn = :turn AND seq > :after ORDER BY seq LIMIT :limit
-    """
-
-    def work(db: Database) -> list[StoredEvent]:
-        rows = many(db, sql, session=key.session, turn=key.n, after=after_seq, limit=limit)
-        return [StoredEvent.of(row) for row in rows]
-
-    return await store.read(work)
-
-
-async def events_of_session(
-    store: Store, session: SessionId, after_seq: int = 0, limit: int = 1000
-) -> list[StoredEvent]:
-    """Over all turns: what `sessions logs` and the live page show."""
-    sql = "SELECT * FROM events WHERE session_id = :session AND seq > :after ORDER BY seq LIMIT :limit"
-
-    def work(db: Database) -> list[StoredEvent]:
-        return [StoredEvent.of(row) for row in many(db, sql, session=session, after=after_seq, limit=limit)]
-
-    return await store.read(work)
-
-
-def note_event(db: Database, key: TurnKey, kind: str, line: str, at: float) -> None:
-    """A line of ours between the agent's, as a part of a larger transaction; `kind` tells it from theirs."""
-    _insert(db, key, [(kind, line)], at)
-
-
-def _insert(db: Database, key: TurnKey, lines: Sequence[tuple[str, str]], at: float) -> None:
-    if not lines:
-        return
-    row = one(db, "SELECT COALESCE(MAX(seq), 0) AS seq FROM events WHERE session_id = :id", id=key.session)
-    assert row is not None
-    sql = """
-    INSERT INTO events (session_id, seq, turn, kind, line, at) VALUES (:session, :seq, :turn, :kind, :line, :at)
-    """
-    same = {"session": key.session, "turn": key.n, "at": at}
-    places = enumerate(lines, start=row["seq"] + 1)
-    run_each(db, sql, ({**same, "seq": seq, "kind": kind, "line": line} for seq, (kind, line) in places))
-
+from bot.store.rows import Database, one, run, statement
 
 KIND = "message"
-"""Of the event row that tells of a delivery."""
+"""The kind of the event row that says what the agent got."""
 
 
 class MessageState(StrEnum):
     WAITING = "waiting"
     DELIVERED = "delivered"
     MOVED = "moved"
-    """It came too late and is a turn of its own."""
+    """It came too late and became a turn."""
     DROPPED = "dropped"
-    """The turn was stopped before the agent had it, or its author may not write here any more."""
+    """The turn was stopped before the agent got it, or its author lost the right to write here."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +45,7 @@ class StoredMessage(Record):
         return TurnKey(self.session_id, self.turn)
 
 
-# The one that runs comes before those that wait. Past `work` the agent hears nothing more.
+# A running turn comes before waiting ones. After `work` the agent hears nothing more.
 _OPEN_TURN = statement(
     """
 SELECT turns.session_id, turns.n FROM turns JOIN sessions ON sessions.id = turns.session_id
@@ -152,59 +63,54 @@ VALUES (:source, :session, :n, (SELECT COALESCE(MAX(place), 0) + 1 FROM messages
 _SETTLE = "UPDATE messages SET state = :state WHERE source = :source AND state = 'waiting'"
 
 
-async def keep(store: Store, new: NewTurn) -> TurnKey | None:
-    """Store words for the turn of the thread that still listens, once for each text. None: nobody listens."""
+async def keep_for_agent(store: Store, new: NewTurn) -> TurnKey | None:
+    """Store words, once, for the thread's turn that still listens; None: no turn listens."""
     at = store.now()
     return await store.write(lambda db: _keep(db, replace(new, delivery=None), at))
 
 
 async def waiting(store: Store, key: TurnKey) -> list[StoredMessage]:
-    """Messages for the turn that still wait, in order."""
-    sql = """
-    SELECT * FROM messages WHERE session_id = :session AND turn = :n AND state = 'waiting' ORDER BY place
-    """
-    return [StoredMessage.of(row) for row in await store.read(lambda db: many(db, sql, session=key.session, n=key.n))]
+    return await _in_state(store, key, MessageState.WAITING)
 
 
-async def spots(store: Store, key: TurnKey) -> list[Spot]:
-    """The places in the diff at which words were written that the agent has, in their order."""
-    sql = """
-    SELECT * FROM messages WHERE session_id = :session AND turn = :n AND state = 'delivered' ORDER BY place
-    """
-    rows = await store.read(lambda db: many(db, sql, session=key.session, n=key.n))
-    return [spot for row in rows if (spot := StoredMessage.of(row).request.spot) is not None]
+async def places_heard(store: Store, key: TurnKey) -> list[Spot]:
+    """Return where in the diff the messages were written that the agent got, in order."""
+    heard = await _in_state(store, key, MessageState.DELIVERED)
+    return [message.request.spot for message in heard if message.request.spot is not None]
+
+
+async def _in_state(store: Store, key: TurnKey, state: MessageState) -> list[StoredMessage]:
+    sql = "SELECT * FROM messages WHERE session_id = :session AND turn = :n AND state = :state ORDER BY place"
+    return await StoredMessage.many(store, sql, session=key.session, n=key.n, state=state)
 
 
 async def delivered(store: Store, message: StoredMessage) -> None:
-    """The agent has it; the turn's events say so."""
-    at = store.now()
-    line = json.dumps({"type": KIND, "author": message.author, "text": message.text})
-
-    def work(db: Database) -> None:
-        if run(db, _SETTLE, source=message.source, state=MessageState.DELIVERED):
-            note_event(db, message.key, KIND, line, at)
-
-    await store.write(work)
+    """Note, also in the turn's events, that the agent has it."""
+    await _settle(store, message, MessageState.DELIVERED, text=message.text)
 
 
 async def refuse(store: Store, message: StoredMessage) -> None:
-    """Its author may not say anything here any more; the turn's events say so, and not the words."""
+    """Drop it, because its author may no longer write here; the turn's events say so without its words."""
+    await _settle(store, message, MessageState.DROPPED, withheld=True)
+
+
+async def _settle(store: Store, message: StoredMessage, state: MessageState, **note: object) -> None:
     at = store.now()
-    line = json.dumps({"type": KIND, "author": message.author, "withheld": True})
+    line = json.dumps({"type": KIND, "author": message.author, **note})
 
     def work(db: Database) -> None:
-        if run(db, _SETTLE, source=message.source, state=MessageState.DROPPED):
-            note_event(db, message.key, KIND, line, at)
+        if run(db, _SETTLE, source=message.source, state=state):
+            transcript.note_event(db, message.key, KIND, line, at)
 
     await store.write(work)
 
 
 async def drop(store: Store, message: StoredMessage) -> None:
-    await store.write(lambda db: run(db, _SETTLE, source=message.source, state=MessageState.DROPPED))
+    await store.run(_SETTLE, source=message.source, state=MessageState.DROPPED)
 
 
 async def move(store: Store, message: StoredMessage) -> TurnKey | None:
-    """Make it the next turn; None if that was done before."""
+    """Make it the next turn, once."""
     at = store.now()
 
     def work(db: Database) -> TurnKey | None:
@@ -220,11 +126,9 @@ def _keep(db: Database, new: NewTurn, at: float) -> TurnKey | None:
     if known is None:
         if one(db, "SELECT n FROM turns WHERE source = :source", source=new.source):
             return None
-        home = repos.home_of(db, new.thread.repo.id, new.thread.number)
-        known = one(db, _OPEN_TURN, thread_id=home)
+        known = one(db, _OPEN_TURN, thread_id=repos.home_of(db, new.thread.repo.id, new.thread.number))
         if known is None:
             return None
-        request = msgspec.json.encode(new).decode()
-        words = {"author": new.requester, "text": new.prompt, "request": request}
+        words = {"author": new.requester, "text": new.prompt, "request": msgspec.json.encode(new).decode()}
         run(db, _INSERT, source=new.source, session=known["session_id"], n=known["n"], at=at, **words)
     return TurnKey(known["session_id"], known["n"])

@@ -1,6 +1,6 @@
-"""What the operator does to the running service and its store: pause, requests of the command line, backup, pruning.
+"""The operator's switch and tools: pause, requests of the command line, backup, pruning.
 
-A request is left in the store, picked up within a second and answered there. The switch outlives a restart."""
+The service picks up a stored request within a second and answers it there. A pause survives a restart."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pathlib import Path
 
 from bot.store import audit
 from bot.store.base import Store
-from bot.store.rows import Database, many, one, run
+from bot.store.rows import Database, run
 
 
 async def paused_at(store: Store) -> float | None:
-    """The time since when nothing new is begun; None if nothing is paused."""
-    row = await store.read(lambda db: one(db, "SELECT set_at FROM switches WHERE name = 'paused'"))
+    """Return when new turns stopped starting; None if nothing is paused."""
+    row = await store.one("SELECT set_at FROM switches WHERE name = 'paused'")
     return float(row["set_at"]) if row else None
 
 
 async def pause(store: Store, by: str) -> bool:
-    """False when it was so already."""
+    """Pause; False if it was paused already."""
     at = store.now()
 
     def work(db: Database) -> bool:
@@ -35,7 +35,7 @@ async def pause(store: Store, by: str) -> bool:
 
 
 async def resume(store: Store, by: str) -> bool:
-    """False when nothing was paused."""
+    """Resume; False if nothing was paused."""
     at = store.now()
 
     def work(db: Database) -> bool:
@@ -59,30 +59,23 @@ async def leave_request(store: Store, kind: str, body: dict[str, str]) -> str:
     sql = """
     INSERT INTO requests (id, kind, body, state, created_at) VALUES (:id, :kind, :body, 'open', :at)
     """
-    await store.write(lambda db: run(db, sql, id=request_id, kind=kind, body=json.dumps(body), at=at))
+    await store.run(sql, id=request_id, kind=kind, body=json.dumps(body), at=at)
     return request_id
 
 
 async def waiting_requests(store: Store) -> list[CliRequest]:
     sql = "SELECT id, kind, body FROM requests WHERE state = 'open' ORDER BY created_at, id"
-    rows = await store.read(lambda db: many(db, sql))
-    return [CliRequest(row["id"], row["kind"], json.loads(row["body"])) for row in rows]
+    return [CliRequest(row["id"], row["kind"], json.loads(row["body"])) for row in await store.many(sql)]
 
 
 async def answer_request(store: Store, request_id: str, text: str, *, failed: bool = False) -> None:
     sql = "UPDATE requests SET state = :state, answer = :answer WHERE id = :id AND state = 'open'"
-    state = "failed" if failed else "done"
-
-    def work(db: Database) -> None:
-        run(db, sql, state=state, answer=text, id=request_id)
-
-    await store.write(work)
+    await store.run(sql, state="failed" if failed else "done", answer=text, id=request_id)
 
 
 async def request_answer(store: Store, request_id: str) -> tuple[bool, str] | None:
-    """(whether it was done, the answer), or None while it waits."""
-    sql = "SELECT state, answer FROM requests WHERE id = :id"
-    row = await store.read(lambda db: one(db, sql, id=request_id))
+    """Return whether it succeeded, and the answer; None while it waits."""
+    row = await store.one("SELECT state, answer FROM requests WHERE id = :id", id=request_id)
     if row is None or row["state"] == "open":
         return None
     return row["state"] == "done", row["answer"] or ""
@@ -90,10 +83,10 @@ async def request_answer(store: Store, request_id: str) -> tuple[bool, str] | No
 
 DAY = 86_400.0
 LEAST_DAYS = 8.0
-"""GitHub can send a delivery again for up to seven days: until then its row is what tells that it is known."""
+"""GitHub can send a delivery again for seven days; until then its row shows that we know it."""
 
 _BATCH = 2_000
-"""Rows a transaction: the webhook path waits for one batch, not for all."""
+"""Rows per transaction, so that a webhook waits for one batch, not for all."""
 
 _PRUNED = {
     "deliveries": """
@@ -124,19 +117,19 @@ _PRUNED = {
 
 
 async def backup(store: Store, target: Path) -> None:
-    """A consistent copy, private, while the service runs; the target must not exist."""
+    """Write a consistent, private copy to a new file, while the service runs."""
     await store.backend.copy(target)
 
 
 async def check(store: Store) -> list[str]:
-    """Problems with the stored data, in the database's words; empty when it is sound."""
+    """Return problems with the stored data, in the database's words."""
     return await store.backend.check()
 
 
 async def prune(store: Store, days: float) -> dict[str, int]:
-    """Forget settled deliveries, lines and samples of ended turns, dead tokens and answered requests; how many of each.
+    """Delete what is settled and old (see `_PRUNED`), and return how many rows of each table.
 
-    Sessions, turns and spending stay: a thread can be taken up again, and they are small."""
+    Sessions, turns and spending stay: they are small, and a thread can continue."""
     before = store.now() - max(days, LEAST_DAYS) * DAY
     return {table: await _prune(store, sql, before) for table, sql in _PRUNED.items()}
 
@@ -144,7 +137,7 @@ async def prune(store: Store, days: float) -> dict[str, int]:
 async def _prune(store: Store, sql: str, before: float) -> int:
     total = 0
     while True:
-        count = await store.write(lambda db: run(db, sql, before=before, batch=_BATCH))
+        count = await store.run(sql, before=before, batch=_BATCH)
         total += count
         if count < _BATCH:
             return total

@@ -28,7 +28,8 @@ from bot.models import (
     TurnKey,
     TurnState,
 )
-from bot.store.rows import Row, clean
+from bot.store.base import Store
+from bot.store.rows import Row, clean, many
 
 R = TypeVar("R", bound="Record")
 
@@ -44,6 +45,16 @@ class Record:
             name: read(row[name]) if row[name] is not None else None for name, read in _readers(cast(Hashable, cls))
         }
         return msgspec.convert(found, cls)
+
+    @classmethod
+    async def one(cls: type[R], store: Store, sql: str, /, **values: Any) -> R | None:
+        row = await store.one(sql, **values)
+        return cls.of(row) if row else None
+
+    @classmethod
+    async def many(cls: type[R], store: Store, sql: str, /, **values: Any) -> list[R]:
+        """Read all rows; many are converted in the reader's thread."""
+        return await store.read(lambda db: [cls.of(row) for row in many(db, sql, **values)])
 
 
 @dataclass(frozen=True)

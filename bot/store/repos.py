@@ -93,7 +93,7 @@ JOIN repos ON repos.id = threads.repo_id WHERE threads.repo_id = :repo_id
 _PAYLOAD = "UPDATE turns SET payload = :payload WHERE session_id = :session AND n = :n"
 
 
-async def removed(store: Store, repos: Sequence[RepoId]) -> None:
+async def mark_removed(store: Store, repos: Sequence[RepoId]) -> None:
     """The App was taken away from these."""
     sql = "UPDATE repos SET removed_at = :at WHERE id = :id AND removed_at IS NULL"
     at = store.now()
@@ -105,14 +105,13 @@ async def removed(store: Store, repos: Sequence[RepoId]) -> None:
     await store.write(work)
 
 
-async def removed_all(store: Store, installation: InstallationId) -> None:
+async def mark_all_removed(store: Store, installation: InstallationId) -> None:
     """The App was taken away from the account."""
     sql = "UPDATE repos SET removed_at = :at WHERE installation_id = :installation AND removed_at IS NULL"
-    at = store.now()
-    await store.write(lambda db: run(db, sql, installation=installation, at=at))
+    await store.run(sql, installation=installation, at=store.now())
 
 
-async def back(store: Store, repos: Sequence[RepoId], installation: InstallationId) -> None:
+async def mark_returned(store: Store, repos: Sequence[RepoId], installation: InstallationId) -> None:
     """The App was given (again) to these."""
     sql = """
     UPDATE repos SET removed_at = NULL, purged_at = NULL, installation_id = :installation WHERE id = :id
@@ -128,21 +127,21 @@ async def back(store: Store, repos: Sequence[RepoId], installation: Installation
 async def named(store: Store, name: str) -> RepoId | None:
     """The repository that the App may see under `owner/name`, as GitHub compares names."""
     sql = "SELECT id FROM repos WHERE removed_at IS NULL AND LOWER(owner || '/' || name) = :name ORDER BY id LIMIT 1"
-    row = await store.read(lambda db: one(db, sql, name=name.lower()))
+    row = await store.one(sql, name=name.lower())
     return RepoId(row["id"]) if row else None
 
 
 async def to_purge(store: Store) -> list[RemovedRepo]:
-    return [RemovedRepo.of(row) for row in await store.read(lambda db: many(db, _GONE))]
+    return await RemovedRepo.many(store, _GONE)
 
 
 async def turns_held(store: Store, repo: RepoId) -> list[RemovedTurn]:
-    return [RemovedTurn.of(row) for row in await store.read(lambda db: many(db, _HELD, repo_id=repo))]
+    return await RemovedTurn.many(store, _HELD, repo_id=repo)
 
 
 async def sessions_of(store: Store, repo: RepoId) -> dict[SessionId, str | None]:
     """Sessions of a repository, with the agent's own name for each."""
-    rows = await store.read(lambda db: many(db, _SESSIONS, repo_id=repo))
+    rows = await store.many(_SESSIONS, repo_id=repo)
     return {SessionId(row["id"]): row["agent_session_id"] for row in rows}
 
 
@@ -223,22 +222,20 @@ def thread_id(repo_id: RepoId, number: int) -> str:
 async def upsert_installation(store: Store, installation: InstallationRow) -> None:
     """Safe in any order of events."""
     values = {name: getattr(installation, name) for name in InstallationRow.__dataclass_fields__}
-    await store.write(lambda db: run(db, _PUT_INSTALLATION, **values))
+    await store.run(_PUT_INSTALLATION, **values)
 
 
 async def installation(store: Store, installation_id: InstallationId) -> InstallationRow | None:
-    row = await store.read(lambda db: one(db, "SELECT * FROM installations WHERE id = :id", id=installation_id))
-    return InstallationRow.of(row) if row else None
+    return await InstallationRow.one(store, "SELECT * FROM installations WHERE id = :id", id=installation_id)
 
 
 async def installations(store: Store) -> list[InstallationRow]:
-    rows = await store.read(lambda db: many(db, "SELECT * FROM installations ORDER BY account, id"))
-    return [InstallationRow.of(row) for row in rows]
+    return await InstallationRow.many(store, "SELECT * FROM installations ORDER BY account, id")
 
 
-async def accounts(store: Store) -> dict[InstallationId, str]:
+async def installed_accounts(store: Store) -> dict[InstallationId, str]:
     """Accounts of the installations that are there, also of those whose own event came before our time."""
-    rows = await store.read(lambda db: many(db, _ACCOUNTS))
+    rows = await store.many(_ACCOUNTS)
     return {InstallationId(row["id"]): row["account"] for row in rows}
 
 
@@ -248,7 +245,7 @@ async def upsert_repo(store: Store, repo: Repo, installation: InstallationId) ->
     await store.write(lambda db: put_repo(db, repo, installation, at))
 
 
-async def home(store: Store, repo_id: RepoId, number: int) -> str:
+async def home_thread(store: Store, repo_id: RepoId, number: int) -> str:
     """The id of the thread that an issue or pull request belongs to, whether there is a row yet or not."""
     return await store.read(lambda db: home_of(db, repo_id, number))
 
@@ -304,14 +301,14 @@ def home_of(db: Database, repo_id: RepoId, number: int) -> str:
 
 async def signed_for(store: Store, session: SessionId, commit: str) -> str | None:
     sql = "SELECT signed_sha FROM signed_commits WHERE session_id = :session AND commit_sha = :commit"
-    row = await store.read(lambda db: one(db, sql, session=session, commit=commit))
+    row = await store.one(sql, session=session, commit=commit)
     return str(row["signed_sha"]) if row else None
 
 
 async def signed_in(store: Store, session: SessionId) -> dict[str, str]:
     """The commits that GitHub has made, each with the one of ours that it stands for."""
     sql = "SELECT signed_sha, commit_sha FROM signed_commits WHERE session_id = :session"
-    rows = await store.read(lambda db: many(db, sql, session=session))
+    rows = await store.many(sql, session=session)
     return {str(row["signed_sha"]): str(row["commit_sha"]) for row in rows}
 
 
@@ -321,8 +318,7 @@ async def put_signed(store: Store, session: SessionId, commit: str, signed: str)
     INSERT INTO signed_commits (session_id, commit_sha, signed_sha, at) VALUES (:session, :commit, :signed, :at)
     ON CONFLICT (session_id, commit_sha) DO NOTHING
     """
-    at = store.now()
-    await store.write(lambda db: run(db, sql, session=session, commit=commit, signed=signed, at=at))
+    await store.run(sql, session=session, commit=commit, signed=signed, at=store.now())
 
 
 _DUE = """
@@ -348,10 +344,9 @@ class Rescue(Record):
 
 async def rescues_due(store: Store, usual: float) -> list[Rescue]:
     """None of a session that goes on: its next turn may begin there. `usual`: where no time was promised."""
-    now = store.now()
-    return [Rescue.of(row) for row in await store.read(lambda db: many(db, _DUE, now=now, usual=usual))]
+    return await Rescue.many(store, _DUE, now=store.now(), usual=usual)
 
 
 async def rescue_gone(store: Store, rescue: Rescue) -> None:
     sql = "UPDATE turns SET rescue_gone = 1 WHERE session_id = :session AND n = :n"
-    await store.write(lambda db: run(db, sql, session=rescue.session_id, n=rescue.n))
+    await store.run(sql, session=rescue.session_id, n=rescue.n)

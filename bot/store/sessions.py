@@ -14,7 +14,7 @@ from bot.commands.options import NO_OPTIONS
 from bot.errors import StoreError
 from bot.kinds.parts import Places, TurnPart, with_parts
 from bot.models import Outcome, SessionId, Step, Thread, TurnKey, TurnState
-from bot.store import ci, deliveries, messages, repos, spend
+from bot.store import ci, deliveries, repos, spend, transcript
 from bot.store.base import Store
 from bot.store.records import NewTurn, Session, SessionSummary, Turn, stored
 from bot.store.rows import Database, Row, many, one, run
@@ -52,7 +52,7 @@ _OUTCOME = "SELECT outcome FROM turns WHERE session_id = :session AND n = :n"
 
 
 async def turn(store: Store, key: TurnKey) -> Turn:
-    row = await store.read(lambda db: one(db, _SELECT_TURN + _ONE, session=key.session, n=key.n))
+    row = await store.one(_SELECT_TURN + _ONE, session=key.session, n=key.n)
     if row is None:
         raise StoreError(f"There is no turn {key.n} of session {key.session}.")
     return Turn.of(row)
@@ -84,8 +84,7 @@ async def start(store: Store, key: TurnKey) -> bool:
     UPDATE turns SET state = 'running', started_at = COALESCE(started_at, :at), attempts = attempts + 1
     WHERE session_id = :session AND n = :n AND state <> 'done'
     """
-    at = store.now()
-    return await store.write(lambda db: run(db, sql, session=key.session, n=key.n, at=at)) == 1
+    return await store.run(sql, session=key.session, n=key.n, at=store.now()) == 1
 
 
 async def advance(store: Store, key: TurnKey, step: Step, found: StepFindings = NOTHING_FOUND, **columns: Any) -> bool:
@@ -105,7 +104,7 @@ async def advance(store: Store, key: TurnKey, step: Step, found: StepFindings = 
             set_session(db, key.session, found.session)
         if found.note:
             line = msgspec.json.encode({"type": "forgehand", "note": found.note}).decode()
-            messages.note_event(db, key, "note", line, at)
+            transcript.note_event(db, key, "note", line, at)
         return True
 
     return await store.write(work)
@@ -129,8 +128,7 @@ async def request_stop(store: Store, key: TurnKey, login: str) -> bool:
     UPDATE turns SET stop_requested = :login, stop_at = :at
     WHERE session_id = :session AND n = :n AND stop_requested IS NULL AND state <> 'done'
     """
-    at = store.now()
-    return await store.write(lambda db: run(db, sql, session=key.session, n=key.n, login=login, at=at)) == 1
+    return await store.run(sql, session=key.session, n=key.n, login=login, at=store.now()) == 1
 
 
 async def begin_push(store: Store, key: TurnKey) -> bool:
@@ -139,8 +137,7 @@ async def begin_push(store: Store, key: TurnKey) -> bool:
     UPDATE turns SET push_began = COALESCE(push_began, :at)
     WHERE session_id = :session AND n = :n AND outcome IS NULL AND (push_began IS NOT NULL OR stop_requested IS NULL)
     """
-    at = store.now()
-    return await store.write(lambda db: run(db, sql, session=key.session, n=key.n, at=at)) == 1
+    return await store.run(sql, session=key.session, n=key.n, at=store.now()) == 1
 
 
 async def decide_stopped(store: Store, key: TurnKey, detail: str) -> Outcome | None:
@@ -220,7 +217,7 @@ def set_session(db: Database, session: SessionId, columns: Mapping[str, Any]) ->
 
 async def _in_state(store: Store, state: TurnState) -> list[Turn]:
     sql = _SELECT_TURN + "WHERE turns.state = :state ORDER BY turns.created_at, turns.session_id, turns.n"
-    rows: list[Row] = await store.read(lambda db: many(db, sql, state=state))
+    rows: list[Row] = await store.many(sql, state=state)
     return [Turn.of(row) for row in rows]
 
 
@@ -278,7 +275,7 @@ async def begin_turn(store: Store, new: NewTurn) -> TurnKey | None:
 
 
 async def session(store: Store, session_id: SessionId) -> Session:
-    row = await store.read(lambda db: one(db, _SELECT + " WHERE sessions.id = :id", id=session_id))
+    row = await store.one(_SELECT + " WHERE sessions.id = :id", id=session_id)
     if row is None:
         raise StoreError(f"There is no session {session_id}.")
     return Session.of(row)
@@ -286,7 +283,7 @@ async def session(store: Store, session_id: SessionId) -> Session:
 
 async def by_source(store: Store, source: str) -> TurnKey | None:
     """The turn that a comment (or whatever) has started."""
-    row = await store.read(lambda db: one(db, "SELECT session_id, n FROM turns WHERE source = :source", source=source))
+    row = await store.one("SELECT session_id, n FROM turns WHERE source = :source", source=source)
     return TurnKey(row["session_id"], row["n"]) if row else None
 
 
@@ -307,7 +304,7 @@ async def update_session(store: Store, session_id: SessionId, **columns: Any) ->
 
 async def listing(store: Store, limit: int = 1000) -> list[SessionSummary]:
     """Newest first."""
-    return [SessionSummary.of(row) for row in await store.read(lambda db: many(db, _LISTING, limit=limit))]
+    return await SessionSummary.many(store, _LISTING, limit=limit)
 
 
 def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
@@ -339,7 +336,7 @@ def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
     if new.head_sha is not None:
         ci.put_turn_check(db, key, new.head_sha)
     if new.delivery is not None:
-        deliveries.settled(db, new.delivery, deliveries.DeliveryState.ACTED, None, key.session)
+        deliveries.settle_in(db, new.delivery, deliveries.DeliveryState.ACTED, None, key.session)
     return key
 
 

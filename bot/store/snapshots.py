@@ -9,7 +9,8 @@ from typing import Self
 
 from bot.models import InstallationId, RepoId
 from bot.store.base import Database, Store
-from bot.store.rows import Row, many, one, run
+from bot.store.records import Record
+from bot.store.rows import Row, one, run
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class SnapshotBase:
 
 
 @dataclass(frozen=True)
-class StoredSnapshot:
+class StoredSnapshot(Record):
     name: str
     base: SnapshotBase
     setup: tuple[str, ...]
@@ -56,8 +57,7 @@ async def ready(store: Store, base: SnapshotBase) -> StoredSnapshot | None:
     SELECT * FROM snapshots WHERE repo_id = :repo_id AND template = :template AND setup_sha256 = :setup_sha256
        AND state = 'ready' ORDER BY created_at DESC, name LIMIT 1
     """
-    row = await store.read(lambda db: one(db, sql, **vars(base)))
-    return StoredSnapshot.of(row) if row else None
+    return await StoredSnapshot.one(store, sql, **vars(base))
 
 
 async def plan(store: Store, new: StoredSnapshot, *, not_since: float) -> bool:
@@ -93,7 +93,7 @@ async def condemned(store: Store) -> list[StoredSnapshot]:
 
 async def tried(store: Store, name: str) -> None:
     sql = "UPDATE snapshots SET attempts = attempts + 1 WHERE name = :name"
-    await store.write(lambda db: run(db, sql, name=name))
+    await store.run(sql, name=name)
 
 
 async def finish(store: Store, made: StoredSnapshot, snapshot_id: str, shallow: Sequence[str]) -> None:
@@ -116,18 +116,18 @@ async def finish(store: Store, made: StoredSnapshot, snapshot_id: str, shallow: 
 
 async def condemn(store: Store, name: str) -> None:
     sql = "UPDATE snapshots SET state = 'condemned' WHERE name = :name"
-    await store.write(lambda db: run(db, sql, name=name))
+    await store.run(sql, name=name)
 
 
 async def condemn_older(store: Store, before: float) -> None:
     sql = "UPDATE snapshots SET state = 'condemned' WHERE state = 'ready' AND created_at < :before"
-    if await store.read(lambda db: one(db, "SELECT name FROM snapshots WHERE created_at < :before", before=before)):
-        await store.write(lambda db: run(db, sql, before=before))
+    if await store.one("SELECT name FROM snapshots WHERE created_at < :before", before=before):
+        await store.run(sql, before=before)
 
 
 async def condemn_of_repo(store: Store, repo_id: RepoId) -> None:
     sql = "UPDATE snapshots SET state = 'condemned' WHERE repo_id = :repo_id"
-    await store.write(lambda db: run(db, sql, repo_id=repo_id))
+    await store.run(sql, repo_id=repo_id)
 
 
 async def condemn_of_installation(store: Store, installation: InstallationId) -> None:
@@ -135,13 +135,13 @@ async def condemn_of_installation(store: Store, installation: InstallationId) ->
     UPDATE snapshots SET state = 'condemned'
     WHERE repo_id IN (SELECT id FROM repos WHERE installation_id = :id)
     """
-    await store.write(lambda db: run(db, sql, id=installation))
+    await store.run(sql, id=installation)
 
 
 async def forget(store: Store, name: str) -> None:
-    await store.write(lambda db: run(db, "DELETE FROM snapshots WHERE name = :name", name=name))
+    await store.run("DELETE FROM snapshots WHERE name = :name", name=name)
 
 
 async def _in_state(store: Store, state: str) -> list[StoredSnapshot]:
     sql = "SELECT * FROM snapshots WHERE state = :state ORDER BY created_at, name"
-    return [StoredSnapshot.of(row) for row in await store.read(lambda db: many(db, sql, state=state))]
+    return await StoredSnapshot.many(store, sql, state=state)

@@ -121,7 +121,7 @@ async def was_refused(store: Store, key: TurnKey) -> bool:
     SELECT 1 FROM spend WHERE session_id = :session AND turn = :n
       AND (state = 'reserved' OR status IN (401, 403)) LIMIT 1
     """
-    return await store.read(lambda db: one(db, sql, session=key.session, n=key.n)) is not None
+    return await store.one(sql, session=key.session, n=key.n) is not None
 
 
 async def turn_cost(store: Store, key: TurnKey) -> ModelCost:
@@ -136,7 +136,7 @@ async def thread_costs(store: Store, thread_id: str) -> list[tuple[TurnKey, Mode
     GROUP BY spend.session_id, spend.turn, sessions.created_at ORDER BY sessions.created_at, spend.turn
     """
     sql = statement(sums, money=_MONEY, tokens=_TOKENS)
-    rows = await store.read(lambda db: many(db, sql, thread=thread_id))
+    rows = await store.many(sql, thread=thread_id)
     return [(TurnKey(SessionId(row["session_id"]), row["turn"]), _cost(row)) for row in rows]
 
 
@@ -315,7 +315,7 @@ async def summed(
     parts = {"columns": columns, "sums": _SUMS, "spent": _ALL_SPENT, "whose": whose, "group": group, "order": order}
     sql = statement("SELECT {columns}, {sums} FROM {spent} {whose} GROUP BY {group} ORDER BY {order}", **parts)
     values = {"since": since, "now": store.now()} | ({} if installation is None else {"installation": installation})
-    return [dict(row) for row in await store.read(lambda db: many(db, sql, **values))]
+    return [dict(row) for row in await store.many(sql, **values)]
 
 
 _SESSION_SPENT = """
@@ -357,7 +357,7 @@ async def raise_budget(store: Store, session: SessionId, more: Raise) -> bool:
 async def raised_by(store: Store, source: str) -> float | None:
     """How much by this text or tick; None where it has added nothing."""
     sql = "SELECT usd FROM raises WHERE source = :source"
-    row = await store.read(lambda db: one(db, sql, source=source))
+    row = await store.one(sql, source=source)
     return None if row is None else float(row["usd"])
 
 

@@ -27,7 +27,7 @@ from bot.sessions.admission import QueuePlaces
 from bot.settings import GitHubSettings, Limits, Secret
 from bot.simulation.github import SimulatedGitHub
 from bot.simulation.github.threads import Issue
-from bot.store import comments, messages, sessions
+from bot.store import comments, sessions, transcript
 from bot.store.base import Store
 from bot.store.comments import StoredEditQuota as Bucket
 from bot.store.records import NewTurn
@@ -118,8 +118,8 @@ async def _news(found: Rig, key: TurnKey) -> None:
     for count in range(10_000):
         said = {"type": "text", "text": f"Word {count}."}
         line = json.dumps({"type": "assistant", "message": {"role": "assistant", "content": [said]}})
-        await messages.append_events(
-            found.store, key, [(messages.STREAM, line)], expected_offset=count * 100, new_offset=(count + 1) * 100
+        await transcript.append_events(
+            found.store, key, [(transcript.STREAM, line)], expected_offset=count * 100, new_offset=(count + 1) * 100
         )
         found.board.touch(key)
         await asyncio.sleep(NEWS_SECONDS)

@@ -12,7 +12,7 @@ import pytest
 from bot.errors import StoreError
 from bot.kinds.parts import AgentReading
 from bot.models import DeliveryId, InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TurnKey, TurnState
-from bot.store import comments, deliveries, lists, messages, repos, sessions
+from bot.store import comments, deliveries, lists, repos, sessions, transcript
 from bot.store.base import Store
 from bot.store.deliveries import Added, Conflict, DeliveryState, Duplicate, NewDelivery
 from bot.store.repos import InstallationRow, InstallationState
@@ -204,7 +204,7 @@ async def test_our_pull_request_shares_the_thread_of_its_issue(store: Store) -> 
     assert second == TurnKey(first.session, 2)
     turn = await sessions.turn(store, second)
     assert (turn.thread_id, turn.number) == ("7#5", 8)
-    assert await repos.home(store, RepoId(7), 8) == "7#5"
+    assert await repos.home_thread(store, RepoId(7), 8) == "7#5"
     other_repo = replace(PULL, repo=replace(REPO, id=RepoId(70)))
     assert (await begun(store, "comment:3", other_repo)).session != first.session
     found = await sessions.session(store, first.session)
@@ -295,18 +295,18 @@ async def test_the_list_shows_the_last_turn_and_the_whole_cost(store: Store) -> 
 async def test_lines_are_stored_once_and_numbered_over_the_session(store: Store) -> None:
     first = await begun(store, "comment:1")
     lines = [("assistant", "{}"), ("tool", "x\x00\ud800")]
-    assert await messages.append_events(store, first, lines, expected_offset=0, new_offset=10, skipped=1)
-    assert not await messages.append_events(store, first, lines, expected_offset=0, new_offset=10)
-    assert await messages.append_events(store, first, [], expected_offset=10, new_offset=12)
+    assert await transcript.append_events(store, first, lines, expected_offset=0, new_offset=10, skipped=1)
+    assert not await transcript.append_events(store, first, lines, expected_offset=0, new_offset=10)
+    assert await transcript.append_events(store, first, [], expected_offset=10, new_offset=12)
     second = await begun(store, "comment:2")
-    assert await messages.append_events(store, second, [("result", "{}")], expected_offset=0, new_offset=5)
-    assert [(event.seq, event.kind, event.line) for event in await messages.events_of_turn(store, first)] == [
+    assert await transcript.append_events(store, second, [("result", "{}")], expected_offset=0, new_offset=5)
+    assert [(event.seq, event.kind, event.line) for event in await transcript.events_of_turn(store, first)] == [
         (1, "assistant", "{}"),
         (2, "tool", "x?"),
     ]
-    assert [event.seq for event in await messages.events_of_turn(store, second)] == [3]
-    assert [event.turn for event in await messages.events_of_session(store, first.session, after_seq=1)] == [1, 2]
-    assert [event.seq for event in await messages.events_of_session(store, first.session, limit=1)] == [1]
+    assert [event.seq for event in await transcript.events_of_turn(store, second)] == [3]
+    assert [event.turn for event in await transcript.events_of_session(store, first.session, after_seq=1)] == [1, 2]
+    assert [event.seq for event in await transcript.events_of_session(store, first.session, limit=1)] == [1]
     turn = await sessions.turn(store, first)
     assert (turn.stream_offset, turn.stream_skipped) == (12, 1)
     assert turn.pulse_at is not None
@@ -316,10 +316,10 @@ async def test_lines_are_stored_once_and_numbered_over_the_session(store: Store)
 async def test_two_writers_at_one_offset_are_one(store: Store) -> None:
     key = await begun(store, "comment:1")
     done = await asyncio.gather(
-        *(messages.append_events(store, key, [("a", str(n))], expected_offset=0, new_offset=7) for n in range(10))
+        *(transcript.append_events(store, key, [("a", str(n))], expected_offset=0, new_offset=7) for n in range(10))
     )
     assert done.count(True) == 1
-    assert len(await messages.events_of_turn(store, key)) == 1
+    assert len(await transcript.events_of_turn(store, key)) == 1
 
 
 # Comments

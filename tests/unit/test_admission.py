@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.models import InstallationId, RepoId, SessionId
-from bot.sessions.admission import choose, settled
+from bot.sessions.admission import choose, without_fresh_pushes
 from bot.settings import Limits
 from bot.store.sessions import Turn
 from tests.unit.turns import TURN
@@ -68,7 +68,10 @@ def test_limits_hold_whatever_waits(
 def test_what_a_push_asks_for_waits_a_while_unless_a_person_stands_behind_it() -> None:
     pushed = replace(TURN, source="push:5:3:abc", thread_id="a", created_at=100.0)
     asked = replace(TURN, source="comment:1", thread_id="b", created_at=100.0)
-    assert settled([pushed, asked], 101.0, 15) == [asked]
-    assert settled([pushed, asked], 115.0, 15) == [pushed, asked]
-    assert settled([pushed, replace(asked, thread_id="a")], 101.0, 15) == [pushed, replace(asked, thread_id="a")]
-    assert settled([pushed], 50.0, 15) == [pushed], "a clock that was set back keeps nobody waiting"
+    assert without_fresh_pushes([pushed, asked], 101.0, 15) == [asked]
+    assert without_fresh_pushes([pushed, asked], 115.0, 15) == [pushed, asked]
+    assert without_fresh_pushes([pushed, replace(asked, thread_id="a")], 101.0, 15) == [
+        pushed,
+        replace(asked, thread_id="a"),
+    ]
+    assert without_fresh_pushes([pushed], 50.0, 15) == [pushed], "a clock that was set back keeps nobody waiting"

@@ -12,7 +12,7 @@ from bot.words import on_money
 
 
 async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
-    home = await repos.home(desk.store, remark.thread.repo.id, remark.thread.number)
+    home = await repos.home_thread(desk.store, remark.thread.repo.id, remark.thread.number)
     costs = await spend.thread_costs(desk.store, home)
     machine = await machines.thread_cost(desk.store, home)
     under_way = any(one.open for _, one in costs)

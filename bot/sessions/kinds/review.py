@@ -26,8 +26,7 @@ from bot.sessions.reviews import earlier, placing
 from bot.sessions.reviews.earlier import Placed, Sorted
 from bot.sessions.services import Services
 from bot.sessions.starting_point import Start
-from bot.store import ci, sessions
-from bot.store import comments as said
+from bot.store import ci, posted_findings, sessions
 from bot.store.sessions import Session, Turn
 from bot.words import endings, on_reviews
 from bot.words.on_reviews import ReviewAccount
@@ -235,10 +234,10 @@ async def _remember(work: _Work, review_id: int) -> None:
     ids = {name: one.id for one in comments if (name := reviews.finding_of(one.body)) is not None}
     new = [one.said(work.turn, ids.get(one.name)) for one in (*work.found.on_lines, *work.found.below)]
     await _let_go(work, review_id)
-    await dialogue.resolve(
+    await dialogue.resolve_discussions(
         services, thread, [one.comment_id for one in work.found.resolved if one.comment_id is not None]
     )
-    await said.put_findings(services.store, new, [one.id for one in work.found.resolved])
+    await posted_findings.put_findings(services.store, new, [one.id for one in work.found.resolved])
 
 
 async def _let_go(work: _Work, review_id: int) -> None:

@@ -15,8 +15,8 @@ from bot.git.errors import RefMissing
 from bot.github.types import Pull, TokenPurpose
 from bot.sessions.services import Services
 from bot.sessions.starting_point import compared, remote_access
-from bot.store import comments, sessions
-from bot.store.comments import StoredFinding
+from bot.store import posted_findings, sessions
+from bot.store.posted_findings import StoredFinding
 from bot.store.sessions import Turn
 
 MAX_DIFF_BYTES = 4 << 20
@@ -69,7 +69,7 @@ class Sorted:
 
 async def sort(services: Services, turn: Turn, pull: Pull, review: ReviewReport) -> Sorted:
     """The same however often it is asked: what this very turn has said already does not count as earlier."""
-    known = await comments.open_findings(services.store, turn.repo_id, turn.number)
+    known = await posted_findings.open_findings(services.store, turn.repo_id, turn.number)
     before = [one for one in known if (one.session_id, one.turn) != (turn.key.session, turn.key.n)]
     code = _Code(services, turn)
     there = await shown(services, turn, pull)
@@ -83,7 +83,7 @@ async def sort(services: Services, turn: Turn, pull: Pull, review: ReviewReport)
         again |= set(same)
         repeated += bool(same)
         if not same:
-            new.append(Placed(comments.finding_name(turn.key, place), place, one, digest, _shown(one, there)))
+            new.append(Placed(posted_findings.finding_name(turn.key, place), place, one, digest, _shown(one, there)))
     on_lines = [one for one in new if one.shown is not None][:MOST_ON_LINES]
     resolved = [one for one in before if one.id not in again and await _is_mended(one, review, code)]
     below = [one for one in new if one not in on_lines]

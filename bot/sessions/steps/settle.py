@@ -28,7 +28,7 @@ async def run(services: Services, turn: Turn) -> Move:
     await environments.ask_for_hosts(services, turn)
     await approvals.expire_questions(services.store, turn.key)
     await dialogue.pass_on_messages(services, turn)
-    await dialogue.in_diff(services, turn)
+    await dialogue.answer_in_diff(services, turn)
     if turn.commit_sha is not None and turn.outcome in (Outcome.PULL_REQUEST, Outcome.PUSHED):
         await ci.show_turn(services.store, turn.key, turn.commit_sha)
         await _look_after(services, turn, turn.commit_sha)

@@ -16,7 +16,7 @@ from bot.sessions.moves import Move, RunVerdict, To, has_no_credit, judge, keep_
 from bot.sessions.publish import rescue
 from bot.sessions.reading import briefing
 from bot.sessions.services import Services, allowed_subagents, rights_of
-from bot.store import gateway, messages, sessions
+from bot.store import gateway, sessions, transcript
 from bot.store.sessions import Turn
 from bot.words import endings
 from sandbox.agents.base import AgentRun
@@ -137,9 +137,9 @@ async def _follow_and_watch(services: Services, turn: Turn, environment: Executi
 async def _follow(services: Services, turn: Turn, environment: ExecutionEnvironment) -> bool:
     """False when it wrote more than is stored."""
     offset = turn.stream_offset
-    lines = await messages.count_events(services.store, turn.key)
+    lines = await transcript.count_events(services.store, turn.key)
     async for chunk in environment.follow(turn.key.n, offset):
-        stored = await messages.append_events(
+        stored = await transcript.append_events(
             services.store,
             turn.key,
             await asyncio.to_thread(_redacted, services, chunk.lines),
@@ -161,7 +161,7 @@ async def _follow(services: Services, turn: Turn, environment: ExecutionEnvironm
 
 
 def _redacted(services: Services, lines: Sequence[str]) -> list[tuple[str, str]]:
-    return [(messages.STREAM, services.redactor.redact(line)) for line in lines]
+    return [(transcript.STREAM, services.redactor.redact(line)) for line in lines]
 
 
 async def _watch(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:

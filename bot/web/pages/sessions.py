@@ -18,7 +18,7 @@ from bot.handlers.desk import Desk
 from bot.kinds.parts import OnFork
 from bot.models import Person, SessionId
 from bot.sessions import declared_checks
-from bot.store import messages, sessions
+from bot.store import sessions, transcript
 from bot.store.sessions import Session
 from bot.web.pages import downloads
 from bot.web.pages.access import Place
@@ -126,7 +126,7 @@ class SessionPages:
 
     async def _lines(self, session: SessionId) -> AsyncGenerator[bytes, None]:
         after = 0
-        while rows := await messages.events_of_session(self._gate.store, session, after, LOG_PAGE):
+        while rows := await transcript.events_of_session(self._gate.store, session, after, LOG_PAGE):
             after = rows[-1].seq
             yield "".join(f"{row.line}\n" for row in rows).encode()
 
