@@ -7,8 +7,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-LOG = "egress-denied.jsonl"
-"""In `out`, written by the forwarder inside."""
+LOG = "egress-denied.jsonl"  # in `out`, written by the forwarder inside
 LOG_BYTES = 1 << 20
 MOST_HOSTS = 50
 _HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?|\[?[0-9a-f:.]{2,45}\]?")

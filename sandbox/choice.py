@@ -21,21 +21,16 @@ from sandbox.primitives import EnvironmentProvider, Marks, Snapshots, Witness
 @dataclass(frozen=True)
 class EnvironmentChoice:
     provider: EnvironmentProvider
-    sockets: Path
-    """Where environments look for gateway.sock and egress.sock."""
+    sockets: Path  # where environments look for gateway.sock and egress.sock
     isolated: bool
-    words: str
-    """For the operator."""
+    words: str  # for the operator
     ways: Path | None = None
     """Where one that may reach more than the others looks for KEY/egress.sock; None where none looks."""
     admits: Callable[[int], bool] = is_own_user
     """Whether a user of this machine may be an environment's, on those sockets."""
-    snapshots: Snapshots | None = None
-    """Where there are such things."""
-    why: str = ""
-    """What is missing for isolation; empty where it is not."""
-    not_newest: str = ""
-    """Why the agent's program could not be brought up to date, where it should have been."""
+    snapshots: Snapshots | None = None  # where there are such things
+    why: str = ""  # what is missing for isolation; empty where it is not
+    not_newest: str = ""  # why the agent's program could not be brought up to date, where it should have been
 
 
 async def choose(

@@ -41,8 +41,7 @@ class Denied:
     host: str
     port: int
     reason: str
-    peer_uid: int
-    """Tells which environment it was where each has a user of its own."""
+    peer_uid: int  # tells which environment it was where each has a user of its own
     at: float
 
 

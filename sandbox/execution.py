@@ -23,8 +23,7 @@ __all__ = ["CheckResult", "Chunk", "Collected", "ExecutionEnvironment", "RunStat
 
 PREPARE_SECONDS = 600.0
 COLLECT_SECONDS = 180.0
-SPARE_SECONDS = 15.0
-"""What a script gets beyond its own time limit before the environment ends it."""
+SPARE_SECONDS = 15.0  # what a script gets beyond its own time limit before the environment ends it
 TAIL_BYTES = 8 << 10
 GRACE_SECONDS = 10.0
 TRANSCRIPT_CAP = 64 << 20

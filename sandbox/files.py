@@ -20,10 +20,8 @@ from sandbox.runner.safe_files import BLOCK, FULL, BaseLost, FileStat, SafePath,
 class Files:
     """Files of one environment on this host; all calls block and belong into a thread."""
 
-    place: Callable[[str], SafePath]
-    """What lies behind a path inside; raises NotThere."""
-    uid: int | None
-    """Whom new files are given to; None: they stay ours."""
+    place: Callable[[str], SafePath]  # what lies behind a path inside; raises NotThere
+    uid: int | None  # whom new files are given to; None: they stay ours
 
     def read(self, path: str, offset: int, limit: int) -> bytes:
         with _translated(path):

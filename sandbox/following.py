@@ -21,10 +21,8 @@ LINE_CAP = 32 << 20
 
 @dataclass(frozen=True)
 class RawLine:
-    data: bytes | None
-    """None: longer than the cap, left out."""
-    end: int
-    """Offset of the first byte behind the line and its newline."""
+    data: bytes | None  # None: longer than the cap, left out
+    end: int  # offset of the first byte behind the line and its newline
 
 
 class LineCutter:
@@ -34,8 +32,7 @@ class LineCutter:
         self._cap = LINE_CAP if cap is None else cap
         self._pieces: list[bytes] = []
         self._held = 0
-        self.offset = offset
-        """Of the next byte that is wanted."""
+        self.offset = offset  # of the next byte that is wanted
 
     def feed(self, data: bytes) -> list[RawLine]:
         found: list[RawLine] = []
@@ -69,8 +66,7 @@ READ_SIZE = 256 << 10
 SLIM_CAP = 16 << 10
 MOST_LINES = 1000
 """In one chunk: a file of nothing but line ends must not keep its readers from everything else."""
-LARGE = 32 << 10
-"""Lines with more bytes together are not read on the loop."""
+LARGE = 32 << 10  # lines with more bytes together are not read on the loop
 SETTLE_SECONDS = 0.05
 SETTLE_TRIES = 40
 

@@ -10,12 +10,10 @@ SERVER_HELLO = 2
 RECORD_BYTES = 1 << 14
 HELLO_BYTES = 1 << 16
 """The longest that is read: those with keys that quantum computers cannot break have about 2,000."""
-UNRECOGNISED_NAME = bytes((21, 3, 3, 0, 2, 2, 112))
-"""The alert that a client shows as "unrecognized name"."""
+UNRECOGNISED_NAME = bytes((21, 3, 3, 0, 2, 2, 112))  # the alert that a client shows as "unrecognized name"
 
 _SERVER_NAME = 0
-_ENCRYPTED = {0xFE0D, 0xFFCE}
-"""Encrypted Client Hello, and the draft before it."""
+_ENCRYPTED = {0xFE0D, 0xFFCE}  # Encrypted Client Hello, and the draft before it
 _HELLO_RETRY = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
 _HELLO_HEAD = 4 + 2
 

@@ -29,8 +29,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 HELLO_SECONDS = 10.0
-MOST_BYTES = 2 * hello.HELLO_BYTES
-"""Of a hello with its records, and of early data before a second one."""
+MOST_BYTES = 2 * hello.HELLO_BYTES  # of a hello with its records, and of early data before a second one
 _HEAD = 5
 
 

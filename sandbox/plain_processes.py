@@ -14,8 +14,7 @@ from sandbox.runner import family
 
 PROC = Path("/proc")
 MARK = "FORGEHAND_PLAIN"
-MEMORY_SIZE, ENVIRON_END = 20, 48
-"""Places in `/proc/PID/stat`, counted from the one after the name."""
+MEMORY_SIZE, ENVIRON_END = 20, 48  # places in `/proc/PID/stat`, counted from the one after the name
 EXEC_SECONDS = 2.0
 PAGE = os.sysconf("SC_PAGE_SIZE")
 

@@ -22,14 +22,10 @@ class Layout:
     """Absolute paths as seen from inside the environment."""
 
     home: str
-    work: str
-    """The checkout."""
-    out: str
-    """Files that the host reads: streams, exit codes, bundles."""
-    runner: str
-    """Folder of our standard-library scripts, read-only."""
-    agent: str
-    """The agent's binary, read-only."""
+    work: str  # the checkout
+    out: str  # files that the host reads: streams, exit codes, bundles
+    runner: str  # folder of our standard-library scripts, read-only
+    agent: str  # the agent's binary, read-only
     python: str
     git: str
 
@@ -47,29 +43,23 @@ class ExecResult:
 
 @dataclass(frozen=True)
 class EnvironmentMetrics:
-    cpu_percent: float
-    """Of one CPU: two busy ones are 200."""
+    cpu_percent: float  # of one CPU: two busy ones are 200
     memory_bytes: int
     disk_bytes: int
     disk_files: int = 0
-    disk_counted: bool = True
-    """False: there is more on the disk than could be counted in time."""
+    disk_counted: bool = True  # False: there is more on the disk than could be counted in time
 
 
 @dataclass(frozen=True)
 class Lease:
     """A machine that is paid for while it runs: how large it is, for how much, and in which run it is."""
 
-    since: float
-    """When this run began, by the provider's clock: after a pause another one begins."""
-    until: float
-    """When it ends by itself, unless it is prolonged."""
+    since: float  # when this run began, by the provider's clock: after a pause another one begins
+    until: float  # when it ends by itself, unless it is prolonged
     cpus: float
     memory_gib: float
-    cpu_usd: float
-    """A second of one CPU."""
-    gib_usd: float
-    """A second of one GiB."""
+    cpu_usd: float  # a second of one CPU
+    gib_usd: float  # a second of one GiB
 
 
 class EnvironmentState(StrEnum):
@@ -82,19 +72,16 @@ class EnvironmentOverview:
     """An environment as its provider lists it, without touching it."""
 
     id: str
-    kind: str
-    """e2b, local, or plain: processes without isolation."""
+    kind: str  # e2b, local, or plain: processes without isolation
     state: EnvironmentState
     labels: Mapping[str, str]
-    since: float
-    """When it was made, or came back from a pause, as far as the provider knows."""
+    since: float  # when it was made, or came back from a pause, as far as the provider knows
 
 
 class Liveness(StrEnum):
     """What the process table says of a launched name; how it ended is read from files."""
 
-    ABSENT = "absent"
-    """Never launched here."""
+    ABSENT = "absent"  # never launched here
     RUNNING = "running"
     EXITED = "exited"
 
@@ -197,12 +184,10 @@ class EnvironmentSpec:
     egress: tuple[str, ...] | None = ()
     """Hosts that this environment may reach beside those that all may; `*.` stands for any name below. None: nothing
     but the gateway, not even what all may reach."""
-    template: str | None = None
-    """What it starts from, where there are templates; None: the operator's."""
+    template: str | None = None  # what it starts from, where there are templates; None: the operator's
     snapshot: str | None = None
     """What it starts from instead of a template; SnapshotGone where that is not there any more."""
-    ahead: bool = False
-    """Where several wait for room, before all that are not."""
+    ahead: bool = False  # where several wait for room, before all that are not
 
 
 class EnvironmentProvider(Protocol):
@@ -283,20 +268,16 @@ class Snapshots(Protocol):
 class Chunk:
     """Whole lines of a run's output, in order."""
 
-    lines: tuple[str, ...]
-    """Valid JSON, perhaps shortened; "" stands for a line that could not be read."""
-    next_offset: int
-    """Bytes of the output that this chunk and all before it cover: follow again from here."""
-    skipped: int = 0
-    """How many of the lines could not be read."""
+    lines: tuple[str, ...]  # valid JSON, perhaps shortened; "" stands for a line that could not be read
+    next_offset: int  # bytes of the output that this chunk and all before it cover: follow again from here
+    skipped: int = 0  # how many of the lines could not be read
 
 
 class RunState(StrEnum):
     NOT_STARTED = "not_started"
     RUNNING = "running"
     EXITED = "exited"
-    LOST = "lost"
-    """It ran, it is gone, and nothing says how it ended."""
+    LOST = "lost"  # it ran, it is gone, and nothing says how it ended
 
 
 @dataclass(frozen=True)
@@ -306,8 +287,7 @@ class RunStatus:
     timed_out: bool = False
     stopped: bool = False
     duration_seconds: float = 0.0
-    error: str = ""
-    """Why the agent could not be started at all."""
+    error: str = ""  # why the agent could not be started at all
 
     @property
     def over(self) -> bool:
@@ -323,8 +303,7 @@ class CheckResult:
     tail: str
     seconds: float
     timed_out: bool = False
-    changed: tuple[str, ...] = ()
-    """Files of the checkout that are not as its commit has them, afterwards."""
+    changed: tuple[str, ...] = ()  # files of the checkout that are not as its commit has them, afterwards
 
 
 @dataclass(frozen=True)
@@ -333,9 +312,7 @@ class Collected:
 
     changed: bool
     tree: str | None
-    subjects: tuple[str, ...]
-    """Of the agent's own commits, newest first."""
+    subjects: tuple[str, ...]  # of the agent's own commits, newest first
     bundle: str | None
     size: int
-    left_out: tuple[str, ...] = ()
-    """Paths that git did not take into it."""
+    left_out: tuple[str, ...] = ()  # paths that git did not take into it
