@@ -60,17 +60,14 @@ class Agent(Protocol):
     @property
     def gateway_variable(self) -> str:
         """Name the variable in which the agent looks for its model's base URL."""
-        ...
 
     @property
     def gateway_path(self) -> str:
         """Return the path to append to the gateway's address in that variable."""
-        ...
 
     @property
     def final_type(self) -> str:
         """Return the `type` of the line after which the agent waits for input."""
-        ...
 
     def argv(self, run: AgentRun, layout: Layout) -> list[str]: ...
 
@@ -78,11 +75,9 @@ class Agent(Protocol):
 
     def message(self, text: str) -> bytes:
         """Encode a person's words as one line for stdin; the agent must not interpret commands in them."""
-        ...
 
     def allow(self, request_id: str, tool_input: dict[str, Any] | None = None) -> bytes:
         """Encode the line for stdin that allows a tool call, as asked or with this input."""
-        ...
 
     def deny(self, request_id: str, reason: str, *, interrupt: bool = False) -> bytes: ...
 
@@ -91,13 +86,11 @@ class Agent(Protocol):
     def slim(self, line: bytes, cap: int) -> str:
         """Return valid JSON of at most `cap` characters that decodes to the same events, with shorter texts if needed;
         "" if the line is unreadable."""
-        ...
 
     def transcript_path(self, layout: Layout, agent_session_id: str) -> str: ...
 
     def own_paths(self, layout: Layout) -> Sequence[str]:
         """List the places of the agent's own memory between runs."""
-        ...
 
 
 def run_name(turn: int, attempt: int = 0) -> str:

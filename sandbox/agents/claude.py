@@ -63,7 +63,7 @@ class Claude:
             flags += ["--json-schema", json.dumps(run.schema)]
         if run.allowed_tools:
             flags += ["--allowedTools", *map(_plain, run.allowed_tools)]
-        unfit = UNFIT_TOOLS
+        unfit: tuple[str, ...] = UNFIT_TOOLS
         if run.subagents is not None and run.subagents.most < 1:
             unfit += tuple(sorted(SPAWNING))
         return [*flags, "--disallowedTools", *map(_plain, (*unfit, *run.denied_tools))]
