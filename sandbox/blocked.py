@@ -1,4 +1,4 @@
-"""Reads the log of the hosts that an environment asked for and was refused; the agent could write it, so it is data."""
+"""Reads the log of the hosts that an environment was refused. The agent can write to it, so we trust none of it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-LOG = "egress-denied.jsonl"
-"""In `out`, written by the forwarder inside."""
+LOG = "egress-denied.jsonl"  # in `out`, written by the forwarder inside
 LOG_BYTES = 1 << 20
 MOST_HOSTS = 50
 _HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?|\[?[0-9a-f:.]{2,45}\]?")
@@ -22,7 +21,7 @@ class Blocked:
 
 
 def counted(log: bytes, since: float) -> list[Blocked]:
-    """The most asked for first; what is no host, and lines from before `since`, are left out."""
+    """Count refusals since a time, most frequent host first; lines that name no host are left out."""
     found: Counter[tuple[str, int]] = Counter()
     for line in log.splitlines():
         entry = _entry(line, since)

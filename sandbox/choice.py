@@ -1,4 +1,4 @@
-"""Which environments there can be: E2B's where that is set; here boxes where they isolate, else plain processes."""
+"""Chooses the kind of environment: E2B if it is set; else local boxes if they isolate; else plain processes."""
 
 from __future__ import annotations
 
@@ -21,21 +21,15 @@ from sandbox.primitives import EnvironmentProvider, Marks, Snapshots, Witness
 @dataclass(frozen=True)
 class EnvironmentChoice:
     provider: EnvironmentProvider
-    sockets: Path
-    """Where environments look for gateway.sock and egress.sock."""
+    sockets: Path  # where environments look for gateway.sock and egress.sock
     isolated: bool
-    words: str
-    """For the operator."""
-    ways: Path | None = None
-    """Where one that may reach more than the others looks for KEY/egress.sock; None where none looks."""
+    words: str  # for the operator
+    ways: Path | None = None  # where an environment with hosts of its own looks for KEY/egress.sock
     admits: Callable[[int], bool] = is_own_user
-    """Whether a user of this machine may be an environment's, on those sockets."""
+    """Decides whether a user of this machine may be an environment's, on those sockets."""
     snapshots: Snapshots | None = None
-    """Where there are such things."""
-    why: str = ""
-    """What is missing for isolation; empty where it is not."""
-    not_newest: str = ""
-    """Why the agent's program could not be brought up to date, where it should have been."""
+    why: str = ""  # what is missing for isolation
+    not_newest: str = ""  # why the agent's program could not be updated
 
 
 async def choose(
@@ -47,9 +41,9 @@ async def choose(
     marks: Marks | None = None,
     newest_in: Path | None = None,
 ) -> EnvironmentChoice:
-    """Proved by a real probe box, not assumed. Without `isolate`, plain processes also where boxes could be had.
+    """Choose environments, after a probe box has proved isolation. Without `isolate`, choose plain processes.
 
-    `newest_in`: where the newest agent program is kept, which is looked for first; None: the tested one is used."""
+    `newest_in`: the folder of the newest agent program, which is updated first; None: the tested one is used."""
     if e2b is not None:
         return _cloud(root, e2b, witness, marks)
     tested = claude_binary.find()
@@ -60,7 +54,7 @@ async def choose(
 
 async def _here(root: Path, agent: Path, *, isolate: bool) -> EnvironmentChoice:
     if not isolate:
-        return _plain(root, agent, "it was asked for")
+        return _plain(root, agent, "you asked for it")
     local = LocalProvider(root, agent)
     try:
         await local.start()
@@ -83,7 +77,7 @@ def _cloud(root: Path, settings: E2BSettings, witness: Witness | None, marks: Ma
 
 
 def _instance(root: Path) -> str:
-    """Whose sandboxes are ours, where several services share an account: a name that lasts as long as the data."""
+    """Return the name that tells our sandboxes from those of other services in the account; it lasts like the data."""
     path = root / "instance"
     if not path.exists():
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -97,6 +91,5 @@ def _plain(root: Path, agent: Path, why: str) -> EnvironmentChoice:
     sockets = root / "sockets"
     sockets.mkdir(parents=True, exist_ok=True, mode=0o700)
     settings = PlainSettings(root=root / "plain", sockets=sockets, agent_binary=agent)
-    provider = PlainProvider(settings)
     words = f"PLAIN PROCESSES WITHOUT ISOLATION, private repositories only: {why}"
-    return EnvironmentChoice(provider, sockets, isolated=False, words=words, ways=settings.ways, why=why)
+    return EnvironmentChoice(PlainProvider(settings), sockets, isolated=False, words=words, ways=settings.ways, why=why)

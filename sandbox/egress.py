@@ -1,4 +1,4 @@
-"""The way out of an environment: a CONNECT proxy on a Unix socket for TLS to allowed hosts on port 443."""
+"""Lets an environment reach other hosts: a CONNECT proxy on a Unix socket, for TLS to allowed hosts on port 443."""
 
 from __future__ import annotations
 
@@ -36,13 +36,12 @@ Connect = Callable[[str, int], Awaitable[Connection]]
 
 @dataclass(frozen=True)
 class Denied:
-    """What somebody inside asked for and did not get."""
+    """A refused request for a host."""
 
     host: str
     port: int
     reason: str
-    peer_uid: int
-    """Tells which environment it was where each has a user of its own."""
+    peer_uid: int  # identifies the environment if each has a separate user
     at: float
 
 
@@ -54,7 +53,7 @@ class _Refused(Exception):
 
 
 def is_public(address: str) -> bool:
-    """False for every address that may lie on this host or in its networks, also when wrapped in an IPv6 form."""
+    """Return False for every address that may be on this host or in its networks, also if wrapped in an IPv6 form."""
     found = ipaddress.ip_address(address)
     if isinstance(found, ipaddress.IPv6Address):
         inner = found.ipv4_mapped or found.sixtofour or (found.teredo[1] if found.teredo else None)
@@ -68,7 +67,7 @@ def is_public(address: str) -> bool:
 
 
 def is_listed(host: str, hosts: Collection[str]) -> bool:
-    """As it stands there, or below a name that begins with `*.`."""
+    """Decide whether a host is in the list itself, or below a name that begins with `*.`."""
     name = host.lower()
     return name in hosts or any(one.startswith("*.") and name.endswith(one[1:]) for one in hosts)
 
@@ -78,14 +77,13 @@ def is_own_user(uid: int) -> bool:
 
 
 async def resolve_host(host: str) -> list[str]:
-    """All addresses of a name, from the system's resolver."""
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, 443, type=socket.SOCK_STREAM)
+    """Return all addresses that the system's resolver knows."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, 443, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 class EgressProxy:
-    """Listens while it is started; `denied` keeps the last refusals, oldest first."""
+    """A proxy that listens from `start` to `close`. `denied` holds the last refusals, oldest first."""
 
     def __init__(
         self,
@@ -112,7 +110,7 @@ class EgressProxy:
         with contextlib.suppress(FileNotFoundError):
             self._path.unlink()
         self._server = await asyncio.start_unix_server(self._accept, self._path, limit=HEAD_BYTES, backlog=512)
-        # The users inside are not ours: the folder, which they cannot write to, and `admits` guard the socket.
+        # Other users must connect. The folder, which they cannot write to, and `admits` guard the socket.
         self._path.chmod(0o666)
 
     async def close(self) -> None:
@@ -128,7 +126,8 @@ class EgressProxy:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
-        user = _peer_uid(writer)
+        peer = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        user = int(struct.unpack("3i", peer)[1])
         self._open[user] += 1
         try:
             await self._serve(reader, writer, user)
@@ -163,32 +162,35 @@ class EgressProxy:
             far[1].close()
 
     async def _far(self, head: bytes, user: int) -> tuple[str, Connection]:
-        """The name that was asked for, and who answers to it."""
+        """Return the requested name and a connection to it. A refusal is noted if the request names any host."""
         try:
-            host, port = _target(head)
-            name = host.lower().removesuffix(".")
-            self._check(name, port, user)
-            return name, await self._reach(await self._addresses(name))
+            request = _REQUEST.match(head)
+            if request is None:
+                raise _Refused("405 Method Not Allowed", "only CONNECT host:443 is understood; use https")
+            name = request[1].decode("ascii").lower().removesuffix(".")
+            self._check(name, int(request[2]), user)
+            for address in (await self._addresses(name))[:4]:
+                with contextlib.suppress(OSError, TimeoutError):
+                    return name, await asyncio.wait_for(self._connect(address, 443), CONNECT_SECONDS)
+            raise _Refused("502 Bad Gateway", "the host did not answer")
         except _Refused as refused:
-            self._note(head, refused.reason, user)
+            host, port = asked_for(head)
+            if host and port.isdecimal():
+                self.denied.append(Denied(host[:253], int(port[:5]), refused.reason, user, self._clock()))
             raise
-
-    def _note(self, head: bytes, reason: str, user: int) -> None:
-        """What names a host, in whatever form it was asked for."""
-        host, port = asked_for(head)
-        if host and port.isdecimal():
-            self.denied.append(Denied(host[:253], int(port[:5]), reason, user, self._clock()))
 
     def _check(self, name: str, port: int, user: int) -> None:
         if self._open.total() > CONNECTIONS or self._open[user] > CONNECTIONS_OF_ONE_USER:
             raise _Refused("503 Service Unavailable", "too many connections")
         if port != 443:
             raise _Refused("403 Forbidden", "only port 443 is open")
-        if not _HOST.fullmatch(name) or _is_address(name) or not self._allowed(name):
+        last = name.rpartition(".")[2]
+        is_address = last.isdigit() or last.startswith("0x")  # resolvers also take `127.1` and `0x7f000001` for one
+        if not _HOST.fullmatch(name) or is_address or not self._allowed(name):
             raise _Refused("403 Forbidden", "this host is not on the list of allowed hosts")
 
     async def _addresses(self, name: str) -> list[str]:
-        """Resolved here and once: what was checked is what is connected to, whatever the name says a moment later."""
+        """Resolve the name once, so that we connect to the addresses that we checked."""
         try:
             found = await asyncio.wait_for(self._resolve(name), RESOLVE_SECONDS)
         except (OSError, UnicodeError, TimeoutError):
@@ -196,27 +198,3 @@ class EgressProxy:
         if not found or not all(is_public(address) for address in found):
             raise _Refused("403 Forbidden", "the name points at an address that is not public")
         return found
-
-    async def _reach(self, addresses: list[str]) -> Connection:
-        for address in addresses[:4]:
-            with contextlib.suppress(OSError, TimeoutError):
-                return await asyncio.wait_for(self._connect(address, 443), CONNECT_SECONDS)
-        raise _Refused("502 Bad Gateway", "the host did not answer")
-
-
-def _target(head: bytes) -> tuple[str, int]:
-    found = _REQUEST.match(head)
-    if found is None:
-        raise _Refused("405 Method Not Allowed", "only CONNECT host:443 is understood; use https")
-    return found[1].decode("ascii"), int(found[2])
-
-
-def _is_address(name: str) -> bool:
-    """Also the short and numeric forms (`127.1`, `0x7f000001`) that resolvers take for addresses."""
-    last = name.rpartition(".")[2]
-    return last.isdigit() or last.startswith("0x")
-
-
-def _peer_uid(writer: asyncio.StreamWriter) -> int:
-    raw = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    return int(struct.unpack("3i", raw)[1])

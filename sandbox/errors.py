@@ -1,34 +1,34 @@
-"""What can go wrong with an environment, in our own words; vendor errors are translated to these in their one home."""
+"""Defines the errors of environments. Each vendor's package translates its errors into these."""
 
 from __future__ import annotations
 
 
 class SandboxError(Exception):
-    """Root of the package's errors."""
+    """Base of the package's errors."""
 
 
 class KeyRefused(SandboxError):
-    """The service that environments come from does not accept our key: only the operator can mend that."""
+    """The provider's service does not accept our key; only the operator can fix that."""
 
 
 class EnvironmentGone(SandboxError):
-    """The environment no longer exists: what was in it is lost, what was collected is not."""
+    """The environment no longer exists, and only work that was collected is left."""
 
 
 class SnapshotGone(SandboxError):
-    """What an environment was to start from is not there any more."""
+    """The snapshot from which an environment should start no longer exists."""
 
 
 class EnvironmentBusy(SandboxError):
-    """No environment can be had, or it did not answer in time; may pass by itself."""
+    """No environment is free, or it did not answer in time; a later try may work."""
 
 
 class NotThere(SandboxError):
-    """No regular file at that path (or something that we do not follow: a link, a FIFO, a device)."""
+    """The path has no regular file; we do not follow links or open FIFOs and devices."""
 
 
 class TooLarge(SandboxError):
-    """A file passes the cap that the reader set."""
+    """A file is larger than the reader's cap."""
 
 
 class IsolationMissing(SandboxError):

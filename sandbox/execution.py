@@ -1,4 +1,4 @@
-"""The one way to run an agent on a repository, over any environment and any agent; knows nothing of GitHub."""
+"""Runs an agent on a repository, in any environment and for any agent; knows nothing of GitHub."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ __all__ = ["CheckResult", "Chunk", "Collected", "ExecutionEnvironment", "RunStat
 
 PREPARE_SECONDS = 600.0
 COLLECT_SECONDS = 180.0
-SPARE_SECONDS = 15.0
-"""What a script gets beyond its own time limit before the environment ends it."""
+SPARE_SECONDS = 15.0  # what a script gets beyond its own time limit before the environment ends it
 TAIL_BYTES = 8 << 10
 GRACE_SECONDS = 10.0
 TRANSCRIPT_CAP = 64 << 20
@@ -35,14 +34,14 @@ STOP_POLL_SECONDS = 0.05
 KILLED = 137
 MOST_SECONDS = 1e9
 _NOT_OURS = (ValueError, KeyError, TypeError, ArithmeticError, RecursionError)
-"""What a report made by the agent in the place of our runner's may raise when it is read."""
+"""Errors from reading a report that the agent forged in place of our runner's."""
 
 
 class ExecutionEnvironment:
     """A repository and an agent in an environment. Every method may be called again after a crash of the caller."""
 
     def __init__(self, primitives: EnvironmentPrimitives, agent: Agent, *, attempt: int = 0) -> None:
-        """`attempt`: how often the present turn was begun before, and lost."""
+        """`attempt`: how many earlier runs of the present turn were lost."""
         self.primitives = primitives
         self.agent = agent
         self._attempt = attempt
@@ -61,12 +60,15 @@ class ExecutionEnvironment:
         fresh: bool = False,
         saved: Path | None = None,
     ) -> bool:
-        """A checkout that is exactly the commit, but for what its ignore rules name. What this turn has there already
-        is left as it is, unless it is to be `fresh`: then what the agent remembers is taken away, too.
+        """Make a checkout that is exactly the commit, except for files that its ignore rules name. Files that this turn
+        already has there stay, unless it is `fresh`; `fresh` also removes the agent's memory.
 
         `on`: the commit of the snapshot that the environment started from; the pack holds what came after it.
-        `saved`: work of this turn that was brought home before (a bundle), to be put on top of a new checkout.
-        True: what setup commands have made here before is still there."""
+        `saved`: a bundle of this turn's earlier work, to be put on top of a new checkout.
+        True: the results of earlier setup commands are still there."""
+        # An earlier agent may have put something into this run's folder.
+        launched = await self.primitives.liveness(self._name(turn)) is not Liveness.ABSENT
+        memory = self.agent.own_paths(self._layout) if fresh else []
         inside = posixpath.join(self._state, "since.pack" if on else "base.pack")
         await self.primitives.upload(pack, inside)
         spec = {
@@ -78,27 +80,21 @@ class ExecutionEnvironment:
             "turn": turn,
             "on": on,
             "fresh": fresh,
-            "remove": await self._before_the_run(turn, fresh=fresh),
+            "remove": [*memory, *([] if launched else [self._folder(turn)])],
         }
         if saved is not None:
             spec["saved"] = kept = posixpath.join(self._state, "saved.bundle")
             await self.primitives.upload(saved, kept)
         return (await self._script("prepare", spec, PREPARE_SECONDS)).get("known") is True
 
-    async def _before_the_run(self, turn: int, *, fresh: bool) -> list[str]:
-        """What an earlier agent may have laid down for it to find."""
-        launched = await self.primitives.liveness(self._name(turn)) is not Liveness.ABSENT
-        memory = list(self.agent.own_paths(self._layout)) if fresh else []
-        return memory if launched else [*memory, self._folder(turn)]
-
     async def home(self) -> dict[str, str]:
-        """What lies in the home before an agent comes, for `comb`."""
+        """Record the contents of the home before an agent comes, for `comb`."""
         found = (await self._script("homes", self._homes(), PREPARE_SECONDS)).get("home")
         return {str(name): str(digest) for name, digest in found.items()} if isinstance(found, dict) else {}
 
     async def comb(self, known: Mapping[str, str]) -> None:
-        """Of an environment that was used before: what was laid in its home since, and all that is temporary, is taken
-        away. SandboxError where what was there is not as it was."""
+        """Remove temporary files and everything that appeared in a used environment's home. SandboxError if something
+        that was there before has changed."""
         spec = {**self._homes(), "known": dict(known)}
         changed = (await self._script("homes", spec, PREPARE_SECONDS)).get("changed")
         if changed != []:
@@ -112,7 +108,7 @@ class ExecutionEnvironment:
     async def setup(
         self, commands: Sequence[str], timeout: float, *, env: Mapping[str, str] | None = None
     ) -> list[CheckResult]:
-        """One after the other until one fails, all within `timeout`; `env` is seen by these commands only."""
+        """Run commands one after the other until one fails, all within `timeout`; only they see `env`."""
         done: list[CheckResult] = []
         deadline = time.monotonic() + timeout
         for command in commands:
@@ -122,12 +118,12 @@ class ExecutionEnvironment:
         return done
 
     async def check(self, commands: Sequence[str], timeout: float) -> list[CheckResult]:
-        """All of them, each within `timeout`."""
+        """Run all commands, each within `timeout`."""
         return [await self._command(command, timeout, None) for command in commands]
 
     async def verify(self, command: str, timeout: float, output: Path, commit: str | None = None) -> CheckResult:
-        """One check, and all that it printed (under a cap) in a file of the host; none where that was spoilt. With
-        `commit`, what of the checkout is not as it has it afterwards is told."""
+        """Run one check and save its output (under a cap) in a file of the host, if no process spoilt it. With
+        `commit`, the result lists files of the checkout that then differ from it."""
         log = posixpath.join(self._layout.out, f"check-{secrets.token_hex(4)}.log")
         found = await self._command(command, timeout, None, log=log, commit=commit)
         with contextlib.suppress(NotThere, TooLarge):
@@ -157,13 +153,13 @@ class ExecutionEnvironment:
         return context_folder(self._layout, turn, self._attempt)
 
     async def put_beside(self, turn: int, files: Mapping[str, bytes]) -> list[str]:
-        """More files for an agent at work; where each lies for it."""
+        """Give more files to an agent at work; return their paths inside."""
         found = {posixpath.join(self.context(turn), name): data for name, data in files.items()}
         await self.primitives.write_many(found)
         return list(found)
 
     async def blocked(self, since: float) -> list[Blocked]:
-        """Where the environment asked to go and was not let, by its own account; empty when that cannot be read."""
+        """Return the hosts that the environment says it was refused; empty if its log is unreadable."""
         try:
             data = await self.primitives.read(posixpath.join(self._layout.out, blocked.LOG), limit=blocked.LOG_BYTES)
         except SandboxError:
@@ -171,27 +167,28 @@ class ExecutionEnvironment:
         return blocked.counted(data, since)
 
     def follow(self, turn: int, offset: int) -> AsyncIterator[Chunk]:
-        """The run's output from a byte offset on; ends when the run has ended and all of it was given out."""
+        """Yield the run's output from a byte offset on, until the run has ended and all of it was read."""
         path = posixpath.join(self._folder(turn), "stream.jsonl")
         return Follower(self.primitives, self.agent, lambda: self.status(turn), path).chunks(offset)
 
     async def status(self, turn: int) -> RunStatus:
-        """From the process table and the file that the runner leaves. The agent could write that file too, so it
-        counts only when nothing of the run is left."""
+        """Judge by the process table and the runner's file. The agent could write that file too, so it counts only when
+        no process of the run is left."""
         liveness = await self.primitives.liveness(self._name(turn))
         if liveness is Liveness.RUNNING:
             return RunStatus(RunState.RUNNING)
         if ending := await self._ending(turn):
             return ending
-        started = liveness is Liveness.EXITED or await self._exists(turn, "lock")
+        lock = posixpath.join(self._folder(turn), "lock")
+        started = liveness is Liveness.EXITED or await self.primitives.stat(lock) is not None
         return RunStatus(RunState.LOST if started else RunState.NOT_STARTED)
 
     async def steer(self, turn: int, message_id: str, text: str) -> bool:
-        """True: the running agent was given the message. False: too late, it belongs to the next turn."""
+        """Give the running agent a message. False: too late, it belongs to the next turn."""
         return await self._mailbox(turn).deliver(message_id, self.agent.message(text))
 
     async def permit(self, turn: int, request_id: str, tool_input: dict[str, Any] | None = None) -> bool:
-        """Answer the agent's question with yes; a question is answered once."""
+        """Answer the agent's question with yes. Only the first answer to a question counts."""
         return await self._mailbox(turn).deliver(f"answer-{request_id}", self.agent.allow(request_id, tool_input))
 
     async def forbid(self, turn: int, request_id: str, reason: str, *, interrupt: bool = False) -> bool:
@@ -200,17 +197,20 @@ class ExecutionEnvironment:
         return await self._mailbox(turn).deliver(f"answer-{request_id}", answer)
 
     async def stop(self, turn: int, grace: float) -> None:
-        """Ask the agent to end; after `grace` seconds, and in any case at the end, nothing of it is left running."""
+        """Ask the agent to end, and end it after `grace` seconds. Afterwards no process of it is left."""
         if await self._leave(turn, "stop", {"grace": grace}):
-            await self._wait_until_over(turn, grace + GRACE_SECONDS)
+            for _ in range(round((grace + GRACE_SECONDS) / STOP_POLL_SECONDS)):
+                if (await self.status(turn)).state is not RunState.RUNNING:
+                    break
+                await asyncio.sleep(STOP_POLL_SECONDS)
         await self.primitives.kill(self._name(turn))
         if (await self.status(turn)).state is RunState.LOST:
             ending = {"exit_code": KILLED, "timed_out": False, "stopped": True, "duration_seconds": 0.0, "error": ""}
             await self._leave(turn, "exit.json", ending)
 
     async def collect(self, turn: int, base: str, *, beside: bool = False) -> Collected:
-        """Snapshot the work tree as it is now; also while the agent works (`beside` it, with what it leaves of the
-        machine, and with files of its own)."""
+        """Snapshot the work tree as it is now. `beside`: the agent still works, so this runs at low priority and with
+        separate files."""
         out = posixpath.join(self._folder(turn), "beside") if beside else self._folder(turn)
         spec = {"out": out, "state": self._state, "base": base, "gently": beside}
         found = await self._script("collect", spec, COLLECT_SECONDS)
@@ -224,7 +224,7 @@ class ExecutionEnvironment:
         )
 
     async def fetch_bundle(self, collected: Collected, target: Path, max_bytes: int) -> None:
-        """TooLarge past the cap. What arrives is data of the environment: import it into a quarantine only."""
+        """Download a bundle; TooLarge past the cap. It is untrusted: import it only into a quarantine."""
         if collected.bundle is None:
             raise NotThere("nothing was changed, so there is no bundle")
         await self.primitives.download(collected.bundle, target, max_bytes=max_bytes)
@@ -247,7 +247,6 @@ class ExecutionEnvironment:
         await self.primitives.write(self.agent.transcript_path(self._layout, agent_session_id), data)
 
     async def close(self) -> None:
-        """The environment is gone for good."""
         await self.primitives.terminate()
 
     def _spec(self, run: AgentRun) -> dict[str, Any]:
@@ -269,7 +268,7 @@ class ExecutionEnvironment:
         return turn_folder(self._layout, turn, self._attempt)
 
     def _python(self, module: str, *arguments: str) -> list[str]:
-        """As a module of the folder's package, run from its parent: the repository's files cannot shadow a module."""
+        """Run a module of the runner's package from its parent folder, where no repository file can shadow it."""
         package = posixpath.basename(self._layout.runner)
         return [self._layout.python, "-E", "-s", "-B", "-m", f"{package}.{module}", *arguments]
 
@@ -291,7 +290,7 @@ class ExecutionEnvironment:
                 changed=tuple(str(path)[:1000] for path in _list(found.get("changed"))[:MOST_CHANGED]),
             )
         except _NOT_OURS:
-            raise SandboxError("The command's own processes spoilt the report of how it ended.") from None
+            raise SandboxError("The command's own processes spoilt the report of its end.") from None
 
     async def _script(
         self,
@@ -302,7 +301,7 @@ class ExecutionEnvironment:
         env: Mapping[str, str] | None = None,
         network: bool = False,
     ) -> dict[str, Any]:
-        """One of the runner's short scripts: spec in, one JSON line out."""
+        """Run one of the runner's short scripts: spec in, one JSON line out."""
         common = {"git": self._layout.git, "work": self._layout.work, "cwd": self._layout.work}
         result = await self.primitives.exec(
             self._python(module),
@@ -334,7 +333,7 @@ class ExecutionEnvironment:
             return RunStatus(RunState.EXITED, error="The file that says how the agent ended cannot be read.")
 
     async def _leave(self, turn: int, name: str, document: dict[str, Any]) -> bool:
-        """False where the agent made that impossible (its folder is gone, the disk is full): no reason to spare it."""
+        """Write a file for the runner. False if the agent made that impossible (no folder, full disk)."""
         path = posixpath.join(self._folder(turn), name)
         try:
             await self.primitives.write(path, json.dumps(document).encode())
@@ -342,18 +341,9 @@ class ExecutionEnvironment:
             return False
         return True
 
-    async def _wait_until_over(self, turn: int, seconds: float) -> None:
-        for _ in range(round(seconds / STOP_POLL_SECONDS)):
-            if (await self.status(turn)).state is not RunState.RUNNING:
-                return
-            await asyncio.sleep(STOP_POLL_SECONDS)
-
-    async def _exists(self, turn: int, name: str) -> bool:
-        return await self.primitives.stat(posixpath.join(self._folder(turn), name)) is not None
-
 
 def _answer(module: str, output: bytes, errors: bytes) -> dict[str, Any]:
-    """The script's one line. It comes out of the environment: read as data that may be anything."""
+    """Read the script's one line, which comes out of the environment and may be anything."""
     try:
         found = json.loads(output)
     except (ValueError, RecursionError):
@@ -367,7 +357,7 @@ def _answer(module: str, output: bytes, errors: bytes) -> dict[str, Any]:
 
 
 def _exit_code(value: Any) -> int:
-    """As an operating system gives them; anything else is no report of ours."""
+    """Return an operating system's exit code; any other value does not come from our runner."""
     code = int(value)
     if not -255 <= code <= 255:
         raise ValueError("not an exit code")

@@ -1,4 +1,4 @@
-"""Handles the files of an environment for the host, and counts within a time limit what they take."""
+"""Handles the files of an environment for the host, and measures within a time limit the disk that they take."""
 
 from __future__ import annotations
 
@@ -18,19 +18,17 @@ from sandbox.runner.safe_files import BLOCK, FULL, BaseLost, FileStat, SafePath,
 
 @dataclass(frozen=True)
 class Files:
-    """Files of one environment on this host; all calls block and belong into a thread."""
+    """Files of one environment on this host. All calls block, so call them in a thread."""
 
-    place: Callable[[str], SafePath]
-    """What lies behind a path inside; raises NotThere."""
-    uid: int | None
-    """Whom new files are given to; None: they stay ours."""
+    place: Callable[[str], SafePath]  # finds the file behind a path inside; raises NotThere
+    uid: int | None  # owner of new files; None: they stay ours
 
     def read(self, path: str, offset: int, limit: int) -> bytes:
         with _translated(path):
             return self.place(path).read(offset, limit)
 
     def size(self, path: str) -> int:
-        """0 when there is no regular file."""
+        """Return 0 if there is no regular file."""
         found = self.stat(path)
         return 0 if found is None else found.size
 
@@ -97,7 +95,7 @@ _SECTOR = 512
 
 @dataclass(frozen=True)
 class DiskUsage:
-    """At least so much where it is not the `whole`: the time was up, or the folder could not be read."""
+    """A measurement. Unless it is `whole`, there is more: the time was up, or the folder was unreadable."""
 
     bytes: int
     files: int
@@ -105,8 +103,8 @@ class DiskUsage:
 
 
 def measured_disk(folder: Path, seconds: float = SECONDS) -> DiskUsage:
-    """By `find`, which stands any tree: one line for each file, with its kind, sectors and names. A file of several
-    names counts in parts."""
+    """Measure with `find`, which handles any tree: it prints each file's kind, sectors and number of names. Each of a
+    file's names counts for a part of it."""
     command = ["find", str(folder), "-xdev", "-printf", "%y %b %n\\n"]
     try:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
@@ -128,12 +126,8 @@ def _counted(process: subprocess.Popen[bytes], deadline: float) -> DiskUsage:
                 return DiskUsage(int(total) * _SECTOR, files, whole=files > 0)
             *lines, rest = (rest + data).split(b"\n")
             files += len(lines)
-            total += sum(map(_sectors, lines))
+            for line in lines:
+                with contextlib.suppress(ValueError, ZeroDivisionError):
+                    kind, sectors, names = line.split()
+                    total += int(sectors) / (1 if kind == b"d" else int(names))
     return DiskUsage(int(total) * _SECTOR, files, whole=False)
-
-
-def _sectors(line: bytes) -> float:
-    with contextlib.suppress(ValueError, ZeroDivisionError):
-        kind, sectors, names = line.split()
-        return int(sectors) / (1 if kind == b"d" else int(names))
-    return 0.0

@@ -21,21 +21,18 @@ LINE_CAP = 32 << 20
 
 @dataclass(frozen=True)
 class RawLine:
-    data: bytes | None
-    """None: longer than the cap, left out."""
-    end: int
-    """Offset of the first byte behind the line and its newline."""
+    data: bytes | None  # None: longer than the cap, left out
+    end: int  # offset of the first byte behind the line and its newline
 
 
 class LineCutter:
-    """Pieces of an unfinished line are kept in a list and joined once: `rest + chunk` is quadratic on long lines."""
+    """Cuts a stream into lines. It joins the pieces of a line once, because `rest + chunk` is quadratic."""
 
     def __init__(self, offset: int, cap: int | None = None) -> None:
         self._cap = LINE_CAP if cap is None else cap
         self._pieces: list[bytes] = []
         self._held = 0
-        self.offset = offset
-        """Of the next byte that is wanted."""
+        self.offset = offset  # of the next byte to feed
 
     def feed(self, data: bytes) -> list[RawLine]:
         found: list[RawLine] = []
@@ -48,7 +45,7 @@ class LineCutter:
         return found
 
     def finish(self) -> list[RawLine]:
-        """The last line, when it has no newline and none will come."""
+        """Return the last line if it has no newline."""
         return [self._take()] if self._held else []
 
     def _hold(self, piece: bytes) -> None:
@@ -68,16 +65,15 @@ class LineCutter:
 READ_SIZE = 256 << 10
 SLIM_CAP = 16 << 10
 MOST_LINES = 1000
-"""In one chunk: a file of nothing but line ends must not keep its readers from everything else."""
-LARGE = 32 << 10
-"""Lines with more bytes together are not read on the loop."""
+"""Lines in one chunk. Without this cap, a file that consists of line ends would occupy its readers for long."""
+LARGE = 32 << 10  # lines with more bytes together are read in a thread
 SETTLE_SECONDS = 0.05
 SETTLE_TRIES = 40
 
 
 @asynccontextmanager
 async def _closing(iterator: AsyncIterator[int]) -> AsyncIterator[AsyncIterator[int]]:
-    """A watch may hold a process or a descriptor: let go of it at once, not when it is collected."""
+    """Close a watch at once, not when it is garbage-collected: it may hold a process or a descriptor."""
     try:
         yield iterator
     finally:
@@ -86,7 +82,7 @@ async def _closing(iterator: AsyncIterator[int]) -> AsyncIterator[AsyncIterator[
 
 
 class Follower:
-    """One reader of one run. Status decides when it is over; the stream itself is never asked."""
+    """One reader of one run. The status decides when the run is over, never the stream itself."""
 
     def __init__(
         self, primitives: EnvironmentPrimitives, agent: Agent, status: Callable[[], Awaitable[RunStatus]], path: str
@@ -99,11 +95,11 @@ class Follower:
         self._final_mark = agent.final_type.encode()
 
     async def chunks(self, offset: int) -> AsyncGenerator[Chunk, None]:
-        """Ends when the run has ended and every byte of it was given out."""
+        """Yield chunks until the run has ended and every byte was read."""
         cutter = LineCutter(offset)
         async with aclosing(self._wake_ups(offset)) as wake_ups:
             async for _ in wake_ups:
-                over = (await self._status()).over  # asked before reading: what was written until then is read after
+                over = (await self._status()).over  # asked first, so that we read everything written until then
                 async for lines in self._read(cutter):
                     yield await self._slimmed(lines)
                 if over:
@@ -112,7 +108,7 @@ class Follower:
             yield await self._slimmed(last)
 
     async def _wake_ups(self, offset: int) -> AsyncGenerator[None, None]:
-        """Whenever the file has grown, and often for a moment after a final line, as the end is near then."""
+        """Yield whenever the file has grown, and often for a moment after a final line, because the end is near."""
         yield None
         async with _closing(self._primitives.watch(self._path, offset)) as sizes:
             async for _ in sizes:
@@ -134,10 +130,10 @@ class Follower:
             for start in range(0, len(lines), MOST_LINES):
                 yield lines[start : start + MOST_LINES]
             if len(data) < READ_SIZE:
-                return  # its end, as of now; a look more would be a round trip
+                return  # the end for now; another look would cost a round trip
 
     async def _slimmed(self, lines: list[RawLine]) -> Chunk:
-        """Beside the loop where it may take long: a single line has up to 32 MB."""
+        """Slim long lines in a thread: a single line may have 32 MB."""
         size = sum(len(line.data or b"") for line in lines)
         return await asyncio.to_thread(self._chunk, lines) if size > LARGE else self._chunk(lines)
 
@@ -158,7 +154,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
 class Mailbox:
-    """The runner alone decides: it acknowledges what the agent's stdin took, or it marks stdin as closed."""
+    """Delivers messages. The runner alone decides: it acknowledges each that stdin took, or marks stdin as closed."""
 
     def __init__(
         self, primitives: EnvironmentPrimitives, folder: str, status: Callable[[], Awaitable[RunStatus]]
@@ -169,13 +165,13 @@ class Mailbox:
 
     @staticmethod
     def file(message_id: str, line: bytes, *, order: int) -> tuple[str, bytes]:
-        """Name and content; the runner takes files in the order of their names."""
+        """Return name and content of a message's file; the runner takes files in the order of their names."""
         known_as = _known_as(message_id)
         content = json.dumps({"id": known_as, "line": line.decode("utf-8", "replace")}).encode()
         return f"{order:020d}-{known_as}.json", content
 
     async def deliver(self, message_id: str, line: bytes) -> bool:
-        """May be repeated with the same id: the agent is given the message once."""
+        """Deliver a message; a repeated call with the same id delivers nothing more."""
         if (known := await self._known(message_id)) is not None:
             return known
         name, content = self.file(message_id, line, order=time.time_ns())
@@ -189,7 +185,7 @@ class Mailbox:
         return known
 
     async def _known(self, message_id: str) -> bool | None:
-        """None while it is open. The end is looked at first: a delivery before it is seen by the second look."""
+        """Return None while it is open. Look at the end first: the second look then sees any delivery before it."""
         closed = await self._exists("closed") or (await self._status()).state is not RunState.RUNNING
         if await self._exists(posixpath.join("delivered", _known_as(message_id))):
             return True
@@ -200,7 +196,5 @@ class Mailbox:
 
 
 def _known_as(message_id: str) -> str:
-    """A file name of one kind, whatever the id."""
-    if _PLAIN.fullmatch(message_id):
-        return message_id
-    return hashlib.sha256(message_id.encode()).hexdigest()[:32]
+    """Make a safe file name from any id."""
+    return message_id if _PLAIN.fullmatch(message_id) else hashlib.sha256(message_id.encode()).hexdigest()[:32]

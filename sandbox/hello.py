@@ -1,4 +1,4 @@
-"""Reads the beginning of TLS: which server a client names, and whether a server asks it to begin once more. Pure."""
+"""Reads the beginning of TLS: which server a client names, and whether a server asks for a second hello. Pure."""
 
 from __future__ import annotations
 
@@ -9,23 +9,21 @@ CLIENT_HELLO = 1
 SERVER_HELLO = 2
 RECORD_BYTES = 1 << 14
 HELLO_BYTES = 1 << 16
-"""The longest that is read: those with keys that quantum computers cannot break have about 2,000."""
-UNRECOGNISED_NAME = bytes((21, 3, 3, 0, 2, 2, 112))
-"""The alert that a client shows as "unrecognized name"."""
+"""The longest hello that we read; those with post-quantum keys have about 2,000 bytes."""
+UNRECOGNISED_NAME = bytes((21, 3, 3, 0, 2, 2, 112))  # the alert that a client shows as "unrecognized name"
 
 _SERVER_NAME = 0
-_ENCRYPTED = {0xFE0D, 0xFFCE}
-"""Encrypted Client Hello, and the draft before it."""
+_ENCRYPTED = {0xFE0D, 0xFFCE}  # Encrypted Client Hello, and the draft before it
 _HELLO_RETRY = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
 _HELLO_HEAD = 4 + 2
 
 
 class NotAcceptable(Exception):
-    """The words say why, after `the connection`."""
+    """A connection that we refuse; the text is a predicate of "the connection"."""
 
 
 def of_record(head: bytes) -> tuple[int, int]:
-    """Type and length, from the five bytes before a record."""
+    """Return type and length from a record's five-byte header."""
     kind, major, length = head[0], head[1], int.from_bytes(head[3:5], "big")
     if not is_kind(kind) or major != 3 or not 0 < length <= RECORD_BYTES + 256:
         raise NotAcceptable("is not TLS")
@@ -37,7 +35,7 @@ def is_kind(kind: int) -> bool:
 
 
 def is_whole(message: bytes) -> bool:
-    """Whether a hello is all there, out of the records so far; nothing may come behind it in the last one."""
+    """Decide whether the records so far hold a whole hello; nothing may follow it in the last one."""
     if message[:1] not in (b"", bytes((CLIENT_HELLO,))):
         raise NotAcceptable("does not begin with a hello of TLS")
     if len(message) < 4:
@@ -49,7 +47,7 @@ def is_whole(message: bytes) -> bool:
 
 
 def asks_again(message: bytes) -> bool | None:
-    """Whether a server wants a second hello; None as long as that cannot be told."""
+    """Decide whether a server asks for a second hello; None: too early to say."""
     end = _HELLO_HEAD + len(_HELLO_RETRY)
     if message[:1] not in (b"", bytes((SERVER_HELLO,))):
         return False
@@ -57,7 +55,7 @@ def asks_again(message: bytes) -> bool | None:
 
 
 def server_name(message: bytes) -> str:
-    """The one name in a whole hello, in lower case and without a last dot."""
+    """Return the one name in a whole hello, in lower case and without a last dot."""
     try:
         extensions = list(_extensions(message))
     except IndexError:
@@ -67,15 +65,11 @@ def server_name(message: bytes) -> str:
     names = [data for kind, data in extensions if kind == _SERVER_NAME]
     if len(names) != 1:
         raise NotAcceptable("names no server in its hello (SNI)" if not names else "names several servers")
-    return _host(names[0])
-
-
-def _host(data: bytes) -> str:
-    """A list of one entry of the one type that there is."""
-    length = len(data) - 5
-    if length < 1 or data[:5] != bytes((*(length + 3).to_bytes(2, "big"), 0, *length.to_bytes(2, "big"))):
+    entry = names[0]  # a list with one entry of the only type that exists
+    length = len(entry) - 5
+    if length < 1 or entry[:5] != bytes((*(length + 3).to_bytes(2, "big"), 0, *length.to_bytes(2, "big"))):
         raise NotAcceptable("names its server in a form that is not understood")
-    return data[5:].decode("latin-1").lower().removesuffix(".")
+    return entry[5:].decode("latin-1").lower().removesuffix(".")
 
 
 def _extensions(message: bytes) -> Iterator[tuple[int, bytes]]:
@@ -93,7 +87,7 @@ def _extensions(message: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _counted(data: bytes, at: int, width: int) -> tuple[bytes, int]:
-    """What follows its own length, and where it ends."""
+    """Read a value that follows its length; return it and its end."""
     start = at + width
     end = start + int.from_bytes(data[at:start], "big")
     if end > len(data) or start > len(data):

@@ -1,4 +1,4 @@
-"""Carries a connection to one named server, and only there: TLS whose hellos name that server."""
+"""Carries a TLS connection to one server, if the connection's hellos name that server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def relay(near: Connection, far: Connection) -> None:
-    """Both ways, until both have ended; the end of one direction is passed on while the other lives."""
+    """Copy both ways until both have ended; pass on the end of one direction while the other lives."""
     try:
         await asyncio.gather(_copy(near[0], far[1]), _copy(far[0], near[1]))
     finally:
@@ -29,13 +29,12 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 HELLO_SECONDS = 10.0
-MOST_BYTES = 2 * hello.HELLO_BYTES
-"""Of a hello with its records, and of early data before a second one."""
+MOST_BYTES = 2 * hello.HELLO_BYTES  # a hello with its records, plus early data before a second one
 _HEAD = 5
 
 
 class NotNamed(Exception):
-    """The connection is not carried. `name`: the other server that it names, if it is that."""
+    """A connection that we do not carry. `name`: the other server that it names, if any."""
 
     def __init__(self, reason: str, name: str | None = None) -> None:
         super().__init__(reason)
@@ -44,7 +43,8 @@ class NotNamed(Exception):
 
 
 async def carry(near: Connection, far: Connection, name: str) -> None:
-    """Nothing reaches the far side before the name was read; what hangs within its time is NotNamed or TimeoutError."""
+    """Connect both ends after the client has named the server; before that, no byte reaches the far side. A wrong or
+    slow hello raises NotNamed or TimeoutError."""
     try:
         async with asyncio.timeout(HELLO_SECONDS):
             await _pass_hello(near, far, name)
@@ -56,7 +56,7 @@ async def carry(near: Connection, far: Connection, name: str) -> None:
 
 
 async def _pass_hello(near: Connection, far: Connection, name: str, *, second: bool = False) -> None:
-    """Before a second one may come what the client had ready: early data, and a word for old middleboxes."""
+    """Check and pass on a hello. Early data and a record for old middleboxes may precede a second one."""
     raw = message = b""
     while not (message and hello.is_whole(message)):
         kind, record = await _record(near[0])
@@ -75,7 +75,7 @@ async def _pass_hello(near: Connection, far: Connection, name: str, *, second: b
 
 
 async def _asks_again(far: Connection, near: Connection) -> bool:
-    """Whether a second hello has to come; what the server says goes on to the client. What is no TLS asks nothing."""
+    """Pass the server's answer on to the client; return whether it asks for a second hello."""
     message = b""
     while (again := hello.asks_again(message)) is None:
         head = await far[0].read(1)
@@ -92,7 +92,7 @@ async def _asks_again(far: Connection, near: Connection) -> bool:
 
 async def _record(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     head = await reader.readexactly(1)
-    if not hello.is_kind(head[0]):  # of another protocol no more may come before an answer
+    if not hello.is_kind(head[0]):  # another protocol, which may send no more before an answer
         raise hello.NotAcceptable("is not TLS")
     head += await reader.readexactly(_HEAD - 1)
     kind, length = hello.of_record(head)

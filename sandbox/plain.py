@@ -1,4 +1,4 @@
-"""Environments of plain processes: no isolation at all, for development and for tests of what is above them."""
+"""Provides environments of plain processes: without isolation, for development and tests."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class PlainProvider:
         await PlainEnvironment(self._settings, environment_id).terminate()
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """There is no client to close."""
 
     def _names(self) -> list[str]:
         root = self._settings.root

@@ -1,4 +1,4 @@
-"""One environment of plain processes: a folder, and whatever was started in it."""
+"""Implements an environment of plain processes: a folder, and the processes started in it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ WATCH_SILENCE_SECONDS = 1.0
 LAUNCH_SECONDS = 10.0
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 LAUNCH = (
-    # The child takes the name and says who it is before it becomes the command: no crash of ours comes between.
+    # The child itself takes the name and records who it is before it becomes the command, so no crash of ours matters.
     'mkdir "$0" 2>/dev/null || exit 0; cat /proc/$$/stat > "$0/stat.tmp"; mv "$0/stat.tmp" "$0/stat"; exec "$@"'
 )
 
 
 @dataclass(frozen=True)
 class PlainSettings:
-    """What all environments of a provider share."""
+    """Settings that all environments of a provider share."""
 
     root: Path
     sockets: Path
@@ -43,18 +43,16 @@ class PlainSettings:
 
     @property
     def ways(self) -> Path:
-        """Where the host listens as KEY/egress.sock for an environment that may reach more than the others."""
+        """Folder of the host's KEY/egress.sock for environments with hosts of their own."""
         return self.root.parent / "ways"
 
 
 class PlainEnvironment:
-    """A folder and the processes that were started in it."""
-
     def __init__(self, settings: PlainSettings, environment_id: str) -> None:
         self._settings = settings
         self._id = environment_id
         self.folder = settings.root / environment_id
-        self._mark = str(self.folder)  # with the root in it: another root may have the same id
+        self._mark = str(self.folder)  # includes the root, because another root may have the same id
         self.files = Files(self._place, None)
 
     @property
@@ -89,11 +87,19 @@ class PlainEnvironment:
         timeout: float = 60.0,
         network: bool = False,
     ) -> ExecResult:
-        self._require()
-        self._require_folder(cwd or self.layout.work)
+        folder = cwd or self.layout.work
+        self._require(folder)
         mark = f"{self._mark}/exec-{os.urandom(8).hex()}"
         try:
-            process = await self._spawn(self._forwarded(argv) if network else argv, self._environment(mark, env), cwd)
+            process = await asyncio.create_subprocess_exec(
+                *(self._forwarded(argv) if network else argv),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=self._environment(mark, env),
+                cwd=folder,
+                start_new_session=True,
+            )
         except OSError as error:
             return ExecResult(127, b"", f"{argv[0]}: {error.strerror}".encode())
         except ValueError as error:
@@ -227,43 +233,25 @@ class PlainEnvironment:
         await asyncio.to_thread(remove_tree, self.folder)
         await asyncio.to_thread(remove_tree, self._settings.ways / self._id)
 
-    async def _spawn(self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            *argv,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=env,
-            cwd=cwd or self.layout.work,
-            start_new_session=True,
-        )
-
     def _record(self, name: str) -> Path:
         return self.folder / "launched" / name
 
-    def _require_folder(self, path: str) -> None:
-        if not Path(path).is_dir():
-            raise SandboxError(f"there is no folder {path}")
-
-    def _require(self) -> None:
+    def _require(self, cwd: str | None = None) -> None:
         if not self.folder.is_dir():
             raise EnvironmentGone(f"the environment {self._id} is not there")
+        if cwd is not None and not Path(cwd).is_dir():
+            raise SandboxError(f"there is no folder {cwd}")
 
     def _forwarded(self, argv: Sequence[str]) -> Sequence[str]:
         sockets = self._settings.sockets
         own = self._settings.ways / self._id
+        egress = (own if own.is_dir() else sockets) / "egress.sock"
         forwarder = [self._settings.python, "-E", "-s", "-B", str(self.folder / "runner" / "forwarder.py")]
-        forwarder += [
-            "--gateway",
-            str(sockets / "gateway.sock"),
-            "--egress",
-            str((own if own.is_dir() else sockets) / "egress.sock"),
-        ]
-        forwarder += ["--denied", str(self.folder / "out" / blocked.LOG)]
-        return [*forwarder, "--", *argv]
+        forwarder += ["--gateway", str(sockets / "gateway.sock"), "--egress", str(egress)]
+        return [*forwarder, "--denied", str(self.folder / "out" / blocked.LOG), "--", *argv]
 
     def _environment(self, mark: str, env: Mapping[str, str] | None) -> dict[str, str]:
-        """Nothing of ours but the PATH."""
+        """Build a command's variables. Of our own, it gets only the PATH."""
         own = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": self.layout.home,
@@ -282,7 +270,7 @@ async def _feed(process: asyncio.subprocess.Process, stdin: bytes) -> None:
 
 
 async def _capped(pipe: asyncio.StreamReader) -> tuple[bytes, bool]:
-    """The first part of a stream, and whether there was more; the rest is read and dropped."""
+    """Read a stream to its end; keep the first part, and say whether there was more."""
     parts: list[bytes] = []
     held = 0
     while data := await pipe.read(65536):
@@ -298,7 +286,7 @@ def _load(mark: str) -> tuple[float, int]:
 
 
 def remove_tree(folder: Path) -> None:
-    """Also where folders were made unreadable."""
+    """Remove a folder, even if folders in it were made unreadable."""
     for current, folders, _ in os.walk(folder):
         for name in folders:
             inner = Path(current) / name

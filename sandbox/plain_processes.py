@@ -1,4 +1,4 @@
-"""Finds the processes of a plain environment by a mark in their environment variables, wherever they went (Linux)."""
+"""Finds the processes of a plain environment by a mark in their environment variables (Linux)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from sandbox.runner import family
 
 PROC = Path("/proc")
 MARK = "FORGEHAND_PLAIN"
-MEMORY_SIZE, ENVIRON_END = 20, 48
-"""Places in `/proc/PID/stat`, counted from the one after the name."""
+MEMORY_SIZE, ENVIRON_END = 20, 48  # places in `/proc/PID/stat`, counted from the one after the name
 EXEC_SECONDS = 2.0
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True)
 class Stat:
-    """What `/proc/PID/stat` says; the start time tells a process from a later one of the same number."""
+    """One process of the table. Its start time tells it from a later process with the same number."""
 
     pid: int
     state: str
@@ -38,9 +37,8 @@ class Stat:
 def parse_stat(raw: str) -> Stat:
     fields = family.fields_of(raw)
     ticks = int(fields[11]) + int(fields[12])
-    return Stat(
-        int(raw.split(" ", 1)[0]), fields[0], fields[19], ticks / os.sysconf("SC_CLK_TCK"), int(fields[21]) * PAGE
-    )
+    seconds = ticks / os.sysconf("SC_CLK_TCK")
+    return Stat(int(raw.split(" ", 1)[0]), fields[0], fields[19], seconds, int(fields[21]) * PAGE)
 
 
 def stat_of(pid: int) -> Stat | None:
@@ -51,7 +49,7 @@ def stat_of(pid: int) -> Stat | None:
 
 
 def marked(mark: str) -> Iterator[Stat]:
-    """All living processes that carry the mark or one that it begins."""
+    """Yield the living processes whose mark is this one or is below it."""
     wanted = f"{MARK}={mark}".encode()
     for entry in PROC.iterdir():
         if not entry.name.isdigit():
@@ -65,7 +63,7 @@ def marked(mark: str) -> Iterator[Stat]:
 
 
 def _environ(entry: Path) -> bytes:
-    """A process that becomes another program has memory, and no place for its variables yet: it is looked at again."""
+    """Read the variables of a process. While it becomes another program it has none for a moment: look again."""
     deadline = time.monotonic() + EXEC_SECONDS
     while not (found := (entry / "environ").read_bytes()) and time.monotonic() < deadline:
         fields = family.stat_fields(int(entry.name))
@@ -88,9 +86,5 @@ def are_frozen(mark: str) -> bool:
 
 
 def kill_all(mark: str, seconds: float = 10.0) -> bool:
-    """The oldest first: who keeps others is not to see them die. False when some stay."""
-
-    def find() -> list[int]:
-        return [process.pid for process in sorted(marked(mark), key=lambda process: int(process.started))]
-
-    return family.end(find, seconds)
+    """Kill the oldest first, so that no parent sees its children die. False if some stay."""
+    return family.end(lambda: [one.pid for one in sorted(marked(mark), key=lambda one: int(one.started))], seconds)

@@ -1,9 +1,9 @@
-"""The small protocol that every environment implements, and what a run in one reports.
+"""Defines the small protocol that every environment implements, and the reports of a run in one.
 
-Promises that the contract suite (tests/contract) checks on every implementation:
+The contract suite (tests/contract) checks on every implementation:
 - every call has a time-out and raises only errors of `sandbox.errors`;
-- a launched process outlives the client that launched it, and launching the same name again starts nothing;
-- reads follow no link out of the environment and never block on what is not a regular file.
+- a launched process outlives the client that launched it, and a second launch of the same name does nothing;
+- reads do not follow links out of the environment, and open only regular files, so they never block.
 """
 
 from __future__ import annotations
@@ -22,21 +22,17 @@ class Layout:
     """Absolute paths as seen from inside the environment."""
 
     home: str
-    work: str
-    """The checkout."""
-    out: str
-    """Files that the host reads: streams, exit codes, bundles."""
-    runner: str
-    """Folder of our standard-library scripts, read-only."""
-    agent: str
-    """The agent's binary, read-only."""
+    work: str  # the checkout
+    out: str  # files that the host reads: streams, exit codes, bundles
+    runner: str  # folder of our standard-library scripts, read-only
+    agent: str  # the agent's binary, read-only
     python: str
     git: str
 
 
 @dataclass(frozen=True)
 class ExecResult:
-    """A finished short command; output beyond the cap is dropped and `truncated` says so."""
+    """A finished short command. `truncated`: output beyond the cap was dropped."""
 
     exit_code: int
     stdout: bytes
@@ -47,29 +43,23 @@ class ExecResult:
 
 @dataclass(frozen=True)
 class EnvironmentMetrics:
-    cpu_percent: float
-    """Of one CPU: two busy ones are 200."""
+    cpu_percent: float  # of one CPU: two busy ones are 200
     memory_bytes: int
     disk_bytes: int
     disk_files: int = 0
-    disk_counted: bool = True
-    """False: there is more on the disk than could be counted in time."""
+    disk_counted: bool = True  # False: there is more on the disk than could be counted in time
 
 
 @dataclass(frozen=True)
 class Lease:
-    """A machine that is paid for while it runs: how large it is, for how much, and in which run it is."""
+    """A machine that costs money while it runs: its size, its prices, and its present run."""
 
-    since: float
-    """When this run began, by the provider's clock: after a pause another one begins."""
-    until: float
-    """When it ends by itself, unless it is prolonged."""
+    since: float  # when this run began, by the provider's clock; after a pause a new run begins
+    until: float  # when it ends by itself, unless it is prolonged
     cpus: float
     memory_gib: float
-    cpu_usd: float
-    """A second of one CPU."""
-    gib_usd: float
-    """A second of one GiB."""
+    cpu_usd: float  # price of a second of one CPU
+    gib_usd: float  # price of a second of one GiB
 
 
 class EnvironmentState(StrEnum):
@@ -82,27 +72,23 @@ class EnvironmentOverview:
     """An environment as its provider lists it, without touching it."""
 
     id: str
-    kind: str
-    """e2b, local, or plain: processes without isolation."""
+    kind: str  # e2b, local or plain (processes without isolation)
     state: EnvironmentState
     labels: Mapping[str, str]
-    since: float
-    """When it was made, or came back from a pause, as far as the provider knows."""
+    since: float  # when it was made, or came back from a pause, as far as the provider knows
 
 
 class Liveness(StrEnum):
-    """What the process table says of a launched name; how it ended is read from files."""
+    """State of a launched name by the process table; files say how it ended."""
 
-    ABSENT = "absent"
-    """Never launched here."""
+    ABSENT = "absent"  # never launched here
     RUNNING = "running"
     EXITED = "exited"
 
 
 class EnvironmentPrimitives(Protocol):
-    """One environment. Inside every process with `network=True` (and every launched one) the variable
-    `FORGEHAND_GATEWAY` holds the base URL at which the host's gateway is reached, and HTTP(S)_PROXY/NO_PROXY point
-    at the egress proxy. There is no other way out."""
+    """One environment. In every launched process and every one with `network=True`, `FORGEHAND_GATEWAY` holds the base
+    URL of the host's gateway, and HTTP(S)_PROXY/NO_PROXY point at the egress proxy. There is no other way out."""
 
     @property
     def id(self) -> str: ...
@@ -119,28 +105,23 @@ class EnvironmentPrimitives(Protocol):
         timeout: float = 60.0,
         network: bool = False,
     ) -> ExecResult:
-        """A short command; at its time-out the whole tree is killed. Output is capped at 1 MiB a stream."""
-        ...
+        """Run a short command; at its time-out kill its whole tree. Output is capped at 1 MiB per stream."""
 
     async def launch(
         self, name: str, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None
     ) -> None:
-        """Start detached under a name `[a-z0-9-]+`; a name that was launched before is left alone."""
-        ...
+        """Start detached under a name `[a-z0-9-]+`, unless that name was launched before."""
 
     async def liveness(self, name: str) -> Liveness: ...
 
     async def kill(self, name: str) -> None:
-        """SIGKILL to the whole tree of a launched name, then verified gone; no-op when it is not running."""
-        ...
+        """Send SIGKILL to the whole tree of a launched name and verify that it is gone; no-op if it is not running."""
 
     async def read(self, path: str, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
-        """Up to `limit` bytes from `offset` of a regular file, fewer only at its end; NotThere otherwise."""
-        ...
+        """Read up to `limit` bytes from `offset` of a regular file, fewer only at its end; NotThere otherwise."""
 
     async def write(self, path: str, data: bytes, *, executable: bool = False) -> None:
-        """Atomically (new file, rename); parents are made."""
-        ...
+        """Write atomically (new file, rename) and make parents."""
 
     async def write_many(self, files: Mapping[str, bytes]) -> None: ...
 
@@ -148,155 +129,128 @@ class EnvironmentPrimitives(Protocol):
 
     async def download(self, path: str, target: Path, *, max_bytes: int) -> int:
         """Stream a regular file to the host; TooLarge (and no target left) past the cap."""
-        ...
 
     async def list(self, path: str) -> list[FileStat]: ...
 
     async def stat(self, path: str) -> FileStat | None:
-        """None when there is no regular file or folder."""
-        ...
+        """Return None if there is no regular file or folder."""
 
     def watch(self, path: str, size: int) -> AsyncIterator[int]:
-        """Yield the file's new size soon (goal: 50 ms) after it differs from the last one known; and yield at least
-        every second even if nothing changed, so that the caller can look at liveness."""
-        ...
+        """Yield the file's new size soon (goal: 50 ms) after it changes, and at least every second, so that the caller
+        can check liveness."""
 
     async def is_running(self) -> bool: ...
     async def extend(self, seconds: float) -> None: ...
     async def left(self) -> float | None:
-        """Seconds that it may still run without a pause; None where nothing bounds that."""
-        ...
+        """Return the seconds that it may still run without a pause; None: no limit."""
 
     async def still(self) -> None:
-        """SIGKILL to all that was ever started in it, then verified gone; its files stay."""
-        ...
+        """Send SIGKILL to all processes in it and verify that they are gone; its files stay."""
 
     async def pause(self) -> None: ...
     async def resume(self) -> None: ...
     async def metrics(self) -> EnvironmentMetrics: ...
     async def lease(self) -> Lease | None:
-        """None while nothing is to be paid: it is paused, or runs on this host."""
-        ...
+        """Return None while it costs nothing: it is paused, or runs on this host."""
 
     async def expose(self, port: int) -> str:
-        """An address on the host that reaches a port inside."""
-        ...
+        """Return an address on the host that reaches a port inside."""
 
     async def terminate(self) -> None:
-        """Kill everything and remove every trace; idempotent."""
-        ...
+        """Kill everything and remove every trace; safe to repeat."""
 
 
 @dataclass(frozen=True)
 class EnvironmentSpec:
-    """What to create. `labels` are found again by `EnvironmentProvider.find`."""
+    """An environment to create. `EnvironmentProvider.find` finds it by its `labels`."""
 
     labels: Mapping[str, str]
     public_repository: bool
     lifetime_seconds: float = 3600.0
     egress: tuple[str, ...] | None = ()
-    """Hosts that this environment may reach beside those that all may; `*.` stands for any name below. None: nothing
-    but the gateway, not even what all may reach."""
-    template: str | None = None
-    """What it starts from, where there are templates; None: the operator's."""
-    snapshot: str | None = None
-    """What it starts from instead of a template; SnapshotGone where that is not there any more."""
-    ahead: bool = False
-    """Where several wait for room, before all that are not."""
+    """Hosts that it may reach in addition to those that all may; `*.` stands for any name below. None: only the
+    gateway."""
+    template: str | None = None  # to start from; None: the operator's
+    snapshot: str | None = None  # to start from instead of a template; SnapshotGone if it no longer exists
+    ahead: bool = False  # it gets room before all that are not ahead
 
 
 class EnvironmentProvider(Protocol):
     """Creates and finds environments of one kind."""
 
     async def create(self, key: str, spec: EnvironmentSpec) -> EnvironmentPrimitives:
-        """Find-or-create by an idempotency key `[a-z0-9-]+`."""
-        ...
+        """Find or create by an idempotency key `[a-z0-9-]+`."""
 
     async def find(self, labels: Mapping[str, str]) -> list[EnvironmentPrimitives]: ...
 
     async def overview(self, labels: Mapping[str, str]) -> list[EnvironmentOverview]:
-        """As `find`, for people: in the order of their ids; nothing is woken or made ready for it."""
-        ...
+        """List environments for people, in the order of their ids, without waking any."""
 
     async def attach(self, environment_id: str) -> EnvironmentPrimitives:
-        """EnvironmentGone when it is not there."""
-        ...
+        """Raise EnvironmentGone if it does not exist."""
 
     async def rest(self, environment_id: str) -> None:
-        """Nothing runs in it any more, and it costs as little as can be; its files stay, and `attach` finds it as ever.
-        Safe to repeat. EnvironmentGone when it is not there."""
-        ...
+        """End everything in it and make it as cheap as possible. Its files stay, and `attach` finds it again. Safe to
+        repeat; EnvironmentGone if it does not exist."""
 
     async def leases(self, environment_id: str) -> list[Lease]:
-        """What is paid for there or, where it is paused, was last; nothing is woken for it. Two where a lost answer has
-        left two machines."""
-        ...
+        """Return the machine's present run or, if it is paused, its last one, without waking it. There are two if a
+        lost answer left two machines."""
 
     async def end(self, environment_id: str) -> None:
-        """Gone for good, without being woken for it; that it is gone already is as good."""
-        ...
+        """Remove it for good, without waking it; no error if it is gone already."""
 
     async def close(self) -> None:
-        """Let go of the client; environments stay."""
-        ...
+        """Close the client; environments stay."""
 
 
 class Witness(Protocol):
-    """Told of each machine that a provider ends without having been asked to: nobody else would know of it."""
+    """Learns of each machine that a provider ends on its own initiative, because nothing else records it."""
 
     async def ending(self, environment_id: str, lease: Lease) -> None:
-        """It runs, or did last, and is ended next: not before this returns."""
-        ...
+        """Record the machine's run; the provider ends it only after this returns."""
 
     async def ended(self, environment_id: str, lease: Lease) -> None: ...
 
 
 class Marks(Protocol):
-    """The words that an environment may come back with from a rest, kept where they outlast us."""
+    """Stores the marks with which an environment may return from a rest."""
 
     async def known(self, environment_id: str) -> frozenset[str]: ...
     async def add(self, environment_id: str, mark: str) -> None:
-        """Before it is written inside: whoever dies in between leaves two that are good."""
-        ...
+        """Store a mark before it is written inside; after a crash in between, the old and the new one are valid."""
 
     async def settle(self, environment_id: str, mark: str, instead_of: frozenset[str]) -> None:
-        """It is inside, and the others are of older disks."""
-        ...
+        """Keep this mark, which is inside now; the others belong to older disks."""
 
     async def forget(self, environment_id: str) -> None: ...
 
 
 class Snapshots(Protocol):
-    """Disks of environments, kept to start others from; of providers that have such a thing."""
+    """Keeps disks of environments from which others start, for providers that can."""
 
     async def take_snapshot(self, environment_id: str, name: str) -> str:
-        """Of an environment in which no agent has run; what tells it from others is taken off first. The same name
-        again gives one snapshot."""
-        ...
+        """Keep the disk of an environment in which no agent has run, after removing what identifies it. A repeated name
+        gives the same snapshot."""
 
     async def remove_snapshot(self, snapshot_id: str) -> None:
-        """That it is gone already is as good."""
-        ...
+        """Remove a snapshot; no error if it is gone already."""
 
 
 @dataclass(frozen=True)
 class Chunk:
     """Whole lines of a run's output, in order."""
 
-    lines: tuple[str, ...]
-    """Valid JSON, perhaps shortened; "" stands for a line that could not be read."""
-    next_offset: int
-    """Bytes of the output that this chunk and all before it cover: follow again from here."""
-    skipped: int = 0
-    """How many of the lines could not be read."""
+    lines: tuple[str, ...]  # valid JSON, perhaps shortened; "" stands for an unreadable line
+    next_offset: int  # the byte offset from which to follow on
+    skipped: int = 0  # how many of the lines were unreadable
 
 
 class RunState(StrEnum):
     NOT_STARTED = "not_started"
     RUNNING = "running"
     EXITED = "exited"
-    LOST = "lost"
-    """It ran, it is gone, and nothing says how it ended."""
+    LOST = "lost"  # it ran and is gone, and no file says how it ended
 
 
 @dataclass(frozen=True)
@@ -306,8 +260,7 @@ class RunStatus:
     timed_out: bool = False
     stopped: bool = False
     duration_seconds: float = 0.0
-    error: str = ""
-    """Why the agent could not be started at all."""
+    error: str = ""  # why the agent could not be started at all
 
     @property
     def over(self) -> bool:
@@ -316,15 +269,14 @@ class RunStatus:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One of the repository's own commands."""
+    """The result of one of the repository's own commands."""
 
     command: str
     exit_code: int
     tail: str
     seconds: float
     timed_out: bool = False
-    changed: tuple[str, ...] = ()
-    """Files of the checkout that are not as its commit has them, afterwards."""
+    changed: tuple[str, ...] = ()  # files of the checkout that differ from its commit afterwards
 
 
 @dataclass(frozen=True)
@@ -333,9 +285,7 @@ class Collected:
 
     changed: bool
     tree: str | None
-    subjects: tuple[str, ...]
-    """Of the agent's own commits, newest first."""
+    subjects: tuple[str, ...]  # of the agent's own commits, newest first
     bundle: str | None
     size: int
-    left_out: tuple[str, ...] = ()
-    """Paths that git did not take into it."""
+    left_out: tuple[str, ...] = ()  # paths that git did not take into it

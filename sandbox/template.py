@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from e2b.template.main import TemplateBuilder
 
 CLAUDE_CODE = "2.1.326"
-LATEST = "latest"
-"""In the place of a version: the newest at the time of the build."""
+LATEST = "latest"  # in the place of a version: the newest at the time of the build
 NODE = "24-bookworm"
 PACKAGES = ["git", "ripgrep", "python3", "ca-certificates", "curl", "procps", "build-essential"]
 CPUS = 2

@@ -1,4 +1,4 @@
-"""What an agent is to us: how it starts, hears and is read; its words without terminal codes."""
+"""Defines the protocol of an agent (how we start it, write to it and read it), and cleans its words."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from sandbox.primitives import Layout
 
 @dataclass(frozen=True)
 class Subagents:
-    """How many further agents may help: `at_once`, which its program sees to, and `most` in a turn, which the host does
-    by answering each `Asked` that is one of `SPAWNING`."""
+    """How many further agents may help. The agent's program limits `at_once`. The host limits `most` per turn, by its
+    answers to each `PermissionAsked` for a tool of `SPAWNING`."""
 
     at_once: int
     most: int
@@ -30,31 +30,26 @@ class AgentRun:
     turn: int
     prompt: str
     model: str
-    token: str = field(repr=False)
-    """Opaque: good at our gateway only, and only for this turn."""
+    token: str = field(repr=False)  # opaque; valid only at our gateway and only for this turn
     agent_session_id: str
     resume: bool
     max_turns: int | None
     budget_usd: float | None
-    """Its program stops there by its own estimate, and tells the agent so; None where somebody else counts."""
+    """The program stops there by its own estimate, and the agent knows the limit; None: only the gateway counts."""
     timeout_seconds: float
-    instructions: str
-    """Rules of the repository's base branch; empty for none."""
+    instructions: str  # rules of the repository's base branch; empty for none
     allowed_tools: tuple[str, ...] = ()
     denied_tools: tuple[str, ...] = ()
-    permission: str = "auto"
-    """auto, ask or plan."""
-    subagents: Subagents | None = None
-    """None: as many as its program likes, and nobody is asked."""
+    permission: str = "auto"  # auto, ask or plan
+    subagents: Subagents | None = None  # None: no limit, and the agent does not ask
     schema: dict[str, Any] | None = None
-    attempt: int = 0
-    """How often it was begun before, and lost."""
+    attempt: int = 0  # how many earlier runs of this turn were lost
     beside: Mapping[str, Path] = field(default_factory=dict)
-    """Files of the host that the prompt speaks of, by the names that they get in the run's context folder."""
+    """Files of the host that the prompt mentions, by their names in the run's context folder."""
 
 
 class Decoder(Protocol):
-    """Reads one run's output, line by line; never raises for what a line holds."""
+    """Reads one run's output, line by line. No line makes it raise."""
 
     def feed(self, line: str | bytes) -> Sequence[AgentEvent]: ...
 
@@ -64,54 +59,46 @@ class Agent(Protocol):
 
     @property
     def gateway_variable(self) -> str:
-        """The variable in which the agent looks for its model's base URL."""
-        ...
+        """Name the variable in which the agent looks for its model's base URL."""
 
     @property
     def gateway_path(self) -> str:
-        """What follows the gateway's address in it."""
-        ...
+        """Return the path to append to the gateway's address in that variable."""
 
     @property
     def final_type(self) -> str:
-        """`type` of the line after which the agent waits for input."""
-        ...
+        """Return the `type` of the line after which the agent waits for input."""
 
     def argv(self, run: AgentRun, layout: Layout) -> list[str]: ...
 
     def environment(self, run: AgentRun, layout: Layout) -> dict[str, str]: ...
 
     def message(self, text: str) -> bytes:
-        """One line for its stdin: words of a person, taken as they stand."""
-        ...
+        """Encode a person's words as one line for stdin; the agent must not interpret commands in them."""
 
     def allow(self, request_id: str, tool_input: dict[str, Any] | None = None) -> bytes:
-        """One line for its stdin: the tool call that it asked for may go on, as asked or with this input."""
-        ...
+        """Encode the line for stdin that allows a tool call, as asked or with this input."""
 
     def deny(self, request_id: str, reason: str, *, interrupt: bool = False) -> bytes: ...
 
     def decoder(self) -> Decoder: ...
 
     def slim(self, line: bytes, cap: int) -> str:
-        """The line as valid JSON of at most `cap` characters that decodes to the same events, texts perhaps
-        shortened; "" for what cannot be read."""
-        ...
+        """Return valid JSON of at most `cap` characters that decodes to the same events, with shorter texts if needed;
+        "" if the line is unreadable."""
 
     def transcript_path(self, layout: Layout, agent_session_id: str) -> str: ...
 
     def own_paths(self, layout: Layout) -> Sequence[str]:
-        """Where it keeps what it remembers from run to run."""
-        ...
+        """List the places of the agent's own memory between runs."""
 
 
 def run_name(turn: int, attempt: int = 0) -> str:
-    """Each attempt at a turn is a run of its own, with files of its own."""
+    """Name a run. Each attempt at a turn is a separate run with separate files."""
     return f"turn-{turn}-{attempt}" if attempt else f"turn-{turn}"
 
 
 def turn_folder(layout: Layout, turn: int, attempt: int = 0) -> str:
-    """Where a turn's files lie inside the environment."""
     return posixpath.join(layout.out, run_name(turn, attempt))
 
 
@@ -120,7 +107,7 @@ def instructions_path(layout: Layout, turn: int, attempt: int = 0) -> str:
 
 
 def context_folder(layout: Layout, turn: int, attempt: int = 0) -> str:
-    """Where the files beside a prompt lie: not in the work tree, so that nothing of them comes home."""
+    """Return the folder of the files beside a prompt. It is outside the work tree, so they do not come home."""
     return posixpath.join(turn_folder(layout, turn, attempt), "context")
 
 
@@ -138,22 +125,22 @@ _SPACES = re.compile(r"\s+")
 
 
 def storable(text: str) -> str:
-    """No NUL (PostgreSQL refuses it) and no half of a surrogate pair (UTF-8 has none)."""
+    """Replace NUL, which PostgreSQL refuses, and halves of surrogate pairs, which UTF-8 cannot encode."""
     if text.isascii() and "\0" not in text:
         return text
     return _SURROGATES.sub(REPLACEMENT, text).replace("\0", REPLACEMENT)
 
 
 def clean(text: str) -> str:
-    """As a terminal would have left it: codes gone, and of a line overwritten by carriage returns its last state."""
+    """Remove terminal codes. Of a line overwritten by carriage returns, keep the last state."""
     plain = _ESCAPES.sub("", storable(text)).replace("\r\n", "\n")
     if "\r" in plain:
-        plain = "\n".join(_last_state(line) for line in plain.split("\n"))
+        plain = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n"))
     return _CONTROLS.sub("", plain)
 
 
 def one_line(text: str, limit: int = 160) -> str:
-    """For titles: one line, also without characters that reorder or hide text."""
+    """Make a title: one line, without characters that reorder or hide text."""
     shown = "".join(
         character
         for character in clean(text[: limit * 8])
@@ -163,7 +150,6 @@ def one_line(text: str, limit: int = 160) -> str:
 
 
 def first_lines(text: str, *, lines: int = 12, limit: int = 1200) -> str:
-    """The beginning of a tool's result."""
     kept = clean(text[: limit * 8]).strip("\n").split("\n")
     return shorten("\n".join(line.rstrip() for line in kept[:lines]), limit)
 
@@ -173,13 +159,8 @@ def shorten(text: str, limit: int) -> str:
 
 
 def same_around(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
-    """How many lines are the same at the beginning of both, and then at their end."""
+    """Count the lines that both have in common at the beginning, and then at the end."""
     most = min(len(old), len(new))
     begin = next((at for at in range(most) if old[at] != new[at]), most)
     end = next((at for at in range(most - begin) if old[-1 - at] != new[-1 - at]), most - begin)
     return begin, end
-
-
-def _last_state(line: str) -> str:
-    parts = [part for part in line.split("\r") if part]
-    return parts[-1] if parts else ""

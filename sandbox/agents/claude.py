@@ -22,11 +22,11 @@ UNFIT_TOOLS = (
     "CronDelete",
     "CronList",
     "ScheduleWakeup",
-    "Workflow",  # starts agents by the dozen, past every count of ours
-    "ListAgents",  # agents of other sessions, and those that work on in the background: there are none
+    "Workflow",  # starts dozens of agents that we cannot count
+    "ListAgents",  # there are no other sessions and no background agents
     "SendMessage",
-    "Skill",  # those that come with the program are switched off, and the repository's are not read
-    "ReportFindings",  # reviews have a schema of ours
+    "Skill",  # the program's own are switched off, and the repository's are not read
+    "ReportFindings",  # reviews use our schema
     "Bash(git push *)",  # the host pushes; inside there is neither a remote nor a credential
 )
 SETTINGS: dict[str, Any] = {"attribution": {"commit": "", "pr": ""}, "includeCoAuthoredBy": False}
@@ -41,10 +41,12 @@ class Claude:
     final_type = "result"
 
     def argv(self, run: AgentRun, layout: Layout) -> list[str]:
-        """Everything is a flag of its own argument; the prompt comes on stdin."""
+        """Build the command line. The prompt comes on stdin."""
         flags = [layout.agent, "-p"]
         flags += ["--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]
-        flags += ["--setting-sources", "", "--strict-mcp-config", "--settings", json.dumps(_settings(run))]
+        # A rule that asks holds in every mode: the host decides on each sub-agent even if everything else is allowed.
+        asks = {"permissions": {"ask": sorted(SPAWNING)}} if run.subagents is not None else {}
+        flags += ["--setting-sources", "", "--strict-mcp-config", "--settings", json.dumps({**SETTINGS, **asks})]
         flags += ["--permission-prompt-tool", "stdio", "--permission-mode", PERMISSION_MODES[run.permission]]
         flags += ["--model", _plain(run.model)]
         if run.budget_usd is not None:
@@ -61,7 +63,10 @@ class Claude:
             flags += ["--json-schema", json.dumps(run.schema)]
         if run.allowed_tools:
             flags += ["--allowedTools", *map(_plain, run.allowed_tools)]
-        return [*flags, "--disallowedTools", *map(_plain, (*UNFIT_TOOLS, *_spawning(run), *run.denied_tools))]
+        unfit: tuple[str, ...] = UNFIT_TOOLS
+        if run.subagents is not None and run.subagents.most < 1:
+            unfit += tuple(sorted(SPAWNING))
+        return [*flags, "--disallowedTools", *map(_plain, (*unfit, *run.denied_tools))]
 
     def environment(self, run: AgentRun, layout: Layout) -> dict[str, str]:
         at_once = run.subagents.at_once if run.subagents is not None else 0
@@ -72,21 +77,21 @@ class Claude:
             "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS": "1",
             "HOME": layout.home,
             "ANTHROPIC_API_KEY": run.token,
-            "ANTHROPIC_DEFAULT_HAIKU_MODEL": run.model,  # for its small side questions too: the token is good for one
+            "ANTHROPIC_DEFAULT_HAIKU_MODEL": run.model,  # for small side questions too: the token allows one model
             "DISABLE_UPDATES": "1",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
             "CLAUDE_CODE_ENABLE_TODO_TOOLS": "1",
-            "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",  # the rules come from the base branch, by our own file
-            "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS": "1",  # it would read out branch and commit subjects, as they are
+            "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",  # the rules come from the base branch, in our own file
+            "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS": "1",  # they would quote branch and commit subjects unchecked
             "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",  # notes to itself that nobody has seen
             "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "32000",
-            "PYTHONDONTWRITEBYTECODE": "1",  # what it leaves beside the code is work where no rule ignores it
-            "IS_SANDBOX": "1",  # where the environment's user is root, bypassPermissions is refused without it
+            "PYTHONDONTWRITEBYTECODE": "1",  # bytecode beside the code would count as work unless a rule ignores it
+            "IS_SANDBOX": "1",  # without it, bypassPermissions is refused if the environment's user is root
         }
 
     def message(self, text: str) -> bytes:
-        """`client_composed`: no slash command and no @file is read out of a person's words."""
+        # `client_composed`: the program looks for no slash commands and no @files in a person's words.
         return _line({"type": "user", "message": {"role": "user", "content": text}, "client_composed": True})
 
     def allow(self, request_id: str, tool_input: dict[str, Any] | None = None) -> bytes:
@@ -94,9 +99,8 @@ class Claude:
         return _response(request_id, {"behavior": "allow", **changed})
 
     def deny(self, request_id: str, reason: str, *, interrupt: bool = False) -> bytes:
-        return _response(
-            request_id, {"behavior": "deny", "message": reason, **({"interrupt": True} if interrupt else {})}
-        )
+        interrupting = {"interrupt": True} if interrupt else {}
+        return _response(request_id, {"behavior": "deny", "message": reason, **interrupting})
 
     def decoder(self) -> Decoder:
         return ClaudeDecoder()
@@ -114,29 +118,18 @@ class Claude:
         return [posixpath.join(layout.home, name) for name in (".claude", ".claude.json")]
 
 
-def _settings(run: AgentRun) -> dict[str, Any]:
-    """A rule that asks holds in every mode: the host is asked for each sub-agent also where all else is allowed."""
-    asks = {"permissions": {"ask": sorted(SPAWNING)}} if run.subagents is not None else {}
-    return {**SETTINGS, **asks}
-
-
-def _spawning(run: AgentRun) -> tuple[str, ...]:
-    """Not offered at all where there may be none."""
-    return tuple(sorted(SPAWNING)) if run.subagents is not None and run.subagents.most < 1 else ()
-
-
 def _response(request_id: str, answer: dict[str, Any]) -> bytes:
     response = {"subtype": "success", "request_id": request_id, "response": answer}
     return _line({"type": "control_response", "response": response})
 
 
 def _line(document: dict[str, Any]) -> bytes:
-    """ASCII only: whatever a person wrote, it stays one line, and half a surrogate pair does not stop it."""
+    """Encode in ASCII, so that any text stays one line and half a surrogate pair does no harm."""
     return json.dumps(document).encode() + b"\n"
 
 
 def _plain(value: str) -> str:
-    """A value that cannot be taken for a flag."""
+    """Return the value if the agent's program cannot take it for a flag."""
     if not value or value.startswith("-") or "\0" in value:
         raise ValueError(f"{value!r} cannot be an argument of the agent")
     return value

@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,12 +14,17 @@ from sandbox.agents.base import clean
 from sandbox.errors import IsolationMissing
 from sandbox.runner import family
 
-FLOOR = (2, 1, 300)
-"""Older ones lack flags that we lean on."""
+FLOOR = (2, 1, 300)  # older ones lack flags that we use
+
+
+def version_in(text: str) -> tuple[int, ...]:
+    """Return the first version in a text, or ()."""
+    match = re.search(r"(\d+)\.(\d+)\.(\d+)", text)
+    return tuple(map(int, match.groups())) if match else ()
 
 
 def find() -> Path:
-    """The binary, or a sentence that says how to get it."""
+    """Return the binary; IsolationMissing says how to get it."""
     spec = find_spec("claude_agent_sdk")
     folder = Path(spec.origin).parent / "_bundled" if spec and spec.origin else None
     if folder is None or not (folder / "claude").is_file():
@@ -38,11 +42,9 @@ def find() -> Path:
 
 def _wheel_version(folder: Path) -> tuple[int, ...]:
     try:
-        text = (folder / "claude.version").read_text(encoding="utf-8")
+        return version_in((folder / "claude.version").read_text(encoding="utf-8"))
     except OSError:
         return ()
-    match = re.search(r"(\d+)\.(\d+)\.(\d+)", text)
-    return tuple(int(part) for part in match.groups()) if match else ()
 
 
 UPDATE_SECONDS = 120.0
@@ -50,19 +52,17 @@ VERSION_SECONDS = 30.0
 LAST_LINES, MOST_SAID = 3, 300
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy")
 PASSED_ON = {*_PROXIES, *map(str.upper, _PROXIES), "NODE_EXTRA_CA_CERTS", "SSL_CERT_DIR", "SSL_CERT_FILE"}
-"""Of our own environment, in which there are credentials: the way out of this network."""
+"""The only variables of our own environment that the updater sees, because others hold credentials."""
 
 
 @dataclass(frozen=True)
 class Newest:
-    """What was found, and why it may not be the newest; empty where it is."""
-
     program: Path
-    failure: str = ""
+    failure: str = ""  # why it may not be the newest
 
 
 async def newest(home: Path, tested: Path) -> Newest:
-    """What its own updater brings into `home`. Where that fails, what is there: it is a warning, and no end."""
+    """Let the program update itself in `home`. If that fails, return the present program and the reason."""
     await asyncio.to_thread(home.mkdir, mode=0o700, parents=True, exist_ok=True)
     try:
         code, said = await _run(await present(home, tested), "update", home=home, seconds=UPDATE_SECONDS)
@@ -75,7 +75,7 @@ async def newest(home: Path, tested: Path) -> Newest:
 
 
 async def present(home: Path, tested: Path) -> Path:
-    """What an update has brought, unless the tested one is newer, or what was brought does not start."""
+    """Return the updated program, or the tested one if that is newer or the updated one does not start."""
     brought = home / ".local/bin/claude"
     if not await asyncio.to_thread(brought.is_file):
         return tested
@@ -88,21 +88,15 @@ async def _answered_version(program: Path, home: Path) -> tuple[int, ...]:
         _, said = await _run(program, "--version", home=home, seconds=VERSION_SECONDS)
     except (OSError, TimeoutError):
         return ()
-    match = re.match(r"(\d+)\.(\d+)\.(\d+)", said)
-    return tuple(int(part) for part in match.groups()) if match else ()
+    return version_in(said) if said[:1].isdecimal() else ()
 
 
 async def _run(program: Path, word: str, *, home: Path, seconds: float) -> tuple[int, str]:
-    """Exit code and last words. Nothing of it is left running, however it ends."""
+    """Return the exit code and the last words. No process is left running, however it ends."""
+    env = {name: value for name, value in os.environ.items() if name in PASSED_ON}
+    env |= {"HOME": str(home), "PATH": os.defpath, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
     process = await asyncio.create_subprocess_exec(
-        program,
-        word,
-        stdin=DEVNULL,
-        stdout=PIPE,
-        stderr=STDOUT,
-        env=_environment(home),
-        cwd=home,
-        start_new_session=True,
+        *(program, word), stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, env=env, cwd=home, start_new_session=True
     )
     try:
         async with asyncio.timeout(seconds):
@@ -112,8 +106,3 @@ async def _run(program: Path, word: str, *, home: Path, seconds: float) -> tuple
         await process.wait()
     lines = [line.strip() for line in clean(out.decode("utf-8", "replace")).splitlines() if line.strip()]
     return process.returncode or 0, " ".join(lines[-LAST_LINES:])[:MOST_SAID]
-
-
-def _environment(home: Path) -> Mapping[str, str]:
-    ours = {name: value for name, value in os.environ.items() if name in PASSED_ON}
-    return {**ours, "HOME": str(home), "PATH": os.defpath, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}

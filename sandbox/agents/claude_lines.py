@@ -1,4 +1,4 @@
-"""Types the lines of Claude Code's stream-json output that we use, and slims lines that are too long to store."""
+"""Types the lines of Claude Code's stream-json output that we use, and shortens lines that are too long to store."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class ToolProgress(msgspec.Struct, tag="tool_progress", omit_defaults=True):
 
 
 class Other(msgspec.Struct, omit_defaults=True):
-    """Any other type: new ones come with every release."""
+    """A line of any other type. New types come with every release."""
 
     type: str
 
@@ -131,7 +131,7 @@ class UnreadableLine(Exception):
 
 
 def is_strict(line: str) -> bool:
-    """Valid JSON, and an object with a type."""
+    """Decide whether a line is valid JSON: an object with a type."""
     try:
         _typed.decode(line)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
@@ -140,7 +140,7 @@ def is_strict(line: str) -> bool:
 
 
 def parse(line: str) -> Line:
-    """The line's meaning; what is missing, unknown or of a wrong type in it is left out."""
+    """Return the line's meaning without the parts that are unknown or have a wrong type."""
     if "\\u0000" not in line:
         try:
             return _fast.decode(line)
@@ -150,10 +150,16 @@ def parse(line: str) -> Line:
 
 
 def loose(line: str) -> dict[str, Any]:
-    """The JSON object of a line, every string in it storable and every number of a common size."""
+    """Return the line's JSON object with storable strings only; a number that is too large becomes None."""
+
+    def whole(digits: str) -> int | None:
+        return int(digits) if len(digits) <= MAX_DIGITS else None
+
+    def real(digits: str) -> float | None:
+        return value if abs(value := float(digits)) < 1e18 else None
+
     try:
-        found = json.loads(line, parse_int=_whole, parse_float=_real, parse_constant=lambda _: None)
-        found = _storable(found)
+        found = _storable(json.loads(line, parse_int=whole, parse_float=real, parse_constant=lambda _: None))
     except ValueError:
         raise UnreadableLine("not JSON") from None
     except RecursionError:
@@ -164,7 +170,7 @@ def loose(line: str) -> dict[str, Any]:
 
 
 def meaning(document: dict[str, Any]) -> Line:
-    """Takes away, piece by piece, what does not fit (changes `document`)."""
+    """Remove the parts that do not fit, one by one (this changes `document`)."""
     if not isinstance(document.get("type"), str):
         raise UnreadableLine("no type")
     for _ in range(MAX_REPAIRS):
@@ -178,12 +184,12 @@ def meaning(document: dict[str, Any]) -> Line:
 
 
 def _cut_out(document: dict[str, Any], complaint: str) -> bool:
-    """Remove what the complaint points at; False when it is the line itself."""
+    """Remove what the complaint points at; False if that is the line itself."""
     path = _PATH.search(complaint)
     steps: list[str | int] = []
     for name, index in _STEP.findall(path.group(1) if path else ""):
         if index == "...":
-            break  # inside a free-form mapping: the whole of it goes
+            break  # inside a free-form mapping: remove all of it
         steps.append(name or int(index))
     if not steps or steps == ["type"]:
         return False
@@ -195,15 +201,6 @@ def _cut_out(document: dict[str, Any], complaint: str) -> bool:
     except (KeyError, IndexError, TypeError):
         return False
     return True
-
-
-def _whole(digits: str) -> int | None:
-    return int(digits) if len(digits) <= MAX_DIGITS else None
-
-
-def _real(digits: str) -> float | None:
-    value = float(digits)
-    return value if abs(value) < 1e18 else None
 
 
 def _storable(value: Any) -> Any:
@@ -219,17 +216,17 @@ def _storable(value: Any) -> Any:
 STEPS = ((16_000, 1000), (4000, 200), (1000, 50), (300, 20), (120, 10))
 """Longest string and longest list or mapping, tried in this order."""
 RESULT_CAP = 256 << 10
-"""A result and a question may be this long in any case: half a structured answer, or half the input of a call that
+"""A result and a question may always be this long, because half a structured answer, or half the input of a call that
 a person allows, is of no use."""
 LONG = 1 << 20
 MOST_PARTS = 500_000
-"""Commas and brackets in a line longer than that: what is made of millions of tiny values takes seconds to take apart
-and a gigabyte to hold, and no agent writes it. Long texts and images have few."""
+"""Commas and brackets in a line longer than `LONG`. Millions of tiny values take seconds to parse and a gigabyte to
+hold, and no agent writes them. Long texts and images have few."""
 WHOLE = (ClaudeResult, ControlRequest)
 
 
 def slim(line: bytes, cap: int) -> str:
-    """The line itself where it is short and strict JSON; "" where it cannot be read."""
+    """Return the line itself if it is short and strict JSON, "" if it is unreadable, else a shorter form."""
     if len(line) > LONG and sum(map(line.count, (b",", b"[", b"{"))) > MOST_PARTS:
         return ""
     text = line.decode("utf-8", "replace").lstrip("\ufeff").strip()
@@ -247,7 +244,7 @@ def slim(line: bytes, cap: int) -> str:
 
 
 def _reduced(parsed: Line, cap: int) -> str:
-    """Only what we know of: that drops copies of whole files, of images and of a tool's output first."""
+    """Keep only the fields that we know, which drops copies of files, images and outputs; then shorten the rest."""
     known = msgspec.to_builtins(parsed)
     for longest, most in STEPS:
         reduced = _encode(_shorter(known, longest, most))

@@ -1,4 +1,4 @@
-"""Decodes Claude Code's stream into our events; holds what spans lines: task list, edits, working folder."""
+"""Decodes Claude Code's stream into our events, and keeps what spans lines: task list, edits, working folder."""
 
 from __future__ import annotations
 
@@ -44,8 +44,7 @@ from sandbox.agents.events import (
 )
 
 MAX_COUNT = 10**9
-MOST_LINES, MOST_TEXT = 200, 8000
-"""Of a tool's result, where there is room for it."""
+MOST_LINES, MOST_TEXT = 200, 8000  # of a tool's result, on pages with room for it
 MAX_OPEN_EDITS = 200
 MAX_OPEN_SPAWNS = 1000
 TOO_MANY_AT_ONCE = "Concurrent subagent limit reached"
@@ -59,7 +58,7 @@ REASONS = {
 
 
 class ClaudeDecoder:
-    """One run's output. A line that cannot be understood is an event, never an error."""
+    """Decodes one run's output. An unreadable line becomes an event, never an error."""
 
     def __init__(self) -> None:
         self._todos = TodoList()
@@ -82,7 +81,9 @@ class ClaudeDecoder:
             case Assistant():
                 return self._assistant(line)
             case ClaudeUser():
-                return self._user(line)
+                results = (block for block in _blocks(line.message) if isinstance(block, ToolResult))
+                events = [event for block in results for event in self._returned(block, line.tool_use_result)]
+                return events or [AgentNoted("user")]
             case System():
                 return [self._system(line)]
             case ClaudeResult():
@@ -109,7 +110,7 @@ class ClaudeDecoder:
 
     def _assistant(self, line: Assistant) -> list[AgentEvent]:
         if line.error:
-            return [AgentNoted(f"api_error/{one_line(line.error, 80)}")]  # its words come again in the result
+            return [AgentNoted(f"api_error/{one_line(line.error, 80)}")]  # the result repeats its words
         events: list[AgentEvent] = []
         for block in _blocks(line.message):
             match block:
@@ -129,15 +130,10 @@ class ClaudeDecoder:
             self._spawns.add(block.id)
         return ToolCalled(block.id, name, title(name, block.input, self._cwd), block.input, parent)
 
-    def _user(self, line: ClaudeUser) -> list[AgentEvent]:
-        events: list[AgentEvent] = []
-        for block in _blocks(line.message):
-            if isinstance(block, ToolResult):
-                events += self._returned(block, line.tool_use_result)
-        return events or [AgentNoted("user")]
-
     def _returned(self, block: ToolResult, detail: Any) -> list[AgentEvent]:
-        ok, text = not block.is_error, _result_text(block.content)
+        content = block.content or ""
+        text = "\n".join(map(_part_text, content)) if isinstance(content, list) else content
+        ok = not block.is_error
         events: list[AgentEvent] = [
             ToolReturned(block.tool_use_id, ok, first_lines(text), first_lines(text, lines=MOST_LINES, limit=MOST_TEXT))
         ]
@@ -162,24 +158,14 @@ class ClaudeDecoder:
 
 
 def _blocks(message: ClaudeMessage) -> list[Block]:
-    if isinstance(message.content, str):
-        return [ClaudeText(message.content)]
-    return message.content
-
-
-def _result_text(content: str | list[Any] | None) -> str:
-    if isinstance(content, list):
-        return "\n".join(_part_text(part) for part in content)
-    return content or ""
+    return [ClaudeText(message.content)] if isinstance(message.content, str) else message.content
 
 
 def _part_text(part: Any) -> str:
     if not isinstance(part, dict):
         return ""
     text = part.get("text")
-    if isinstance(text, str):
-        return text
-    return f"[{one_line(str(part.get('type')), 40)}]"
+    return text if isinstance(text, str) else f"[{one_line(str(part.get('type')), 40)}]"
 
 
 def _ended(line: ClaudeResult) -> AgentEnded:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -35,18 +35,20 @@ PATHS = {
 
 
 def title(tool: str, tool_input: dict[str, Any], cwd: str) -> str:
-    """What the call is about: a command, a path within the checkout, a URL; empty when there is nothing to say."""
+    """Say in one line what a call is about: a command, a path within the checkout, a URL; perhaps nothing."""
     if tool in PATHS:
-        return one_line(_within(_text(tool_input, PATHS[tool]), cwd))
+        return one_line(_text(tool_input, PATHS[tool]).removeprefix(f"{cwd}/" if cwd else ""))
     if tool in SAYING:
         return one_line(_text(tool_input, SAYING[tool]))
     if tool == "TaskUpdate":
         return one_line(f"#{_text(tool_input, 'taskId')} {_text(tool_input, 'status')}".strip())
     if tool == "TodoWrite":
-        return _count(tool_input.get("todos"))
+        number = len(_listed(tool_input.get("todos")))
+        return "1 item" if number == 1 else f"{number} items"
     if tool == "AskUserQuestion":
-        return one_line(_question(tool_input))
-    return one_line(_first_text(tool_input))
+        first = next(iter(_listed(tool_input.get("questions"))), None)
+        return one_line(_text(first, "question")) if isinstance(first, dict) else ""
+    return one_line(next((text for text in tool_input.values() if isinstance(text, str) and text.strip()), ""))
 
 
 def _text(tool_input: dict[str, Any], key: str) -> str:
@@ -54,81 +56,54 @@ def _text(tool_input: dict[str, Any], key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _within(path: str, cwd: str) -> str:
-    return path[len(cwd) + 1 :] if cwd and path.startswith(f"{cwd}/") else path
-
-
-def _count(todos: Any) -> str:
-    number = len(todos) if isinstance(todos, list) else 0
-    return f"{number} item" if number == 1 else f"{number} items"
-
-
-def _question(tool_input: dict[str, Any]) -> str:
-    questions = tool_input.get("questions")
-    first = questions[0] if isinstance(questions, list) and questions else None
-    return _text(first, "question") if isinstance(first, dict) else ""
-
-
-def _first_text(tool_input: dict[str, Any]) -> str:
-    return next((value for value in tool_input.values() if isinstance(value, str) and value.strip()), "")
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 WRITING = frozenset(("Edit", "MultiEdit", "Write", "NotebookEdit"))
-FEW_LINES = 30
-"""Of which every one may be compared with every other, in an edit of one of so many pieces."""
-FEW_EDITS = 50
+FEW_LINES, FEW_EDITS = 30, 50  # up to this size, comparing every line with every other is fast enough
 
-Edit = tuple[str, int, int]
-"""Path within the checkout, lines added, lines removed."""
+Edit = tuple[str, int, int]  # path within the checkout, lines added, lines removed
 
 
 def edit(tool: str, tool_input: dict[str, Any], cwd: str) -> Edit | None:
-    """None for a tool that changes no file, or a call that names none."""
+    """Count what a call changes; None for a tool that changes no file, or a call that names none."""
     if tool not in WRITING or not isinstance(tool_input.get(PATHS[tool]), str):
         return None
     pairs = _pairs(tool_input)
-    counts = [_counts(*pair, few=FEW_LINES if len(pairs) <= FEW_EDITS else 0) for pair in pairs]
-    return title(tool, tool_input, cwd), sum(added for added, _ in counts), sum(removed for _, removed in counts)
+    few = FEW_LINES if len(pairs) <= FEW_EDITS else 0
+    added = removed = 0
+    for before, after in pairs:
+        old, new = before.splitlines(), after.splitlines()
+        begin, end = same_around(old, new)
+        old, new = old[begin : len(old) - end], new[begin : len(new) - end]
+        same = _same_lines(old, new, few)
+        added, removed = added + len(new) - same, removed + len(old) - same
+    return title(tool, tool_input, cwd), added, removed
 
 
 def _pairs(tool_input: dict[str, Any]) -> list[tuple[str, str]]:
-    """(before, after) of each piece; a file that is written as a whole has no before that the call would tell."""
-    edits = tool_input.get("edits")
-    if isinstance(edits, list):
+    """Return (before, after) of each piece. A call that writes a whole file does not say what was there before."""
+    if isinstance(edits := tool_input.get("edits"), list):
         return [_pair(one, "new_string") for one in edits if isinstance(one, dict)]
     name = next((name for name in ("new_string", "content", "new_source") if name in tool_input), "new_string")
     return [_pair(tool_input, name)]
 
 
 def _pair(piece: dict[str, Any], name: str) -> tuple[str, str]:
-    before, after = piece.get("old_string"), piece.get(name)
-    return before if isinstance(before, str) else "", after if isinstance(after, str) else ""
+    return _text(piece, "old_string"), _text(piece, name)
 
 
-def _counts(before: str, after: str, few: int) -> tuple[int, int]:
-    old, new = before.splitlines(), after.splitlines()
-    begin, end = same_around(old, new)
-    old, new = old[begin : len(old) - end], new[begin : len(new) - end]
-    same = _most_alike(old, new) if max(len(old), len(new)) <= few else _in_order(_places(old, new))
-    return len(new) - same, len(old) - same
-
-
-def _most_alike(old: Sequence[str], new: Sequence[str]) -> int:
-    return sum(block.size for block in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks())
-
-
-def _places(old: Sequence[str], new: Sequence[str]) -> Iterator[int]:
-    """Where in the new text each line of the old one stands: the first of several that are alike at the first."""
+def _same_lines(old: Sequence[str], new: Sequence[str], few: int) -> int:
+    """Count the lines that stay. For long texts, whose exact count may take cubic time, the count is nearly the most:
+    it pairs equal lines in order of appearance and finds the longest run of pairs that both texts have in order."""
+    if max(len(old), len(new)) <= few:
+        return sum(block.size for block in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks())
     places: dict[str, deque[int]] = defaultdict(deque)
     for at, line in enumerate(new):
         places[line].append(at)
-    return (places[line].popleft() for line in old if places.get(line))
-
-
-def _in_order(places: Iterable[int]) -> int:
-    """How many of them follow each other: nearly the most that could be found, which may take the cube of the lines."""
     ends: list[int] = []
-    for place in places:
+    for place in (places[line].popleft() for line in old if places.get(line)):
         at = bisect_left(ends, place)
         ends[at : at + 1] = [place]
     return len(ends)
@@ -141,7 +116,7 @@ _CREATED = re.compile(r"Task #(\w+) created")
 
 
 class TodoList:
-    """A change counts once its tool result says that it was made; results come in any order."""
+    """The agent's tasks. A change counts once its tool result confirms it; results come in any order."""
 
     def __init__(self) -> None:
         self._items: dict[str, Todo] = {}
@@ -156,17 +131,19 @@ class TodoList:
             self._waiting[call_id] = (tool, tool_input)
 
     def returned(self, call_id: str, *, ok: bool, text: str, task_id: str) -> bool:
-        """True when the list is another one now."""
+        """Apply the call that this result belongs to; True if the list changed."""
         tool, tool_input = self._waiting.pop(call_id, ("", {}))
         if not ok or not tool:
             return False
         before = self.items
         if tool == "TodoWrite":
             self._write(tool_input.get("todos"))
-        elif tool == "TaskCreate":
-            self._create(task_id or _number_in(text), tool_input)
-        else:
+        elif tool == "TaskUpdate":
             self._update(tool_input)
+        elif len(self._items) < MAX_ITEMS:
+            created = _CREATED.search(text)
+            if known_as := task_id or (created[1] if created else ""):
+                self._items[known_as] = Todo(_words(tool_input.get("subject")), "pending")
         return self.items != before
 
     def _write(self, todos: Any) -> None:
@@ -178,15 +155,10 @@ class TodoList:
             for number, entry in enumerate(found)
         }
 
-    def _create(self, task_id: str, tool_input: dict[str, Any]) -> None:
-        if task_id and len(self._items) < MAX_ITEMS:
-            self._items[task_id] = Todo(_words(tool_input.get("subject")), "pending")
-
     def _update(self, tool_input: dict[str, Any]) -> None:
-        """Of a task that this run did not create (a resumed session's) we know no words: left out."""
         task_id = str(tool_input.get("taskId"))
         old = self._items.get(task_id)
-        if old is None:
+        if old is None:  # a resumed session's task, whose words this run does not know
             return
         if tool_input.get("status") == "deleted":
             del self._items[task_id]
@@ -201,8 +173,3 @@ def _words(value: Any) -> str:
 
 def _state(value: Any, otherwise: str) -> str:
     return value if value in STATES else otherwise
-
-
-def _number_in(text: str) -> str:
-    found = _CREATED.search(text)
-    return found.group(1) if found else ""

@@ -1,4 +1,4 @@
-"""What an agent does, as events of our own: the same words for every agent, decoded from its output stream."""
+"""Defines the events that an agent's output stream decodes into, the same for every agent."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ class AgentSaid:
     """A block of the agent's own text."""
 
     text: str
-    parent: str | None = None
-    """Set when a sub-agent said it."""
+    parent: str | None = None  # set when a sub-agent said it
 
 
 @dataclass(frozen=True)
 class ToolCalled:
     id: str
     name: str
-    title: str
-    """One line for people: `pytest -q`, `src/calc.py`, a URL."""
+    title: str  # one line for people: `pytest -q`, `src/calc.py`, a URL
     input: dict[str, Any] = field(default_factory=dict)
     parent: str | None = None
 
@@ -36,15 +34,13 @@ class ToolCalled:
 class ToolReturned:
     id: str
     ok: bool
-    summary: str
-    """Bounded: the first lines of the result."""
-    text: str = field(default="", compare=False, repr=False)
-    """More of it, for who has room: also bounded."""
+    summary: str  # bounded: the first lines of the result
+    text: str = field(default="", compare=False, repr=False)  # more of it, also bounded
 
 
 @dataclass(frozen=True)
 class FileChanged:
-    """An editing tool has changed a file; what commands change is not told."""
+    """An editing tool changed a file. Commands change files without such an event."""
 
     path: str
     added: int
@@ -54,8 +50,7 @@ class FileChanged:
 @dataclass(frozen=True)
 class Todo:
     text: str
-    state: str
-    """pending, in_progress or completed."""
+    state: str  # pending, in_progress or completed
 
 
 @dataclass(frozen=True)
@@ -67,11 +62,10 @@ class TodoChanged:
 
 @dataclass(frozen=True)
 class Retrying:
-    """The agent waits to repeat a request at the model."""
+    """The agent waits before it repeats a request to the model."""
 
     attempt: int
-    status: int | None
-    """HTTP status; None for a network error."""
+    status: int | None  # HTTP status; None for a network error
     error: str
     delay_seconds: float
 
@@ -88,18 +82,17 @@ class PermissionAsked:
 
 @dataclass(frozen=True)
 class SubagentRefused:
-    """A sub-agent that was called and not started: too many `at_once`, or what the host has said no to."""
+    """A sub-agent was called and did not start: too many `at_once`, or the host said no."""
 
     at_once: bool
 
 
 @dataclass(frozen=True)
 class AgentEnded:
-    """A result line. The run is over at process exit, not here; the last one counts."""
+    """A result line. The last one counts, and the run is over only when its process exits."""
 
     ok: bool
-    reason: str
-    """completed, max_turns, budget_exhausted, aborted, api_error, ..."""
+    reason: str  # completed, max_turns, budget_exhausted, aborted, api_error, …
     text: str
     errors: tuple[str, ...] = ()
     turns: int = 0
@@ -109,24 +102,23 @@ class AgentEnded:
 
 @dataclass(frozen=True)
 class AgentNoted:
-    """A sign of life without further meaning to us."""
+    """A sign of life with no further meaning."""
 
     kind: str
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A line that is not what the protocol promises: counted, never fatal."""
+    """A line that breaks the protocol: counted, never fatal."""
 
     reason: str
 
 
-SPAWNING = frozenset(("Agent", "Task"))
-"""Tools that start a sub-agent."""
+SPAWNING = frozenset(("Agent", "Task"))  # tools that start a sub-agent
 NO_MORE_SUBAGENTS = "No more sub-agents may be started in this turn."
-"""How the host begins its no, by which that is known again."""
+"""The first words of the host's refusal, by which the decoder recognises it."""
 TODO_TOOLS = frozenset(("TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"))
-"""Tools by which agents keep their todo list: what they do is told by TodoChanged."""
+"""Tools by which agents keep their todo list; TodoChanged shows their effect."""
 
 AgentEvent = (
     SessionStarted

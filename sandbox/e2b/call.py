@@ -19,10 +19,8 @@ from sandbox.runner import web
 
 CONNECT_SECONDS = 15.0
 PING_SECONDS = 20.0
-SILENCE_SECONDS = 50.0
-"""Every ping is answered at once; so long without a sound, and there is nobody any more."""
-MOST_WAITING = 4
-"""Messages that have come and that the gateway has not taken; then the sandbox waits."""
+SILENCE_SECONDS = 50.0  # every ping is answered at once; so long without a sound, and there is nobody any more
+MOST_WAITING = 4  # messages that have come and that the gateway has not taken; then the sandbox waits
 BLOCK = 1 << 16
 
 _log = logging.getLogger(__name__)

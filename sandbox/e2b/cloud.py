@@ -37,8 +37,7 @@ class ListedSandbox:
 
     id: str
     metadata: Mapping[str, str]
-    state: str
-    """running or paused."""
+    state: str  # running or paused
     started_at: datetime
     end_at: datetime
     cpus: int

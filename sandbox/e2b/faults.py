@@ -13,8 +13,7 @@ from collections.abc import Awaitable, Callable
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, KeyRefused, NotThere, SandboxError
 
 WORDS = 300
-CONFLICT = 409
-"""It is being paused, resumed, snapshotted or killed."""
+CONFLICT = 409  # it is being paused, resumed, snapshotted or killed
 OVERDUE = "Max instance length exceeded"
 
 

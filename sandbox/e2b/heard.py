@@ -12,8 +12,7 @@ from sandbox.errors import SandboxError
 if TYPE_CHECKING:
     from e2b import AsyncCommandHandle
 
-SILENCE_SECONDS = 7.0
-"""The inside says something every two seconds."""
+SILENCE_SECONDS = 7.0  # the inside says something every two seconds
 ANSWER_BYTES = 16 << 20
 LETTING_GO_SECONDS = 5.0
 

@@ -36,10 +36,8 @@ if TYPE_CHECKING:
     from e2b import AsyncSandbox
 
 KEY, INSTANCE, EGRESS = "forgehand-key", "forgehand-instance", "forgehand-egress"
-CLOSED = "-"
-"""In the place of hosts: none, not even those that all may reach."""
-LOOKS = (0.0, 0.3, 1.0, 2.0)
-"""Pauses before looking for what a create without an answer may have made."""
+CLOSED = "-"  # in the place of hosts: none, not even those that all may reach
+LOOKS = (0.0, 0.3, 1.0, 2.0)  # pauses before looking for what a create without an answer may have made
 END_SECONDS = 20.0
 NEEDED = (PYTHON, "/usr/bin/git", "/bin/bash")
 SOURCES = {places.RUNNER: Path(__file__).parents[1] / "runner", places.HANDS: Path(__file__).parent / "inside"}

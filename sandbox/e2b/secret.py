@@ -25,8 +25,7 @@ class Unmetered:
     key: str = field(repr=False)
     host: str
     header: str = "x-api-key"
-    path: str = ""
-    """The gateway's own path, which agents put before the provider's."""
+    path: str = ""  # the gateway's own path, which agents put before the provider's
 
     def rules(self, name: str) -> Mapping[str, object]:
         from e2b import Secret

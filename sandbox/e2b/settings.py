@@ -11,8 +11,7 @@ from sandbox.agents.claude_binary import FLOOR
 from sandbox.e2b.secret import Unmetered
 
 AGENT = "/usr/local/bin/claude"
-WEB_PORTS = (None, 80, 443)
-"""Where E2B's firewall knows names; None: the scheme's own."""
+WEB_PORTS = (None, 80, 443)  # where E2B's firewall knows names; None: the scheme's own
 
 
 def is_address(host: str) -> bool:
@@ -30,29 +29,23 @@ class E2BSettings:
     api_key: str = field(repr=False)
     gateway_url: str | None
     """Where sandboxes reach the bot: its public URL, without the gateway's own path. None: we connect to them."""
-    instance: str
-    """Whose sandboxes these are, where several bots share an account."""
-    gateway_address: tuple[str, int] | None = None
-    """Of this host: what is served through those connections."""
+    instance: str  # whose sandboxes these are, where several bots share an account
+    gateway_address: tuple[str, int] | None = None  # of this host: what is served through those connections
     unmetered: Unmetered | None = None
     """Set where agents reach the model itself, at `gateway_url`, with a key that E2B puts in."""
     template: str = "forgehand"
-    egress: frozenset[str] = frozenset()
-    """Hosts that every sandbox may reach."""
+    egress: frozenset[str] = frozenset()  # hosts that every sandbox may reach
     api_url: str | None = None
     sandbox_url: str | None = None
     domain: str | None = None
-    sandboxes: int = 20
-    """How many may run at a time; more are queued."""
+    sandboxes: int = 20  # how many may run at a time; more are queued
     creations_per_second: float = 1.0
     lifetime_seconds: int = 600
     """After so long without a sign of us a sandbox pauses; what a dead bot leaks at most."""
-    longest_seconds: int = 3600
-    """How long the plan lets a sandbox run without a pause."""
+    longest_seconds: int = 3600  # how long the plan lets a sandbox run without a pause
     snapshot_after: float = 20.0
     """Seconds that a repository takes to be brought in and set up, from which on a snapshot is kept of it; 0: never."""
-    cpu_usd: float = 0.000014
-    """A second of one vCPU, and of one GiB, while a sandbox runs."""
+    cpu_usd: float = 0.000014  # a second of one vCPU, and of one GiB, while a sandbox runs
     gib_usd: float = 0.0000045
     agent: str = AGENT
     floor: tuple[int, ...] | None = FLOOR

@@ -22,10 +22,8 @@ class Slots:
         self._running = running
         self._known = False
         self._held: set[str] = set()
-        self._promised: set[str] = set()
-        """Taken, but their sandboxes may not be listed yet."""
-        self._line: list[tuple[bool, int]] = []
-        """Who waits for room; the least goes first."""
+        self._promised: set[str] = set()  # taken, but their sandboxes may not be listed yet
+        self._line: list[tuple[bool, int]] = []  # who waits for room; the least goes first
         self._numbers = itertools.count()
         self._moved = asyncio.Event()
         self._asking = asyncio.Lock()

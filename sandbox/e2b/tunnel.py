@@ -24,12 +24,10 @@ from sandbox.runner import web
 log = logging.getLogger(__name__)
 
 READY = 3
-MOST = 64
-"""Connections of one sandbox at a time."""
+MOST = 64  # connections of one sandbox at a time
 TRIES = 3
 STEADY_SECONDS = 10.0
-PAUSES = (0.1, 0.5, 2.0, 5.0, 15.0)
-"""Between tries: a sandbox may be paused, the network away."""
+PAUSES = (0.1, 0.5, 2.0, 5.0, 15.0)  # between tries: a sandbox may be paused, the network away
 
 
 @dataclass(frozen=True)

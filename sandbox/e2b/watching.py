@@ -27,8 +27,7 @@ class GrowthWatch:
         self._on_names = on_names
         self._said: asyncio.Queue[int] = asyncio.Queue()
         self._names: frozenset[str] | None = None
-        self._urgent = False
-        """Something began or ended to run: worth a look even if the file is the same."""
+        self._urgent = False  # something began or ended to run: worth a look even if the file is the same
         self._rest = ""
         self._task: asyncio.Task[None] | None = None
 

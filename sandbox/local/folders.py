@@ -35,8 +35,7 @@ REMOVE_SECONDS = 120.0
 
 _FALLBACK = Path("/var/tmp")  # noqa: S108 - checked for its owner and mode before use
 _SOCKET_PATH_LIMIT = 107
-KEY_LENGTH = 14
-"""Of a session's environments, at most."""
+KEY_LENGTH = 14  # of a session's environments, at most
 
 
 @dataclass(frozen=True)
@@ -45,8 +44,7 @@ class Folders:
 
     box: Path
     state: Path
-    own: Path
-    """Where the host listens for this environment alone, if it is to reach more than the others."""
+    own: Path  # where the host listens for this environment alone, if it is to reach more than the others
 
     @property
     def home(self) -> Path:
@@ -201,8 +199,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 @dataclass(frozen=True)
 class Member:
     pid: int
-    is_init: bool
-    """The first process of its box: its death ends the box."""
+    is_init: bool  # the first process of its box: its death ends the box
     cpu_seconds: float
     memory_bytes: int
 

@@ -29,8 +29,7 @@ class Identity:
     """Of the first process of a box: a number alone may belong to another process by now."""
 
     pid: int
-    started: int
-    """Ticks since boot."""
+    started: int  # ticks since boot
     boot: str
 
 

@@ -47,11 +47,9 @@ class Box:
     furniture: Furniture
     env: Mapping[str, str]
     cwd: str
-    sockets: str | None
-    """The host's folder of sockets, for a box with a way out."""
+    sockets: str | None  # the host's folder of sockets, for a box with a way out
     dies_with_parent: bool
-    own: str | None = None
-    """The host's folder of sockets for this environment alone."""
+    own: str | None = None  # the host's folder of sockets for this environment alone
 
 
 def prefix(uid: int | None, limits: BoxLimits, ceilings: Mapping[str, int]) -> list[str]:
@@ -186,8 +184,7 @@ CLEAN = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C.UTF-8"}
 class Launcher:
     """How boxes are started on this host."""
 
-    uid: int | None
-    """The user to step down to; None when we are an ordinary user already."""
+    uid: int | None  # the user to step down to; None when we are an ordinary user already
     limits: BoxLimits
     seccomp: bytes
 
@@ -338,8 +335,7 @@ async def _end(process: asyncio.subprocess.Process, status_fd: int) -> None:
 class BoxStatus:
     """What bubblewrap says of itself, as lines of JSON on its status descriptor."""
 
-    init: int | None = None
-    """The process id of the box's first process, as we see it."""
+    init: int | None = None  # the process id of the box's first process, as we see it
     namespace: int | None = None
     exit_code: int | None = None
 

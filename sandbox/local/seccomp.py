@@ -11,14 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from errno import EAFNOSUPPORT, ENOSYS, EPERM
 
-ALLOWED_FAMILIES = (1, 2, 10, 16)
-"""AF_UNIX, AF_INET, AF_INET6, AF_NETLINK."""
+ALLOWED_FAMILIES = (1, 2, 10, 16)  # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK
 
-DENIED_IOCTLS = (0x5412, 0x541C)
-"""TIOCSTI and TIOCLINUX: put characters into a terminal's input."""
+DENIED_IOCTLS = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX: put characters into a terminal's input
 
-NEW_NAMESPACES = 0x7E020000
-"""Every CLONE_NEW* bit that clone() takes."""
+NEW_NAMESPACES = 0x7E020000  # every CLONE_NEW* bit that clone() takes
 
 # From 424 on all architectures share one table.
 _DENIED_EVERYWHERE: Mapping[str, int] = {

@@ -13,8 +13,7 @@ from .repository import Checkout, CheckoutGitFailed, CheckoutGitTimedOut, create
 
 REF = "refs/forgehand/work"
 SUBJECTS = 50
-MOST_LEFT_OUT = 20
-"""Paths that are named."""
+MOST_LEFT_OUT = 20  # paths that are named
 GENTLY = 15
 
 

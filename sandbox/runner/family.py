@@ -19,8 +19,7 @@ PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 FREEZE_SECONDS = 5.0
 _LOOK_SECONDS = 0.002
-_QUIET_LOOKS = 2
-"""Without anything that moves: what was forked during a look is met in the next."""
+_QUIET_LOOKS = 2  # without anything that moves: what was forked during a look is met in the next
 _STOP = 1 << (signal.SIGSTOP - 1)
 _AT_REST = "TtZX"
 _DEAD = ("Z", "X")

@@ -17,10 +17,8 @@ READ_SIZE = 65536
 
 class CommandLimits(NamedTuple):
     seconds: float
-    keep: int = READ_SIZE
-    """Bytes of each stream, the last ones."""
-    also: Callable[[bytes], object] | None = None
-    """Is handed all of them as they come."""
+    keep: int = READ_SIZE  # bytes of each stream, the last ones
+    also: Callable[[bytes], object] | None = None  # is handed all of them as they come
 
 
 class Finished(NamedTuple):

@@ -43,8 +43,7 @@ class SafePath(NamedTuple):
 
     base: str
     steps: tuple[str, ...]
-    name: str
-    """The last part of the path."""
+    name: str  # the last part of the path
 
     @classmethod
     def below(cls, path: str, bases: Iterable[str]) -> SafePath | None:

@@ -28,8 +28,7 @@ class Target(NamedTuple):
     tls: bool
     path: str
     headers: dict[str, str]
-    strip: str = ""
-    """What is taken off the beginning of a request's path."""
+    strip: str = ""  # what is taken off the beginning of a request's path
 
     @classmethod
     def of(cls, url: str, headers: dict[str, str]) -> Target:

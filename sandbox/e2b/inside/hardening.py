@@ -61,10 +61,8 @@ ENGINES = (
 AGENTS_OWN = ("/var/spool/cron/crontabs/", "/var/spool/cron/", "/var/spool/atjobs/", "/var/lib/systemd/linger/")
 """With the user's name: what would be started for it without anybody asking."""
 OTHERS_WRITE, GROUP_WRITES, CLIMBS = stat.S_IWOTH, stat.S_IWGRP, stat.S_ISUID | stat.S_ISGID
-ELSEWHERE = "x"
-"""In the place of a password: it is in the file that root alone reads."""
-MOST_LINKS = 40
-"""Of one way, as the system has it."""
+ELSEWHERE = "x"  # in the place of a password: it is in the file that root alone reads
+MOST_LINKS = 40  # of one way, as the system has it
 STOP_SECONDS = 10.0
 TOLD = 5
 

@@ -17,8 +17,7 @@ CODE = "/opt/forgehand"
 RUNNER = CODE + "/sandbox/runner"
 HANDS = CODE + "/sandbox/e2b/inside"
 
-STATE = "/var/lib/forgehand"
-"""Root's alone; the agent cannot look into it."""
+STATE = "/var/lib/forgehand"  # root's alone; the agent cannot look into it
 INCOMING = STATE + "/in"
 OUTGOING = STATE + "/out"
 RUNS = STATE + "/runs"
@@ -33,8 +32,7 @@ GATE_SOCKET = "/var/forgehand/gateway.sock"
 GATE_PATH = "/forgehand/gate"
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:" + HOME + "/.local/bin"
-BASES = (WORK, OUT, HOME, TEMPORARY, RUNNER)
-"""Below these the host opens files; nowhere else."""
+BASES = (WORK, OUT, HOME, TEMPORARY, RUNNER)  # below these the host opens files; nowhere else
 
 
 @functools.cache

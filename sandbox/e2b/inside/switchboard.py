@@ -19,11 +19,9 @@ from .frames import Broken, Wire
 
 HANDSHAKE_SECONDS = 10.0
 HEAD_BYTES = 8 << 10
-STRANGERS = 32
-"""Connections to the port that have not proved anything yet."""
+STRANGERS = 32  # connections to the port that have not proved anything yet
 AGENTS = 128
-HOLD_SECONDS = 60.0
-"""How long the agent waits for a host that is away."""
+HOLD_SECONDS = 60.0  # how long the agent waits for a host that is away
 ANSWER_SECONDS = 5.0
 SILENCE_SECONDS = 75.0
 """The host says something every twenty seconds; one that does not has gone without a word."""
