@@ -10,8 +10,8 @@ import sys
 from bot.cli.main import app
 
 FOREIGN_THREADS = "pyqwest"
-"""What E2B's SDK speaks HTTP with. Its threads are Rust's: one that has something to tell Python while the interpreter
-goes away is ended there by force, which takes the whole process with it (SIGABRT, seen once in 70 ends under load)."""
+"""The HTTP library of E2B's SDK. If one of its Rust threads calls into Python while the interpreter shuts down, the
+whole process aborts (SIGABRT, seen once in 70 exits under load)."""
 
 
 def main() -> None:
@@ -25,21 +25,16 @@ def main() -> None:
     except SystemExit as ended:
         if FOREIGN_THREADS in sys.modules and isinstance(ended.code, int | None):
             _let_go_of_stdout()
-            _leave(ended.code or 0)
+            sys.stderr.flush()
+            logging.shutdown()
+            os._exit(ended.code or 0)  # commands have closed what they opened: nothing is left for the interpreter
         raise
     finally:
         _let_go_of_stdout()
 
 
-def _leave(code: int) -> None:
-    """At once: commands have closed what they had opened, and nothing is left to the interpreter's own end."""
-    sys.stderr.flush()
-    logging.shutdown()
-    os._exit(code)
-
-
 def _let_go_of_stdout() -> None:
-    """Whoever read it (`head`, for one) may have gone: that is no error worth a traceback at the very end."""
+    """Ignore a reader that has gone, such as `head`: it needs no traceback."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -1,9 +1,9 @@
-"""Knows what the owner of an account may set for its installation: limits below the operator's, triggers by default."""
+"""What an account's owner may set for its installation: limits below the operator's, and default triggers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -19,9 +19,8 @@ _WHOLE = re.compile(r"[0-9]{1,4}")
 
 @dataclass(frozen=True)
 class SettingChoice:
-    """What somebody has set; None: it was taken back."""
-
     value: Value | None
+    """None if the owner removed it."""
     set_by: str
     set_at: float
     changes: int = 1
@@ -31,13 +30,12 @@ Choices = Mapping[str, SettingChoice]
 
 
 def version(choices: Choices) -> int:
-    """Grows with each change."""
     return sum(one.changes for one in choices.values())
 
 
 @dataclass(frozen=True)
 class LimitKey:
-    """A limit that an account may narrow, and never widen."""
+    """A limit that an account may lower but not raise."""
 
     name: str
     title: str
@@ -51,7 +49,7 @@ class LimitKey:
         return "" if value is None else f"{value:.2f}".removesuffix(".00") if self.dollars else f"{value}"
 
     def read(self, text: str, limits: Limits) -> float | int | None:
-        """None for an empty field; raises Wrong."""
+        """Return None for an empty field; raise Wrong for a bad one."""
         if not text:
             return None
         match = (_DOLLARS if self.dollars else _WHOLE).fullmatch(text)
@@ -79,7 +77,7 @@ TRIGGERS = {
     "review_opened": "Review pull requests when they are opened or marked ready",
     "ci_fix": "Fix failing checks of Forgehand's own pull requests",
 }
-"""Those of a repository's file that an account may set for repositories without one."""
+"""The triggers that an account may set for repositories without a config file."""
 YES_NO = frozenset(name for name in TRIGGERS if isinstance(getattr(Triggers(), name), bool))
 OPERATOR = "the operator"
 ACCOUNT = "this account"
@@ -87,7 +85,7 @@ ACCOUNT = "this account"
 
 @dataclass(frozen=True)
 class Effective:
-    """The limit that counts, and whose it is."""
+    """A limit that counts, and who set it."""
 
     key: LimitKey
     value: float
@@ -106,7 +104,7 @@ def effective(limits: Limits, choices: Choices) -> list[Effective]:
 
 
 def narrowed(limits: Limits, choices: Choices) -> Limits:
-    """Its days and months; a session's budget is its own account's (`funds`), how many may run at once admission's."""
+    """Lower the day and month budgets. `funds` applies a session's budget, and admission the number of sessions."""
     values = {one.key.name: one.value for one in effective(limits, choices)}
     return replace(limits, day_budget_usd=values["day_budget"], month_budget_usd=values["month_budget"])
 
@@ -117,7 +115,7 @@ def session_budget(choices: Choices) -> float | None:
 
 def triggers(choices: Choices) -> Triggers:
     set_here = {name: one.value for name in TRIGGERS if (one := choices.get(name)) and one.value}
-    return replace(Triggers(), **set_here)  # type: ignore[arg-type]  # `read_triggers` has checked them
+    return Triggers(**set_here)  # type: ignore[arg-type]  # `read_triggers` has checked them
 
 
 def config_without_file(choices: Choices) -> RepoConfig:
@@ -156,36 +154,34 @@ def listed(limits: Limits, choices: Choices) -> list[dict[str, Any]]:
 
 
 def read_limits(fields: Mapping[str, str], limits: Limits) -> tuple[dict[str, Value | None], dict[str, str]]:
-    """Returns the wishes, and what is wrong with each field that was not accepted."""
-    return _read({key.name: _bind(key, limits) for key in LIMITS}, fields)
+    """Return the values by name, and what is wrong with each field that was not accepted."""
+    keys = {key.name: key for key in LIMITS}
+    return _read(keys, lambda name, text: keys[name].read(text, limits), fields)
 
 
 def read_triggers(fields: Mapping[str, str]) -> tuple[dict[str, Value | None], dict[str, str]]:
-    return _read({name: _trigger(name) for name in TRIGGERS}, fields)
+    """Accept the same values as a repository's file."""
+
+    def read(name: str, text: str) -> Value | None:
+        if not text:
+            return None
+        value: Value = True if name in YES_NO else KEYS[f"triggers.{name}"].read(text)
+        return value
+
+    return _read(TRIGGERS, read, fields)
 
 
 def _read(
-    readers: Mapping[str, Callable[[str], Value | None]], fields: Mapping[str, str]
+    names: Iterable[str], read: Callable[[str, str], Value | None], fields: Mapping[str, str]
 ) -> tuple[dict[str, Value | None], dict[str, str]]:
     wanted: dict[str, Value | None] = {}
     problems: dict[str, str] = {}
-    for name, read in readers.items():
+    for name in names:
         try:
-            wanted[name] = read(fields.get(name, ""))
+            wanted[name] = read(name, fields.get(name, ""))
         except Wrong as wrong:
             problems[name] = f"It {wrong}."
     return wanted, problems
-
-
-def _bind(key: LimitKey, limits: Limits) -> Callable[[str], Value | None]:
-    return lambda text: key.read(text, limits)
-
-
-def _trigger(name: str) -> Callable[[str], Value | None]:
-    """The same values are good here as in a repository's file."""
-    if name in YES_NO:
-        return lambda text: True if text else None
-    return lambda text: KEYS[f"triggers.{name}"].read(text) if text else None
 
 
 def _number(choice: SettingChoice | None) -> float | None:

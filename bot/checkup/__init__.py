@@ -1,4 +1,4 @@
-"""Whether all that a session needs is there and works: for `forgehand doctor` and the set-up page."""
+"""Checks everything that a session needs, for `forgehand doctor` and the set-up page."""
 
 from bot.checkup.app import NOWHERE
 from bot.checkup.host import examine_folder

@@ -1,10 +1,10 @@
-"""Checks at GitHub: who the App is, what it may do and hears of, our clock, and whether its webhooks arrive."""
+"""Checks at GitHub: the App, its permissions and events, our clock, and whether webhooks arrive."""
 
 from __future__ import annotations
 
-import json
 import time
-from typing import TYPE_CHECKING
+
+import httpx
 
 from bot.checkup import manifest
 from bot.checkup import signatures as signed
@@ -15,35 +15,27 @@ from bot.github.types import InstallationView, LoggedDelivery, Registration
 from bot.settings import Settings
 from bot.web import webhooks
 
-if TYPE_CHECKING:
-    import httpx
-
 SKEW_SECONDS = 30.0
 PING_SECONDS = 10.0
 NOWHERE = "https://forgehand.invalid/webhook"
-"""The address of a webhook whose log alone is wanted: GitHub keeps one only where there is an address."""
+"""A webhook address for polling: GitHub keeps a log of deliveries only for an App with an address."""
 ZEN = b'{"zen":"It is well.","hook_id":0}'
 
 
 async def examine(settings: Settings, github: GitHubApp) -> list[CheckupFinding]:
     try:
         app = await github.registration()
-    except BotError as error:
-        return [_unknown(settings, error)]
-    found = [good("app", f"GitHub knows the App {app.slug}."), *_granted(settings, app), await _clock(github)]
-    found += [
-        await _installed(settings, github, app),
-        await _hook(settings, github, app),
-        *await _arrives(settings, github),
-    ]
-    return [*found, await signed.examine(github)]
-
-
-def _unknown(settings: Settings, error: BotError) -> CheckupFinding:
-    if isinstance(error, Unrecognised | NotFound):
+    except (Unrecognised, NotFound) as error:
         fix = "FORGEHAND_APP_ID and FORGEHAND_PRIVATE_KEY must belong to the same App: its page shows the ID and "
-        return bad("app", str(error), f"{fix}can create a new key (`Generate a private key`).")
-    return bad("app", str(error), f"Can this machine reach {settings.github.api_url}?")
+        return [bad("app", str(error), f"{fix}can create a new key (`Generate a private key`).")]
+    except BotError as error:
+        return [bad("app", str(error), f"Can this machine reach {settings.github.api_url}?")]
+    found = [good("app", f"GitHub knows the App {app.slug}."), *_granted(settings, app), await _clock(github)]
+    found += [await _installed(settings, github, app), await _hook(settings, github, app)]
+    if not settings.poll_seconds:
+        last = (await github.deliveries()).items[:1]
+        found += [await _ping(settings), *(_delivered(one) for one in last)]
+    return [*found, await signed.examine(github)]
 
 
 def _granted(settings: Settings, app: Registration) -> list[CheckupFinding]:
@@ -85,20 +77,17 @@ async def _installed(settings: Settings, github: GitHubApp, app: Registration) -
     if not asleep:
         return bad("installed", "The App is not installed anywhere.", install)
     words = f"The App is suspended on {_named(asleep)}, and not installed anywhere else."
-    return bad("installed", words, f"`Unsuspend` is at {_settings_page(settings, asleep[0])}. Or: {install}")
+    account = asleep[0].account
+    of = f"/organizations/{account.login}" if account.type == "Organization" else ""
+    page = f"{settings.github.url}{of}/settings/installations/{asleep[0].id}"
+    return bad("installed", words, f"`Unsuspend` is at {page}. Or: {install}")
 
 
 def _named(installations: list[InstallationView]) -> str:
     return ", ".join(one.account.login for one in installations[:5])
 
 
-def _settings_page(settings: Settings, one: InstallationView) -> str:
-    of = f"/organizations/{one.account.login}" if one.account.type == "Organization" else ""
-    return f"{settings.github.url}{of}/settings/installations/{one.id}"
-
-
 async def _hook(settings: Settings, github: GitHubApp, app: Registration) -> CheckupFinding:
-    """Where GitHub sends to, by its own settings page. Without a webhook it keeps no log either."""
     hook, page = await github.hook(), _page(settings, app)
     if not hook.url:
         fix = f"Tick `Active` under Webhook, with the URL {_meant(settings)}, at {page}."
@@ -122,15 +111,7 @@ def _meant(settings: Settings) -> str:
     return NOWHERE if settings.poll_seconds else "https://your-host/webhook"
 
 
-async def _arrives(settings: Settings, github: GitHubApp) -> list[CheckupFinding]:
-    if settings.poll_seconds:
-        return []
-    last = (await github.deliveries()).items[:1]
-    return [await _ping(settings), *(_told(one) for one in last)]
-
-
-def _told(last: LoggedDelivery) -> CheckupFinding:
-    """What GitHub itself has seen."""
+def _delivered(last: LoggedDelivery) -> CheckupFinding:
     if last.is_accepted:
         return good("deliveries", f"The last one ({last.event}) was accepted.")
     if last.status_code == 401:
@@ -141,9 +122,7 @@ def _told(last: LoggedDelivery) -> CheckupFinding:
 
 
 async def _ping(settings: Settings) -> CheckupFinding:
-    """Signed as GitHub would, to the address that GitHub is given."""
-    import httpx
-
+    """Send a ping to GitHub's address, signed as GitHub would sign it."""
     base = settings.public_url or f"http://{settings.host}:{settings.port}"
     headers = {
         "content-type": "application/json",
@@ -157,20 +136,12 @@ async def _ping(settings: Settings) -> CheckupFinding:
     except httpx.HTTPError as error:
         fix = "Start `forgehand serve`; FORGEHAND_PUBLIC_URL must be the address at which GitHub reaches it."
         return bad("ping", f"{base}/webhook cannot be reached ({type(error).__name__}).", fix)
-    return _answered(base, answer)
-
-
-def _answered(base: str, answer: httpx.Response) -> CheckupFinding:
-    if answer.status_code == 202 and "status" in _json(answer):
+    try:
+        body = answer.json()
+    except ValueError:
+        body = None
+    if answer.status_code == 202 and isinstance(body, dict) and "status" in body:
         return good("ping", f"{base}/webhook accepts our signature.")
     if answer.status_code == 401:
         return bad("ping", f"{base} uses a different webhook secret.", "Restart it with the current settings.")
     return bad("ping", f"{base}/webhook answers {answer.status_code}.", "Is Forgehand the program that listens there?")
-
-
-def _json(answer: httpx.Response) -> dict[str, object]:
-    try:
-        found = json.loads(answer.content)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -1,4 +1,4 @@
-"""Checks of this machine: disk, database, git, the agent's program, and whether its sandbox isolates."""
+"""Checks this machine: disk, database, git, the agent's program, and whether its sandbox isolates."""
 
 from __future__ import annotations
 
@@ -33,9 +33,15 @@ async def examine(settings: Settings) -> list[CheckupFinding]:
 
 
 async def examine_folder(data_dir: Path) -> list[CheckupFinding]:
-    """What needs no other setting."""
+    """Run the checks that need no other setting."""
     database = data_directory.database(data_dir)
-    return [await _disk(data_dir), await _database(database), *await _paused(database), await _git()]
+    git = await _first_line("git", "--version")
+    return [
+        await _disk(data_dir),
+        await _database(database),
+        *await _paused(database),
+        good("git", git) if git else bad("git", "git is not on PATH.", "Install it (on Debian: apt install git)."),
+    ]
 
 
 async def _disk(folder: Path) -> CheckupFinding:
@@ -63,43 +69,36 @@ async def _database(path: Path) -> CheckupFinding:
 
 
 async def _paused(path: Path) -> list[CheckupFinding]:
-    """That nothing is begun looks like a fault to who does not know of it."""
+    """Report a pause: people who do not know of it would take it for a fault."""
     if not await asyncio.to_thread(path.exists):
         return []
     try:
         async with Store.reading(path) as store:
             since = await operations.paused_at(store)
     except BotError:
-        return []  # what is wrong with the database has a line of its own
+        return []  # the check of the database reports it
     if since is None:
         return []
     at = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%d %H:%M UTC")
     return [warning("paused", f"Nothing new has started since {at}.", "`forgehand resume` starts what is waiting.")]
 
 
-async def _git() -> CheckupFinding:
-    version = await _said("git", "--version")
-    if version is None:
-        return bad("git", "git is not on PATH.", "Install it (on Debian: apt install git).")
-    return good("git", version)
-
-
 async def _agent(newest_in: Path | None) -> CheckupFinding:
-    """The one that is here: nothing is updated by looking."""
+    """Check the program that is here, without updating it."""
     try:
         binary = claude_binary.find()
         if newest_in is not None:
             binary = await claude_binary.present(newest_in, binary)
     except SandboxError as error:
         return bad("claude", str(error), "pip install -U 'forgehand[local]'")
-    said = await _said(str(binary), "--version")
+    said = await _first_line(str(binary), "--version")
     if said is None or not re.search(r"\d+\.\d+\.\d+", said):
         return bad("claude", "Claude Code does not start.", "pip install --force-reinstall 'forgehand[local]'")
     return good("claude", f"Claude Code {said}.")
 
 
 async def _box() -> CheckupFinding:
-    """A real one, in a folder of its own: those of a running service are left alone."""
+    """Try a real box in a separate folder, away from those of a running service."""
     with tempfile.TemporaryDirectory(prefix="forgehand-doctor-") as folder:
         try:
             choice = await choose(Path(folder))
@@ -122,7 +121,7 @@ async def _cloud(e2b: E2BSettings) -> CheckupFinding:
             running = len(await choice.provider.find({"app": "forgehand"}))
             await choice.provider.close()
         except SandboxError as error:
-            return bad("sandbox", f"E2B: {error}", "Check E2B_API_KEY (and E2B_DOMAIN for a deployment of your own).")
+            return bad("sandbox", f"E2B: {error}", "Check E2B_API_KEY (and E2B_DOMAIN for your own deployment).")
     hours = e2b.longest_seconds / 3600
     plan = f"{e2b.sandboxes} sandboxes at once, {hours:g} h each (FORGEHAND_E2B_SANDBOXES, FORGEHAND_E2B_HOURS)"
     return good(
@@ -139,12 +138,12 @@ async def _price(model: ModelSettings) -> CheckupFinding:
             "model", str(unknown), "Set FORGEHAND_MODEL to a model whose price is known, or set FORGEHAND_PRICES."
         )
     except SettingsError as wrong:
-        return bad("model", str(wrong), "Set FORGEHAND_PRICES anew.")
+        return bad("model", str(wrong), "Correct FORGEHAND_PRICES.")
     return good("model", f"The price of {model.model} is known.")
 
 
-async def _said(*argv: str) -> str | None:
-    """The first line of what a program prints of itself."""
+async def _first_line(*argv: str) -> str | None:
+    """Run a program and return the first line of its output; None if it fails."""
     try:
         process = await asyncio.create_subprocess_exec(
             *argv, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL

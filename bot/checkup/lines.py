@@ -1,4 +1,4 @@
-"""One line of a check-up: what was looked at, how it stands, and the way to mend it."""
+"""One line of a check-up: what was checked, whether it is good, and how to fix it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Level(StrEnum):
     WARNING = "warning"
     """It works, but not as it should."""
     BAD = "bad"
-    """Sessions will fail, or never begin."""
+    """Sessions will fail, or never start."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class CheckupFinding:
     level: Level
     words: str
     fix: str = ""
-    """What to do, exactly; empty where there is nothing."""
+    """The exact next step; empty if there is none."""
 
 
 def good(name: str, words: str) -> CheckupFinding:

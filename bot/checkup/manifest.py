@@ -1,4 +1,4 @@
-"""What app.yml asks of GitHub, and how an App differs from it."""
+"""Reads app.yml, the App that we ask GitHub for, and finds how a real App differs from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RANKS = {"read": 1, "write": 2, "admin": 3}
 
 @dataclass(frozen=True)
 class Manifest:
-    """The file as it is, before addresses are filled in."""
+    """The file before addresses are filled in."""
 
     content: Mapping[str, Any]
 
@@ -28,7 +28,7 @@ class Manifest:
         return frozenset(self.content["default_events"])
 
     def missing_permissions(self, granted: Mapping[str, str]) -> dict[str, str]:
-        """Those that are not granted, or not far enough."""
+        """Return the permissions that are not granted, or too low."""
         return {
             name: level
             for name, level in self.permissions.items()
@@ -39,7 +39,7 @@ class Manifest:
         return sorted(self.events - subscribed)
 
     def filled(self, *, name: str, base_url: str, hook_url: str, public_url: str = "") -> dict[str, Any]:
-        """For GitHub's form: who comes back from it lands at `base_url`; who signs in later, at either address."""
+        """Fill in the addresses: GitHub's form returns to `base_url`, and later sign-ins to either address."""
         places = dict.fromkeys(place for place in (public_url, base_url) if place)
         return {
             **self.content,

@@ -1,4 +1,4 @@
-"""The whole check-up: each part by itself, so that one that breaks does not hide the others."""
+"""The whole check-up. Each part runs separately, so that a broken one does not hide the others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECONDS = 90.0
 
 
 async def examine(settings: Settings) -> list[CheckupFinding]:
-    """In an order in which one would mend: this machine, the model, GitHub."""
+    """Check this machine, the model and GitHub, in the order in which people would fix them."""
     parts = [_part("machine", host.examine, settings), _part("key", _key, settings), _part("github", _github, settings)]
     return [finding for part in await asyncio.gather(*parts) for finding in part]
 
@@ -48,7 +48,13 @@ async def _github(settings: Settings) -> list[CheckupFinding]:
 
 
 async def _key(settings: Settings) -> list[CheckupFinding]:
-    found = await _credential(settings)
+    path, ring = data_directory.database(settings.data_dir), KeyRing(settings.secret_keys)
+    if path.exists():
+        await asyncio.to_thread(vaults.verify, path, ring)
+        async with Store.reading(path) as store:
+            found = await credentials.find(Vault(store, ring), settings.model, OPERATOR)
+    else:
+        found = credentials.operators(settings.model)
     if found is None:
         return [bad("model key", "There is none.", credentials.NONE)]
     trial = await credentials.try_out(found, settings.model.upstream, settings.model.model)
@@ -56,16 +62,6 @@ async def _key(settings: Settings) -> list[CheckupFinding]:
         return [warning("model key", trial.words, vaults.TERMS)]
     if trial.works:
         return [good("model key", trial.words)]
-    words = trial.words.replace(f" {found.another}", "")  # what to do is said once
+    words = trial.words.replace(f" {found.another}", "")  # say the next step once
     to_blame = "" if words != trial.words else "Follow the message. If the key is the problem: "
     return [bad("model key", words, f"{to_blame}{found.another}")]
-
-
-async def _credential(settings: Settings) -> credentials.FoundCredential | None:
-    """Also where there is no store yet."""
-    path, ring = data_directory.database(settings.data_dir), KeyRing(settings.secret_keys)
-    if not path.exists():
-        return credentials.operators(settings.model)
-    await asyncio.to_thread(vaults.verify, path, ring)
-    async with Store.reading(path) as store:
-        return await credentials.find(Vault(store, ring), settings.model, OPERATOR)

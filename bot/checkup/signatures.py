@@ -1,4 +1,4 @@
-"""Which repositories want signed commits on branches of ours, and do not have them made that way."""
+"""Finds repositories that require signed commits on our branches but do not set `commits: verified`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bot.models import Repo
 from bot.repo_config import RepoConfig
 
 MOST = 30
-"""Repositories of an installation that are looked at."""
+"""How many repositories of an installation we look at."""
 WANTED = "required_signatures"
 UNSEEN = (
     "Forgehand cannot see branch protection without a ruleset: that takes the permission `administration`, which no "
@@ -23,23 +23,21 @@ async def examine(github: GitHubApp) -> CheckupFinding:
     for one in await github.installations():
         if not one.is_suspended:
             at = github.installation(one.id)
-            named += [repo.full_name for repo in (await at.repos())[:MOST] if await _is_in_the_way(at, repo)]
+            named += [repo.full_name for repo in (await at.repos())[:MOST] if await _refuses(at, repo)]
     if not named:
         return good("signatures", f"No ruleset blocks our pushes. {UNSEEN}")
     fix = f"Set `commits: verified` in their {repo_config.PATH}: then GitHub makes and signs the commits."
-    return warning("signatures", f"Signed commits are wanted by {', '.join(named[:5])}: pushes are refused.", fix)
+    words = f"These repositories require signed commits and refuse our pushes: {', '.join(named[:5])}."
+    return warning("signatures", words, fix)
 
 
-async def _is_in_the_way(at: InstallationClient, repo: Repo) -> bool:
+async def _refuses(at: InstallationClient, repo: Repo) -> bool:
     try:
-        config = await _config(at, repo)
+        text = await at.file(repo, repo_config.PATH, repo.default_branch)
+        try:
+            config = repo_config.parse(text)
+        except BadRepoConfig:
+            config = RepoConfig()
         return config.commits != "verified" and WANTED in await at.rules(repo, config.branch_name(1, "abcd1234"))
     except GitHubRefused:  # a plan without rulesets, or a repository that is going away
         return False
-
-
-async def _config(at: InstallationClient, repo: Repo) -> RepoConfig:
-    try:
-        return repo_config.parse(await at.file(repo, repo_config.PATH, repo.default_branch))
-    except BadRepoConfig:
-        return RepoConfig()

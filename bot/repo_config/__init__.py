@@ -1,21 +1,22 @@
-"""Knows `.github/forgehand.yml`: its keys, their types and defaults; a mistake is named with its key and line."""
+"""Reads `.github/forgehand.yml`: its keys, their types and defaults. An error names the key and the line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
+from operator import attrgetter
 from typing import Any, Literal
 
 import msgspec
 
 from bot.errors import BadRepoConfig
-from bot.repo_config.values import KEYS, NAMED, READERS, Wrong, covered
+from bot.repo_config.values import KEYS, NAMED, Wrong, covered
 from bot.repo_config.yaml import YamlEntry, read_entries
 
 PATH = ".github/forgehand.yml"
 MISNAMED = ".github/forgehand.yaml"
 SCHEMA_AT = "/forgehand.schema.json"
-"""Where the service has the schema for editors."""
+"""The path at which the service offers the schema to editors."""
 
 
 @dataclass(frozen=True)
@@ -26,20 +27,18 @@ class Tools:
 
 @dataclass(frozen=True)
 class SubagentRules:
-    """Where the repository wants fewer than the operator allows."""
-
     most: int | None = None
     at_once: int | None = None
 
     def within(self, most: int, at_once: int) -> tuple[int, int]:
-        """How many a turn may start, and how many at once, where the operator allows so many."""
+        """Lower the operator's limits to the repository's."""
         mine = most if self.most is None else min(most, self.most)
         return mine, at_once if self.at_once is None else min(at_once, self.at_once)
 
 
 @dataclass(frozen=True)
 class Triggers:
-    """What starts a session besides a command; everything is off unless it stands here."""
+    """Everything besides a command that starts a session."""
 
     label: str | None = None
     issue_opened: bool = False
@@ -48,22 +47,18 @@ class Triggers:
     review_label: str | None = None
     review_opened: bool = False
     review_pushed: bool = True
-    """The one that is on: it goes on with what somebody has asked for."""
+    """On by default, because it continues a review that someone asked for."""
     ci_fix: bool = False
 
 
 @dataclass(frozen=True)
 class Reviewing:
-    """What a review of ours may say beyond words."""
-
     approve: bool = False
     request_changes: bool = True
 
 
 @dataclass(frozen=True)
 class Pulls:
-    """What our pull requests are like."""
-
     closes: bool = False
     labels: tuple[str, ...] = ()
     request_review: bool = True
@@ -119,7 +114,7 @@ _SECTIONS: dict[str, type[Any]] = {
 
 
 def parse(text: str | bytes | None) -> RepoConfig:
-    """The config in the file's text; None (no such file) and an empty file mean the defaults."""
+    """Parse the file's text; None (no such file) and an empty file mean the defaults."""
     if text is None:
         return RepoConfig()
     problems: list[str] = []
@@ -132,12 +127,11 @@ def parse(text: str | bytes | None) -> RepoConfig:
 
 
 def misnamed() -> BadRepoConfig:
-    """Whoever wrote it believes that it counts."""
     return BadRepoConfig(f"`{MISNAMED}` is not read: rename it to `{PATH}`, so that what it says counts.")
 
 
 def keep_from(config: RepoConfig, hosts: Iterable[str]) -> None:
-    """BadRepoConfig where its `egress` would open one of the hosts that the operator has made ours."""
+    """Raise BadRepoConfig if `egress` would open a host that the service itself uses with credentials."""
     for host in config.egress:
         if never := covered(host, sorted(hosts)):
             raise BadRepoConfig(f"`{PATH}` cannot be used as it is:\n\n- `egress` {NAMED.format(never)}")
@@ -153,37 +147,27 @@ def _section(kind: type[Any], entries: list[YamlEntry], prefix: str, problems: l
             problems.append(f"line {entry.line}: there is no key `{name}`; known here: {', '.join(known)}")
         elif entry.key in values:
             problems.append(f"{where} stands there twice")
-        elif not prefix and entry.key in _SECTIONS:
-            nested = _nested(entry, where, problems)
-            values[entry.key] = _section(_SECTIONS[entry.key], nested, f"{entry.key}.", problems)
+        elif not prefix and (section := _SECTIONS.get(entry.key)):
+            if entry.entries is None and entry.value is not None:
+                problems.append(f"{where} must hold keys: {', '.join(one.name for one in fields(section))}")
+            values[entry.key] = _section(section, entry.entries or [], f"{entry.key}.", problems)
         else:
             try:
-                values[entry.key] = READERS[name](entry.value)
+                values[entry.key] = KEYS[name].read(entry.value)
             except Wrong as wrong:
                 problems.append(f"{where} {wrong}")
     return kind(**values)
 
 
-def _nested(entry: YamlEntry, where: str, problems: list[str]) -> list[YamlEntry]:
-    if entry.entries is None and entry.value is not None:
-        problems.append(
-            f"{where} must hold keys of its own ({', '.join(f.name for f in fields(_SECTIONS[entry.key]))})"
-        )
-    return entry.entries or []
-
-
 def schema() -> dict[str, Any]:
-    """As JSON Schema, for editors; `parse` is stricter where a schema cannot say it."""
+    """Build the JSON Schema for editors; `parse` checks more than a schema can."""
     top: dict[str, Any] = {}
     for name, key in KEYS.items():
         section, _, inner = name.rpartition(".")
         place = top.setdefault(section, _object({}))["properties"] if section else top
         place[inner] = {**key.schema, "description": key.what}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": PATH,
-        **_object(dict(sorted(top.items()))),
-    }
+    described = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": PATH}
+    return described | _object(dict(sorted(top.items())))
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
@@ -191,22 +175,20 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def in_words(config: RepoConfig) -> list[tuple[str, str]]:
-    """Each key that differs from its default, with what it does."""
-    plain = RepoConfig()
+    """Return each key that differs from its default, with its value and meaning."""
     found = []
     for name, key in KEYS.items():
-        section, _, inner = name.rpartition(".")
-        mine, default = (getattr(one, section) if section else one for one in (config, plain))
-        if (value := getattr(mine, inner)) != getattr(default, inner):
+        value, default = (attrgetter(name)(one) for one in (config, RepoConfig()))
+        if value != default:
             found.append((name, f"{', '.join(value) if isinstance(value, tuple) else value} ({key.what})"))
     return found
 
 
 def dump(config: RepoConfig) -> str:
-    """For the store: a turn is judged by the config that it began with."""
+    """Write the config for the store: the config that a turn began with counts for all of it."""
     return msgspec.json.encode(asdict(config)).decode()
 
 
 def load(text: str | None) -> RepoConfig:
-    """What `dump` wrote; None: the defaults."""
+    """Read the text of `dump`; None means the defaults."""
     return msgspec.json.decode(text, type=RepoConfig) if text else RepoConfig()

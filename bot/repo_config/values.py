@@ -1,4 +1,4 @@
-"""Knows what each value of the repository's config may be."""
+"""The keys of a repository's config: how to read and check each value, and its meaning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bot.errors import CommandError
 
 
 class Wrong(Exception):
-    """What a value must be, as the end of a sentence about its key."""
+    """A value is wrong; the message ends a sentence that begins with the key."""
 
 
 NAMED = "must not name {}: a session never reaches it directly"
@@ -24,7 +24,7 @@ MAX_COUNT = 1000
 MAX_INSTRUCTIONS = 20_000
 _HOST = re.compile(r"(?:\*\.)?(?!-)[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+\Z")
 _NEVER = ("github.com", "githubusercontent.com", "api.anthropic.com", "e2b.app", "e2b.dev")
-"""GitHub, the model's provider, and the cloud with everybody's sandboxes: what they take, they take from us alone."""
+"""GitHub, the model's provider and E2B's cloud: only Forgehand itself talks to them."""
 _NAME = re.compile(r"[A-Za-z0-9][\w./@:\[\]-]{0,99}\Z")
 _TOOL = re.compile(r"[A-Za-z][\w-]{0,99}(?:\([^\n]{1,300}\))?\Z")
 _BRANCH = re.compile(r"[\w.@{][\w./@{}+-]{0,150}\Z")
@@ -51,10 +51,10 @@ def _yes_no(value: Any) -> bool:
     return value
 
 
-def _draft(value: Any) -> bool | str:
-    if isinstance(value, bool) or value == UNTIL_VERIFIED:
-        return bool(value) if isinstance(value, bool) else UNTIL_VERIFIED
-    raise Wrong(f"must be true or false, or {UNTIL_VERIFIED}")
+def _draft(value: Any) -> Any:
+    if not isinstance(value, bool) and value != UNTIL_VERIFIED:
+        raise Wrong(f"must be true or false, or {UNTIL_VERIFIED}")
+    return value
 
 
 def _labels(value: Any) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ def _host(text: str) -> str:
 
 
 def covered(host: str, never: Iterable[str]) -> str | None:
-    """Which of these the name would open: itself, what lies below it, or what a `*.` above it takes in."""
+    """Return the first host of `never` that `host` would open: itself, one above it, or one that its `*.` includes."""
     bare = host.removeprefix("*.")
     for one in never:
         if bare == one or bare.endswith(f".{one}") or (host.startswith("*.") and one.endswith(f".{bare}")):
@@ -116,15 +116,15 @@ def covered(host: str, never: Iterable[str]) -> str | None:
 
 
 def may_be_opened(host: str) -> bool:
-    """A single host that `egress` could name."""
+    """Return True for a single host that `egress` could name."""
     try:
         return not host.startswith("*") and _host(host) == host
     except Wrong:
         return False
 
 
-def _hosts(value: Any) -> tuple[str, ...]:
-    return tuple(_host(text) for text in _texts(value))
+def _each(read: Callable[[str], str]) -> Callable[[Any], tuple[str, ...]]:
+    return lambda value: tuple(read(text) for text in _texts(value))
 
 
 def _dollars(value: Any) -> float:
@@ -143,7 +143,7 @@ def _whole(least: int) -> Callable[[Any], int]:
 
 
 def _option(name: str, value: Any) -> Any:
-    """The same words are good here as after the option of a command."""
+    """Accept the same words as after the option of a command."""
     try:
         return getattr(take(f"--{name}={value}")[1], {"timeout": "timeout_seconds"}.get(name, name))
     except CommandError:
@@ -185,10 +185,6 @@ def _tool(text: str) -> str:
     return text
 
 
-def _tools(value: Any) -> tuple[str, ...]:
-    return tuple(_tool(text) for text in _texts(value))
-
-
 Json = dict[str, Any]
 _STRING: Json = {"type": "string", "minLength": 1}
 _LIST: Json = {"anyOf": [_STRING, {"type": "array", "items": _STRING, "maxItems": MAX_LIST}]}
@@ -199,15 +195,9 @@ _LABEL: Json = {"anyOf": [_BOOLEAN, {"type": "string", "minLength": 1, "maxLengt
 
 @dataclass(frozen=True)
 class Key:
-    """All that is known of one key: how its value is read, how editors check it, and what it is for."""
-
     read: Callable[[Any], Any]
     schema: Json
     what: str
-
-
-def _one_of(*words: str) -> Json:
-    return {"enum": list(words)}
 
 
 KEYS: dict[str, Key] = {
@@ -220,12 +210,12 @@ KEYS: dict[str, Key] = {
     "timeout": Key(_timeout, {"type": ["string", "integer"]}, "how long a turn may work, such as 30m"),
     "permission": Key(
         _choice("auto", "ask", "plan"),
-        _one_of("auto", "ask", "plan"),
+        {"enum": ["auto", "ask", "plan"]},
         "auto: the agent may do anything in its sandbox; ask: it asks in the thread before it uses tools not in "
         "`tools.allowed`; plan: work starts with a plan that someone approves",
     ),
-    "tools.allowed": Key(_tools, _LIST, "tools the agent may use without asking when `permission` is ask"),
-    "tools.denied": Key(_tools, _LIST, "tools the agent never gets"),
+    "tools.allowed": Key(_each(_tool), _LIST, "tools the agent may use without asking when `permission` is ask"),
+    "tools.denied": Key(_each(_tool), _LIST, "tools the agent never gets"),
     "subagents.most": Key(_whole(0), _COUNT, "how many sub-agents a turn may start, up to the operator's limit"),
     "subagents.at_once": Key(
         _whole(1), _COUNT | {"minimum": 1}, "how many sub-agents may work at once, up to the operator's limit"
@@ -261,13 +251,13 @@ KEYS: dict[str, Key] = {
     "pull.template": Key(_yes_no, _BOOLEAN, "fill in the repository's pull request template"),
     "setup": Key(_texts, _LIST, "commands that prepare the environment before the agent starts"),
     "checks": Key(_texts, _LIST, "commands that verify the work"),
-    "egress": Key(_hosts, _LIST, "hosts a session may reach"),
+    "egress": Key(_each(_host), _LIST, "hosts a session may reach"),
     "paths.blocked": Key(_texts, _LIST, "paths that no push may change"),
     "paths.sensitive": Key(_texts, _LIST, "paths whose changes the pull request points out"),
     "read_outsiders": Key(_yes_no, _BOOLEAN, "the agent also reads comments by people without write access, as data"),
     "commits": Key(
         _choice("git", "verified"),
-        _one_of("git", "verified"),
+        {"enum": ["git", "verified"]},
         "git: the host makes commits; verified: GitHub makes and signs them",
     ),
     "template": Key(_name, _STRING, "the template for E2B's sandboxes"),
@@ -275,5 +265,4 @@ KEYS: dict[str, Key] = {
         _instructions, {"type": "string", "maxLength": MAX_INSTRUCTIONS}, "instructions the agent gets in every turn"
     ),
 }
-"""By the key's full name; the one description from which reading, explaining and the published schema come."""
-READERS: dict[str, Callable[[Any], Any]] = {name: key.read for name, key in KEYS.items()}
+"""Every key by its full name, for reading, explaining and the published schema."""

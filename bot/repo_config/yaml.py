@@ -1,4 +1,4 @@
-"""Reads the YAML of a repository's config into keys with their lines, under caps; anchors and tags are refused."""
+"""Reads the YAML of a repository's config into keys with their lines, within caps; refuses anchors and tags."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 @dataclass(frozen=True)
 class YamlEntry:
-    """One key of a mapping; `entries` when its value is a mapping itself."""
+    """One key of a mapping; it has `entries` if its value is a mapping too."""
 
     key: str
     line: int
@@ -29,16 +29,14 @@ class YamlEntry:
 
 
 def read_entries(text: str | bytes) -> list[YamlEntry]:
-    """The top mapping; nothing at all counts as an empty one."""
+    """Return the entries of the top mapping; an empty file has none."""
     source = _decoded(text)
     try:
         _check_events(source)
         loader = yaml.SafeLoader(source)
         try:
             node = loader.get_single_node()
-            if node is None:
-                return []
-            if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null":
+            if node is None or (isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null"):
                 return []
             if not isinstance(node, yaml.MappingNode):
                 raise _bad(f"line {node.start_mark.line + 1}: the file must hold `key: value` lines")
@@ -48,13 +46,10 @@ def read_entries(text: str | bytes) -> list[YamlEntry]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}: " if mark else ""
-        raise _bad(f"{where}this is not YAML ({_words(error)})") from None
+        problem = str(error.problem or error.context)[:120].translate(dict.fromkeys(map(ord, "`\r\n")))
+        raise _bad(f"{where}this is not YAML ({problem})") from None
     except yaml.YAMLError:
         raise _bad("it holds characters that YAML does not allow") from None
-
-
-def _words(error: yaml.MarkedYAMLError) -> str:
-    return "".join(letter for letter in str(error.problem or error.context)[:120] if letter not in "`\r\n")
 
 
 def _bad(problem: str) -> BadRepoConfig:
@@ -72,7 +67,7 @@ def _decoded(text: str | bytes) -> str:
 
 
 def _check_events(source: str) -> None:
-    """Before anything is built: a few lines of aliases can stand for gigabytes, deep nesting for a full stack."""
+    """Refuse bombs before anything is built: aliases can expand to gigabytes, and deep nesting can fill the stack."""
     depth = nodes = 0
     for event in yaml.parse(source, Loader=yaml.SafeLoader):
         line = event.start_mark.line + 1 if event.start_mark else 1
@@ -80,8 +75,7 @@ def _check_events(source: str) -> None:
             raise _bad(
                 f"line {line}: anchors and aliases (`&`, `*`) are not allowed here; quote the value if it is text"
             )
-        if isinstance(event, yaml.NodeEvent):
-            nodes += 1
+        nodes += isinstance(event, yaml.NodeEvent)
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if nodes > MAX_NODES or depth > MAX_DEPTH:
             raise _bad(f"line {line}: it is nested too deeply, or holds too much")
@@ -92,25 +86,17 @@ def _entries(loader: yaml.SafeLoader, node: yaml.MappingNode) -> Iterator[YamlEn
         line = key_node.start_mark.line + 1
         if not isinstance(key_node, yaml.ScalarNode):
             raise _bad(f"line {line}: a key must be a word")
-        nested = isinstance(value_node, yaml.MappingNode)
-        yield YamlEntry(
-            key=_key(key_node.value),
-            line=line,
-            value=_value(loader, value_node, line),
-            entries=list(_entries(loader, value_node)) if nested else None,
-        )
-
-
-def _value(loader: yaml.SafeLoader, node: yaml.Node, line: int) -> Any:
-    _check_numbers(node)
-    try:
-        return loader.construct_object(node, deep=True)
-    except (ValueError, OverflowError):  # such as a date that does not exist
-        raise _bad(f"line {line}: the value cannot be read; quote it if it is text") from None
+        _check_numbers(value_node)
+        try:
+            value = loader.construct_object(value_node, deep=True)
+        except (ValueError, OverflowError):  # such as a date that does not exist
+            raise _bad(f"line {line}: the value cannot be read; quote it if it is text") from None
+        entries = list(_entries(loader, value_node)) if isinstance(value_node, yaml.MappingNode) else None
+        yield YamlEntry(_key(key_node.value), line, value, entries)
 
 
 def _check_numbers(node: yaml.Node) -> None:
-    """YAML takes `010` for 8 and `1:30` for 90, and a hexadecimal one of any length: nobody means that here."""
+    """Refuse `010` (8 in YAML), `1:30` (90) and hexadecimal numbers of any length: nobody means those here."""
     if isinstance(node, yaml.CollectionNode):
         for item in node.value:
             _check_numbers(item[1] if isinstance(item, tuple) else item)

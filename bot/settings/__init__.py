@@ -1,4 +1,4 @@
-"""What the operator set: read once from the environment (a file's values under it), checked, then passed on."""
+"""The operator's settings: read once from the environment over a file's values, checked, then passed on."""
 
 from __future__ import annotations
 
@@ -45,8 +45,6 @@ _COMMAND = re.compile(r"[/!.~:+-]?[A-Za-z][A-Za-z0-9_-]{0,38}")
 
 @dataclass(frozen=True)
 class GitHubSettings:
-    """How to reach GitHub and who we are there."""
-
     url: str
     api_url: str
     app_id: int
@@ -60,29 +58,25 @@ class GitHubSettings:
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """The default model, its provider and the operator's own credential for it."""
-
     model: str
     upstream: str
     api_key: Secret | None
     oauth_token: Secret | None
     prices: prices.Given = field(default_factory=dict)
-    """Of models whose price we do not know, or know otherwise."""
+    """Prices that add to or replace ours."""
     admitted: frozenset[str] = frozenset()
-    """Fields and betas of the provider's API that go on though nobody knows what they cost."""
+    """Fields and betas of the provider's API that the gateway forwards without knowing their price."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Money, time and how much at once."""
-
     session_budget_usd: float = 5.0
     session_ceiling_usd: float = 50.0
-    """To which people may raise it; never less than the budget itself."""
+    """The most that people may raise it to; never less than the budget itself."""
     day_budget_usd: float = 50.0
     month_budget_usd: float = 500.0
     user_day_budget_usd: float = 0.0
-    """Of a person or a repository: 0 sets none of its own."""
+    """0 means no limit for each person or repository."""
     user_month_budget_usd: float = 0.0
     repo_day_budget_usd: float = 0.0
     repo_month_budget_usd: float = 0.0
@@ -91,20 +85,18 @@ class Limits:
     repo_sessions: int = 4
     retention_days: float = 30.0
     rescue_days: float = 30.0
-    """How long a ref with work that was cut short stays in its repository."""
+    """How long a rescue ref stays in its repository."""
     keep_minutes: float = 30.0
     """How long an environment waits for the next turn of its thread; 0: not at all."""
     subagents: int = 20
-    """That one turn may start; 0: none."""
+    """How many one turn may start."""
     subagents_at_once: int = 4
     settle_seconds: float = 15.0
-    """How long what a push asks for waits for the next push: they seldom come alone."""
+    """How long work that a push starts waits for the next push: pushes seldom come alone."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """All of it; the composition root hands each part only what it needs."""
-
     data_dir: Path
     host: str
     port: int
@@ -118,51 +110,49 @@ class Settings:
     model: ModelSettings
     limits: Limits
     e2b: E2BSettings | None = None
-    """Where sessions run in E2B's cloud."""
+    """None if sessions run on this host."""
     poll_seconds: float = 0.0
-    """How often GitHub's log of deliveries is read instead of being called; 0: webhooks come."""
+    """How often to read GitHub's log of deliveries; 0 if webhooks come instead."""
     metrics_token: Secret | None = None
-    """Opens /metrics; without it only to this machine, where nobody else reaches us."""
+    """Opens /metrics; without it, only this machine may read them, and only if nobody else reaches us."""
     newest_agent: Path | None = None
-    """Where the newest Claude Code is kept; None: the tested one is used."""
+    """The folder of the newest Claude Code; None to use the tested one."""
 
     @property
     def is_reached(self) -> bool:
-        """Whether others than this machine send us requests, perhaps by way of a proxy on it."""
+        """Return True if others than this machine send us requests, perhaps through a proxy on it."""
         return self.public_url is not None or self.poll_seconds <= 0
 
     def secrets(self) -> tuple[Secret, ...]:
-        """Every credential, for the redactor."""
-        found = [self.github.private_key, *self.github.webhook_secrets, *self.secret_keys]
-        found += [one for one in self._optional() if one]
-        found += [Secret(self.e2b.api_key)] if self.e2b else []
-        return tuple(found)
+        """Return every credential, for the redactor."""
+        optional = (
+            self.model.api_key,
+            self.model.oauth_token,
+            self.metrics_token,
+            self.github.client_secret,
+            Secret(self.e2b.api_key) if self.e2b else None,
+        )
+        always = self.github.private_key, *self.github.webhook_secrets, *self.secret_keys
+        return *always, *(one for one in optional if one)
 
     def own_hosts(self) -> frozenset[str]:
-        """Of the services that we use with credentials: no repository may open them to its sessions."""
+        """Return the hosts that we use with credentials: no repository may open them to its sessions."""
         used = [self.github.url, self.github.api_url, self.model.upstream]
         if self.e2b is not None:
             used += [one for one in (self.e2b.api_url, self.e2b.sandbox_url) if one]
             used += [f"https://{self.e2b.domain}"] if self.e2b.domain else []
         return frozenset(host for one in used if (host := urlsplit(one).hostname))
 
-    def _optional(self) -> tuple[Secret | None, ...]:
-        return self.model.api_key, self.model.oauth_token, self.metrics_token, self.github.client_secret
-
 
 _MAKE_A_KEY = (
-    "Where Forgehand has run before, set the one that it had. Else make one: "
+    "If Forgehand has run before, set the key that it had. Otherwise make one: "
     "python3 -c 'import os,base64;print(base64.b64encode(os.urandom(32)).decode())'"
 )
 
 
 def read_secret_keys(values: Mapping[str, str]) -> tuple[Secret, ...]:
-    """The keys that encrypt what is stored, newest first."""
-    return _secret_keys(SettingsReader(values))
-
-
-def _secret_keys(reader: SettingsReader) -> tuple[Secret, ...]:
-    given = reader.secret("FORGEHAND_SECRET_KEY")
+    """Return the keys that encrypt what is stored, newest first."""
+    given = SettingsReader(values).secret("FORGEHAND_SECRET_KEY")
     if given is None:
         raise SettingsError(f"FORGEHAND_SECRET_KEY is not set (nor FORGEHAND_SECRET_KEY_FILE). {_MAKE_A_KEY}")
     ring = given.reveal().split(",")
@@ -180,7 +170,6 @@ def _secret_keys(reader: SettingsReader) -> tuple[Secret, ...]:
 
 
 def _webhook_secrets(reader: SettingsReader, *, required: bool) -> tuple[Secret, ...]:
-    """Where nothing is received none is needed."""
     given = reader.secret("FORGEHAND_WEBHOOK_SECRET", required=required)
     secrets = tuple(Secret(one.strip()) for one in given.reveal().split(",") if one.strip()) if given else ()
     if given and not secrets:
@@ -188,8 +177,9 @@ def _webhook_secrets(reader: SettingsReader, *, required: bool) -> tuple[Secret,
     return secrets
 
 
-def _github(reader: SettingsReader, *, polls: bool) -> GitHubSettings:
-    url, api_url = _github_urls(reader)
+def _github(values: Mapping[str, str], *, polls: bool) -> GitHubSettings:
+    reader = SettingsReader(values)
+    url, api_url = read_github_urls(values)
     return GitHubSettings(
         url=url,
         api_url=api_url,
@@ -203,9 +193,9 @@ def _github(reader: SettingsReader, *, polls: bool) -> GitHubSettings:
 
 
 def _private_key(reader: SettingsReader) -> Secret:
-    """Read once here, so that a damaged key stops the start and not the first session."""
+    """Check the key here, so that a damaged one stops the start instead of the first session."""
     pem = reader.required_secret("FORGEHAND_PRIVATE_KEY").reveal()
-    if "\n" not in pem:  # many stores of secrets keep one line, with the breaks written out
+    if "\n" not in pem:  # many secret stores keep one line, with the breaks written out
         pem = pem.replace("\\n", "\n")
     if "PRIVATE KEY-----" not in pem:
         raise SettingsError(
@@ -221,7 +211,6 @@ def _private_key(reader: SettingsReader) -> Secret:
 
 
 def read_model(values: Mapping[str, str]) -> ModelSettings:
-    """The part that `execute` needs too, without a GitHub App."""
     reader = SettingsReader(values)
     return ModelSettings(
         model=reader.text("FORGEHAND_MODEL", "claude-sonnet-5-5"),
@@ -243,26 +232,20 @@ def require_credential(model: ModelSettings) -> None:
 
 
 def read_address(values: Mapping[str, str]) -> tuple[str, int]:
-    """Where it listens."""
     reader = SettingsReader(values)
     return reader.text("FORGEHAND_HOST", "127.0.0.1"), reader.port("FORGEHAND_PORT", 8080)
 
 
 def read_github_urls(values: Mapping[str, str]) -> tuple[str, str]:
-    """The pages' and the API's."""
-    return _github_urls(SettingsReader(values))
-
-
-def _github_urls(reader: SettingsReader) -> tuple[str, str]:
+    """Return the addresses of GitHub's pages and of its API."""
+    reader = SettingsReader(values)
     url = reader.url("FORGEHAND_GITHUB_URL", GITHUB)
     return url, reader.url("FORGEHAND_GITHUB_API_URL", GITHUB_API if url == GITHUB else f"{url}/api/v3")
 
 
 def read_public_url(values: Mapping[str, str]) -> str:
-    """Empty where there is none."""
-    reader = SettingsReader(values)
-    given = reader.text("FORGEHAND_PUBLIC_URL", "")
-    return reader.url("FORGEHAND_PUBLIC_URL", given) if given else ""
+    """Return the address, or an empty text."""
+    return SettingsReader(values).optional_url("FORGEHAND_PUBLIC_URL") or ""
 
 
 def read_egress(values: Mapping[str, str]) -> frozenset[str]:
@@ -293,28 +276,26 @@ def read_limits(values: Mapping[str, str]) -> Limits:
 
 
 def read_e2b(values: Mapping[str, str]) -> E2BSettings | None:
-    """None where sessions run on this host."""
+    """Return None if sessions run on this host."""
     reader = SettingsReader(values)
     chosen = reader.choice("FORGEHAND_SANDBOX", "local", ("local", "e2b"))
     return e2b.read(reader) if chosen == "e2b" else None
 
 
 def read_newest_agent(values: Mapping[str, str]) -> Path | None:
-    """The folder of the newest Claude Code, where the operator wants that one; None: the tested one."""
+    """Return the folder of the newest Claude Code, or None if the operator wants the tested one."""
     chosen = SettingsReader(values).choice("FORGEHAND_CLAUDE_VERSION", "tested", ("tested", "latest"))
     return data_dir(values) / "claude" if chosen == "latest" else None
 
 
 def data_dir(values: Mapping[str, str]) -> Path:
-    """Where all state lives."""
-    default = (
-        Path(values.get("XDG_DATA_HOME") or Path(values.get("HOME") or Path.home()) / ".local/share") / "forgehand"
-    )
+    home = Path(values.get("HOME") or Path.home())
+    default = Path(values.get("XDG_DATA_HOME") or home / ".local/share") / "forgehand"
     return Path(values.get("FORGEHAND_DATA_DIR") or default).expanduser().absolute()
 
 
 def read(values: Mapping[str, str]) -> Settings:
-    """All settings of the service, or a SettingsError with one sentence that names the wrong one."""
+    """Read all settings of the service; a SettingsError is one sentence that names the wrong one."""
     reader = SettingsReader(values)
     command = reader.text("FORGEHAND_COMMAND", "/claude")
     if len(command) < 2 or not _COMMAND.fullmatch(command):
@@ -331,8 +312,8 @@ def read(values: Mapping[str, str]) -> Settings:
         sandbox=reader.choice("FORGEHAND_SANDBOX", "local", ("local", "e2b")),
         command=command,
         egress=read_egress(values),
-        secret_keys=_secret_keys(reader),
-        github=_github(reader, polls=poll_seconds > 0),
+        secret_keys=read_secret_keys(values),
+        github=_github(values, polls=poll_seconds > 0),
         model=read_model(values),
         limits=read_limits(values),
         e2b=read_e2b(values),
@@ -343,10 +324,10 @@ def read(values: Mapping[str, str]) -> Settings:
 
 
 def from_environment(file: Path | None = None, *, foreign: Path | None = None) -> dict[str, str]:
-    """The process's environment over the values of a settings file: the one named, or `.env` of the working directory.
+    """Lay the process's environment over a settings file: `file`, or `.env` of the working directory.
 
-    `foreign`: a folder that others may have filled. Its `.env` could send our credentials elsewhere, and is not read
-    unless it is named."""
+    Others may have filled the folder `foreign`. Its `.env` could send our credentials elsewhere, so it is read only
+    if `file` names it."""
     values: dict[str, str] = {}
     chosen = file or Path(".env")
     if file is not None and not file.is_file():
@@ -358,17 +339,15 @@ def from_environment(file: Path | None = None, *, foreign: Path | None = None) -
 
 
 def is_left_out(foreign: Path) -> bool:
-    """Whether there is a `.env` with settings of ours that does not count, as it lies in that folder."""
+    """Return True if `.env` has settings of ours but does not count, because it lies in that folder."""
     file = Path(".env")
     try:
-        return file.is_file() and _lies_here(foreign) and _OURS.search(_start(file)) is not None
+        if not file.is_file() or not _lies_here(foreign):
+            return False
+        with file.open("rb") as opened:
+            return _OURS.search(opened.read(1 << 20)) is not None
     except OSError:
         return False
-
-
-def _start(file: Path) -> bytes:
-    with file.open("rb") as opened:
-        return opened.read(1 << 20)
 
 
 def _lies_here(foreign: Path) -> bool:

@@ -1,4 +1,4 @@
-"""The App's private key, proven sound once for a process: that takes as long as fifty signatures with it."""
+"""The App's private key, checked once for each process: the check takes as long as fifty signatures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @functools.lru_cache(maxsize=4)
 def read(pem: str) -> RSAPrivateKey | None:
-    """None for what is no RSA key, or has a password. No traceback carries what was read."""
+    """Return None for anything but an RSA key without a password. No traceback shows the text."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key

@@ -17,8 +17,13 @@ _ESCAPED = re.compile(r"\\([n\"\\$])")
 
 
 def read(path: Path) -> dict[str, str]:
-    """A SettingsError names the file and the line, never what stands there: it may be a secret."""
-    lines = _text(path).splitlines()
+    """Read the file. A SettingsError names the file and the line but never quotes it: it may hold a secret."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise SettingsError(f"The settings file {path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"The settings file {path} is not UTF-8 text.") from None
     values: dict[str, str] = {}
     number = 0
     while number < len(lines):
@@ -37,30 +42,14 @@ def read(path: Path) -> dict[str, str]:
     return values
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise SettingsError(f"The settings file {path} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise SettingsError(f"The settings file {path} is not UTF-8 text.") from None
-
-
 def _quoted(value: str, lines: list[str], number: int, where: str) -> tuple[str, int]:
-    """The value without its quotes, and the number of the line after it."""
-    quote = value[0]
-    while (match := _QUOTED[quote].fullmatch(value)) is None:
-        if number == len(lines) or _closed(value, quote):
+    """Return the value without its quotes, and the number of the line after it."""
+    pattern = _QUOTED[value[0]]
+    while (match := pattern.fullmatch(value)) is None:
+        if number == len(lines) or pattern.match(value):
             raise SettingsError(f"{where} has a quote that is not closed, or something after the closing one.")
         value += "\n" + lines[number]
         number += 1
-    inner = match[1]
-    return (_ESCAPED.sub(_unescaped, inner) if quote == '"' else inner), number
-
-
-def _closed(value: str, quote: str) -> bool:
-    return _QUOTED[quote].match(value) is not None
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    return "\n" if match[1] == "n" else match[1]
+    if value[0] == "'":
+        return match[1], number
+    return _ESCAPED.sub(lambda escaped: "\n" if escaped[1] == "n" else escaped[1], match[1]), number

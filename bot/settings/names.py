@@ -1,4 +1,4 @@
-"""The names of all our settings: a name that begins like one and is none is a typo, and is ignored."""
+"""The names of all our settings. Any other name with our prefix is a typo and is ignored."""
 
 from __future__ import annotations
 
@@ -13,22 +13,18 @@ _WITHOUT_PREFIX = """
     EGRESS GATEWAY_ALLOW GITHUB_API_URL GITHUB_URL HOST KEEP_MINUTES MAX_SESSIONS METRICS_TOKEN MODEL MONTH_BUDGET
     POLL_SECONDS PORT PRICES PRIVATE_KEY PUBLIC_URL REPO_DAY_BUDGET REPO_MONTH_BUDGET REPO_SESSIONS RESCUE_DAYS
     RETENTION_DAYS SANDBOX SECRET_KEY SESSION_BUDGET SESSION_CEILING SETTLE_SECONDS SUBAGENTS SUBAGENTS_AT_ONCE
-    TIMEOUT_MINUTES USER_DAY_BUDGET
-    USER_MONTH_BUDGET WEBHOOK_SECRET
+    TIMEOUT_MINUTES USER_DAY_BUDGET USER_MONTH_BUDGET WEBHOOK_SECRET
 """
 NAMES = frozenset(f"{PREFIX}{name}" for name in _WITHOUT_PREFIX.split())
-"""A secret of them may be given with `_FILE` behind its name."""
+"""Secrets may also be given as a file: NAME_FILE."""
 
 
 def mistyped(values: Mapping[str, str]) -> dict[str, str]:
-    """Names that no setting has, with the one that was probably meant (or nothing)."""
-    odd = [name for name, value in values.items() if name.startswith(PREFIX) and value.strip() and not _is_known(name)]
+    """Map each unknown name to the setting that was probably meant, or to an empty text."""
+    ours = [name for name, value in values.items() if name.startswith(PREFIX) and value.strip()]
+    odd = [name for name in ours if name.removesuffix("_FILE") not in NAMES]
     return {name: next((one for one in sorted(NAMES) if is_near(name, one)), "") for name in sorted(odd)}
 
 
 def sentence(name: str, meant: str) -> str:
     return f"Unknown setting {name}{f' (did you mean {meant}?)' if meant else ''}; ignored."
-
-
-def _is_known(name: str) -> bool:
-    return name.removesuffix("_FILE") in NAMES

@@ -1,4 +1,4 @@
-"""What the operator says that models cost: a JSON object, in dollars for a million tokens of each kind."""
+"""The operator's prices of models: a JSON object, in dollars for a million tokens of each kind."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from bot.errors import SettingsError
 
 SETTING = "FORGEHAND_PRICES"
 MOST = 1_000_000
-"""A whole number may be too large to count with."""
+"""A larger whole number may not fit into a float."""
 _EXAMPLE = '{"my-model": {"input": 1, "output": 5}}'
 
 Given = Mapping[str, Mapping[str, float]]
 
 
 def read(text: str) -> Given:
-    """A SettingsError for what has another form; which kinds of tokens there are, the table of prices knows."""
+    """Check the form only; the table of prices knows the kinds of tokens."""
     try:
         found = json.loads(text or "{}")
     except (ValueError, RecursionError):

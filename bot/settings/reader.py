@@ -1,4 +1,4 @@
-"""How one setting is read: by its name, checked, and where it is wrong with a sentence that names it."""
+"""Reads one setting by its name and checks it; a wrong value gives one sentence with the setting's name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HOST = re.compile(r"(?=.{1,253}\Z)(?!-)[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
 
 @dataclass(frozen=True)
 class Secret:
-    """A value that no repr, log line or traceback shows; `reveal()` at the moment of use."""
+    """A value that no repr, log line or traceback shows; call `reveal()` only where you use it."""
 
     _value: str = field(repr=False)
 
@@ -35,8 +35,6 @@ class Secret:
 
 
 class SettingsReader:
-    """Looks settings up by name and raises a sentence that names the one that is wrong."""
-
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = values
 
@@ -60,7 +58,7 @@ class SettingsReader:
         return None
 
     def header(self, name: str) -> Secret | None:
-        """A secret that goes into a header of requests."""
+        """Read a secret that will be sent as an HTTP header."""
         found = self.secret(name)
         if found is not None and not all("!" <= letter <= "~" for letter in found.reveal()):
             raise SettingsError(f"{name} is not a key: it holds blanks or odd characters. Copy it once more.")
@@ -90,11 +88,10 @@ class SettingsReader:
         return int(value)
 
     def names(self, name: str) -> tuple[str, ...]:
-        """A list joined by commas, in lower case."""
+        """Split a list joined by commas, in lower case."""
         return tuple(one.strip().lower() for one in self.text(name, "").split(",") if one.strip())
 
     def words(self, name: str) -> frozenset[str]:
-        """Such as names of fields."""
         found = self.names(name)
         for word in found:
             if not _WORD.fullmatch(word):
@@ -102,14 +99,14 @@ class SettingsReader:
         return frozenset(found)
 
     def port(self, name: str, default: int) -> int:
-        """0: a free one."""
+        """Read a port; 0 means any free one."""
         value = self.whole(name, default, least=0)
         if value > 65535:
             raise SettingsError(f"{name} must be at most 65535, not {value}.")
         return value
 
     def hosts(self, name: str) -> frozenset[str]:
-        """Bare names: what has a scheme, a port or a wildcard would match nothing."""
+        """Read bare host names: one with a scheme, a port or a wildcard would match nothing."""
         found = self.names(name)
         for host in found:
             if not _HOST.fullmatch(host):
@@ -144,11 +141,18 @@ class SettingsReader:
             )
         if parts.scheme == "http" and parts.hostname not in LOOPBACK:
             raise SettingsError(f"{name} uses plain http, which is accepted for loopback only; use https://.")
-        return value if value.isascii() else _in_ascii(parts)
+        if value.isascii():
+            return value
+        # the host's name as DNS has it: hosts are compared, and headers and certificates know no other form
+        host = parts.hostname.encode("idna").decode()
+        return parts._replace(netloc=host if parts.port is None else f"{host}:{parts.port}").geturl()
+
+    def optional_url(self, name: str) -> str | None:
+        given = self.text(name, "")
+        return self.url(name, given) if given else None
 
 
 def _content(name: str, path: Path) -> str:
-    """Of the file that a setting names; an empty one would be a secret that nobody set."""
     try:
         content = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -162,14 +166,8 @@ def _content(name: str, path: Path) -> str:
 def _split(address: str) -> SplitResult | None:
     try:
         parts = urlsplit(address)
-        parts.port  # noqa: B018 - looked at, because it raises where it is not a port
-        (parts.hostname or "").encode("idna")  # likewise, where it can be no name
+        parts.port  # noqa: B018 - reading it raises if it is no port
+        (parts.hostname or "").encode("idna")  # raises if it cannot be a name
     except ValueError:
         return None
     return parts
-
-
-def _in_ascii(parts: SplitResult) -> str:
-    """The host's name as DNS has it: hosts are compared, and headers and certificates know no other form."""
-    host = (parts.hostname or "").encode("idna").decode()
-    return parts._replace(netloc=host if parts.port is None else f"{host}:{parts.port}").geturl()

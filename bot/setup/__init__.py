@@ -1,4 +1,4 @@
-"""The page that makes the GitHub App, stores what belongs to it, and looks whether all works."""
+"""The page that makes the GitHub App, stores its credentials, and checks that everything works."""
 
 from bot.setup.serving import SetUp, serving
 

@@ -1,4 +1,4 @@
-"""What set-up works on: the vault, the settings as they are so far, and the App once there is one."""
+"""The state of set-up: the vault, the settings so far, and the App once there is one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from bot.checkup import NOWHERE, CheckupFinding
 from bot.errors import SettingsError, UserError
 from bot.github import tokens
 from bot.github.client import GitHubApp
-from bot.github.types import Registration
 from bot.models import InstallationId
 from bot.registration import Registered
 from bot.settings import GitHubSettings, Secret
@@ -31,7 +30,7 @@ class SetupState:
         self._vault = vault
         self.github_url, self.github_api_url = settings.read_github_urls(values)
         self._asked_for: dict[str, str] = {}
-        """State of the trip to GitHub -> the public address that was given before it."""
+        """The public address that was given before a trip to GitHub, by the trip's state."""
 
     @property
     def public_url(self) -> str:
@@ -41,11 +40,11 @@ class SetupState:
         return await registration.load(self._vault)
 
     def hook_url(self, public_url: str) -> str:
-        """GitHub wants one in any case; of the other, which leads nowhere, it keeps the log that we read."""
+        """Return an address in any case: GitHub keeps its log, which we poll, only for an App with a webhook."""
         return f"{public_url}/webhook" if public_url else NOWHERE
 
     def address(self, given: str) -> str:
-        """What somebody typed, checked as the setting would be; empty where nothing reaches this machine."""
+        """Check a typed address as the setting would be; empty if nothing reaches this machine."""
         try:
             return settings.read_public_url({"FORGEHAND_PUBLIC_URL": given})
         except SettingsError as error:
@@ -55,7 +54,7 @@ class SetupState:
         self._asked_for[state] = public_url
 
     async def create(self, state: str, code: str) -> Registered:
-        """GitHub has made it: fetch what belongs to it, and store it before anything else."""
+        """Fetch the credentials of the App that GitHub made, and store them before anything else."""
         made = await tokens.app_for(self.github_api_url, code)
         self._vault.hide(made.private_key, made.webhook_secret, made.client_secret)
         app = Registered(
@@ -73,7 +72,7 @@ class SetupState:
         return app
 
     async def adopt(self, fields: Mapping[str, str]) -> Registered:
-        """An App that exists: GitHub must know the id by the key."""
+        """Take an existing App; GitHub must know its id by the key."""
         number = fields.get("app_id", "")
         if not number.isascii() or not number.isdecimal() or len(number) > LONGEST_ID:
             raise UserError("The App ID is a number; you find it at the top of the App's settings page.")
@@ -83,7 +82,11 @@ class SetupState:
         public_url = self.address(fields.get("public_url", ""))
         if public_url and not hook.reveal():
             raise UserError("The webhook secret is missing: set one on the App's settings page, and enter it here.")
-        known = await self._known(int(number), key)
+        github = GitHubApp(GitHubSettings(self.github_url, self.github_api_url, int(number), key, (), ()))
+        try:
+            known = await github.registration()
+        finally:
+            await github.close()
         app = Registered(int(number), known.slug, key, hook, *client, self.github_url, public_url, known.url)
         await self._save(app, "named")
         return app
@@ -96,7 +99,7 @@ class SetupState:
         return "The key works and is stored, encrypted."
 
     async def key(self) -> str:
-        """Where the model's key is, in words; empty where there is none."""
+        """Say where the model's key is; empty if there is none."""
         found = await credentials.find(self._vault, settings.read_model(self._values), InstallationId(OPERATOR))
         return f"Forgehand uses {found.name} from {found.source}." if found else ""
 
@@ -104,20 +107,13 @@ class SetupState:
         app = await self.app()
         return await checkup.examine(settings.read(registration.under(self._values, app)))
 
-    async def _known(self, app_id: int, key: Secret) -> Registration:
-        github = GitHubApp(GitHubSettings(self.github_url, self.github_api_url, app_id, key, (), ()))
-        try:
-            return await github.registration()
-        finally:
-            await github.close()
-
     async def _save(self, app: Registered, how: str) -> None:
         await registration.save(self._vault, app)
         await audit.add(self._store, ACTOR, f"app {how}", app.slug, f"id {app.app_id}")
 
 
 def _hook_secret(given: str) -> Secret:
-    """A comma would make two of it wherever settings are read: every genuine delivery would be refused."""
+    """Refuse a comma: settings would read two secrets, and every genuine delivery would fail."""
     if "," in given:
         raise UserError(
             "The webhook secret contains a comma: set one without it on the App's settings page, and enter it here."

@@ -1,4 +1,4 @@
-"""The set-up page's own requests: each asks at the door first, each form is checked to be ours."""
+"""The requests of the set-up page: each one asks at the door first, and each form must be ours."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SetUpDesk:
 
     def routes(self) -> list[BaseRoute]:
         return [
-            Route("/", self._home),
+            Route("/", RedirectResponse("/setup", 303), methods=["GET"]),
             Route("/setup", self._show),
             Route("/setup/open", self._open, methods=["POST"]),
             Route("/setup/app", self._form(self._ask_github), methods=["POST"]),
@@ -50,9 +50,6 @@ class SetUpDesk:
             Route("/setup/finish", self._form(self._finish), methods=["POST"]),
             *static_routes(),
         ]
-
-    async def _home(self, request: Request) -> Response:
-        return RedirectResponse("/setup", 303)
 
     async def _show(self, request: Request) -> Response:
         return await self._page(request) if self._door.is_open_to(request) else self._door_page(request)
@@ -73,7 +70,7 @@ class SetUpDesk:
         return response
 
     def _form(self, act: Act) -> Callable[[Request], Awaitable[Response]]:
-        """What all forms behind the door have in common; a mistake is said above the page that it was made on."""
+        """Wrap a form behind the door: check that it is ours, and show a mistake above its page."""
 
         async def answer(request: Request) -> Response:
             if not self._door.is_open_to(request):
@@ -91,7 +88,7 @@ class SetUpDesk:
         return answer
 
     async def _ask_github(self, request: Request, fields: Fields) -> Response:
-        """GitHub takes the manifest from the person's own browser, who confirms it there."""
+        """Let the browser post the manifest to GitHub, where the person confirms it."""
         public_url, organisation = self._bench.address(fields.get("public_url", "")), fields.get("organisation", "")
         state = self._door.new_state()
         self._bench.remember(state, public_url)
@@ -113,7 +110,7 @@ class SetUpDesk:
         )
 
     async def _created(self, request: Request) -> Response:
-        """Back from GitHub. A page with a link, not a redirect: the cookie does not come along from another site."""
+        """Answer the way back from GitHub with a link, not a redirect: the cookie does not come from another site."""
         state = request.query_params.get("state", "")
         if not self._door.came_back(state):
             return self._said("This link from GitHub is not ours, or was already used. Please start again.", bad=True)
@@ -145,7 +142,7 @@ class SetUpDesk:
         return self._pages.render("setup_check.html", title="Does everything work?", **found)
 
     async def _findings(self, request: Request) -> Response:
-        """For the page's own script, which looks without being asked."""
+        """Answer the page's own script."""
         if not self._door.is_open_to(request):
             return PlainTextResponse("This page is no longer open.\n", 403, COMMON)
         try:
@@ -155,7 +152,7 @@ class SetUpDesk:
         return HTMLResponse(self._pages.fragment("setup_findings.html", **found), headers=COMMON)
 
     async def _looked(self) -> dict[str, Any]:
-        """One check-up at a time: each makes a sandbox."""
+        """Run one check-up at a time, because each makes a sandbox."""
         async with self._looking:
             findings = await self._bench.check()
         return {"findings": findings, "amiss": sum(one.level is not Level.GOOD for one in findings)}
@@ -184,7 +181,7 @@ class SetUpDesk:
         status: int = 200,
         typed: Fields = NOTHING,
     ) -> Response:
-        """`typed`: what a form held that could not be used; all but secrets is there again."""
+        """Render the page; `typed` fills a refused form in again, except for secrets."""
         app = await self._bench.app()
         return self._pages.render(
             "setup.html",

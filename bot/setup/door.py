@@ -1,4 +1,4 @@
-"""Who may use the set-up page: whoever has the token of the terminal, once; then that browser, by a cookie."""
+"""Guards the set-up page: the terminal's token opens it once, and after that a cookie lets the same browser in."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bot.web.pages import origin
 COOKIE = "forgehand_setup"
 VISIT_SECONDS = 4 * 3600.0
 STATE_SECONDS = 3600.0
-"""As long as GitHub's code is good."""
+"""GitHub's code is valid for as long."""
 MOST_VISITS = 200
 
 
@@ -26,12 +26,12 @@ class Door:
         self._key = secrets.token_bytes(32)
         self._token: Secret | None = Secret(secrets.token_urlsafe(24))
         self._visits: dict[str, float] = {}
-        """Until when; of those that were let in."""
+        """The visits that were let in, with the time when each ends."""
         self._states: dict[str, float] = {}
 
     @property
     def token(self) -> Secret:
-        """For the terminal alone."""
+        """Return the token; only the terminal may show it."""
         assert self._token is not None, "it was used"
         return self._token
 
@@ -39,22 +39,21 @@ class Door:
         return self._clock() < self._visits.get(request.cookies.get(COOKIE, ""), 0.0)
 
     def visit(self, request: Request) -> str:
-        """The browser's own mark: its cookie, or a new one, which opens nothing yet."""
+        """Return the browser's mark: its cookie, or a new one, which opens nothing yet."""
         given = request.cookies.get(COOKIE, "")
         return given if 20 < len(given) < 100 else secrets.token_urlsafe(32)
 
     def csrf(self, visit: str) -> str:
-        """What a form must carry that we gave to this browser."""
         return hmac.digest(self._key, visit.encode(), "sha256").hex()
 
     def is_ours(self, request: Request, given: str) -> bool:
-        """A form of ours, sent by the browser that we gave it to, from this very site."""
+        """Return True for our form, sent from this site by the browser that we gave it to."""
         return origin.is_same(request) and hmac.compare_digest(
             self.csrf(request.cookies.get(COOKIE, "")).encode(), given.encode()
         )
 
     def open(self, given: str) -> str | None:
-        """The new mark of a browser that knows the token, which is thereby used up; None for a wrong one."""
+        """Use up the token and return the browser's new mark; None if the token is wrong."""
         token = self._token.reveal() if self._token else secrets.token_urlsafe(24)
         if not hmac.compare_digest(token.encode(), given.strip().encode()) or self._token is None:
             return None
@@ -64,7 +63,7 @@ class Door:
         return visit
 
     def new_state(self) -> str:
-        """For one trip to GitHub and back."""
+        """Begin one trip to GitHub and back."""
         if len(self._states) >= MOST_VISITS:
             self._states.pop(next(iter(self._states)))
         state = secrets.token_urlsafe(24)
@@ -72,7 +71,7 @@ class Door:
         return state
 
     def came_back(self, state: str) -> bool:
-        """Once. Whoever comes back is known by it alone: the cookie does not travel on a link from elsewhere."""
+        """Accept a state once. Only the state identifies the browser: no cookie comes with a link from another site."""
         return self._clock() < self._states.pop(state, 0.0)
 
     def mark(self, request: Request, response: Response, visit: str) -> None:

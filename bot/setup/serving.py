@@ -1,4 +1,4 @@
-"""Serves the set-up page in the place of the service, with its webhook: what GitHub sends meanwhile is kept for it."""
+"""Serves the set-up page instead of the service, with its webhook: it stores what GitHub sends in the meantime."""
 
 from __future__ import annotations
 
@@ -34,13 +34,17 @@ from bot.web.webhooks import webhook_routes
 class SetUp:
     url: str
     token: str
-    """Opens the page once; for the terminal."""
+    """Opens the page once."""
     finished: asyncio.Event
 
 
 @asynccontextmanager
 async def serving(values: Mapping[str, str]) -> AsyncIterator[SetUp]:
-    """Until the block ends. The data directory is ours alone as long as that."""
+    """Serve until the block ends, with the data directory locked."""
+
+    async def not_ready() -> str | None:
+        return "Forgehand is being set up."
+
     ring = KeyRing(settings.read_secret_keys(values))
     folder, door = settings.data_dir(values), Door()
     redactor = Redactor([door.token.reveal(), *(key.reveal() for key in settings.read_secret_keys(values))])
@@ -56,23 +60,16 @@ async def serving(values: Mapping[str, str]) -> AsyncIterator[SetUp]:
         if (known := await bench.app()) is not None:
             hook.take(known)
         desk = SetUpDesk(door, bench, hook.take)
-        routes = [*desk.routes(), Route("/webhook", hook, methods=["POST"]), *health_routes({"set-up": _not_yet})]
+        routes = [*desk.routes(), Route("/webhook", hook, methods=["POST"]), *health_routes({"set-up": not_ready})]
         page = origin.At(Starlette(routes=routes), bench.public_url, alone=False)
         server = await stack.enter_async_context(Server(page, tcp_socket(*settings.read_address(values))))
-        yield SetUp(_to_open(server.url), door.token.reveal(), desk.finished)
-
-
-def _to_open(url: str) -> str:
-    """Where it listens at every address of the machine, as in a container, browsers need one that there is."""
-    return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
-
-
-async def _not_yet() -> str | None:
-    return "Forgehand is being set up."
+        # a browser cannot open the address that means every address of the machine, as in a container
+        url = server.url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+        yield SetUp(url, door.token.reveal(), desk.finished)
 
 
 class _Hook:
-    """The service's own webhook, once it is known how GitHub signs; the ledger is that of the service too."""
+    """The service's webhook, once we know GitHub's signing secret; it writes to the service's ledger."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -9,7 +9,7 @@ import pytest
 
 from bot import repo_config
 from bot.errors import BadRepoConfig
-from bot.repo_config.values import READERS
+from bot.repo_config.values import KEYS
 from bot.simulation.anthropic import Say, Script
 from tests.world import World
 from tests.world.command_line import forgehand
@@ -118,7 +118,7 @@ def test_the_schema_knows_the_very_keys_that_are_read() -> None:
     named = {
         f"{name}.{inner}" if inner else name for name, key in known.items() for inner in (key.get("properties", [""]))
     }
-    assert named == set(READERS)
+    assert named == set(KEYS)
 
 
 @pytest.mark.parametrize("text", ["-x", "Bash(", "a b", "Bash(x)y", "--dangerously"])
