@@ -214,7 +214,7 @@ async def _assemble(
     folds = Folds(store, Claude())
     shown = PageSettings(settings.command, settings.limits, settings.public_url or "")
     places = QueuePlaces(store, settings.limits, clock)
-    page = Page(store, folds, shown, places=places.of, clock=clock)
+    page = Page(store, folds, shown, find_place=places.of, clock=clock)
     board = LiveBoard(store, outbound, folds, page, quotas, clock)
     stack.push_async_callback(board.stop)
     session_egress = SessionEgress(choice.ways, settings.egress, choice.admits)

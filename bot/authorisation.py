@@ -1,4 +1,4 @@
-"""Decides who may start or steer us, from facts alone; the caller fetches them, and asks again before a push."""
+"""Decide who may start or steer us, from facts alone; the caller fetches them, and asks again before a push."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bot.words import on_access
 
 
 class AccessAnswer(StrEnum):
-    """`IGNORED` says nothing to anybody; `REFUSED` says its sentence once for each thread."""
+    """`IGNORED` stays silent; `REFUSED` says its sentence once for each thread."""
 
     ALLOWED = "allowed"
     IGNORED = "ignored"
@@ -24,7 +24,7 @@ class AccessDecision:
     reason: str
     """For the ledger and `why`."""
     sentence: str | None = None
-    """For the person; None where nothing is said."""
+    """For the person; None stays silent."""
 
     @property
     def allowed(self) -> bool:
@@ -50,7 +50,7 @@ class ServedBy:
 
 
 def screen(author: Person, *, repo_owner: str, service: ServedBy, via_app: int | None = None) -> AccessDecision:
-    """Decides what needs no answer of GitHub: is it a person, and one of those whom the operator serves?"""
+    """Decide without asking GitHub: is it a person, and does the operator serve this account?"""
     if author.id == service.bot_id:
         return AccessDecision(AccessAnswer.IGNORED, "it is our own text")
     if not author.is_human:
@@ -71,7 +71,7 @@ def screen(author: Person, *, repo_owner: str, service: ServedBy, via_app: int |
 
 
 def authorise(author: Person, *, answered_id: int, permission: Permission) -> AccessDecision:
-    """Decides with GitHub's answer: the permission must be that of the same account, whatever its login is by now."""
+    """Decide by GitHub's answer: it must be about the author's account, whoever has the login now."""
     if answered_id != author.id:
         return AccessDecision(
             AccessAnswer.REFUSED,
@@ -87,10 +87,10 @@ def authorise(author: Person, *, answered_id: int, permission: Permission) -> Ac
     return _ALLOWED
 
 
-def unverified(author: Person) -> AccessDecision:
-    """GitHub did not tell in time: nobody is let in on a guess."""
+def unverified(author: Person, status: int) -> AccessDecision:
+    """Let nobody in on a guess when GitHub refuses to say; while it does not answer at all, the delivery waits."""
     return AccessDecision(
         AccessAnswer.REFUSED,
-        f"the permission of {author.login} could not be verified",
-        on_access.could_not_verify(author.login),
+        f"the permission of {author.login} could not be verified (GitHub answered {status})",
+        on_access.could_not_verify(author.login, status),
     )

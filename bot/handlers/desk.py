@@ -78,8 +78,8 @@ class Desk:
         reads = self.github.installation(remark.thread.installation)
         try:
             answered_id, permission = await reads.permission(remark.thread.repo, remark.author.login)
-        except GitHubRefused:
-            return authorisation.unverified(remark.author)
+        except GitHubRefused as error:
+            return authorisation.unverified(remark.author, error.status)
         return authorisation.authorise(remark.author, answered_id=answered_id, permission=permission)
 
     async def config_of(self, thread: Thread) -> tuple[RepoConfig | None, str]:

@@ -38,7 +38,7 @@ class QueuePlace:
     known: int = 0
 
 
-Places = Callable[[Turn], Awaitable[QueuePlace | None]]
+FindQueuePlace = Callable[[Turn], Awaitable[QueuePlace | None]]
 """Finds the place of a turn that waits; None for any other."""
 
 
@@ -117,13 +117,13 @@ class Page:
         folds: Folds,
         settings: PageSettings,
         *,
-        places: Places,
+        find_place: FindQueuePlace,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._folds = folds
         self._settings = settings
-        self._places = places
+        self._find_place = find_place
         self._clock = clock
 
     @property
@@ -148,7 +148,7 @@ class Page:
             cost=await spend.turn_cost(self._store, key),
             funds=await self._funds(turn),
             means=means,
-            place=await self._places(turn),
+            place=await self._find_place(turn),
             paused=await operations.paused_at(self._store) is not None,
             files=list(turn.files_changed or ()),
             verified=list(turn.verified or ()),

@@ -1,4 +1,4 @@
-"""The sentences to who is not obeyed, or not here: no right, an account not served, a place that takes no answer."""
+"""The refusals: somebody has no right, an account is not served, or the place takes no answer."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def another_account(login: str) -> str:
     )
 
 
-def could_not_verify(login: str) -> str:
+def could_not_verify(login: str, status: int) -> str:
     return (
-        f"I could not verify what {person(login)} may do here, because GitHub did not answer, so I did nothing. "
-        "Please write the command again in a few minutes."
+        f"I could not verify what {person(login)} may do here, because GitHub refused to say (it answered {status}), "
+        "so I did nothing. Please write the command again in a few minutes."
     )
 
 

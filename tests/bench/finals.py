@@ -70,7 +70,7 @@ async def rig(folder: Path, count: int) -> AsyncIterator[Rig]:
         quotas = EditQuotas(store, time.time)
         outbound, folds = Outbound(client, Redactor(), on_made=quotas.note), Folds(store, Claude())
         places = QueuePlaces(store, Limits(), time.time)
-        page = Page(store, folds, PageSettings("/claude"), places=places.of)
+        page = Page(store, folds, PageSettings("/claude"), find_place=places.of)
         board = LiveBoard(store, outbound, folds, page, quotas)
         where = Repo(RepoId(repo.id), "octo", "calc", True, "main")
         found = Rig(github, store, board, Thread(where, InstallationId(installed.id), 0, is_pull=False), {})

@@ -83,6 +83,6 @@ def test_only_the_operators_accounts_are_served() -> None:
 
 @pytest.mark.acceptance("B03")
 def test_without_an_answer_nobody_is_let_in() -> None:
-    decision = authorisation.unverified(ALICE)
+    decision = authorisation.unverified(ALICE, 403)
     assert not decision.allowed
     assert "could not verify" in (decision.sentence or "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from bot.simulation.anthropic import Say, Script
@@ -93,7 +95,21 @@ async def test_nobody_is_let_in_on_a_guess(world: World, status: int) -> None:
         world.say("/claude fix this")
         [told] = await world.github.changed(world.replies, 20)
     assert "could not verify" in told.body
+    assert f"it answered {status}" in told.body and "did not answer" not in told.body
     assert not world.model.requests
+
+
+@pytest.mark.parametrize("kind", ["fail", "reset"])
+async def test_a_command_waits_while_github_does_not_answer_what_its_author_may_do(
+    world: World, kind: Literal["fail", "reset"]
+) -> None:
+    from bot.simulation.github import Fault
+
+    fault = Fault("GET /repos/*/collaborators/alice/permission", kind, status=503, times=3)
+    world.github.faults.add(fault)
+    async with world.bot():
+        await _until_status_is_answered(world)
+    assert fault.hits == 3 and len(world.replies()) == 1
 
 
 @pytest.mark.acceptance("C04")
