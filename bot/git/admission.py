@@ -1,4 +1,4 @@
-"""Admits a bundle to a quarantine once we have judged its header and measured its pack in bounded memory."""
+"""Takes a bundle into a quarantine after judging its header and measuring its pack in bounded memory."""
 
 from __future__ import annotations
 
@@ -24,52 +24,42 @@ _CUT_OFF = "The work's bundle is cut off or damaged."
 
 @dataclass(frozen=True)
 class ImportLimits:
-    """What one turn may bring home."""
-
     max_bundle_bytes: int = 200 << 20
     max_objects: int = 200_000
     max_object_bytes: int = 100 << 20
     max_unpacked_bytes: int = 1 << 30
     max_paths: int = 1_000_000
-    """Of the whole tree, written out: a few nested trees can stand for more files than any disk holds."""
+    """The most files of the whole tree, written out: a few nested trees can stand for more than any disk holds."""
     timeout_seconds: float = 180.0
 
 
 def measure(pack: mmap.mmap, start: int, limits: ImportLimits) -> None:
-    """Walk all entries of a pack, or raise BundleRefused. Sizes that deltas promise count: git will build them."""
-    count = _entries(pack, start, limits)
-    position, total = start + 12, 0
-    for _ in range(count):
-        kind, size, position = _entry_header(pack, position)
-        total += size
-        if size > limits.max_object_bytes or total > limits.max_unpacked_bytes:
-            raise BundleRefused(_too_large(limits))
-        head, position = _inflate(pack, position, size)
-        if kind in (_OFFSET_DELTA, _REF_DELTA):
-            result = _delta_result(head)
-            total += result
-            if result > limits.max_object_bytes:
-                raise BundleRefused(_too_large(limits))
-    if total > limits.max_unpacked_bytes:
-        raise BundleRefused(_too_large(limits))
-    if position + _TRAILER != len(pack):
-        raise BundleRefused(_CUT_OFF)
-
-
-def _too_large(limits: ImportLimits) -> str:
-    return (
-        f"The work is too large once unpacked: at most {limits.max_object_bytes >> 20} MiB a file and "
-        f"{limits.max_unpacked_bytes >> 20} MiB in all are taken."
-    )
-
-
-def _entries(pack: mmap.mmap, start: int, limits: ImportLimits) -> int:
+    """Walk all entries of a pack, or raise BundleRefused. Sizes that deltas promise count, because git builds them."""
     if len(pack) < start + 12 + _TRAILER or pack[start : start + 8] != b"PACK\0\0\0\2":
         raise BundleRefused(_CUT_OFF)
     count = int.from_bytes(pack[start + 8 : start + 12], "big")
     if count > limits.max_objects:
         raise BundleRefused(f"The work holds {count} git objects; at most {limits.max_objects} are taken.")
-    return count
+    position, total = start + 12, 0
+    too_large = BundleRefused(
+        f"The work is too large once unpacked: at most {limits.max_object_bytes >> 20} MiB a file and "
+        f"{limits.max_unpacked_bytes >> 20} MiB in all are taken."
+    )
+    for _ in range(count):
+        kind, size, position = _entry_header(pack, position)
+        total += size
+        if size > limits.max_object_bytes or total > limits.max_unpacked_bytes:
+            raise too_large
+        head, position = _inflate(pack, position, size)
+        if kind in (_OFFSET_DELTA, _REF_DELTA):
+            result = _delta_result(head)
+            total += result
+            if result > limits.max_object_bytes:
+                raise too_large
+    if total > limits.max_unpacked_bytes:
+        raise too_large
+    if position + _TRAILER != len(pack):
+        raise BundleRefused(_CUT_OFF)
 
 
 def _byte(pack: mmap.mmap, position: int) -> int:
@@ -101,7 +91,7 @@ def _entry_header(pack: mmap.mmap, position: int) -> tuple[int, int, int]:
 
 
 def _inflate(pack: mmap.mmap, position: int, size: int) -> tuple[bytes, int]:
-    """The first bytes of an entry's content, and where the next entry starts."""
+    """Return the first bytes of an entry's content, and where the next entry starts."""
     inflater = zlib.decompressobj()
     head, length, limit = b"", 0, len(pack) - _TRAILER
     step = min(1 << 16, size + 64)
@@ -126,7 +116,7 @@ def _inflate(pack: mmap.mmap, position: int, size: int) -> tuple[bytes, int]:
 
 
 def _delta_result(head: bytes) -> int:
-    """The size of what a delta makes: the second of the two numbers that it starts with."""
+    """Return the size of what a delta makes: the second of the two numbers that it starts with."""
     numbers = iter(head)
     size = 0
     for _ in range(2):
@@ -157,9 +147,11 @@ class BundleHeader:
 
 
 def parse_header(data: bytes) -> BundleHeader:
-    """`data` is the start of the file, at least its whole header; refuses whatever is not exactly what we asked for."""
+    """Read a header, which `data` starts with, and refuse everything except exactly what we asked for."""
+    if data.startswith(b"# v3 git bundle"):
+        raise BundleRefused("The work's bundle is of version 3, which may be partial; only version 2 is taken.")
     if not data.startswith(_V2):
-        raise BundleRefused(_wrong_kind(data))
+        raise BundleRefused("The work did not come as a git bundle." if data else "The work's bundle is empty.")
     end = data.find(b"\n\n", len(_V2) - 1)
     if end < 0 or end > MAX_HEADER:
         raise BundleRefused("The work's bundle is cut off or its header is too long.")
@@ -173,12 +165,6 @@ def parse_header(data: bytes) -> BundleHeader:
     if len(tips) != 1:
         raise BundleRefused(f"The work's bundle holds {len(tips)} refs where exactly one was expected.")
     return BundleHeader(tips[0], frozenset(prerequisites), end + 2)
-
-
-def _wrong_kind(data: bytes) -> str:
-    if data.startswith(b"# v3 git bundle"):
-        return "The work's bundle is of version 3, which may be partial; only version 2 is taken."
-    return "The work did not come as a git bundle." if data else "The work's bundle is empty."
 
 
 def _tip(line: bytes) -> str:
@@ -195,7 +181,7 @@ COMMIT_CAP = 4 << 20
 
 @dataclass(frozen=True)
 class _Examined:
-    """An open file, so that what was judged is what git reads."""
+    """An open file, so that git reads the same bytes that we judged."""
 
     file: int
     header: BundleHeader
@@ -210,17 +196,17 @@ async def admit(git_dir: Path, bundle: Path, base: str, limits: ImportLimits) ->
             tree = await _require_one_commit(git_dir, examined.header.tip, base)
             await inspection.require_bounded(git_dir, tree, limits.max_paths)
             await _require_connected(git_dir, examined.header.tip, base)
+            return tree
         except GitFailed as error:
             raise BundleRefused(_sentence(error)) from None
         except GitTimedOut:
             raise BundleRefused("The work took git too long to check.") from None
     finally:
         os.close(examined.file)
-    return tree
 
 
 async def readmit(git_dir: Path, bundle: Path, commit: str, limits: ImportLimits) -> str:
-    """Of our own making, but it has lain on a disk: the commit's name is what is believed."""
+    """Take in a bundle that we wrote ourselves. It was on a disk since, so we trust only the commit's SHA."""
     examined = await asyncio.to_thread(_examine, bundle, limits)
     try:
         if examined.header.tip != commit:
@@ -281,7 +267,7 @@ async def _index(git_dir: Path, examined: _Examined, limits: ImportLimits) -> No
     size = limits.max_bundle_bytes
     strict = "--strict=badFilemode=error"
     argv = ["index-pack", "--stdin", "--fix-thin", strict, "--threads=1", f"--max-input-size={size}"]
-    # Fixing a thin pack appends the bases that it leans on; they come from the mirror and count as unpacked.
+    # Fixing a thin pack appends its bases from the mirror; they count as unpacked.
     io = Io(stdin=examined.file, max_file_bytes=size + limits.max_unpacked_bytes)
     await run_git(argv, git_dir, io=io, timeout=limits.timeout_seconds)
 
@@ -296,7 +282,7 @@ async def _require_one_commit(git_dir: Path, tip: str, base: str) -> str:
 
 
 async def _require_connected(git_dir: Path, tip: str, base: str) -> None:
-    """Everything that the new commit reaches is here, or was when the mirror was fetched."""
+    """Fail unless everything that the new commit reaches is here, or was here when the mirror was fetched."""
     argv = ["rev-list", "--objects", "--quiet", "--end-of-options", tip, f"^{base}"]
     await run_git(argv, git_dir, timeout=120.0)
 

@@ -1,4 +1,4 @@
-"""One bare mirror per repository, fetched in order, remade when broken; reads commits and files of it."""
+"""Keeps one bare mirror per repository: fetches into it, replaces it when broken, reads commits and files from it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bot.errors import BotError, GitHubUnavailable
-from bot.git import commits, names, pack, remote
+from bot.git import commits, inspection, names, pack, remote
 from bot.git.commits import Joined
 from bot.git.errors import GitFailed, GitTimedOut, MirrorLost, RefMissing, RepositoryUnsupported
+from bot.git.inspection import decode
 from bot.git.pack import Extent, Had, RepositoryPack
 from bot.git.quarantine import Quarantine
 from bot.git.remote import Removed
-from bot.git.run import Io, RemoteAccess, environment, run_git
+from bot.git.run import Io, RemoteAccess, environment, init_bare, run_git
 from bot.models import RepoId
 
 if TYPE_CHECKING:
     from git import Commit
-from bot.git import inspection
-from bot.git.inspection import decode
+
+LOOK_SECONDS = 120.0
+FETCH_SECONDS = 600.0
+NAMES_BYTES = 32 << 20
+MAX_PACKS = 20
+MAX_REPOSITORY_BYTES = pack.MOST_BYTES
+_READABLE = ["--find-renames", "-l200", "--no-ext-diff", "--no-textconv", "--no-color"]
+_DEPTH = "forgehand-depth"
+"""A file in each mirror: the deepest history that was ever asked for, in commits."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +58,13 @@ def read_file(mirror: Path, sha: str, path: str, max_bytes: int) -> bytes | None
 
 def describe(mirror: Path, sha: str) -> CommitFacts:
     with _commit(mirror, sha) as commit:
-        subject = str(commit.summary)
         parents = tuple(parent.hexsha for parent in commit.parents)
-        return CommitFacts(commit.hexsha, subject, str(commit.author.name or ""), parents)
+        return CommitFacts(commit.hexsha, str(commit.summary), str(commit.author.name or ""), parents)
 
 
 @contextlib.contextmanager
 def _commit(mirror: Path, sha: str) -> Iterator[Commit]:
-    """GitPython asks one `git cat-file`, which is given our environment over the one that it inherits."""
+    """Open a commit. GitPython starts one `git cat-file`; our environment overrides the one that it inherits."""
     from git import Repo
     from git.exc import GitError, ODBError
 
@@ -69,35 +76,27 @@ def _commit(mirror: Path, sha: str) -> Iterator[Commit]:
         raise MirrorLost("the commit is not in the cache, or the cache is damaged") from None
 
 
-LOOK_SECONDS = 120.0
-NAMES_BYTES = 32 << 20
-_READABLE = ["--find-renames", "-l200", "--no-ext-diff", "--no-textconv", "--no-color"]
-
-
 @dataclass(frozen=True)
 class Comparison:
-    """What `head` changes since it left `base`."""
+    """The difference between a merge base, `parted`, and `head`."""
 
     parted: str
-    """Their merge base."""
     head: str
     patch: bytes
     cut: bool
-    """The patch is longer."""
+    """The patch is longer than we read."""
     paths: tuple[str, ...]
-    """Old and new names of all that differs."""
+    """Old and new names of everything that differs."""
 
 
 async def compare(mirror: Path, base: str, head: str, max_bytes: int) -> Comparison | None:
-    """None where the mirror's history is too short to tell where they parted."""
-    found = await run_git(
-        ["merge-base", "--end-of-options", base, head], mirror, accept=(0, 1, 128), timeout=LOOK_SECONDS
-    )
-    return await between(mirror, found.text, head, max_bytes) if found.exit_code == 0 else None
+    """Return None if the mirror's history is too short to find the merge base."""
+    parted = await commits.merge_base(mirror, base, head)
+    return None if parted is None else await between(mirror, parted, head, max_bytes)
 
 
 async def between(mirror: Path, old: str, head: str, max_bytes: int) -> Comparison:
-    """How two commits differ, wherever they come from."""
+    """Compare any two commits."""
     if not await inspection.is_bounded(mirror, head):
         raise RepositoryUnsupported(f"`{head[:12]}` holds more than {inspection.MOST_PATHS} files.")
     argv = ["diff-tree", "-r", "-p", *_READABLE, old, head]
@@ -109,7 +108,7 @@ async def between(mirror: Path, old: str, head: str, max_bytes: int) -> Comparis
 
 
 async def paths(mirror: Path, sha: str) -> tuple[str, ...]:
-    """All files of a commit, as far as their names are of a bearable size together."""
+    """List the files of a commit, up to `NAMES_BYTES` of names."""
     argv = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", sha]
     try:
         found = await run_git(argv, mirror, io=Io(cap=NAMES_BYTES), timeout=LOOK_SECONDS)
@@ -119,23 +118,13 @@ async def paths(mirror: Path, sha: str) -> tuple[str, ...]:
 
 
 async def _names(output: bytes) -> tuple[str, ...]:
-    """In a thread: half a million of them take a while."""
-    return await asyncio.to_thread(
+    return await asyncio.to_thread(  # half a million of them take a while
         lambda: tuple(decode(name).encode("utf-8", "replace").decode() for name in output.split(b"\0")[:-1])
     )
 
 
-FETCH_SECONDS = 600.0
-MAX_PACKS = 20
-MAX_REPOSITORY_BYTES = pack.MOST_BYTES
-
-
-_DEPTH = "forgehand-depth"
-"""In each mirror: how many commits of history were asked for at most."""
-
-
 class RepositoryCache:
-    """Everything that sessions read of repositories, under one folder that nobody else writes to."""
+    """All mirrors, under one folder that nobody else writes to."""
 
     def __init__(self, root: Path, *, max_bytes: int = MAX_REPOSITORY_BYTES) -> None:
         self._root = root
@@ -144,13 +133,13 @@ class RepositoryCache:
         self._quarantines: Counter[RepoId] = Counter()
 
     async def sweep(self) -> None:
-        """Remove what a killed process left: quarantines and half-removed mirrors."""
+        """Remove the quarantines and half-removed mirrors that a killed process left."""
         await asyncio.to_thread(_remove_all, [*self._root.glob("quarantine-*"), *self._root.glob("trash-*")])
 
     async def fetch(self, repo_id: RepoId, access: RemoteAccess, ref: str, *, depth: int = 50) -> str:
-        """Bring home the last `depth` commits (or more) of a branch, ref or commit, and say where it stands.
+        """Fetch at least the last `depth` commits of a branch, ref or commit, and return the SHA of the newest.
 
-        A broken mirror is removed and fetched anew, once; what the remote says no to is raised as it is.
+        Replace a broken mirror, once. A refusal of the remote is raised unchanged.
         """
         wanted = names.fetchable(ref)
         async with self._lock(repo_id):
@@ -171,19 +160,17 @@ class RepositoryCache:
     async def pack(
         self, repo_id: RepoId, sha: str, target: Path, *, depth: int = 50, had: Had | None = None
     ) -> RepositoryPack:
-        """`had`: what the other side has already; `has` must have said that we have it too."""
-        extent = Extent(depth, self._max_bytes, had)
+        """Write a pack without what the other side already `had`; ask `has` first whether we have that too."""
         async with self._lock(repo_id):
-            mirror = self._mirror(repo_id)
             try:
-                return await pack.write(mirror, sha, target, extent)
+                return await pack.write(self._mirror(repo_id), sha, target, Extent(depth, self._max_bytes, had))
             except MirrorLost:
                 await self._discard(repo_id)
                 raise
 
     @contextlib.asynccontextmanager
     async def quarantine(self, repo_id: RepoId) -> AsyncIterator[Quarantine]:
-        """A private repository that borrows the mirror's objects; gone with all that came into it at exit."""
+        """Open a private repository that borrows the mirror's objects, and remove it with its content at exit."""
         mirror = self._mirror(repo_id)
         if not mirror.is_dir():
             raise MirrorLost("the repository is not in the cache")
@@ -196,40 +183,40 @@ class RepositoryCache:
             await asyncio.to_thread(_remove_all, [place])
 
     async def file(self, repo_id: RepoId, sha: str, path: str, *, max_bytes: int = 1 << 20) -> bytes | None:
-        """A regular file as it stands in a commit that was fetched; None when it is not there or too large."""
+        """Read a regular file from a fetched commit; None if it is missing or too large."""
         return await asyncio.to_thread(read_file, self._mirror(repo_id), sha, path, max_bytes)
 
     async def paths(self, repo_id: RepoId, sha: str) -> tuple[str, ...]:
         return await paths(self._mirror(repo_id), sha)
 
     async def compare(self, repo_id: RepoId, base: str, head: str, *, max_bytes: int) -> Comparison | None:
-        """What `head` changes since it left `base`; None where not enough history was fetched to tell."""
+        """Compare `head` with its merge base with `base`; None if we fetched too little history to find that."""
         return await compare(self._mirror(repo_id), base, head, max_bytes)
 
     async def difference(self, repo_id: RepoId, old: str, new: str, *, max_bytes: int) -> Comparison | None:
-        """How `new` differs from `old`; None where the older one was never fetched, or is gone."""
+        """Compare two commits; None if the mirror lacks the older one."""
         if not await self.has(repo_id, old):
             return None
         return await between(self._mirror(repo_id), old, new, max_bytes)
 
     async def join(self, repo_id: RepoId, ours: str, theirs: str) -> Joined | None:
-        """Both merged, with the conflicts marked; None where not enough history was fetched for that."""
+        """Merge both, with the conflicts marked; None if we fetched too little history."""
         async with self._lock(repo_id):
             return await commits.join(self._mirror(repo_id), ours, theirs)
 
     async def side(self, repo_id: RepoId, parted: str, tip: str, paths: Sequence[str], *, max_bytes: int) -> str:
-        """What one of two sides did to these files since they parted: its commits' subjects, and the difference."""
+        """Describe what one side did to these files since `parted`: the subjects of its commits, and the diff."""
         return await commits.side(self._mirror(repo_id), parted, tip, paths, max_bytes)
 
     async def describe(self, repo_id: RepoId, sha: str) -> CommitFacts:
         return await asyncio.to_thread(describe, self._mirror(repo_id), sha)
 
     async def remove_ref(self, access: RemoteAccess, ref: str, sha: str) -> Removed:
-        """A ref of our own at the remote, if it stands at this commit; the mirror need not be there."""
+        """Remove a ref of ours at the remote if it points to this commit; this needs no mirror."""
         place = self._root / f"quarantine-none-{secrets.token_hex(8)}"
         try:
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            await run_git(["init", "--quiet", "--bare", "--template=", "--object-format=sha1", str(place)])
+            await init_bare(place)
             return await remote.remove_ref(place, access, ref, sha)
         finally:
             await asyncio.to_thread(_remove_all, [place])
@@ -249,11 +236,14 @@ class RepositoryCache:
         return (await run_git(argv, mirror, accept=(0, 1, 128))).exit_code == 0
 
     async def _fetch(self, repo_id: RepoId, access: RemoteAccess, ref: str, depth: int) -> str:
-        mirror = await self._made(repo_id)
+        mirror = self._mirror(repo_id)
+        if not mirror.is_dir():
+            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            await init_bare(mirror)
         deepest = await asyncio.to_thread(_deepest, mirror)
-        # git cuts off what is deeper, of all branches that share it: then nobody knows any more where they parted.
+        # git cuts off what is deeper, for all branches that share it: then nobody can find their merge base.
         depth = max(depth, deepest)
-        # One ref of our own per remote ref: names of branches cannot collide, and a moved one keeps its old objects.
+        # One ref of ours per remote ref: names of branches cannot collide, and a moved one keeps its old objects.
         anchor = f"refs/forgehand/{hashlib.sha256(ref.encode()).hexdigest()[:16]}"
         flags = ["--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-show-forced-updates"]
         argv = ["fetch", *flags, f"--depth={depth}", "--end-of-options", access.url, f"+{ref}:{anchor}"]
@@ -264,15 +254,11 @@ class RepositoryCache:
             raise await self._explained(error, mirror, access, ref) from None
         if depth > deepest:
             await asyncio.to_thread((mirror / _DEPTH).write_text, str(depth), "ascii")
-        await self._tidy(repo_id, mirror)
+        packs = await asyncio.to_thread(lambda: len(list((mirror / "objects" / "pack").glob("*.pack"))))
+        # Many small packs slow every command, but a quarantine may be reading one.
+        if packs > MAX_PACKS and not self._quarantines[repo_id]:
+            await run_git(["repack", "--geometric=2", "-d", "--quiet"], mirror, timeout=FETCH_SECONDS)
         return (await run_git(["rev-parse", "--verify", f"{anchor}^{{commit}}"], mirror)).text
-
-    async def _made(self, repo_id: RepoId) -> Path:
-        mirror = self._mirror(repo_id)
-        if not mirror.is_dir():
-            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            await run_git(["init", "--quiet", "--bare", "--template=", "--object-format=sha1", str(mirror)])
-        return mirror
 
     async def _explained(
         self, error: GitFailed | GitTimedOut, mirror: Path, access: RemoteAccess, ref: str
@@ -285,23 +271,16 @@ class RepositoryCache:
             return remote.missing(ref, empty=await remote.is_empty(mirror, access))
         return known
 
-    async def _tidy(self, repo_id: RepoId, mirror: Path) -> None:
-        """Many small packs slow every command; none is removed while a quarantine may be reading it."""
-        packs = await asyncio.to_thread(lambda: len(list((mirror / "objects" / "pack").glob("*.pack"))))
-        if packs > MAX_PACKS and not self._quarantines[repo_id]:
-            await run_git(["repack", "--geometric=2", "-d", "--quiet"], mirror, timeout=FETCH_SECONDS)
-
     async def _discard(self, repo_id: RepoId) -> None:
-        """Out of the way first: a command that still writes there writes into what is being removed."""
-        mirror = self._mirror(repo_id)
+        """Rename the mirror first, so that a command that still writes there writes into what we remove."""
         trash = self._root / f"trash-{secrets.token_hex(8)}"
         with contextlib.suppress(FileNotFoundError):
-            mirror.rename(trash)
+            self._mirror(repo_id).rename(trash)
         await asyncio.to_thread(_remove_all, [trash])
 
 
 def _deepest(mirror: Path) -> int:
-    """0 also of one that an earlier version has made."""
+    """Return 0 also for a mirror that an earlier version made."""
     try:
         return int((mirror / _DEPTH).read_text("ascii"))
     except (OSError, ValueError):
@@ -314,7 +293,7 @@ def _remove_all(folders: list[Path]) -> None:
 
 
 def _drop_partial(mirror: Path) -> int:
-    """Remove what a fetch did not finish, and say how large the largest of it was."""
+    """Remove what a fetch did not finish, and return the size of the largest piece."""
     largest = 0
     for leftover in (mirror / "objects").glob("*/tmp_*"):
         largest = max(largest, leftover.stat().st_size)

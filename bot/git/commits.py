@@ -1,4 +1,4 @@
-"""Makes commits of ours, merges included, without a work tree: no filter, hook or merge driver of anybody runs."""
+"""Makes our commits and merges without a work tree, so that no filter, hook or merge driver runs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,18 @@ from bot.git.run import Io, run_git
 
 MAX_MESSAGE = 64 * 1024
 MAX_NAME = 200
+MERGE_SECONDS = 120.0
+MOST_MADE = 200
+MOST_PATHS, MOST_SUBJECTS = 200, 50
+MAX_FILE = 32 << 20
+"""The largest file in which we look for marks of conflicts."""
 _LATEST = 2**32 - 1
-"""Later seconds are refused by some of the systems that read commits."""
+"""Some systems that read commits refuse later seconds."""
+MARKER = re.compile(rb"^(?:<{7,}|>{7,}|\|{7,})(?: .*)?\r?$", re.MULTILINE)
+"""A line with which git marks a conflict."""
+_BETWEEN = re.compile(rb"^={7}\r?$", re.MULTILINE)
+"""The line between both sides; texts also underline with it."""
+_MADE_UP = re.compile(r"~[0-9a-f]{40}(?:_\d+)?$")
 
 
 @dataclass(frozen=True)
@@ -28,16 +38,21 @@ class Author:
     email: str
 
 
+NOBODY = Author("nobody", "nobody@localhost")
+"""The author of commits that exist only for a merge."""
+
+
 async def make(git_dir: Path, tree: str, parents: Sequence[str], message: str, *, author: Author, when: int) -> str:
     parent_flags = [part for parent in parents for part in ("-p", parent)]
-    io = Io(stdin=cleaned(message).encode(), env=_identity(author, when))
+    date = f"@{min(max(when, 0), _LATEST)} +0000"
+    identity = {"NAME": _word(author.name), "EMAIL": _word(author.email), "DATE": date}
+    env = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in identity.items()}
+    io = Io(stdin=cleaned(message).encode(), env=env)
     return (await run_git(["commit-tree", tree, *parent_flags], git_dir, io=io)).text
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a commit is made of, beside its people and dates."""
-
     sha: str
     tree: str
     parents: tuple[str, ...]
@@ -53,23 +68,11 @@ async def facts(git_dir: Path, sha: str) -> Facts:
 
 
 def cleaned(message: str) -> str:
-    """UTF-8 without NUL or other control characters, never empty, bounded, with one newline at its end."""
+    """Return a bounded message in UTF-8, without control characters, never empty, with one newline at its end."""
     text = message.replace("\r\n", "\n").encode("utf-8", "replace").decode()
     text = re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", text).strip()
     text = text.encode()[:MAX_MESSAGE].decode("utf-8", "ignore")
     return (text or "(no message)") + "\n"
-
-
-def _identity(author: Author, when: int) -> dict[str, str]:
-    name, email, date = _word(author.name), _word(author.email), f"@{min(max(when, 0), _LATEST)} +0000"
-    return {
-        "GIT_AUTHOR_NAME": name,
-        "GIT_AUTHOR_EMAIL": email,
-        "GIT_AUTHOR_DATE": date,
-        "GIT_COMMITTER_NAME": name,
-        "GIT_COMMITTER_EMAIL": email,
-        "GIT_COMMITTER_DATE": date,
-    }
 
 
 def _word(text: str) -> str:
@@ -79,19 +82,18 @@ def _word(text: str) -> str:
 
 async def keep(git_dir: Path, commit: str, target: Path) -> None:
     await run_git(["update-ref", WORK_REF, commit], git_dir)
-    await _written(
-        git_dir, ["bundle", "create", "--quiet", "--version=2", "-", WORK_REF, "--not", f"{commit}^@"], target
-    )
+    argv = ["bundle", "create", "--quiet", "--version=2", "-", WORK_REF, "--not", f"{commit}^@"]
+    await _write(git_dir, argv, target)
 
 
 async def mail(git_dir: Path, commit: str, target: Path, max_bytes: int) -> None:
     plain = ["--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--no-signature"]
     argv = ["format-patch", "-1", "--stdout", "--binary", "--full-index", *plain, "--end-of-options", commit]
-    await _written(git_dir, argv, target, max_bytes)
+    await _write(git_dir, argv, target, max_bytes)
 
 
-async def _written(git_dir: Path, argv: list[str], target: Path, max_bytes: int | None = None) -> None:
-    """What git says, in a file that is there as a whole or not at all."""
+async def _write(git_dir: Path, argv: list[str], target: Path, max_bytes: int | None = None) -> None:
+    """Write git's output to a file that appears as a whole or not at all."""
     partial = target.with_name(f".{target.name}.part")
     output = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
@@ -112,20 +114,6 @@ async def with_file(git_dir: Path, commit: str, path: str, content: bytes) -> st
         return (await run_git(["write-tree"], git_dir, io=io)).text
 
 
-MERGE_SECONDS = 120.0
-MOST_MADE = 200
-MOST_PATHS, MOST_SUBJECTS = 200, 50
-MAX_FILE = 32 << 20
-"""Of a file that is looked through for marks of conflicts."""
-_MADE_UP = re.compile(r"~[0-9a-f]{40}(?:_\d+)?$")
-NOBODY = Author("nobody", "nobody@localhost")
-"""Of commits that exist for a merge alone."""
-MARKER = re.compile(rb"^(?:<{7,}|>{7,}|\|{7,})(?: .*)?\r?$", re.MULTILINE)
-"""A line by which git marks a conflict."""
-_BETWEEN = re.compile(rb"^={7}\r?$", re.MULTILINE)
-"""Between both sides; texts underline with it as well."""
-
-
 @dataclass(frozen=True)
 class Made:
     """A commit with one parent."""
@@ -137,37 +125,37 @@ class Made:
 
 @dataclass(frozen=True)
 class Joined:
-    """Two commits merged: `commit` holds what came of it, with the conflicts as git marks them."""
+    """Two commits merged: `commit` has the result, with the conflicts as git marks them."""
 
     commit: str
     tree: str
     parted: str
     """Their merge base."""
     conflicts: tuple[str, ...]
-    """Paths, also of what cannot be marked: deleted on one side, or no text."""
+    """Paths, also of files that git cannot mark: deleted on one side, or not text."""
     words: tuple[str, ...] = ()
-    """git's own, a sentence for each conflict."""
+    """git's sentence about each conflict."""
 
 
 @dataclass(frozen=True)
 class Left:
-    """Paths in conflict that stand as git has put them: what one of the sides has, with nothing of the other."""
+    """Paths in conflict that are as git left them: the version of one side, without the other's."""
 
     ours: tuple[str, ...]
     theirs: tuple[str, ...]
 
 
 async def reverted(git_dir: Path, commit: str, before: str, tip: str) -> str | None:
-    """The tree of `tip` without what `commit` did over `before`; None where later changes are in the way."""
+    """Return the tree of `tip` without what `commit` changed over `before`; None if later changes conflict."""
     if tip == commit:
         return await _parsed(git_dir, f"{before}^{{tree}}")
     return await merged(git_dir, commit, tip, before)
 
 
 async def merged(git_dir: Path, over: str, ours: str, theirs: str) -> str | None:
-    """The tree of `ours` with what `theirs` changed over `over`; None where they are in each other's way.
+    """Return the tree of `ours` with what `theirs` changed over `over`; None if they conflict.
 
-    As a merge of two commits that exist for that alone, so that nothing but `over` is between them."""
+    This merges two commits that exist only for it, so that `over` alone is their merge base."""
     base = await _parsed(git_dir, f"{over}^{{commit}}")
     trees = [await _parsed(git_dir, f"{one}^{{tree}}") for one in (ours, theirs)]
     if base is None:
@@ -181,13 +169,13 @@ async def merged(git_dir: Path, over: str, ours: str, theirs: str) -> str | None
 
 
 async def continues(git_dir: Path, commit: str, ancestor: str) -> bool:
-    """False also where the history that is here does not reach so far."""
+    """Decide whether `ancestor` is behind `commit`; False also if our history does not reach that far."""
     argv = ["merge-base", "--is-ancestor", "--end-of-options", ancestor, commit]
     return (await run_git(argv, git_dir, timeout=MERGE_SECONDS, accept=(0, 1, 128))).exit_code == 0
 
 
 async def made_at(git_dir: Path, after: str, head: str, when: int, names: Collection[str]) -> list[Made]:
-    """The newest commits with one parent between the two whose committer's date is exactly this, or of these names."""
+    """Return the newest commits with one parent that were committed exactly at `when`, or whose SHA is in `names`."""
     argv = ["log", f"--max-count={MOST_MADE}", "--no-merges", "--format=%ct %H %T %P", head, f"^{after}", "--"]
     rows = (line.split() for line in (await run_git(argv, git_dir, timeout=MERGE_SECONDS)).text.splitlines())
     plain = [row for row in rows if len(row) == 4]
@@ -195,7 +183,7 @@ async def made_at(git_dir: Path, after: str, head: str, when: int, names: Collec
 
 
 async def merge_base(git_dir: Path, one: str, other: str) -> str | None:
-    """None where nothing that both come from is here."""
+    """Return None if our history has no common ancestor."""
     argv = ["merge-base", "--end-of-options", one, other]
     found = await run_git(argv, git_dir, timeout=MERGE_SECONDS, accept=(0, 1, 128))
     return found.text.split("\n")[0] if found.exit_code == 0 else None
@@ -207,7 +195,7 @@ async def parents(git_dir: Path, commit: str) -> list[str]:
 
 
 async def join(mirror: Path, ours: str, theirs: str) -> Joined | None:
-    """The same commit however often it is made, held by a ref. None: nothing that both come from is here."""
+    """Merge into a commit that is the same each time, and keep it with a ref; None if they have no common ancestor."""
     parted = await merge_base(mirror, ours, theirs)
     if parted is None:
         return None
@@ -217,15 +205,15 @@ async def join(mirror: Path, ours: str, theirs: str) -> Joined | None:
     argv = ["merge-tree", "--write-tree", "--name-only", "-z", ours, theirs]
     io = Io(config={"merge.conflictStyle": "diff3"}, cap=16 << 20, max_memory=inspection.LOOK_MEMORY)
     result = await run_git(argv, mirror, io=io, timeout=MERGE_SECONDS, accept=(0, 1))
-    tree, conflicts, words = _read(result.stdout)
+    tree, conflicts, words = _read_merge(result.stdout)
     commit = await make(mirror, tree, [ours, theirs], "Both sides, as git merges them", author=NOBODY, when=0)
     anchor = f"refs/forgehand/joined-{hashlib.sha256(f'{ours} {theirs}'.encode()).hexdigest()[:16]}"
     await run_git(["update-ref", anchor, commit], mirror)
     return Joined(commit, tree, parted, conflicts if result.exit_code else (), words)
 
 
-def _read(output: bytes) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """The tree, the paths in conflict, and the sentences about them, as `merge-tree -z` writes them."""
+def _read_merge(output: bytes) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """Read from `merge-tree -z` the tree, the paths in conflict, and the sentences about them."""
     fields = output.split(b"\0")
     end = fields.index(b"", 1) if b"" in fields[1:] else len(fields)
     words, rest = [], fields[end + 1 :]
@@ -238,8 +226,8 @@ def _read(output: bytes) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
 
 
 async def side(mirror: Path, parted: str, tip: str, paths: Sequence[str], max_bytes: int) -> str:
-    """The commits of one side that touch the files, newest first, and what they come to together."""
-    named = [os.fsdecode(path.encode("utf-8", "surrogateescape")) for path in paths[:MOST_PATHS]]
+    """Describe the commits of one side that touch the files, newest first, and their diff as a whole."""
+    named = _arguments(paths)
     argv = ["log", f"--max-count={MOST_SUBJECTS}", "--no-merges", "--format=%h %s", f"{parted}..{tip}", "--", *named]
     literal = {"GIT_LITERAL_PATHSPECS": "1"}
     commits = await run_git(argv, mirror, io=Io(env=literal), timeout=MERGE_SECONDS)
@@ -249,7 +237,7 @@ async def side(mirror: Path, parted: str, tip: str, paths: Sequence[str], max_by
 
 
 async def marked(git_dir: Path, tree: str, joined: Joined) -> list[str]:
-    """Also what lies under a name that git made up, since there was something else in its place."""
+    """Return paths with marks of conflicts, or with a name that git made up because the real one was taken."""
     found = []
     for path in joined.conflicts:
         content = await _file(git_dir, tree, path)
@@ -262,7 +250,7 @@ async def marked(git_dir: Path, tree: str, joined: Joined) -> list[str]:
 
 
 async def left(git_dir: Path, tree: str, joined: Joined) -> Left:
-    """Of what git cannot merge and cannot mark either."""
+    """Find conflicts that git can neither merge nor mark, and that nobody has touched since."""
     revisions = (tree, joined.tree, f"{joined.commit}^1", f"{joined.commit}^2")
     now, before, ours, theirs = [await _entries(git_dir, one, joined.conflicts) for one in revisions]
     same = [path for path in joined.conflicts if now.get(path) == before.get(path) and path in {**ours, **theirs}]
@@ -271,22 +259,24 @@ async def left(git_dir: Path, tree: str, joined: Joined) -> Left:
 
 
 async def _entries(git_dir: Path, revision: str, paths: Sequence[str]) -> dict[str, bytes]:
-    """Mode and object by path, of those that are there."""
-    named = [os.fsdecode(path.encode("utf-8", "surrogateescape")) for path in paths[:MOST_PATHS]]
-    argv = ["ls-tree", "-z", "--full-tree", revision, "--", *named]
+    """Return mode and object of each path that is there."""
+    argv = ["ls-tree", "-z", "--full-tree", revision, "--", *_arguments(paths)]
     rows = (await run_git(argv, git_dir)).stdout.split(b"\0")[:-1]
     return {decode(path): entry for entry, _, path in (row.partition(b"\t") for row in rows)}
 
 
+def _arguments(paths: Sequence[str]) -> list[str]:
+    return [os.fsdecode(path.encode("utf-8", "surrogateescape")) for path in paths[:MOST_PATHS]]
+
+
 async def _file(git_dir: Path, tree: str, path: str) -> bytes | None:
-    """None where there is no such file."""
-    argv = ["cat-file", "blob", os.fsdecode(f"{tree}:{path}".encode("utf-8", "surrogateescape"))]
+    argv = ["cat-file", "blob", *_arguments([f"{tree}:{path}"])]
     result = await run_git(argv, git_dir, io=Io(cap=MAX_FILE), accept=(0, 128))
     return result.stdout if result.exit_code == 0 or result.truncated else None
 
 
 def is_marked(content: bytes, sides: Sequence[bytes]) -> bool:
-    """Whether lines of the file mark a conflict that are in neither of the sides it was made of."""
+    """Decide whether the file has marks of a conflict that neither of its sides has."""
     known = {line for side in sides for line in MARKER.findall(side)}
     between = sum(len(_BETWEEN.findall(side)) for side in sides)
     return any(line not in known for line in MARKER.findall(content)) or len(_BETWEEN.findall(content)) > between

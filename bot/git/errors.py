@@ -1,4 +1,4 @@
-"""What can go wrong between us, git and the remote, in our own words; no text here ever carries a token."""
+"""The failures of git and remotes, in our words; none of these texts ever has a token."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bot.errors import BotError, TransientError, UserError
 
 
 class GitFailed(BotError):
-    """A git command failed in a way that nothing above recognises."""
+    """A git command failed in a way that we do not recognise."""
 
     def __init__(self, command: str, exit_code: int, words: str = "") -> None:
         super().__init__(f"git {command} ended with {exit_code}: {words[-400:] or 'it said nothing'}")
@@ -26,15 +26,15 @@ class GitTimedOut(TransientError):
 
 
 class HostFull(TransientError):
-    """The host's disk has no room for what git was to write."""
+    """The host's disk is full."""
 
 
 class MirrorLost(TransientError):
-    """The cached repository is missing or was found corrupt and removed; fetching again brings it back."""
+    """The cached repository is missing, or was corrupt and is removed; another fetch brings it back."""
 
 
 class RefMissing(UserError):
-    """The branch, tag or commit is not at the remote."""
+    """The remote does not have the branch, tag or commit."""
 
 
 class RepositoryEmpty(RefMissing):
@@ -42,19 +42,19 @@ class RepositoryEmpty(RefMissing):
 
 
 class RepositoryUnsupported(UserError):
-    """The repository is of a kind or size that is not handled."""
+    """We cannot handle a repository of this kind or size."""
 
 
 class BadName(UserError):
-    """A branch or ref name that git would refuse, or that would be taken for an option."""
+    """Git would refuse this name of a branch or ref, or take it for an option."""
 
 
 class BundleRefused(BotError):
-    """What came out of the environment is not what was asked for; the text is one sentence for people."""
+    """The environment gave us something else than we asked for; the text is one sentence for people."""
 
 
 class GitRefusal(StrEnum):
-    """Why the remote (or the state of its branches) did not take a push."""
+    """The reasons for which a remote refuses a push."""
 
     PROTECTED = "protected"
     RULES = "rules"
@@ -66,12 +66,12 @@ class GitRefusal(StrEnum):
     NON_FAST_FORWARD = "non_fast_forward"
     PERMISSION = "permission"
     UNVERIFIED = "unverified"
-    """GitHub has made the commit but does not vouch for it."""
+    """GitHub made the commit but does not vouch for it."""
     OTHER = "other"
 
 
 class PushRefused(BotError):
-    """The push was rejected. `words` are the remote's own, cleaned but not yet redacted: they are not in the text."""
+    """The remote refused the push. `words` are its own, cleaned but not redacted, so they are not in the text."""
 
     def __init__(self, kind: GitRefusal, words: str) -> None:
         super().__init__(f"the push was refused ({kind.value})")
@@ -80,7 +80,7 @@ class PushRefused(BotError):
 
 
 class PushRaced(BotError):
-    """The branch is not where it was expected: somebody else made or moved it."""
+    """The branch is not where we expected it: somebody else made or moved it."""
 
     def __init__(self, branch: str, actual: str | None) -> None:
         super().__init__(f"the branch {branch} is at {actual or 'no commit'}, which was not expected")

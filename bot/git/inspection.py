@@ -1,24 +1,34 @@
-"""Reads trees, files and changes in a quarantine, path by path and as a patch; everything is bounded."""
+"""Reads trees, files and changes in a quarantine, path by path or as a patch, always within bounds."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 
 from bot.git.errors import BundleRefused, GitFailed
 from bot.git.run import Io, run_git
 
+LOOK_SECONDS = 120.0
 LOOK_MEMORY = 1 << 30
-"""Of git itself, where it compares: room for two files as large as it compares at all."""
+"""Git may take this much to compare: enough for two files of the largest size that it compares."""
+COUNT_MEMORY = 96 << 20
 MOST_PATHS = 1_000_000
 MOST_NAME_BYTES = 64 << 20
-"""Of all names together: a million files with folders have less."""
+"""The limit for all names together; a million files with folders have less."""
+BYTES_PER_PATH = 512
+MOST_CHANGED_BYTES = 16 << 20
+MAX_TARGET = 4096
+BATCH_BYTES = 8 << 20
+GITLINK = "160000"
+SYMLINK = "120000"
+ABSENT = "000000"
+_PLAIN_DIFF = ["--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index"]
 
 
 class Names(Collection[str]):
-    """Held as git has said them; each is made into a word only while somebody looks at it."""
+    """Paths, held as git wrote them; each becomes a string only while somebody looks at it."""
 
     def __init__(self, said: bytes | bytearray, count: int) -> None:
         self._said, self._count = said, count
@@ -37,7 +47,7 @@ class Names(Collection[str]):
 
 
 class Count:
-    """What comes in, up to the first part that is too much; `keep` holds on to it."""
+    """Counts the paths that git writes, up to the first part that is too much; `keep` also stores them."""
 
     def __init__(self, max_paths: int, max_bytes: int = MOST_NAME_BYTES, *, keep: bool = False) -> None:
         self.paths = 0
@@ -62,7 +72,7 @@ async def is_bounded(git_dir: Path, tree: str, max_paths: int = MOST_PATHS) -> b
 
 
 async def names(git_dir: Path, tree: str, max_paths: int = MOST_PATHS) -> Names | None:
-    """None where they are too many."""
+    """Return None if there are too many."""
     found = await _listed(git_dir, tree, Count(max_paths, keep=True))
     return Names(found.said, found.paths) if found.is_bounded else None
 
@@ -73,30 +83,24 @@ async def _listed(git_dir: Path, tree: str, count: Count) -> Count:
     return count
 
 
-GITLINK = "160000"
-SYMLINK = "120000"
-ABSENT = "000000"
-
-
 @dataclass(frozen=True)
 class Change:
-    """One path; bytes that are not UTF-8 stand in it as surrogate escapes."""
+    """A changed path; bytes that are not UTF-8 are surrogate escapes in it."""
 
     path: str
     status: str
-    """A, M, D or T (another kind of thing under the same name); renames are a D and an A."""
+    """A, M, D or T (another type of entry under the same name); a rename is a D and an A."""
     old_mode: str
     new_mode: str
     sha: str
-    """Of the new blob (a commit for a submodule; zeros when deleted)."""
+    """The new blob (a commit for a submodule; zeros if deleted)."""
     size: int = 0
     added: int = 0
     removed: int = 0
     binary: bool = False
     target: str | None = None
-    """Where a symbolic link points."""
+    """The target of a symbolic link."""
     old_sha: str = ""
-    """Of what stood there before."""
 
     @property
     def is_deleted(self) -> bool:
@@ -111,54 +115,28 @@ class Change:
         return self.new_mode not in (GITLINK, ABSENT)
 
 
-@dataclass(frozen=True)
-class RawChange:
-    path: str
-    status: str
-    old_mode: str
-    new_mode: str
-    sha: str
-    old_sha: str
-
-
-def parse(output: bytes) -> tuple[list[RawChange], Mapping[str, tuple[int, int, bool]]]:
-    """The raw entries and the line counts of `diff-tree -r -z --raw --numstat --no-renames`."""
+def parse(output: bytes) -> list[Change]:
+    """Read `diff-tree -r -z --raw --numstat --no-renames`; sizes and targets are left to fill in."""
     fields = iter(output.split(b"\0")[:-1])
-    raw: list[RawChange] = []
+    found: list[Change] = []
     counts: dict[str, tuple[int, int, bool]] = {}
     for entry in fields:
         if entry.startswith(b":"):
-            raw.append(_raw(entry, fields))
+            old_mode, new_mode, old_sha, sha, status = entry[1:].decode("ascii").split(" ")
+            found.append(Change(decode(next(fields)), status[0], old_mode, new_mode, sha, old_sha=old_sha))
         else:
             added, removed, path = entry.split(b"\t", 2)
-            counts[decode(path)] = (_count(added), _count(removed), added == b"-")
-    return raw, counts
-
-
-def _raw(entry: bytes, fields: Iterator[bytes]) -> RawChange:
-    old_mode, new_mode, old_sha, sha, status = entry[1:].decode("ascii").split(" ")
-    return RawChange(decode(next(fields)), status[0], old_mode, new_mode, sha, old_sha)
-
-
-def _count(text: bytes) -> int:
-    return 0 if text == b"-" else int(text)
+            counts[decode(path)] = (0, 0, True) if added == b"-" else (int(added), int(removed), False)
+    counted = ((one, *counts.get(one.path, (0, 0, False))) for one in found)
+    return [replace(one, added=added, removed=removed, binary=binary) for one, added, removed, binary in counted]
 
 
 def decode(path: bytes) -> str:
     return path.decode("utf-8", "surrogateescape")
 
 
-LOOK_SECONDS = 120.0
-BYTES_PER_PATH = 512
-MOST_CHANGED_BYTES = 16 << 20
-COUNT_MEMORY = 96 << 20
-MAX_TARGET = 4096
-BATCH_BYTES = 8 << 20
-_PLAIN_DIFF = ["--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index"]
-
-
 async def require_bounded(git_dir: Path, tree: str, max_paths: int) -> None:
-    """Refuse a tree that is small in git and endless when written out."""
+    """Refuse a tree that is small in git but endless when written out."""
     if not await is_bounded(git_dir, tree, max_paths):
         raise BundleRefused(_too_many(max_paths))
 
@@ -182,14 +160,15 @@ async def changes(git_dir: Path, base: str, tree: str, *, max_files: int) -> lis
     result = await run_git(argv, git_dir, io=io, timeout=LOOK_SECONDS)
     if result.truncated:
         raise BundleRefused(_too_many_changed(max_files))
-    raw, counts = parse(result.stdout)
-    sizes = await _sizes(git_dir, {entry.sha for entry in raw if _has_blob(entry)})
-    targets = await _targets(git_dir, {entry.sha for entry in raw if entry.new_mode == SYMLINK}, sizes)
-    return [_change(entry, counts.get(entry.path, (0, 0, False)), sizes, targets) for entry in raw]
+    found = parse(result.stdout)
+    sizes = await _sizes(git_dir, {one.sha for one in found if one.has_blob})
+    targets = await _targets(git_dir, {one.sha for one in found if one.new_mode == SYMLINK}, sizes)
+    sized = [replace(one, size=sizes.get(one.sha, 0)) for one in found]
+    return [replace(one, target=targets.get(one.sha, "\0")) if one.new_mode == SYMLINK else one for one in sized]
 
 
 async def _require_few(git_dir: Path, base: str, tree: str, max_files: int) -> None:
-    """Before any of it is held; git itself holds a list of all that differs before it says the first."""
+    """Count before we hold anything; git itself lists all that differs before it writes the first path."""
     count = Count(max_files, MOST_CHANGED_BYTES)
     argv = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", f"{base}^{{tree}}", tree]
     try:
@@ -207,12 +186,8 @@ def _too_many_changed(max_files: int) -> str:
     return f"The work changes more than {max_files} files, or files with more than {most} MiB of names."
 
 
-def _has_blob(entry: RawChange) -> bool:
-    return entry.new_mode not in ("160000", "000000")
-
-
 async def _targets(git_dir: Path, shas: Iterable[str], sizes: dict[str, int]) -> dict[str, str]:
-    """Where links point, read by one command; left out is one too long for a path, and all beyond what can be held."""
+    """Read the targets of links in one command, except those too long for a path or beyond what we can hold."""
     short = [sha for sha in sorted(shas) if sizes.get(sha, 0) <= MAX_TARGET]
     upto = accumulate(sizes.get(sha, 0) for sha in short)
     wanted = [sha for sha, size in zip(short, upto, strict=True) if size <= BATCH_BYTES]
@@ -221,16 +196,6 @@ async def _targets(git_dir: Path, shas: Iterable[str], sizes: dict[str, int]) ->
     io = Io(stdin="\n".join([*wanted, ""]).encode(), cap=BATCH_BYTES + len(wanted) * 128)
     result = await run_git(["cat-file", "--batch"], git_dir, io=io, timeout=LOOK_SECONDS)
     return dict(zip(wanted, map(decode, _contents(result.stdout)), strict=True))
-
-
-def _change(entry: RawChange, counted: tuple[int, int, bool], sizes: dict[str, int], targets: dict[str, str]) -> Change:
-    size = sizes.get(entry.sha, 0)
-    target = targets.get(entry.sha, "\0") if entry.new_mode == SYMLINK else None
-    added, removed, binary = counted
-    return Change(
-        entry.path, entry.status, entry.old_mode, entry.new_mode, entry.sha,
-        size=size, added=added, removed=removed, binary=binary, target=target, old_sha=entry.old_sha,
-    )  # fmt: skip
 
 
 async def _sizes(git_dir: Path, shas: Iterable[str]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Which names of branches and paths are safe, for git and for every file system that a clone may land on."""
+"""Judges names of branches and paths: safe for git, and for every file system that may hold a clone."""
 
 from __future__ import annotations
 
@@ -21,28 +21,26 @@ def is_sha(text: str) -> bool:
 
 
 def is_branch(name: str) -> bool:
-    """What git's own rules accept and no command takes for an option; any script of the world is fine."""
+    """Accept what git's rules allow and no command takes for an option, in any script of the world."""
     if not name or name == "@" or name[0] in "-./" or name[-1] in "./" or len(name) > _MAX_REF:
         return False
     return _BAD_IN_REF.search(name) is None and _is_text(name)
 
 
 def branch_ref(name: str) -> str:
-    """A full ref is no branch name: `refs/x` would silently become a branch of that name."""
+    """Refuse a full ref, because `refs/x` would silently become a branch of that name."""
     if not is_branch(name) or name.startswith("refs/"):
         raise BadName(f"`{_shown(name)}` is not a branch name that can be used.")
     return f"refs/heads/{name}"
 
 
 def push_ref(name: str) -> str:
-    """Where a push may go: a branch by its short name, or a ref of our own that is no branch. Nowhere else."""
-    if name.startswith(OWN_REFS) and is_branch(name):
-        return name
-    return branch_ref(name)
+    """Accept only the short name of a branch, or a ref of ours that is no branch."""
+    return name if name.startswith(OWN_REFS) and is_branch(name) else branch_ref(name)
 
 
 def fetchable(ref: str) -> str:
-    """A full ref, a commit or HEAD as a remote is asked for it; a bare name is a branch."""
+    """Accept a full ref, a commit or HEAD; a bare name is a branch."""
     if ref == "HEAD" or is_sha(ref):
         return ref
     if ref.startswith("refs/"):
@@ -53,7 +51,7 @@ def fetchable(ref: str) -> str:
 
 
 def clash(branch: str, existing: Iterable[str]) -> str | None:
-    """An existing branch beside which `branch` cannot stand: a folder of the one's name, or a twin by case."""
+    """Return a branch that rules `branch` out: one is a folder of the other, or only letter case differs."""
     folded = fold(branch)
     for other in existing:
         twin = fold(other)
@@ -67,32 +65,28 @@ def _within(inner: str, outer: str) -> bool:
 
 
 def fold(path: str) -> str:
-    """Equal for names that some file system cannot tell apart (case, composed and decomposed letters)."""
+    """Make names equal that some file system cannot tell apart (case, composed and decomposed letters)."""
     if path.isascii():
         return path.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
 
 
 def is_git_alias(component: str) -> bool:
-    """`.git` under one of its names on NTFS (short names, streams, trailing dots) or HFS+ (invisible letters)."""
+    """Recognise `.git` by its names on NTFS (short names, streams, trailing dots) and HFS+ (invisible letters)."""
     seen = "".join(c for c in component if unicodedata.category(c) != "Cf")
-    pieces = re.split(r"[\\/]", fold(seen))
-    return any(_is_dot_git(piece.split(":")[0].rstrip(" .")) for piece in pieces)
+    pieces = (piece.split(":")[0].rstrip(" .") for piece in re.split(r"[\\/]", fold(seen)))
+    return any(piece == ".git" or _SHORT_GIT.fullmatch(piece) for piece in pieces)
 
 
 def alias_fault(path: str) -> str | None:
-    """Why a path may not enter a repository that goes through `.git` under any of its names; None when it does not."""
+    """Explain what is wrong with a path that goes through `.git` under any of its names; None for others."""
     if any(is_git_alias(component) for component in path.split("/")):
         return "its name stands for git's own folder on some systems"
     return None
 
 
-def _is_dot_git(name: str) -> bool:
-    return name == ".git" or _SHORT_GIT.fullmatch(name) is not None
-
-
 def path_fault(path: str) -> str | None:
-    """Why a new path may not enter a repository; None when it may."""
+    """Explain why a new path may not enter a repository; None if it may."""
     return _fault_of_whole(path) or next(filter(None, map(_fault_of_component, path.split("/"))), None)
 
 

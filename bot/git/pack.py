@@ -1,4 +1,4 @@
-"""Writes the objects of the last commits before one to a pack that an environment can start from without any token."""
+"""Writes a commit and those before it to a pack, from which an environment can start without any token."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class RepositoryPack:
     path: Path
     sha: str
     shallow: tuple[str, ...]
-    """Commits whose parents are not in the pack: the content of the `shallow` file on the other side."""
+    """Commits whose parents are not in the pack; the `shallow` file of the other side lists them."""
     size: int
 
 
 @dataclass(frozen=True)
 class Had:
-    """What the other side has already: a commit, and where its history ends there."""
+    """A commit that the other side already has, and the commits at which its history ends there."""
 
     sha: str
     shallow: tuple[str, ...]
@@ -34,7 +34,7 @@ class Had:
 
 @dataclass(frozen=True)
 class Extent:
-    """How much of a history."""
+    """How much of a history to pack."""
 
     depth: int
     max_bytes: int
@@ -44,19 +44,15 @@ class Extent:
 async def write(mirror: Path, sha: str, target: Path, extent: Extent) -> RepositoryPack:
     history = await _history(mirror, sha, extent.depth)
     shallow = boundary(sha, history, await asyncio.to_thread(read_shallow, mirror))
-    wanted = _wanted(sha, shallow, extent.had)
+    had = extent.had
+    ends = sorted({*shallow, *(had.shallow if had else ())})
+    wanted = [*(f"--shallow {commit}" for commit in ends), sha, *([f"^{had.sha}"] if had else []), ""]
     try:
-        size = await _pack_objects(mirror, wanted.encode(), target, extent)
+        size = await _pack_objects(mirror, "\n".join(wanted).encode(), target, extent)
     except BaseException:
         await asyncio.to_thread(target.unlink, missing_ok=True)
         raise
     return RepositoryPack(target, sha, shallow, size)
-
-
-def _wanted(sha: str, shallow: tuple[str, ...], had: Had | None) -> str:
-    ends = sorted({*shallow, *(had.shallow if had else ())})
-    lines = [*(f"--shallow {commit}" for commit in ends), sha, *([f"^{had.sha}"] if had else [])]
-    return "".join(f"{line}\n" for line in lines)
 
 
 async def _history(mirror: Path, sha: str, depth: int) -> dict[str, tuple[str, ...]]:
@@ -72,7 +68,7 @@ async def _history(mirror: Path, sha: str, depth: int) -> dict[str, tuple[str, .
 
 
 def boundary(sha: str, history: dict[str, tuple[str, ...]], cut: frozenset[str]) -> tuple[str, ...]:
-    """The commits at which history ends on the other side, among those that are reached at all from `sha`."""
+    """Return the commits at which history ends on the other side, of those that `sha` reaches."""
     ends = {commit for commit, parents in history.items() if commit in cut or not history.keys() >= set(parents)}
     seen, waiting = {sha}, [sha]
     while waiting:
@@ -93,16 +89,15 @@ def read_shallow(git_dir: Path) -> frozenset[str]:
 
 async def _pack_objects(mirror: Path, wanted: bytes, target: Path, extent: Extent) -> int:
     argv = ["pack-objects", "--revs", "--stdout", "--delta-base-offset", "--quiet", *(["--thin"] if extent.had else [])]
-    max_bytes = extent.max_bytes
     output = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     try:
-        io = Io(stdin=wanted, stdout=output, max_file_bytes=max_bytes)
+        io = Io(stdin=wanted, stdout=output, max_file_bytes=extent.max_bytes)
         await run_git(argv, mirror, io=io, timeout=PACK_SECONDS)
         return os.fstat(output).st_size
     except GitFailed as error:
-        if os.fstat(output).st_size >= max_bytes:
+        if os.fstat(output).st_size >= extent.max_bytes:
             raise RepositoryUnsupported(
-                f"The repository is too large: its last commits take more than {max_bytes >> 20} MiB packed."
+                f"The repository is too large: its last commits take more than {extent.max_bytes >> 20} MiB packed."
             ) from None
         raise MirrorLost(f"the cached repository could not be packed ({error.exit_code})") from None
     finally:

@@ -1,4 +1,4 @@
-"""Reaches a remote: lists and moves branches, never by force; puts its refusals into our words."""
+"""Talks to a remote: lists and moves branches, never by force, and turns its refusals into our errors."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ from bot.git.errors import (
     RepositoryEmpty,
     RepositoryUnsupported,
 )
-from bot.git.run import GitResult, Io, RemoteAccess, run_git
+from bot.git.run import Io, RemoteAccess, run_git
 
 LIST_SECONDS = 60.0
+REMOVE_SECONDS = 120.0
+PUSH_SECONDS = 300.0
 LIST_CAP = 64 << 20
 MAX_WORDS = 4096
-
+_REPORT = re.compile(r"^([ +*=!-])\t[^\t]*:([^\t]+)\t(.*)$", re.MULTILINE)
+_REASON = re.compile(r"\((.*)\)\s*$")
 _STATUS = re.compile(r"The requested URL returned error: (\d{3})")
 _UNREACHABLE = (
     *("Could not resolve", "Failed to connect", "Connection refused", "Connection reset", "Connection timed out"),
@@ -51,7 +54,7 @@ _REFUSALS = (
 
 
 async def heads(git_dir: Path, access: RemoteAccess) -> dict[str, str]:
-    """All branches of the remote by their short names."""
+    """Return the remote's branches by short name."""
     result = await _ask(["ls-remote", "--heads", "--end-of-options", access.url], git_dir, access)
     return {ref.removeprefix("refs/heads/"): sha for sha, ref in _rows(result)}
 
@@ -86,7 +89,7 @@ def _rows(output: bytes) -> list[tuple[str, str]]:
 
 
 def failure(error: GitFailed | GitTimedOut) -> BotError:
-    """The failure of a command that talked to a remote: ours where the remote's words are understood, else the same."""
+    """Turn the failure of a remote command into our error if we understand the remote's words, else return it."""
     if isinstance(error, GitTimedOut):
         return GitHubUnavailable(f"git {error.command} with the remote took too long")
     words = error.words
@@ -122,7 +125,7 @@ def missing(ref: str, *, empty: bool) -> RefMissing:
 
 
 def refusal(reason: str, stderr: str) -> PushRefused:
-    """`reason` is what stands in brackets behind the ref in git's report."""
+    """Explain a refused push; `reason` is in brackets behind the ref in git's report."""
     words = remote_words(stderr)
     told = f"{reason}\n{words}".lower()
     kind = next((kind for kind, signs in _REFUSALS if any(sign in told for sign in signs)), GitRefusal.OTHER)
@@ -130,23 +133,20 @@ def refusal(reason: str, stderr: str) -> PushRefused:
 
 
 def remote_words(stderr: str) -> str:
-    """What the remote told the person who pushes, without git's own lines and prefixes."""
+    """Keep only the remote's message to the person who pushes, without git's own lines and prefixes."""
     lines = [line.removeprefix("remote:").strip() for line in stderr.splitlines() if line.startswith("remote:")]
     return clean_words("\n".join(lines))
 
 
 def clean_words(text: str) -> str:
-    """No terminal sequences, control characters or runs of empty lines; bounded."""
+    """Remove terminal sequences, control characters and runs of empty lines, and cut the rest."""
     text = re.sub(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)", "", text)
     text = "".join(c for c in text if c == "\n" or c.isprintable())
     return re.sub(r"\n{3,}", "\n\n", text).strip()[:MAX_WORDS]
 
 
-REMOVE_SECONDS = 120.0
-
-
 class Removed(StrEnum):
-    """How it stands now."""
+    """The fate of a ref."""
 
     GONE = "removed"
     WAS_GONE = "was not there any more"
@@ -154,47 +154,36 @@ class Removed(StrEnum):
 
 
 async def remove_ref(git_dir: Path, access: RemoteAccess, ref: str, sha: str) -> Removed:
-    """The remote itself compares: whoever moves the ref in between keeps it. Safe to repeat."""
+    """Remove a ref of ours unless somebody moves it first: the remote itself compares. Safe to repeat."""
     if not ref.startswith(names.OWN_REFS) or not names.is_branch(ref) or not names.is_sha(sha):
         raise BadName("only refs of our own are removed")
     stands = await branch_sha(git_dir, access, ref)
     if stands != sha:
         return Removed.WAS_GONE if stands is None else Removed.MOVED
-    failure = await _sent(
-        git_dir, access, [f"--force-with-lease={ref}:{sha}", "--end-of-options", access.url, f":{ref}"]
-    )
-    stands = await branch_sha(git_dir, access, ref)  # only the remote knows what became of it
-    if stands == sha:
-        raise failure or GitHubUnavailable("the ref was not removed, for a reason that the remote did not make clear")
-    return Removed.GONE if stands is None else Removed.MOVED
-
-
-async def _sent(git_dir: Path, access: RemoteAccess, argv: list[str]) -> BotError | None:
+    argv = ["push", "--porcelain", "--no-verify", f"--force-with-lease={ref}:{sha}"]
+    unclear: BotError = GitHubUnavailable("the ref was not removed, for a reason that the remote did not make clear")
     try:
-        whole = ["push", "--porcelain", "--no-verify", *argv]
-        await run_git(whole, git_dir, access=access, timeout=REMOVE_SECONDS, accept=(0, 1))
+        argv += ["--end-of-options", access.url, f":{ref}"]
+        await run_git(argv, git_dir, access=access, timeout=REMOVE_SECONDS, accept=(0, 1))
     except (GitFailed, GitTimedOut) as error:
         known = failure(error)
-        return None if isinstance(known, GitFailed) else known
-    return None
-
-
-PUSH_SECONDS = 300.0
-_REPORT = re.compile(r"^([ +*=!-])\t[^\t]*:([^\t]+)\t(.*)$", re.MULTILINE)
-_REASON = re.compile(r"\((.*)\)\s*$")
+        unclear = unclear if isinstance(known, GitFailed) else known
+    stands = await branch_sha(git_dir, access, ref)  # only the remote knows what became of it
+    if stands == sha:
+        raise unclear
+    return Removed.GONE if stands is None else Removed.MOVED
 
 
 @dataclass(frozen=True)
 class PushResult:
-    branch: str
     sha: str
     adopted: bool
-    """It was there already: an earlier push had arrived though its answer had not."""
+    """An earlier push had arrived although its answer had not."""
 
 
 @dataclass(frozen=True)
 class Push:
-    """One commit to one branch. `expect` is where the branch must stand now; None: it must not exist."""
+    """A push of one commit to one branch. The branch must be at `expect` now; None: it must not exist."""
 
     git_dir: Path
     access: RemoteAccess
@@ -203,44 +192,34 @@ class Push:
     expect: str | None
 
     async def run(self) -> PushResult:
-        """Safe to repeat after any failure: it looks before it acts, and again when the answer is not clear."""
+        """Push; safe to repeat after any failure, as it looks before it acts, and again if the answer is not clear."""
         ref = names.push_ref(self.branch)
-        heads = await self._places(ref)
-        if heads.get(self.branch) == self.commit:
-            return self._done(adopted=True)
-        self._require_place(heads)
-        if self.expect is not None:
+        places = await self._places(ref)
+        actual = places.get(self.branch)
+        if actual == self.commit:
+            return PushResult(self.commit, adopted=True)
+        if actual != self.expect:
+            raise PushRaced(self.branch, actual)
+        if self.expect is None:
+            _require_free(self.branch, places)
+        else:
             await self._require_descent(self.expect)
-        try:
-            flag, words, stderr = await self._send(ref, talk=await self._is_base_hidden(heads))
-        except (GitFailed, GitTimedOut) as error:
-            return await self._settle(_told(error))
-        if flag == "!":
-            return await self._settle(_refusal(words, stderr))
-        return self._done(adopted=flag == "=")
-
-    def _done(self, *, adopted: bool) -> PushResult:
-        return PushResult(self.branch, self.commit, adopted)
+        # An empty lease: the remote makes the branch only if there is none. Otherwise plain: it must fast-forward.
+        lease = [f"--force-with-lease={ref}:"] if self.expect is None else []
+        # If no branch is at the commit's parent any more, git would send all that the mirror has of its history.
+        argv = ["rev-parse", "--quiet", "--verify", "--end-of-options", f"{self.commit}^"]
+        parent = (await run_git(argv, self.git_dir, accept=(0, 1, 128))).text
+        io = Io(config={"push.negotiate": "true"} if parent and parent not in places.values() else {})
+        argv = [*lease, "--end-of-options", self.access.url, f"{self.commit}:{ref}"]
+        sent = await _send(argv, self.git_dir, self.access, ref, io)
+        return await self._settle(sent) if isinstance(sent, BotError) else PushResult(self.commit, adopted=sent == "=")
 
     async def _places(self, ref: str) -> dict[str, str]:
-        """What stands at the remote, by the names that `branch` has there."""
+        """Return what the remote has, by the kind of name that `branch` is."""
         if ref != self.branch:
             return await heads(self.git_dir, self.access)
         sha = await branch_sha(self.git_dir, self.access, self.branch)
         return {} if sha is None else {self.branch: sha}
-
-    def _require_place(self, heads: Mapping[str, str]) -> None:
-        actual = heads.get(self.branch)
-        if actual != self.expect:
-            raise PushRaced(self.branch, actual)
-        if self.expect is None:
-            _require_free(self.branch, heads)
-
-    async def _is_base_hidden(self, heads: Mapping[str, str]) -> bool:
-        """No branch stands at the commit's parent any more: git would send all that the mirror holds of its history."""
-        argv = ["rev-parse", "--quiet", "--verify", "--end-of-options", f"{self.commit}^"]
-        parent = (await run_git(argv, self.git_dir, accept=(0, 1, 128))).text
-        return bool(parent) and parent not in heads.values()
 
     async def _require_descent(self, ancestor: str) -> None:
         argv = ["merge-base", "--is-ancestor", "--end-of-options", ancestor, self.commit]
@@ -248,21 +227,11 @@ class Push:
         if result.exit_code != 0:
             raise PushRefused(GitRefusal.NON_FAST_FORWARD, "the commit does not continue the branch")
 
-    async def _send(self, ref: str, *, talk: bool) -> tuple[str, str, str]:
-        """What git reports of our one ref (its flag and words), and what was said on stderr."""
-        common = ["push", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags"]
-        # An empty lease: the remote makes the branch only if there is none. Otherwise plain: it must fast-forward.
-        lease = [f"--force-with-lease={ref}:"] if self.expect is None else []
-        argv = [*common, *lease, "--end-of-options", self.access.url, f"{self.commit}:{ref}"]
-        io = Io(config={"push.negotiate": "true"} if talk else {})
-        result = await run_git(argv, self.git_dir, access=self.access, io=io, timeout=PUSH_SECONDS, accept=(0, 1))
-        return *_report(result, ref), result.stderr
-
     async def _settle(self, otherwise: BotError) -> PushResult:
-        """After a failure only the remote knows: done if it stands at our commit, raced if it moved elsewhere."""
+        """Ask the remote after a failure: the push is done if it has our commit, and raced if the branch moved."""
         actual = await branch_sha(self.git_dir, self.access, self.branch)
         if actual == self.commit:
-            return self._done(adopted=True)
+            return PushResult(self.commit, adopted=True)
         if actual != self.expect:
             raise PushRaced(self.branch, actual)
         raise otherwise
@@ -270,8 +239,8 @@ class Push:
 
 @dataclass(frozen=True)
 class Beginning:
-    """A new branch at a commit that the remote has, and a ref of ours at a commit of ours: both or neither, so that the
-    second tells who has made the first."""
+    """A push of a new branch at a commit that the remote has, and of our ref `mark` at a commit of ours. Both arrive or
+    neither, so that the ref shows who made the branch."""
 
     git_dir: Path
     access: RemoteAccess
@@ -281,32 +250,22 @@ class Beginning:
     commit: str
 
     async def run(self) -> None:
-        try:
-            flag, words, stderr = await self._send(names.push_ref(self.branch))
-        except (GitFailed, GitTimedOut) as error:
-            await self._settle(_told(error))
-        else:
-            if flag == "=":  # it was not there when its maker looked: git has nothing to do for it, and no lease to ask
-                raise PushRaced(self.branch, self.at)
-            if flag == "!":
-                await self._settle(_refusal(words, stderr))
-
-    async def _send(self, ref: str) -> tuple[str, str, str]:
-        argv = ["push", "--porcelain", "--atomic", "--no-verify", "--no-signed", "--no-follow-tags"]
-        argv += [f"--force-with-lease={ref}:", "--end-of-options", self.access.url]
+        ref = names.push_ref(self.branch)
+        argv = ["--atomic", f"--force-with-lease={ref}:", "--end-of-options", self.access.url]
         argv += [f"{self.at}:{ref}", f"{self.commit}:{names.push_ref(self.mark)}"]
-        result = await run_git(argv, self.git_dir, access=self.access, timeout=PUSH_SECONDS, accept=(0, 1))
-        return *_report(result, ref), result.stderr
+        sent = await _send(argv, self.git_dir, self.access, ref)
+        if sent == "=":  # it was not there when its maker looked: git had nothing to do for it, and checked no lease
+            raise PushRaced(self.branch, self.at)
+        if not isinstance(sent, BotError):
+            return
+        actual = await branch_sha(self.git_dir, self.access, self.branch)
+        if actual is None:
+            raise sent
+        if actual != self.at or not await self.has_been():
+            raise PushRaced(self.branch, actual)
 
     async def has_been(self) -> bool:
         return await branch_sha(self.git_dir, self.access, self.mark) == self.commit
-
-    async def _settle(self, otherwise: BotError) -> None:
-        actual = await branch_sha(self.git_dir, self.access, self.branch)
-        if actual is None:
-            raise otherwise
-        if actual != self.at or not await self.has_been():
-            raise PushRaced(self.branch, actual)
 
 
 async def require_free(git_dir: Path, access: RemoteAccess, branch: str) -> None:
@@ -319,19 +278,24 @@ def _require_free(branch: str, heads: Mapping[str, str]) -> None:
         raise PushRefused(GitRefusal.NAME, f"the branch {clean_words(other)} is in the way of that name")
 
 
-def _report(result: GitResult, ref: str) -> tuple[str, str]:
-    for flag, found, words in _REPORT.findall(result.stdout.decode("utf-8", "replace")):
-        if found == ref:
-            return flag, words
-    raise GitFailed("push", result.exit_code, result.stderr)
-
-
-def _refusal(words: str, stderr: str) -> PushRefused:
+async def _send(argv: list[str], git_dir: Path, access: RemoteAccess, ref: str, io: Io | None = None) -> str | BotError:
+    """Push, and return git's flag for `ref`, or the error that its report means."""
+    argv = ["push", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags", *argv]
+    try:
+        result = await run_git(argv, git_dir, access=access, io=io, timeout=PUSH_SECONDS, accept=(0, 1))
+        report = _REPORT.findall(result.stdout.decode("utf-8", "replace"))
+        flag, words = next(((flag, words) for flag, found, words in report if found == ref), ("", ""))
+        if not flag:
+            raise GitFailed("push", result.exit_code, result.stderr)
+    except (GitFailed, GitTimedOut) as error:
+        return _failed_push(error)
+    if flag != "!":
+        return flag
     reason = _REASON.search(words)
-    return refusal(reason[1] if reason else words, stderr)
+    return refusal(reason[1] if reason else words, result.stderr)
 
 
-def _told(error: GitFailed | GitTimedOut) -> BotError:
+def _failed_push(error: GitFailed | GitTimedOut) -> BotError:
     known = failure(error)
     if isinstance(known, GitHubRefused) and known.status == 403:
         words = remote_words(error.words if isinstance(error, GitFailed) else "")

@@ -1,4 +1,4 @@
-"""The one place that starts git: a bare environment, safe configuration, time and size limits, no token in sight."""
+"""The only place that starts git: a bare environment, safe configuration, limits of time and size, no visible token."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sandbox.runner import family
 
 @dataclass(frozen=True)
 class RemoteAccess:
-    """One remote repository; the address never holds a user or a password."""
+    """A remote repository; the address never holds a user or a password."""
 
     url: str
     token: Secret
@@ -40,11 +40,10 @@ class RemoteAccess:
         return urlsplit(self.url).scheme
 
     def header(self) -> str:
-        """The Authorization header that GitHub's git server takes."""
         return f"Authorization: Basic {self._basic()}"
 
     def redact(self, text: str) -> str:
-        """The same text without the token in any form in which git or curl could repeat it."""
+        """Replace the token in every form in which git or curl could repeat it."""
         token = self.token.reveal()
         for form in (self._basic(), token, quote(token, safe="")):
             text = text.replace(form, "[redacted]") if form else text
@@ -59,7 +58,7 @@ PASSED_ON = (
     *("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH"),
 )
-"""How the operator's network is left: kept for commands that talk to a remote, nothing else of the environment is."""
+"""Variables that lead out of the operator's network. Commands that talk to a remote get these of our environment."""
 
 SAFE = {
     "core.hooksPath": "/dev/null",
@@ -72,7 +71,7 @@ SAFE = {
     "credential.helper": "",
     "diff.external": "",
     "fetch.recurseSubmodules": "false",
-    "fetch.unpackLimit": "1",  # a fetch is one file: a size limit holds for the whole of it
+    "fetch.unpackLimit": "1",  # a fetch is one file, so a size limit covers all of it
     "gc.auto": "0",
     "http.followRedirects": "false",  # git would send the header to wherever it is sent
     "http.lowSpeedLimit": "100",
@@ -89,23 +88,22 @@ SAFE = {
 
 @dataclass(frozen=True)
 class Io:
-    """What goes into a command and where its output goes."""
+    """The input, output and limits of a command."""
 
     stdin: bytes | int = b""
-    """Bytes, or an open file descriptor that is read from where it stands."""
+    """Bytes, or an open file descriptor that is read from its current position."""
     stdout: int | None = None
     """A file descriptor to write to; None: captured up to `cap`."""
     cap: int = 1 << 20
-    """Captured output beyond it ends the command and marks the result as truncated."""
+    """More captured output ends the command and marks the result as truncated."""
     each: Callable[[bytes], bool] | None = None
-    """Is given the output part by part instead, so that none of it is held; False ends the command, as truncated."""
+    """Receives the output part by part, so that we hold none of it; False ends the command, as truncated."""
     env: Mapping[str, str] = field(default_factory=dict)
     config: Mapping[str, str] = field(default_factory=dict)
     """Settings for this command beside the safe ones."""
     max_file_bytes: int | None = None
-    """No file that the command writes grows larger."""
     max_memory: int = 4 << 30
-    """What the command may take for itself; more ends it with an error. Files that it maps do not count."""
+    """More ends the command with an error. Files that it maps do not count."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,7 @@ class GitResult:
 
 
 def environment(git_dir: Path | None, access: RemoteAccess | None, io: Io) -> dict[str, str]:
-    """Everything that git sees of the world: nothing is inherited but the PATH and, for remotes, the way out."""
+    """Build the whole environment of git. It inherits only the PATH and, for remotes, `PASSED_ON`."""
     config = {**SAFE, **io.config}
     env = {
         "PATH": os.environ.get("PATH", os.defpath),
@@ -158,7 +156,7 @@ async def run_git(
     timeout: float = 60.0,
     accept: Sequence[int] = (0,),
 ) -> GitResult:
-    """Run one command; an exit code that is not in `accept` raises, a truncated output never does."""
+    """Run one command. An exit code that is not in `accept` raises; truncated output never does."""
     io = io or Io()
     process = await _start(argv, git_dir, access, io)
     try:
@@ -175,6 +173,10 @@ async def run_git(
     if "No space left on device" in words or "Disk quota exceeded" in words:
         raise HostFull("the host's disk has no room left for a git repository")
     raise GitFailed(argv[0], result.exit_code, words)
+
+
+async def init_bare(place: Path) -> None:
+    await run_git(["init", "--quiet", "--bare", "--template=", "--object-format=sha1", str(place)])
 
 
 async def _start(
@@ -195,7 +197,7 @@ async def _start(
     try:
         process = await asyncio.shield(starting)
     except asyncio.CancelledError:
-        # A start that is cancelled half-way may never end in asyncio of 3.11: let it come up, then stop it.
+        # In asyncio of 3.11, a start that is cancelled half-way may never end: let it finish, then stop the process.
         await _end(await starting)
         raise
     except OSError as error:
@@ -235,15 +237,10 @@ async def _capture(process: asyncio.subprocess.Process, io: Io) -> tuple[bytes, 
             held += part[: io.cap + 1 - len(held)]
         if len(held) > io.cap or (io.each is not None and not io.each(part)):
             family.kill_group(process.pid)
-            await _drop(process.stdout)
+            while await process.stdout.read(1 << 16):  # without a reader the process could not be reaped
+                pass
             return bytes(held[: io.cap]), True
     return bytes(held), False
-
-
-async def _drop(stream: asyncio.StreamReader) -> None:
-    """To its end: a reader that stands still would keep the process from being reaped."""
-    while await stream.read(1 << 16):
-        pass
 
 
 async def _tail(stream: asyncio.StreamReader | None) -> str:
@@ -258,7 +255,7 @@ async def _tail(stream: asyncio.StreamReader | None) -> str:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Leave nothing behind: on a time-out or a cancelled task the helpers of git go with it."""
+    """Kill git with all its helpers if it still runs, after a time-out or a cancelled task."""
     if process.returncode is None:
         family.kill_group(process.pid)
         with contextlib.suppress(TimeoutError):
