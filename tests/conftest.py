@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
 import pytest
 
+from bot.store.base import Address
 from tests.repository import rooms
 from tests.slices import EVERY
 from tests.walk import watching
 from tests.world import World
 from tests.world import webhooks as webhook_rig
+from tests.world.postgres import PostgresServer
 from tests.world.webhooks import Edge
 
 SHORT = ("unit", "store", "host_git", "github_client", "simulation", "e2b_stand_in", "contract")
@@ -54,6 +56,21 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         result = yield
     assert not (missed := rooms.missed(claimed, watch.entered)), f"never entered: {missed}"
     return result
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    with PostgresServer.running() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> Address:
+    """Where a store may be: the test holds for either database."""
+    if request.param == "sqlite":
+        return tmp_path / "data" / "state.db"
+    server: PostgresServer = request.getfixturevalue("postgres")
+    return server.fresh()
 
 
 @pytest.fixture

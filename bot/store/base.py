@@ -1,7 +1,7 @@
 """The store as all others know it; when `write` returns, its changes are on the disk.
 
 Modules of this package write SQL with `rows.one`, `rows.many` and `rows.run`. Only a `Backend` knows the database
-program; SQLite's is in `store/sqlite`."""
+program; SQLite's is in `store/sqlite`, PostgreSQL's in `store/postgres`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
+from bot.errors import StoreError
+from bot.settings import Secret
 from bot.store.rows import Database, Row, many, one, run
 from bot.store.sqlite.backend import SqliteBackend, peek
 
-__all__ = ["Backend", "Clock", "Database", "Store", "peek"]
+if TYPE_CHECKING:
+    from bot.store.postgres.backend import PostgresBackend
 
+__all__ = ["Address", "Backend", "Clock", "Database", "Store", "peek"]
+
+Address = Path | Secret
+"""Where a store is: a file of SQLite's, or the URL of a PostgreSQL server, which may hold a password."""
 Clock = Callable[[], float]
 T = TypeVar("T")
 
@@ -42,26 +49,26 @@ class Backend(Protocol):
 class Store:
     """The database; `open` is for the service, `open_reader` for commands that only read."""
 
-    def __init__(self, backend: Backend, path: Path, clock: Clock) -> None:
+    def __init__(self, backend: Backend, where: Address, clock: Clock) -> None:
         self.backend = backend
-        self.path = path
+        self.where = where
         self.now = clock
 
     @classmethod
-    async def open(cls, path: Path, *, clock: Clock = time.time, migrate: bool = True) -> Self:
-        """Open the file, or create it if it never existed. A StoreError says what to do.
+    async def open(cls, where: Address, *, clock: Clock = time.time, migrate: bool = True) -> Self:
+        """Open the database, or create it if it never existed. A StoreError says what to do.
 
         `migrate=False` is for commands beside a running service: they refuse an old schema."""
-        return cls(await asyncio.to_thread(SqliteBackend.open, path, migrate=migrate), path, clock)
+        return cls(await asyncio.to_thread(_open, where, migrate=migrate), where, clock)
 
     @classmethod
-    async def open_reader(cls, path: Path, *, clock: Clock = time.time) -> Self:
-        return cls(await asyncio.to_thread(SqliteBackend.open_reader, path), path, clock)
+    async def open_reader(cls, where: Address, *, clock: Clock = time.time) -> Self:
+        return cls(await asyncio.to_thread(_open_reader, where), where, clock)
 
     @classmethod
     @asynccontextmanager
-    async def reading(cls, path: Path) -> AsyncIterator[Self]:
-        store = await cls.open_reader(path)
+    async def reading(cls, where: Address) -> AsyncIterator[Self]:
+        store = await cls.open_reader(where)
         try:
             yield store
         finally:
@@ -89,5 +96,26 @@ class Store:
         return await self.write(lambda db: run(db, sql, **values))
 
     async def close(self) -> None:
-        """Write what waits, then close the file; safe to repeat."""
+        """Write what waits, then let go of the database; safe to repeat."""
         await asyncio.to_thread(self.backend.close)
+
+
+def _open(where: Address, *, migrate: bool) -> Backend:
+    if isinstance(where, Path):
+        return SqliteBackend.open(where, migrate=migrate)
+    return _postgres().open(where.reveal(), migrate=migrate)
+
+
+def _open_reader(where: Address) -> Backend:
+    return SqliteBackend.open_reader(where) if isinstance(where, Path) else _postgres().open_reader(where.reveal())
+
+
+def _postgres() -> type[PostgresBackend]:
+    """Its driver is an extra, and loaded only by installations that use it."""
+    try:
+        from bot.store.postgres.backend import PostgresBackend
+    except ImportError as error:
+        raise StoreError(
+            "FORGEHAND_DATABASE_URL needs PostgreSQL's driver. Install it: pip install 'forgehand[postgres]'"
+        ) from error
+    return PostgresBackend

@@ -29,6 +29,7 @@ from bot.store import gateway as rows
 from bot.store import spend
 from bot.store.base import Store
 from bot.web.gateway import Credential, Gateway, Tuning, model_request
+from tests.world.stored import file_of
 
 MODEL = "claude-sonnet-5-5"
 PRICE = Prices().of(MODEL)
@@ -213,7 +214,7 @@ class Bench:
         self.lives += 1
         path = self.folder / f"{self.lives}.db"
         with (
-            contextlib.closing(sqlite3.connect(self.service.store.path)) as old,
+            contextlib.closing(sqlite3.connect(file_of(self.service.store))) as old,
             contextlib.closing(sqlite3.connect(path)) as new,
         ):
             old.backup(new)

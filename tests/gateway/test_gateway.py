@@ -32,6 +32,7 @@ from tests.world.gateway import (
     odd_upstream,
     rigged,
 )
+from tests.world.stored import file_of
 
 
 @pytest.fixture
@@ -388,7 +389,7 @@ async def test_no_secret_in_store_or_log(rig: Rig, caplog: pytest.LogCaptureFixt
     await rig.ask(token)
     await rig.ask(REAL_KEY)
     await rig.store.close()
-    stored = b"".join(path.read_bytes() for path in rig.store.path.parent.iterdir() if path.is_file())
+    stored = b"".join(path.read_bytes() for path in file_of(rig.store).parent.iterdir() if path.is_file())
     for secret in (token, REAL_KEY):
         assert secret.encode() not in stored
         assert secret not in caplog.text

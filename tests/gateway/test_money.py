@@ -25,6 +25,7 @@ from tests.world.gateway import (
     kind,
     rigged,
 )
+from tests.world.stored import file_of
 
 
 @pytest.fixture
@@ -349,11 +350,11 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def locked(rig: Rig) -> Iterator[None]:
     """By somebody beside the service, as a backup may. The store gives up soon, but only as long as that lasts: a
     checkpoint of its own takes more than that on a busy machine."""
-    beside = sqlite3.connect(rig.store.path, isolation_level=None)
+    beside = sqlite3.connect(file_of(rig.store), isolation_level=None)
     beside.execute("BEGIN IMMEDIATE")
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("bot.store.sqlite.writer.BUDGET_SECONDS", 0.05)
+            patch.setattr("bot.store.writer.BUDGET_SECONDS", 0.05)
             yield
     finally:
         beside.execute("ROLLBACK")

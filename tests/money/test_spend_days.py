@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from bot.models import InstallationId, RepoId, SessionId, TokenUsage, TurnKey
 from bot.store import spend
-from bot.store.base import Database, Store
+from bot.store.base import Address, Database, Store
 from bot.store.rows import many, run
 from bot.store.spend import DAY_SECONDS, Payer, Payers, Reserve, Settlement, Window
+from tests.world.stored import on_file
 
 NOON = 20_000.5 * DAY_SECONDS
 KEY = TurnKey(SessionId("s0000001"), 1)
@@ -32,8 +33,8 @@ REQUESTS = st.lists(
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    opened = await Store.open(tmp_path / "state.db")
+async def store(address: Address) -> AsyncIterator[Store]:
+    opened = await Store.open(address)
     yield opened
     await opened.close()
 
@@ -70,6 +71,7 @@ async def test_the_sums_of_the_days_are_those_of_the_rows(
         await store.close()
 
 
+@on_file
 async def test_a_limit_is_judged_without_reading_the_month(store: Store) -> None:
     """Judged by the steps of the database's machine, which are the same on a busy computer."""
     windows = [Window(payer, since) for payer in Payer for since in (20_000 * DAY_SECONDS, 19_990 * DAY_SECONDS)]

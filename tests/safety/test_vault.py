@@ -18,7 +18,7 @@ from bot.settings import ModelSettings, Secret
 from bot.simulation.anthropic import NO_CREDIT, Call, Fail, Say, Script, Wait
 from bot.store import accounts
 from bot.store.accounts import OPERATOR
-from bot.store.base import Database, Store
+from bot.store.base import Address, Database, Store
 from bot.vault import API_KEY, OAUTH_TOKEN, Vault
 from bot.web.credentials import find, from_vault
 from bot.web.gateway import Credentials
@@ -34,8 +34,8 @@ NOTHING = ModelSettings("claude-sonnet-5-5", "http://127.0.0.1:1", None, None)
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    opened = await Store.open(tmp_path / "state.db")
+async def store(address: Address) -> AsyncIterator[Store]:
+    opened = await Store.open(address)
     yield opened
     await opened.close()
 

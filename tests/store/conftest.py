@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
-from bot.store.base import Store
+from bot.store.base import Address, Store
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    opened = await Store.open(tmp_path / "data" / "state.db")
+async def store(address: Address) -> AsyncIterator[Store]:
+    opened = await Store.open(address)
     yield opened
     await opened.close()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from bot.models import InstallationId, Outcome, Repo, RepoId, SessionId, Thread, TurnKey
 from bot.store import environments, machines, operations, sessions, spend
-from bot.store.base import Store
+from bot.store.base import Address, Store
 from bot.store.machines import MachineRun
 from bot.store.sessions import NewTurn
 from tests.world import stored
@@ -34,8 +33,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-async def store(tmp_path: Path, clock: Clock) -> AsyncIterator[Store]:
-    opened = await Store.open(tmp_path / "state.db", clock=clock)
+async def store(address: Address, clock: Clock) -> AsyncIterator[Store]:
+    opened = await Store.open(address, clock=clock)
     yield opened
     await opened.close()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.store import migrations
 from bot.store.rows import many
 from bot.store.sqlite import schema
 from bot.store.sqlite.schema import Connection
@@ -24,10 +25,10 @@ class Steps:
 
     @property
     def names(self) -> list[str]:
-        return [file.stem for file in schema.files(self.folder)]
+        return [one.name for one in migrations.known(self.folder)]
 
 
-OURS = Steps(schema.FOLDER, DATA)
+OURS = Steps(migrations.FOLDER, DATA)
 GROWING = Steps(DATA / "growing", DATA / "growing" / "rows")
 EACH = [pytest.param(steps, last) for steps in (OURS, GROWING) for last in range(1, len(steps.names))]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,7 @@ from bot.errors import StoreError
 from bot.kinds.parts import AgentReading
 from bot.models import DeliveryId, InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TurnKey, TurnState
 from bot.store import comments, deliveries, lists, repos, sessions, transcript
-from bot.store.base import Store
+from bot.store.base import Address, Store
 from bot.store.deliveries import Added, Conflict, DeliveryState, Duplicate, NewDelivery
 from bot.store.repos import InstallationRow, InstallationState
 from bot.store.rows import run
@@ -37,8 +36,8 @@ class Clock:
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    opened = await Store.open(tmp_path / "state.db", clock=Clock())
+async def store(address: Address) -> AsyncIterator[Store]:
+    opened = await Store.open(address, clock=Clock())
     yield opened
     await opened.close()
 

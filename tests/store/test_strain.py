@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 
 from bot.errors import TransientError
+from bot.store import writer
 from bot.store.base import Store
 from bot.store.rows import run
-from bot.store.sqlite import schema, writer
-from bot.store.sqlite.writer import Checkpoints
+from bot.store.sqlite import schema
+from bot.store.sqlite.writing import Checkpoints
 from tests.store.rows import INSERT, guids, insert
+from tests.world.stored import file_of, on_file
 
 
 def lock_file(path: Path) -> sqlite3.Connection:
@@ -26,9 +28,10 @@ def lock_file(path: Path) -> sqlite3.Connection:
     return other
 
 
+@on_file
 @pytest.mark.acceptance("F06")
 async def test_a_short_lock_is_waited_for(store: Store) -> None:
-    other = lock_file(store.path)
+    other = lock_file(file_of(store))
     task = asyncio.ensure_future(store.write(insert("a")))
     await asyncio.wait([task], timeout=0.4)
     assert not task.done()
@@ -37,12 +40,13 @@ async def test_a_short_lock_is_waited_for(store: Store) -> None:
     other.close()
 
 
+@on_file
 @pytest.mark.acceptance("F06")
 async def test_a_long_lock_ends_the_wait_and_later_writes_succeed(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "BUDGET_SECONDS", 0.3)
-    other = lock_file(store.path)
+    other = lock_file(file_of(store))
     with pytest.raises(TransientError, match="locked"):
         await store.write(insert("a"))
     assert await guids(store) == []
@@ -51,6 +55,7 @@ async def test_a_long_lock_ends_the_wait_and_later_writes_succeed(
     assert await store.write(insert("a")) == 1
 
 
+@on_file
 @pytest.mark.acceptance("F05")
 async def test_a_full_disk_fails_the_job_and_passes(store: Store) -> None:
     """SQLite's own page limit gives the same error as a full disk."""
@@ -71,14 +76,15 @@ async def test_a_full_disk_fails_the_job_and_passes(store: Store) -> None:
     assert await store.read(lambda db: db.execute("PRAGMA quick_check").fetchone()[0]) == "ok"
 
 
+@on_file
 async def test_the_log_is_folded_into_the_file_in_the_background(store: Store) -> None:
-    before = store.path.stat().st_size
-    folding = Checkpoints(schema.writable(store.path), interval_seconds=0.01)
+    before = file_of(store).stat().st_size
+    folding = Checkpoints(schema.writable(file_of(store)), interval_seconds=0.01)
     await asyncio.gather(*(store.write(insert(f"{n}")) for n in range(2000)))
     folding.note()
 
     def folded() -> bool:
-        return any(store.path.stat().st_size > before or threading.Event().wait(0.01) for _ in range(500))
+        return any(file_of(store).stat().st_size > before or threading.Event().wait(0.01) for _ in range(500))
 
     assert await asyncio.to_thread(folded)
     await asyncio.to_thread(folding.close)

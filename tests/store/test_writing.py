@@ -10,21 +10,24 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from bot.errors import StoreError, TransientError
 from bot.store.base import Database, Store
 from bot.store.rows import many, run
 from bot.store.sqlite import schema
-from bot.store.sqlite.writer import Writer
+from bot.store.sqlite.writing import SqliteWriting
+from bot.store.writer import Writer
 from tests.store.rows import INSERT, guids, insert
+from tests.world.stored import file_of, on_file
 
 
 async def test_what_is_written_is_seen_by_readers_and_by_the_next_process(store: Store) -> None:
     assert await store.write(insert("a")) == 1
     assert await guids(store) == ["a"]
     await store.close()
-    again = await Store.open(store.path)
+    again = await Store.open(store.where)
     assert await guids(again) == ["a"]
     await again.close()
 
@@ -38,15 +41,16 @@ async def test_a_failing_job_undoes_only_itself(store: Store) -> None:
     first, second, third, last = await asyncio.gather(*jobs, return_exceptions=True)
     assert (first, last) == (1, 1)
     assert isinstance(second, LookupError)
-    assert isinstance(third, sqlite3.IntegrityError)
+    assert isinstance(third, sqlite3.IntegrityError | psycopg.IntegrityError)
     assert await guids(store) == ["a", "b"]
 
 
+@on_file
 async def test_jobs_that_wait_share_a_commit(store: Store) -> None:
     commits: list[float] = []
     gate = threading.Event()
-    db = schema.writable(store.path)
-    alone = Writer(db, store.path, lambda: commits.append(store.now()))
+    db = schema.writable(file_of(store))
+    alone = Writer(SqliteWriting(db, file_of(store)), lambda: commits.append(store.now()))
     held = alone.submit(lambda db: gate.wait(10))
     jobs = [alone.submit(insert(str(n))) for n in range(300)]
     gate.set()
@@ -76,7 +80,7 @@ async def test_readers_cannot_write(store: Store) -> None:
 
 async def test_commands_read_beside_the_service_but_do_not_write(store: Store) -> None:
     await store.write(insert("a"))
-    command = await Store.open_reader(store.path)
+    command = await Store.open_reader(store.where)
     assert await guids(command) == ["a"]
     with pytest.raises(StoreError, match="reading only"):
         await command.write(insert("b"))
@@ -84,7 +88,7 @@ async def test_commands_read_beside_the_service_but_do_not_write(store: Store) -
 
 
 async def test_a_command_may_leave_a_row_without_migrating(store: Store) -> None:
-    command = await Store.open(store.path, migrate=False)
+    command = await Store.open(store.where, migrate=False)
     await command.write(insert("from the command line"))
     await command.close()
     assert await guids(store) == ["from the command line"]

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bot.store import deliveries
+from bot.store import deliveries, writer
 from bot.store.base import Store
 from bot.store.deliveries import DeliveryState
-from bot.store.sqlite import writer
 from tests.world import stored
+from tests.world.stored import file_of
 from tests.world.webhooks import BODY, SECRET, Edge, running, signed
 
 # What is stored
@@ -215,7 +215,7 @@ async def test_a_locked_database_is_a_503_and_the_next_try_succeeds(
     edge: Edge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "BUDGET_SECONDS", 0.3)
-    other = sqlite3.connect(edge.store.path, isolation_level=None)
+    other = sqlite3.connect(file_of(edge.store), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     answer = await edge.post(BODY, signed(BODY))
     assert answer.status_code == 503

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from bot.models import SessionId
 from bot.store import machines, spend
 from bot.store.base import Store
@@ -9,6 +13,14 @@ from bot.store.deliveries import StoredDelivery
 from bot.store.machines import MachineCost
 from bot.store.rows import many
 from bot.store.spend import ModelCost
+
+on_file = pytest.mark.parametrize("address", ["sqlite"], indirect=True)
+"""Marks a test of SQLite alone."""
+
+
+def file_of(store: Store) -> Path:
+    assert isinstance(store.where, Path)
+    return store.where
 
 
 async def newest_deliveries(store: Store, limit: int = 100) -> list[StoredDelivery]:

@@ -16,7 +16,8 @@ from bot.store import data_directory
 from bot.store.rows import Database
 from bot.store.sqlite import schema
 from bot.store.sqlite.schema import Connection, Readers
-from bot.store.sqlite.writer import Checkpoints, Writer
+from bot.store.sqlite.writing import Checkpoints, SqliteWriting
+from bot.store.writer import Writer
 
 T = TypeVar("T")
 _SIDE_FILES = ("-wal", "-shm")
@@ -31,7 +32,7 @@ class SqliteBackend:
         if writable:
             self._db = schema.writable(path)
             self._checkpoints = Checkpoints(schema.writable(path))
-            self._writer = Writer(self._db, path, self._checkpoints.note)
+            self._writer = Writer(SqliteWriting(self._db, path), self._checkpoints.note)
 
     @classmethod
     def open(cls, path: Path, *, migrate: bool) -> Self:

@@ -7,29 +7,24 @@ schema's name: the tests take each migration over them."""
 
 from __future__ import annotations
 
-import re
-import sqlite3
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from bot.errors import StoreError
-
-if TYPE_CHECKING:
-    from sqlite_utils import Migrations
 import asyncio
 import contextlib
 import math
+import re
+import sqlite3
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from urllib.parse import quote
 
-from bot.errors import BotError, TransientError
+from bot.errors import BotError, StoreError, TransientError
+from bot.store import migrations, writer
 
 if TYPE_CHECKING:
     import sqlite_utils
-
+    from sqlite_utils import Migrations
 
 Connection: TypeAlias = "sqlite_utils.Database"
 """Only a name at run time: the library is loaded when a file is first opened."""
@@ -79,8 +74,6 @@ def _connect(path: Path, mode: str) -> Connection:
         connection.create_function("FLOOR", 1, math.floor, deterministic=True)
     return Database(connection, recursive_triggers=False, execute_plugins=False)
 
-
-CLOSED = "The store is closed: the service is stopping."
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -141,7 +134,7 @@ class Readers:
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         if self._closed:
-            raise TransientError(CLOSED)
+            raise TransientError(writer.CLOSED)
         return await asyncio.get_running_loop().run_in_executor(self._pool, self._read, work)
 
     def close(self) -> None:
@@ -171,18 +164,12 @@ class Readers:
         return db
 
 
-FOLDER = Path(__file__).parents[1] / "migrations"
 SET_NAME = "forgehand"
 _CHECK_AT_MOST_BYTES = 256 * 1024 * 1024
 """A quick_check reads the whole file; past this size `forgehand db check` does it on demand."""
 
 
-def files(folder: Path) -> list[Path]:
-    """The migrations in their order."""
-    return sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
-
-
-def inspect(path: Path, folder: Path = FOLDER, *, whole: bool = True) -> bool:
+def inspect(path: Path, folder: Path = migrations.FOLDER, *, whole: bool = True) -> bool:
     """Raise StoreError for a file that we must not touch; else whether migrations wait. Changes nothing."""
     if path.stat().st_size == 0:
         return True
@@ -198,12 +185,12 @@ def inspect(path: Path, folder: Path = FOLDER, *, whole: bool = True) -> bool:
         db.close()
 
 
-def migrate(db: Connection, folder: Path = FOLDER) -> None:
+def migrate(db: Connection, folder: Path = migrations.FOLDER) -> None:
     """Apply what waits, all in one transaction: interrupted anywhere, nothing of it is there."""
-    migrations = _migrations(folder)
+    ours = _migrations(folder)
     db.execute("BEGIN IMMEDIATE")
     try:
-        migrations.apply(db)
+        ours.apply(db)
         db.execute("COMMIT")
     except BaseException:
         db.rollback()
@@ -211,9 +198,8 @@ def migrate(db: Connection, folder: Path = FOLDER) -> None:
 
 
 def _inspect(db: Connection, path: Path, folder: Path, *, whole: bool) -> bool:
-    migrations = _migrations(folder)
-    known = {file.stem for file in files(folder)}
-    applied = {migration.name for migration in migrations.applied(db)}
+    known = {one.name for one in migrations.known(folder)}
+    applied = {one.name for one in _migrations(folder).applied(db)}
     if whole and path.stat().st_size <= _CHECK_AT_MOST_BYTES:
         (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
@@ -231,15 +217,15 @@ def _inspect(db: Connection, path: Path, folder: Path, *, whole: bool) -> bool:
 def _migrations(folder: Path) -> Migrations:
     from sqlite_utils import Migrations
 
-    migrations = Migrations(SET_NAME)
-    for file in files(folder):
-        migrations(name=file.stem)(_named(file))
-    return migrations
+    ours = Migrations(SET_NAME)
+    for one in migrations.known(folder):
+        ours(name=one.name)(_applying(one.sql))
+    return ours
 
 
-def _named(file: Path) -> Callable[[Connection], None]:
+def _applying(sql: str) -> Callable[[Connection], None]:
     def apply(db: Connection) -> None:
-        for statement in _statements(file.read_text(encoding="utf-8")):
+        for statement in _statements(sql):
             db.execute(statement)
 
     return apply

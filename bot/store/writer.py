@@ -1,29 +1,44 @@
-"""The one thread that writes, and the one that folds the log into the file.
-
-What waits is committed together, and nobody is answered before it is on the disk."""
+"""The one thread of a process that writes. What waits is committed together, and nobody is answered before it is on
+the disk. Which database it writes to is a `WritingConnection`'s business."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import queue
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from bot.errors import TransientError
 from bot.store.rows import Database
-from bot.store.sqlite import schema
-from bot.store.sqlite.schema import Connection
 
+CLOSED = "The store is closed: the service is stopping."
 BUDGET_SECONDS = 8.0
 """How long a job may wait for the database; under GitHub's ten seconds for a delivery."""
-
 _BATCH = 512
 _WAITING_AT_MOST = 20_000
+
+
+class WritingConnection(Protocol):
+    """A connection for one thread, which alone changes data while its transaction lasts."""
+
+    def begin(self) -> Database:
+        """Take the lock that all writers share."""
+
+    def commit(self) -> None:
+        """Return when the transaction is on the disk. An error means that it is not."""
+
+    def rollback(self) -> None:
+        """End the transaction, if there is one."""
+
+    def is_lost(self) -> bool:
+        """Tell whether the database itself has ended the transaction."""
+
+    def may_pass(self, error: BaseException) -> bool:
+        """Tell whether the same transaction may succeed a moment later."""
+
+    def translate(self, error: BaseException) -> BaseException: ...
 
 
 class WriteJob:
@@ -42,9 +57,8 @@ class WriteJob:
 class Writer:
     """Takes jobs from any loop; `work` may run more than once, its effects on the database count once."""
 
-    def __init__(self, db: Connection, path: Path, committed: Callable[[], None]) -> None:
-        self._db = db
-        self._path = path
+    def __init__(self, connection: WritingConnection, committed: Callable[[], None] = lambda: None) -> None:
+        self._connection = connection
         self._committed = committed
         self._jobs: queue.SimpleQueue[WriteJob | None] = queue.SimpleQueue()
         self._closed = False
@@ -53,7 +67,7 @@ class Writer:
 
     def submit(self, work: Callable[[Database], Any]) -> asyncio.Future[Any]:
         if self._closed:
-            raise TransientError(schema.CLOSED)
+            raise TransientError(CLOSED)
         if self._jobs.qsize() > _WAITING_AT_MOST:
             raise TransientError("Too much waits to be stored.", retry_after=5.0)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -103,7 +117,7 @@ class Writer:
 
     def _after_failure(self, waiting: list[WriteJob], error: Exception) -> list[WriteJob]:
         """The jobs to try again: on a lock those with time left; else each by itself, for one may have spoilt it."""
-        if schema.is_busy(error):
+        if self._connection.may_pass(error):
             now = time.monotonic()
             self._fail([job for job in waiting if job.deadline <= now], error)
             return [job for job in waiting if job.deadline > now]
@@ -121,34 +135,32 @@ class Writer:
         _answer(jobs)
 
     def _transact(self, batch: Sequence[WriteJob]) -> None:
-        connection = self._db.conn
-        connection.execute("BEGIN IMMEDIATE")
         try:
+            db = self._connection.begin()
             for job in batch:
-                self._attempt(job, connection)
-            connection.execute("COMMIT")
+                self._attempt(job, db)
+            self._connection.commit()
         except BaseException:
-            if connection.in_transaction:  # SQLite ends it by itself on some errors
-                connection.execute("ROLLBACK")
+            self._connection.rollback()
             raise
         self._translate(batch)
 
-    def _attempt(self, job: WriteJob, connection: sqlite3.Connection) -> None:
+    def _attempt(self, job: WriteJob, db: Database) -> None:
         job.result = job.error = None
-        connection.execute("SAVEPOINT job")
+        db.execute("SAVEPOINT job")
         try:
-            job.result = job.work(self._db)
+            job.result = job.work(db)
         except BaseException as error:
-            if not connection.in_transaction:
+            if self._connection.is_lost():
                 raise
-            connection.execute("ROLLBACK TO job")
+            db.execute("ROLLBACK TO job")
             job.error = error
-        connection.execute("RELEASE job")
+        db.execute("RELEASE job")
 
     def _translate(self, jobs: Sequence[WriteJob]) -> None:
         for job in jobs:
             if job.error is not None:
-                job.error = schema.translate(job.error, self._path)
+                job.error = self._connection.translate(job.error)
 
 
 def _answer(jobs: Sequence[WriteJob]) -> None:
@@ -173,38 +185,3 @@ def _resolve(jobs: Sequence[WriteJob]) -> None:
             job.future.set_exception(RuntimeError("work raised StopIteration"))
         else:
             job.future.set_exception(job.error)
-
-
-INTERVAL_SECONDS = 1.0
-
-
-class Checkpoints:
-    """Sleeps while nothing is written."""
-
-    def __init__(self, db: Connection, interval_seconds: float = INTERVAL_SECONDS) -> None:
-        self._db = db
-        self._interval = interval_seconds
-        self._dirty = threading.Event()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="store-checkpoints", daemon=True)
-        self._thread.start()
-
-    def note(self) -> None:
-        """Something was committed."""
-        self._dirty.set()
-
-    def close(self) -> None:
-        self._stop.set()
-        self._dirty.set()
-        self._thread.join()
-        self._db.close()
-
-    def _run(self) -> None:
-        while True:
-            self._dirty.wait()
-            if self._stop.wait(self._interval):
-                return
-            self._dirty.clear()
-            # PASSIVE never waits for readers or the writer; a full disk or a lock passes, the next round tries again.
-            with contextlib.suppress(sqlite3.Error):
-                self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()

@@ -1,0 +1,61 @@
+"""The schema in PostgreSQL: the same migrations as SQLite's, applied once, by one process at a time."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import psycopg
+
+from bot.errors import StoreError
+from bot.store import migrations
+from bot.store.postgres import dialect
+from bot.store.postgres.connections import SCHEMA, WRITERS
+
+OLDEST = 14
+_APPLIED = (
+    "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at TIMESTAMPTZ NOT NULL DEFAULT now())"
+)
+_STATEMENT = re.compile(r"[^;]+")
+
+
+def inspect(connection: psycopg.Connection[Any], where: str) -> bool:
+    """Raise StoreError for a server or a schema that we must not touch; else tell whether migrations wait."""
+    if connection.info.server_version < OLDEST * 10_000:
+        raise StoreError(f"{where} is PostgreSQL {connection.info.server_version // 10_000}. Use {OLDEST} or newer.")
+    known, applied = {one.name for one in migrations.known()}, _applied(connection, where)
+    if newer := sorted(applied - known):
+        raise StoreError(
+            f"{where} was written by a newer Forgehand (schema {newer[-1]}; this one knows {max(known)}). Install that "
+            "version again, or restore a backup from before the upgrade."
+        )
+    return known != applied
+
+
+def migrate(connection: psycopg.Connection[Any]) -> None:
+    """Apply what waits, all in one transaction: interrupted anywhere, nothing of it is there."""
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (WRITERS,))
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+        connection.execute(_APPLIED)
+        applied = {row[0] for row in connection.execute("SELECT name FROM migrations")}
+        for one in migrations.known():
+            if one.name not in applied:
+                for statement in _STATEMENT.findall(dialect.migration(one.sql)):
+                    if statement.strip():
+                        connection.execute(statement.encode())
+                connection.execute("INSERT INTO migrations (name) VALUES (%s)", (one.name,))
+
+
+def _applied(connection: psycopg.Connection[Any], where: str) -> set[str]:
+    tables = {
+        row[0]
+        for row in connection.execute(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = %s", (SCHEMA,)
+        )
+    }
+    if tables and "migrations" not in tables:
+        raise StoreError(f"The schema {SCHEMA} of {where} belongs to another program. Give Forgehand its own database.")
+    if not tables:
+        return set()
+    return {row[0] for row in connection.execute("SELECT name FROM migrations")}

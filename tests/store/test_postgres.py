@@ -1,0 +1,171 @@
+"""The store on PostgreSQL where the database or the network fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import psycopg
+import pytest
+
+from bot.errors import StoreError, TransientError
+from bot.settings import Secret
+from bot.store.base import Store
+from bot.store.rows import one, run
+from tests.store.rows import guids, insert
+from tests.world.postgres import PostgresServer
+from tests.world.wire_cutter import WireCutter
+
+pytestmark = pytest.mark.postgres
+
+
+class Cut:
+    """A store that reaches its server through a wire that tests can cut."""
+
+    def __init__(self, store: Store, wire: WireCutter) -> None:
+        self.store = store
+        self.wire = wire
+
+
+@pytest.fixture
+async def cut(postgres: PostgresServer) -> AsyncIterator[Cut]:
+    async with AsyncExitStack() as stack:
+        wire = await stack.enter_async_context(WireCutter.running(postgres.port))
+        address = postgres.fresh().reveal().replace(str(postgres.port), str(wire.port))
+        store = await Store.open(Secret(address))
+        stack.push_async_callback(store.close)
+        yield Cut(store, wire)
+
+
+@pytest.mark.quick("bot.store.postgres", "bot.store.migrations")
+async def test_what_is_written_is_seen_by_another_replica(postgres: PostgresServer) -> None:
+    address = postgres.fresh()
+    first, second = await Store.open(address), await Store.open(address)
+    await first.write(insert("a"))
+    assert await guids(second) == ["a"]
+    await first.close()
+    await second.close()
+
+
+async def test_replicas_write_one_after_the_other(postgres: PostgresServer) -> None:
+    address = postgres.fresh()
+    stores = [await Store.open(address) for _ in range(3)]
+    await stores[0].write(insert("a"))
+
+    async def count(store: Store) -> None:
+        def work(db: object) -> None:
+            row = one(db, "SELECT attempts FROM deliveries")  # type: ignore[arg-type]
+            assert row is not None
+            run(db, "UPDATE deliveries SET attempts = :n", n=row["attempts"] + 1)  # type: ignore[arg-type]
+
+        for _ in range(20):
+            await store.write(work)
+
+    await asyncio.gather(*(count(store) for store in stores))
+    row = await stores[0].one("SELECT attempts FROM deliveries")
+    assert row == {"attempts": 60}
+    for store in stores:
+        await store.close()
+
+
+async def test_a_commit_whose_answer_is_lost_counts_once(cut: Cut) -> None:
+    await cut.store.write(insert("before"))
+    cut.wire.lose_answer_to = b"COMMIT"
+    assert await cut.store.write(insert("a")) == 1
+    assert cut.wire.lost == 1
+    assert await guids(cut.store) == ["a", "before"]
+
+
+async def test_a_transaction_that_was_cut_before_its_commit_runs_again(cut: Cut) -> None:
+    await cut.store.write(insert("before"))
+    cut.wire.lose_answer_to = b"INSERT"
+    assert await cut.store.write(insert("a")) == 1
+    assert cut.wire.lost == 1
+    assert await guids(cut.store) == ["a", "before"]
+
+
+async def test_a_cut_wire_is_an_error_that_passes(cut: Cut, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bot.store.writer.BUDGET_SECONDS", 0.5)
+    cut.wire.refusing = True
+    cut.wire.cut()
+    with pytest.raises(TransientError):
+        await cut.store.write(insert("a"))
+    with pytest.raises(TransientError):
+        await guids(cut.store)
+    cut.wire.refusing = False
+    await cut.store.write(insert("b"))
+    assert await guids(cut.store) == ["b"]
+
+
+async def test_a_server_that_starts_again_loses_nothing(postgres: PostgresServer) -> None:
+    store = await Store.open(postgres.fresh())
+    await store.write(insert("a"))
+    postgres.stop()
+    written = asyncio.ensure_future(store.write(insert("b")))
+    await asyncio.sleep(0)
+    postgres.start()  # from this thread: the server ends with the thread that began it
+    await written
+    assert await guids(store) == ["a", "b"]
+    await store.close()
+
+
+async def test_a_wire_that_swallows_everything_is_noticed(cut: Cut, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bot.store.postgres.connections.WATCH._seconds", 1.0)
+    monkeypatch.setattr("bot.store.writer.BUDGET_SECONDS", 2.0)
+    await cut.store.write(insert("a"))
+    assert await guids(cut.store) == ["a"]
+    cut.wire.passing.clear()
+    with pytest.raises(TransientError):
+        await guids(cut.store)
+    cut.wire.passing.set()
+    await cut.store.write(insert("b"))
+    assert await guids(cut.store) == ["a", "b"]
+
+
+async def test_what_is_wrong_with_the_address_is_said_without_the_password(postgres: PostgresServer) -> None:
+    for address in (
+        f"postgresql://nobody:hunter2@127.0.0.1:{postgres.port}/postgres",
+        "postgresql://postgres:hunter2@127.0.0.1:1/postgres",
+        postgres.url("nowhere").replace("postgres@", "postgres:hunter2@"),
+    ):
+        with pytest.raises(StoreError, match="FORGEHAND_DATABASE_URL") as refused:
+            await Store.open(Secret(address))
+        assert "hunter2" not in str(refused.value)
+
+
+async def test_a_schema_that_is_not_ours_is_left_alone(postgres: PostgresServer) -> None:
+    address = postgres.fresh()
+    with psycopg.connect(address.reveal()) as connection:
+        connection.execute("CREATE SCHEMA bot")
+        connection.execute("CREATE TABLE bot.mine (id INTEGER)")
+    with pytest.raises(StoreError, match="another program"):
+        await Store.open(address)
+
+
+async def test_a_newer_schema_is_refused(postgres: PostgresServer) -> None:
+    address = postgres.fresh()
+    await (await Store.open(address)).close()
+    with psycopg.connect(address.reveal()) as connection:
+        connection.execute("INSERT INTO bot.migrations (name) VALUES ('9999_future')")
+    with pytest.raises(StoreError, match="newer Forgehand"):
+        await Store.open(address)
+
+
+async def test_a_command_does_not_migrate(postgres: PostgresServer) -> None:
+    with pytest.raises(StoreError, match="serve"):
+        await Store.open_reader(postgres.fresh())
+
+
+async def test_sums_and_times_are_numbers_as_in_sqlite(postgres: PostgresServer) -> None:
+    store = await Store.open(postgres.fresh())
+    three = "(SELECT CAST(3 AS BIGINT) AS n) AS three"
+    row = await store.one(
+        f"SELECT SUM(n) AS whole, SUM(n * :half) AS broken, :nothing IS :other AS same FROM {three}",
+        half=0.1,
+        nothing=None,
+        other=None,
+    )
+    assert row == {"whole": 3, "broken": 3 * 0.1, "same": True}
+    assert type(row["whole"]) is int
+    await store.close()
